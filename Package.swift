@@ -1,0 +1,89 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// What every target of ours is built with: the Swift 6 language mode, and no warnings.
+let strict: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .treatAllWarnings(as: .error),
+]
+
+let package = Package(
+    name: "conflux",
+    platforms: [.macOS(.v15)],
+    products: [
+        .executable(name: "conflux", targets: ["ConfluxCLI"]),
+        .library(name: "Conflux", targets: ["Conflux"]),
+        .library(name: "ConfluxNode", targets: ["ConfluxNode"]),
+        .library(name: "ConfluxSequencer", targets: ["ConfluxSequencer", "ConfluxLog"]),
+        .library(name: "ConfluxWorker", targets: ["ConfluxWorker"]),
+        .library(name: "ConfluxBuiltins", targets: ["ConfluxBuiltins"]),
+    ],
+    targets: [
+        // Lower layers first: a target may import only what stands above it.
+        .target(name: "ConfluxVocabulary", swiftSettings: strict),
+        .target(
+            name: "ConfluxProtocol", dependencies: ["ConfluxVocabulary"], swiftSettings: strict),
+        .target(name: "Conflux", dependencies: ["ConfluxVocabulary"], swiftSettings: strict),
+        .target(name: "ConfluxArguments", swiftSettings: strict),
+
+        .systemLibrary(
+            name: "CZeroMQ",
+            providers: [.apt(["libzmq3-dev"]), .brew(["zeromq"])]),
+        .systemLibrary(
+            name: "CSQLite", pkgConfig: "sqlite3",
+            providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]),
+        .target(
+            name: "ConfluxZeroMQ", dependencies: ["ConfluxVocabulary", "CZeroMQ"],
+            swiftSettings: strict),
+        .target(
+            name: "ConfluxLog", dependencies: ["ConfluxVocabulary", "ConfluxProtocol", "CSQLite"],
+            swiftSettings: strict),
+        .target(
+            name: "ConfluxSequencer",
+            dependencies: ["ConfluxVocabulary", "ConfluxProtocol", "ConfluxLog", "ConfluxZeroMQ"],
+            swiftSettings: strict),
+        .target(
+            name: "ConfluxNode",
+            dependencies: ["ConfluxVocabulary", "ConfluxProtocol", "ConfluxZeroMQ", "Conflux"],
+            swiftSettings: strict),
+        .target(
+            name: "ConfluxBuiltins", dependencies: ["Conflux", "ConfluxNode"],
+            swiftSettings: strict),
+        .target(
+            name: "ConfluxWorker", dependencies: ["ConfluxNode", "ConfluxArguments"],
+            swiftSettings: strict),
+        .executableTarget(
+            name: "ConfluxCLI",
+            dependencies: [
+                "ConfluxArguments", "ConfluxBuiltins", "ConfluxLog", "ConfluxNode",
+                "ConfluxSequencer", "ConfluxWorker",
+            ],
+            swiftSettings: strict),
+
+        .testTarget(
+            name: "ConfluxVocabularyTests", dependencies: ["ConfluxVocabulary"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "ConfluxProtocolTests", dependencies: ["ConfluxProtocol", "ConfluxVocabulary"],
+            swiftSettings: strict),
+        .testTarget(name: "ConfluxTests", dependencies: ["Conflux"], swiftSettings: strict),
+        .testTarget(
+            name: "ConfluxArgumentsTests", dependencies: ["ConfluxArguments"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "ConfluxZeroMQTests", dependencies: ["ConfluxZeroMQ"], swiftSettings: strict),
+        .testTarget(
+            name: "ConfluxLogTests", dependencies: ["ConfluxLog"], swiftSettings: strict),
+        .testTarget(
+            name: "ConfluxBuiltinsTests", dependencies: ["ConfluxBuiltins"],
+            swiftSettings: strict),
+        // Programs as they were written for VueFlux, with their imports replaced. They are
+        // clients, so they alone may warn.
+        .testTarget(
+            name: "VueFluxClientSwift5Tests", dependencies: ["Conflux"],
+            swiftSettings: [.swiftLanguageMode(.v5)]),
+        .testTarget(
+            name: "VueFluxClientSwift6Tests", dependencies: ["Conflux"],
+            swiftSettings: [.swiftLanguageMode(.v6)]),
+    ]
+)

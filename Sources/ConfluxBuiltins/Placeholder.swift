@@ -1,0 +1,1 @@
+// Filled by the work that needs this target.

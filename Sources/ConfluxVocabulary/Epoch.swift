@@ -1,0 +1,32 @@
+/// The number of a tenure: one sequencer's time over the log. It rises by one with each claim.
+///
+/// Epochs of different logs do not compare. `none` (0) stands before the first tenure.
+public struct Epoch: RawRepresentable, Hashable, Comparable, Sendable, CustomStringConvertible {
+    /// The number itself.
+    public let rawValue: UInt64
+
+    /// Makes the epoch with this number; 0 is `none`.
+    @inlinable
+    public init(rawValue: UInt64) {
+        self.rawValue = rawValue
+    }
+
+    /// Makes the epoch with this number; 0 is `none`.
+    @inlinable
+    public init(_ value: UInt64) {
+        self.rawValue = value
+    }
+
+    /// Before the first tenure; also what a node says that has no welcome yet.
+    public static let none = Epoch(0)
+
+    /// The epoch after this one.
+    public var next: Epoch { Epoch(rawValue + 1) }
+
+    /// Whether the left tenure is the earlier one.
+    @inlinable
+    public static func < (left: Epoch, right: Epoch) -> Bool { left.rawValue < right.rawValue }
+
+    /// The number in decimal digits.
+    public var description: String { String(rawValue) }
+}

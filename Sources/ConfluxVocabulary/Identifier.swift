@@ -1,0 +1,56 @@
+/// A random number of 128 bits, written as 32 lower-case hexadecimal digits.
+///
+/// The pure layers never draw one: whoever makes it passes it in.
+public struct Identifier: Hashable, Sendable, CustomStringConvertible {
+    /// The upper 64 bits.
+    public let high: UInt64
+    /// The lower 64 bits.
+    public let low: UInt64
+
+    /// Makes an identifier from its two halves.
+    public init(high: UInt64, low: UInt64) {
+        self.high = high
+        self.low = low
+    }
+
+    /// Draws an identifier.
+    ///
+    /// - Parameter generator: Where the 128 bits come from.
+    public static func random(using generator: inout some RandomNumberGenerator) -> Identifier {
+        Identifier(high: generator.next(), low: generator.next())
+    }
+
+    /// Draws an identifier from the system's generator.
+    public static func random() -> Identifier {
+        var generator = SystemRandomNumberGenerator()
+        return random(using: &generator)
+    }
+
+    /// Parses 32 hexadecimal digits; nil for anything else.
+    public init?(_ text: String) {
+        let digits = text.utf8
+        guard digits.count == 32, digits.allSatisfy({ $0 != UInt8(ascii: "+") }),
+            let high = UInt64(text.prefix(16), radix: 16),
+            let low = UInt64(text.suffix(16), radix: 16)
+        else { return nil }
+        self.init(high: high, low: low)
+    }
+
+    /// All bits zero: no identifier.
+    public static let none = Identifier(high: 0, low: 0)
+
+    /// 32 lower-case hexadecimal digits.
+    public var description: String {
+        func digits(_ half: UInt64) -> String {
+            let text = String(half, radix: 16)
+            return String(repeating: "0", count: 16 - text.count) + text
+        }
+        return digits(high) + digits(low)
+    }
+}
+
+/// The random identity of a log. A new log, or a restored one, has a new id.
+public typealias LogID = Identifier
+
+/// A random number by which two claims, or two processes, are told apart.
+public typealias Nonce = Identifier

@@ -1,0 +1,41 @@
+/// A point of wall-clock time: whole nanoseconds since 1970-01-01 00:00 UTC.
+public struct Timestamp: RawRepresentable, Hashable, Comparable, Sendable,
+    CustomStringConvertible
+{
+    /// Nanoseconds since 1970 UTC.
+    public let rawValue: Int64
+
+    /// Makes a timestamp from nanoseconds since 1970 UTC.
+    public init(rawValue: Int64) {
+        self.rawValue = rawValue
+    }
+
+    /// Makes a timestamp from nanoseconds since 1970 UTC.
+    public init(_ nanoseconds: Int64) {
+        self.rawValue = nanoseconds
+    }
+
+    /// Whether the left point is earlier.
+    public static func < (left: Timestamp, right: Timestamp) -> Bool {
+        left.rawValue < right.rawValue
+    }
+
+    /// Nanoseconds in decimal digits.
+    public var description: String { String(rawValue) }
+}
+
+/// What a clock said: an input of the pure layers, which have no clock of their own.
+///
+/// Intervals are measured by `monotonic` only. `wall` is what timestamps are made from.
+public struct Moment: Hashable, Sendable {
+    /// Time since an arbitrary start; it never goes back.
+    public let monotonic: Duration
+    /// The wall clock; it may jump.
+    public let wall: Timestamp
+
+    /// Makes a moment from the readings of both clocks.
+    public init(monotonic: Duration, wall: Timestamp) {
+        self.monotonic = monotonic
+        self.wall = wall
+    }
+}

@@ -1,0 +1,84 @@
+/// The rule of every name that travels: 1 to 64 characters of `a-z 0-9 . _ -`.
+///
+/// Source: the vocabulary in `docs/glossary.md`. The bound keeps a table of targets small, the
+/// alphabet keeps names equal only when their bytes are.
+public enum NameRule {
+    /// The most characters (and bytes) that a name has.
+    public static let lengthMax = 64
+
+    /// Whether the text is a name.
+    public static func accepts(_ text: some Collection<UInt8>) -> Bool {
+        guard !text.isEmpty, text.count <= lengthMax else { return false }
+        return text.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+                UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "-"):
+                true
+            default: false
+            }
+        }
+    }
+}
+
+/// The name of a state, of an event or of a node, checked by ``NameRule``.
+public struct Name: Hashable, Comparable, Sendable, CustomStringConvertible {
+    /// The checked text.
+    public let text: String
+
+    /// Checks a text.
+    ///
+    /// - Returns: nil when the text breaks ``NameRule``.
+    public init?(_ text: some StringProtocol) {
+        guard NameRule.accepts(text.utf8) else { return nil }
+        self.text = String(text)
+    }
+
+    private init(checked text: String) {
+        self.text = text
+    }
+
+    /// The instance of a store name that gives none.
+    public static let shared = Name(checked: "shared")
+
+    /// Whether the left name's bytes sort first.
+    public static func < (left: Name, right: Name) -> Bool { left.text < right.text }
+
+    /// The text.
+    public var description: String { text }
+}
+
+/// The name of one store: `state/instance`.
+public struct StoreName: Hashable, Comparable, Sendable, CustomStringConvertible {
+    /// The state's name.
+    public let state: Name
+    /// Which store of that state.
+    public let instance: Name
+
+    /// Makes a store name from checked parts.
+    public init(state: Name, instance: Name) {
+        self.state = state
+        self.instance = instance
+    }
+
+    /// Parses `state/instance`, or `state` for the instance `shared`.
+    ///
+    /// - Returns: nil when a part breaks ``NameRule`` or there are more than two.
+    public init?(_ text: String) {
+        let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+        guard let state = Name(parts[0]) else { return nil }
+        if parts.count == 1 {
+            self.init(state: state, instance: .shared)
+        } else {
+            guard let instance = Name(parts[1]) else { return nil }
+            self.init(state: state, instance: instance)
+        }
+    }
+
+    /// Whether the left name sorts first, by state and then by instance.
+    public static func < (left: StoreName, right: StoreName) -> Bool {
+        (left.state, left.instance) < (right.state, right.instance)
+    }
+
+    /// `state/instance`.
+    public var description: String { "\(state)/\(instance)" }
+}

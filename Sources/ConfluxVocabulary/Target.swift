@@ -1,0 +1,31 @@
+/// What an entry concerns.
+public enum Target: Hashable, Sendable, CustomStringConvertible {
+    /// One store.
+    case store(StoreName)
+    /// Every store of a state.
+    case state(Name)
+    /// Every store, of whatever state, that handles the event.
+    case event(Name)
+
+    /// Parses what a person writes: `state`, or `state/instance`.
+    ///
+    /// - Returns: nil when a part breaks ``NameRule``.
+    public init?(_ text: String) {
+        if text.contains("/") {
+            guard let store = StoreName(text) else { return nil }
+            self = .store(store)
+        } else {
+            guard let state = Name(text) else { return nil }
+            self = .state(state)
+        }
+    }
+
+    /// `state/instance` for a store, `state` for a state, `event:name` for an event.
+    public var description: String {
+        switch self {
+        case .store(let name): name.description
+        case .state(let name): name.description
+        case .event(let name): "event:\(name)"
+        }
+    }
+}
