@@ -1,0 +1,38 @@
+/// The end of a session or of a connection, said by either side.
+///
+/// Header and layout of this message are the same in every version of the protocol, so that
+/// peers of different versions can still tell each other why they part.
+public struct Bye: Sendable, Equatable {
+    /// Why.
+    public var code: ByeCode
+    /// What to do.
+    public var message: String
+
+    /// Makes a message.
+    public init(code: ByeCode, message: String) {
+        self.code = code
+        self.message = message
+    }
+}
+
+/// Why a session or a connection ends.
+public enum ByeCode: UInt16, Sendable, Hashable, CaseIterable {
+    /// The node leaves, or the sequencer stops.
+    case leaving = 1
+    /// This connection has no session in this epoch: say hello again (rule 8).
+    case rejoin = 2
+    /// The session is not remembered: what has no receipt has an unknown outcome (rule 8).
+    case forgotten = 3
+    /// A live node has this name (rule 10).
+    case nameTaken = 4
+    /// The peer speaks another version of the protocol.
+    case version = 5
+    /// The peer does not speak this kind of message.
+    case unsupported = 6
+    /// The frame breaks the grammar.
+    case malformed = 7
+    /// A table of the sequencer is full.
+    case tableFull = 8
+    /// A newer tenure has begun.
+    case superseded = 9
+}

@@ -1,0 +1,86 @@
+import ConfluxVocabulary
+
+/// Consecutive entries made durable together: the unit of the log and of the feed.
+public struct Commit: Sendable, Equatable {
+    /// The log that it belongs to.
+    public let log: LogID
+    /// The tenure that committed it. The speaker's epoch stands in the frame's header.
+    public let epoch: Epoch
+    /// The epoch of the commit before it, by which a lost tail is noticed (rule 2).
+    public let predecessor: Epoch
+    /// The first entry's number.
+    public let first: SequenceNumber
+    /// How many entries it has, at least one.
+    public let count: UInt32
+    /// When the sequencer ordered it. It never goes back.
+    public let timestamp: Timestamp
+    /// The entries, by origin.
+    public let blocks: [Block]
+
+    /// Entries of one origin.
+    public enum Block: Sendable, Equatable {
+        /// Actions of a node.
+        case batch(Incarnation, Batch)
+        /// An entry of the log's own.
+        case event(LogEvent)
+
+        /// How many entries it has.
+        public var count: UInt32 {
+            switch self {
+            case .batch(_, let batch): batch.count
+            case .event: 1
+            }
+        }
+    }
+
+    /// The last entry's number.
+    public var last: SequenceNumber { first.advanced(by: UInt64(count) - 1) }
+
+    /// Made by the decoder alone.
+    init(
+        log: LogID, epoch: Epoch, predecessor: Epoch, first: SequenceNumber, count: UInt32,
+        timestamp: Timestamp, blocks: [Block]
+    ) {
+        self.log = log
+        self.epoch = epoch
+        self.predecessor = predecessor
+        self.first = first
+        self.count = count
+        self.timestamp = timestamp
+        self.blocks = blocks
+    }
+}
+
+/// An entry of the log's own.
+public enum LogEvent: Sendable, Equatable {
+    /// A tenure began.
+    case claim(epoch: Epoch, nonce: Nonce)
+    /// A session began; the entry's number is its incarnation.
+    case joined(nonce: Nonce, name: Name?)
+    /// A node's presence ended; its session is still remembered.
+    case left(Incarnation)
+    /// A session is remembered no longer.
+    case forgotten(Incarnation)
+    /// A store began; the entry's number is its life.
+    case created(StoreName, schemaVersion: UInt32, initial: EncodedState)
+}
+
+/// The numbers under which events are logged. All are reserved from the first version on.
+public enum LogEventKind: UInt8, Sendable, CaseIterable {
+    case claim = 1
+    case joined = 2
+    case left = 3
+    case forgotten = 4
+    case created = 5
+    case dropped = 6
+    case upgraded = 7
+    case frozen = 8
+    case thawed = 9
+    case digestPoint = 10
+    case lockGranted = 11
+    case lockReleased = 12
+    case timerSet = 13
+    case timerFired = 14
+    case skipped = 15
+    case restored = 16
+}

@@ -1,0 +1,207 @@
+import ConfluxVocabulary
+
+/// What a node says to the sequencer.
+public enum NodeMessage: Sendable, Equatable {
+    /// Begins, or takes up again, a session. The first message of every connection.
+    case hello(Hello)
+    /// Hosts a store, or bridges a state.
+    case open(Open)
+    /// Ends hosting.
+    case close(Close)
+    /// Consecutive actions of this node.
+    case submit(Batch)
+    /// Asks for commits that the feed did not bring.
+    case fetch(Fetch)
+    /// How far this node is; also its sign of life.
+    case progress(Progress)
+    /// Asks the sequencer, or other nodes through it.
+    case question(Question)
+    /// Answers a question that the sequencer asked or forwarded.
+    case answer(Answer)
+    /// The node leaves.
+    case bye(Bye)
+}
+
+/// The first message of every connection (rules 2, 8 and 10).
+public struct Hello: Sendable, Equatable {
+    /// The random number of this process. One process keeps it until its session is forgotten.
+    public var nonce: Nonce
+    /// The node's unique name; nil for a process that needs none, as a single dispatch does.
+    public var name: Name?
+    /// Whether this connection gets a session. Who only observes makes no entries.
+    public var role: Role
+    /// The session to take up again, if there was one.
+    public var session: SessionToken?
+    /// The highest number that was applied or receipted, if any.
+    public var history: HistoryMark?
+    /// The stores that this node hosts: hosting is no entry, so each hello restates it.
+    public var hosted: [HostedStore]
+    /// The states that this node bridges.
+    public var bridged: [Name]
+
+    /// What a connection is for.
+    public enum Role: UInt8, Sendable, CaseIterable {
+        /// May dispatch and host: gets a session by a `joined` entry.
+        case member = 0
+        /// Only reads: has no session, makes no entry.
+        case observer = 1
+    }
+
+    /// Makes a hello.
+    public init(
+        nonce: Nonce, name: Name?, role: Role, session: SessionToken? = nil,
+        history: HistoryMark? = nil, hosted: [HostedStore] = [], bridged: [Name] = []
+    ) {
+        self.nonce = nonce
+        self.name = name
+        self.role = role
+        self.session = session
+        self.history = history
+        self.hosted = hosted
+        self.bridged = bridged
+    }
+}
+
+/// Names a session together with the nonce of its hello (rule 8).
+public struct SessionToken: Sendable, Hashable {
+    /// The log in which the session lives.
+    public var log: LogID
+    /// The session's incarnation.
+    public var incarnation: Incarnation
+
+    /// Makes a token.
+    public init(log: LogID, incarnation: Incarnation) {
+        self.log = log
+        self.incarnation = incarnation
+    }
+}
+
+/// A point of a history, by which a lost tail is noticed (rule 2).
+public struct HistoryMark: Sendable, Hashable {
+    /// The log of that history.
+    public var log: LogID
+    /// The highest number that a node applied or has a receipt for.
+    public var sequence: SequenceNumber
+    /// The tenure in which that entry was committed.
+    public var epoch: Epoch
+    /// The nonce of that tenure's claim; ``Identifier/none`` when the node never saw it.
+    public var claim: Nonce
+
+    /// Makes a mark.
+    public init(log: LogID, sequence: SequenceNumber, epoch: Epoch, claim: Nonce) {
+        self.log = log
+        self.sequence = sequence
+        self.epoch = epoch
+        self.claim = claim
+    }
+}
+
+/// A store that a node hosts.
+public struct HostedStore: Sendable, Hashable {
+    /// The store.
+    public var store: StoreName
+    /// The life that is hosted: the number of its `created` entry.
+    public var life: SequenceNumber
+    /// The schema version of the node's state.
+    public var schemaVersion: UInt32
+
+    /// Makes a hosted store.
+    public init(store: StoreName, life: SequenceNumber, schemaVersion: UInt32) {
+        self.store = store
+        self.life = life
+        self.schemaVersion = schemaVersion
+    }
+}
+
+/// What an `open` or a `close` is about.
+public enum HostingSubject: Sendable, Hashable {
+    /// A replicated store.
+    case store(StoreName)
+    /// A bridged state.
+    case state(Name)
+}
+
+/// Hosts a store, or bridges a state. Idempotent (rule 16).
+public struct Open: Sendable, Equatable {
+    /// The node's number for this request, repeated in `opened`.
+    public var request: UInt64
+    /// The store or the state.
+    public var subject: HostingSubject
+    /// The schema version of the node's state.
+    public var schemaVersion: UInt32
+    /// The events that the state handles.
+    public var events: [Name]
+    /// The opener's state, which becomes the store's first if there is no such store.
+    public var initial: EncodedState
+
+    /// Makes a request.
+    public init(
+        request: UInt64, subject: HostingSubject, schemaVersion: UInt32, events: [Name],
+        initial: EncodedState
+    ) {
+        self.request = request
+        self.subject = subject
+        self.schemaVersion = schemaVersion
+        self.events = events
+        self.initial = initial
+    }
+}
+
+/// The encoded state of a store.
+public struct EncodedState: Sendable, Equatable {
+    /// How it is encoded.
+    public var coding: PayloadCoding
+    /// The canonical encoding.
+    public var bytes: Bytes
+
+    /// Makes an encoded state.
+    public init(coding: PayloadCoding, bytes: Bytes) {
+        self.coding = coding
+        self.bytes = bytes
+    }
+
+    /// No state: what a bridged state opens with.
+    public static let none = EncodedState(coding: .json, bytes: [])
+}
+
+/// Ends hosting.
+public struct Close: Sendable, Equatable {
+    /// The store or the state.
+    public var subject: HostingSubject
+
+    /// Makes a message.
+    public init(subject: HostingSubject) {
+        self.subject = subject
+    }
+}
+
+/// Asks for commits (rule 5).
+public struct Fetch: Sendable, Equatable {
+    /// The node's number for this request, repeated in `entries`.
+    public var request: UInt64
+    /// The first number that is wanted. The commit that contains it is sent whole.
+    public var from: SequenceNumber
+    /// The most bytes of commits that the answer may carry, but for one commit at least.
+    public var limitBytes: UInt32
+
+    /// Makes a request.
+    public init(request: UInt64, from: SequenceNumber, limitBytes: UInt32) {
+        self.request = request
+        self.from = from
+        self.limitBytes = limitBytes
+    }
+}
+
+/// How far a node is. Sent as it advances, and as a sign of life.
+public struct Progress: Sendable, Equatable {
+    /// The highest number up to which all of the node's replicas have applied.
+    public var applied: SequenceNumber
+    /// The counter up to which the node has every outcome (rule 9).
+    public var settled: UInt64
+
+    /// Makes a message.
+    public init(applied: SequenceNumber, settled: UInt64) {
+        self.applied = applied
+        self.settled = settled
+    }
+}

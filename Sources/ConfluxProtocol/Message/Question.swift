@@ -1,0 +1,170 @@
+import ConfluxVocabulary
+
+/// A question to the sequencer, or to nodes through it.
+public struct Question: Sendable, Equatable {
+    /// The asker's number for it, repeated in every answer.
+    public var number: UInt64
+    /// For how long an answer is of use. The sequencer ends the question after it.
+    public var patience: Duration
+    /// What is asked.
+    public var body: Body
+
+    /// What is asked.
+    public enum Body: Sendable, Equatable {
+        /// The sequencer's view of itself, its sessions and its stores.
+        case status
+        /// The state of a store, in every node that hosts it or in the one that is named.
+        ///
+        /// Answered once the store's position is above `after`, so that who follows a store asks
+        /// again with the number it was told: one answer at a time, and none too many.
+        case observe(StoreName, node: Name?, after: SequenceNumber)
+        /// Whether the entry with this number was applied or refused; the first answer counts.
+        case applied(SequenceNumber, Target)
+        /// Whether the node is there: asked when another wants its name (rule 10).
+        case alive
+    }
+
+    /// Makes a question.
+    public init(number: UInt64, patience: Duration, body: Body) {
+        self.number = number
+        self.patience = patience
+        self.body = body
+    }
+}
+
+/// An answer. A question that goes to several nodes gets several, and at last `isLast`.
+public struct Answer: Sendable, Equatable {
+    /// The number of the question.
+    public var number: UInt64
+    /// Whether no further answer will come.
+    public var isLast: Bool
+    /// The node that answers; nil for the sequencer, and for a node without a name.
+    public var node: Name?
+    /// What is answered.
+    public var body: Body
+
+    /// What is answered.
+    public enum Body: Sendable, Equatable {
+        /// The sequencer's view.
+        case status(SequencerStatus)
+        /// The state of a store, in the canonical JSON encoding.
+        case state(StoreName, SequenceNumber, Bytes)
+        /// The entry was applied by the answering node.
+        case applied
+        /// The entry was refused by the state.
+        case refused(message: String)
+        /// The question can't be answered.
+        case failed(QuestionFailure, message: String)
+        /// The node is there.
+        case alive
+    }
+
+    /// Makes an answer.
+    public init(number: UInt64, isLast: Bool, node: Name?, body: Body) {
+        self.number = number
+        self.isLast = isLast
+        self.node = node
+        self.body = body
+    }
+}
+
+/// Why a question can't be answered.
+public enum QuestionFailure: UInt8, Sendable, Hashable, CaseIterable {
+    /// No live node hosts the store.
+    case notHosted = 1
+    /// No live node has that name, or it does not host the store.
+    case unknownNode = 2
+    /// Nobody answered in time.
+    case timedOut = 3
+    /// A table of questions is full.
+    case tableFull = 4
+    /// The effect of the entry is not known any more.
+    case effectUnknown = 5
+    /// The replica of the store stopped.
+    case storeStopped = 6
+    /// The answer is larger than a frame may be.
+    case tooLarge = 7
+}
+
+/// The sequencer's view of itself.
+public struct SequencerStatus: Sendable, Equatable {
+    /// The log's id.
+    public var log: LogID
+    /// The present tenure.
+    public var epoch: Epoch
+    /// The last committed number.
+    public var last: SequenceNumber
+    /// The lowest number that the log still holds.
+    public var floor: SequenceNumber
+    /// The sessions, by incarnation.
+    public var sessions: [SessionStatus]
+    /// The stores, by name.
+    public var stores: [StoreStatus]
+
+    /// Makes a status.
+    public init(
+        log: LogID, epoch: Epoch, last: SequenceNumber, floor: SequenceNumber,
+        sessions: [SessionStatus], stores: [StoreStatus]
+    ) {
+        self.log = log
+        self.epoch = epoch
+        self.last = last
+        self.floor = floor
+        self.sessions = sessions
+        self.stores = stores
+    }
+}
+
+/// One session, as the sequencer sees it.
+public struct SessionStatus: Sendable, Equatable {
+    /// The session's identity.
+    public var incarnation: Incarnation
+    /// The node's name, if it has one.
+    public var name: Name?
+    /// Whether it is present: it was heard in this tenure and has not left.
+    public var isLive: Bool
+    /// How far its replicas are.
+    public var applied: SequenceNumber
+    /// The last counter that it was admitted with.
+    public var lastCounter: UInt64
+    /// The stores it hosts.
+    public var hosted: [StoreName]
+    /// The states it bridges.
+    public var bridged: [Name]
+
+    /// Makes a status.
+    public init(
+        incarnation: Incarnation, name: Name?, isLive: Bool, applied: SequenceNumber,
+        lastCounter: UInt64, hosted: [StoreName], bridged: [Name]
+    ) {
+        self.incarnation = incarnation
+        self.name = name
+        self.isLive = isLive
+        self.applied = applied
+        self.lastCounter = lastCounter
+        self.hosted = hosted
+        self.bridged = bridged
+    }
+}
+
+/// One store, as the sequencer sees it.
+public struct StoreStatus: Sendable, Equatable {
+    /// The store.
+    public var store: StoreName
+    /// The number of its `created` entry.
+    public var life: SequenceNumber
+    /// Its schema version.
+    public var schemaVersion: UInt32
+    /// How many live nodes host it.
+    public var hosts: UInt32
+
+    /// Makes a status.
+    public init(
+        store: StoreName, life: SequenceNumber, schemaVersion: UInt32, hosts: UInt32
+    ) {
+        self.store = store
+        self.life = life
+        self.schemaVersion = schemaVersion
+        self.hosts = hosts
+    }
+}

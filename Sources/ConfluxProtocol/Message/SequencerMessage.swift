@@ -1,0 +1,249 @@
+import ConfluxVocabulary
+
+/// What the sequencer says to one node.
+public enum SequencerMessage: Sendable, Equatable {
+    /// Answers a hello: the session, the tenure, the limits.
+    case welcome(Welcome)
+    /// Answers an open.
+    case opened(Opened)
+    /// Actions of this node that are in the log.
+    case receipts(Receipts)
+    /// Actions of this node that are not, and will not be, in the log.
+    case rejection(Rejection)
+    /// A batch was discarded: it had no outcome and nothing advanced.
+    case expected(Expected)
+    /// Answers a fetch.
+    case entries(Entries)
+    /// A question for this node.
+    case question(Question)
+    /// Answers this node's question.
+    case answer(Answer)
+    /// The sequencer ends the session or the connection.
+    case bye(Bye)
+}
+
+/// Answers a hello. It follows the commit of the `joined` entry that the hello caused.
+public struct Welcome: Sendable, Equatable {
+    /// The log's id. Everything that a node knows is of one log.
+    public var log: LogID
+    /// The nonce of this tenure's claim.
+    public var claim: Nonce
+    /// The session's incarnation; ``Incarnation/none`` for an observer.
+    public var incarnation: Incarnation
+    /// The last committed number.
+    public var last: SequenceNumber
+    /// The lowest number that the log still holds.
+    public var floor: SequenceNumber
+    /// The counter up to which the session is known to have every outcome.
+    public var settled: UInt64
+    /// The last counter that the session was admitted with; the next batch begins after it.
+    public var lastCounter: UInt64
+    /// Where the feed is. A host of `*` stands for the host that the node connected to.
+    public var feed: String
+    /// What the node must keep to.
+    public var limits: SessionLimits
+
+    /// Makes a welcome.
+    public init(
+        log: LogID, claim: Nonce, incarnation: Incarnation, last: SequenceNumber,
+        floor: SequenceNumber, settled: UInt64, lastCounter: UInt64, feed: String,
+        limits: SessionLimits
+    ) {
+        self.log = log
+        self.claim = claim
+        self.incarnation = incarnation
+        self.last = last
+        self.floor = floor
+        self.settled = settled
+        self.lastCounter = lastCounter
+        self.feed = feed
+        self.limits = limits
+    }
+}
+
+/// What a node must keep to, as the welcome grants it.
+public struct SessionLimits: Sendable, Hashable {
+    /// The most bytes of batches without an outcome (rule 27).
+    public var windowBytes: UInt32
+    /// The most bytes of one batch.
+    public var batchBytesMax: UInt32
+    /// The most bytes of one payload.
+    public var payloadBytesMax: UInt32
+    /// The longest time between two messages of the feed.
+    public var beatInterval: Duration
+    /// The node has left when it was silent for this long.
+    public var silenceMax: Duration
+
+    /// Makes limits.
+    public init(
+        windowBytes: UInt32, batchBytesMax: UInt32, payloadBytesMax: UInt32,
+        beatInterval: Duration, silenceMax: Duration
+    ) {
+        self.windowBytes = windowBytes
+        self.batchBytesMax = batchBytesMax
+        self.payloadBytesMax = payloadBytesMax
+        self.beatInterval = beatInterval
+        self.silenceMax = silenceMax
+    }
+}
+
+/// Answers an open, after the commit of the `created` entry that it may have caused.
+public struct Opened: Sendable, Equatable {
+    /// The request that is answered.
+    public var request: UInt64
+    /// What came of it.
+    public var outcome: Outcome
+
+    /// What came of an open.
+    public enum Outcome: Sendable, Equatable {
+        /// The store is hosted, or the state bridged.
+        ///
+        /// - Parameters:
+        ///   - life: The number of the store's `created` entry; zero for a bridged state.
+        ///   - schemaVersion: The store's schema version.
+        ///   - snapshot: The newest snapshot; nil for a bridged state.
+        case opened(life: SequenceNumber, schemaVersion: UInt32, snapshot: Snapshot?)
+        /// It was not.
+        case failed(RejectionCode, message: String)
+    }
+
+    /// Makes an answer.
+    public init(request: UInt64, outcome: Outcome) {
+        self.request = request
+        self.outcome = outcome
+    }
+}
+
+/// A store's state at one number.
+public struct Snapshot: Sendable, Equatable {
+    /// Every entry up to this number is in it, none above.
+    public var sequence: SequenceNumber
+    /// The state.
+    public var state: EncodedState
+
+    /// Makes a snapshot.
+    public init(sequence: SequenceNumber, state: EncodedState) {
+        self.sequence = sequence
+        self.state = state
+    }
+}
+
+/// Actions of one node that are in the log, in the order of their counters.
+public struct Receipts: Sendable, Equatable {
+    /// The runs, ascending by counter.
+    public var runs: [Run]
+
+    /// Consecutive counters with consecutive sequence numbers.
+    public struct Run: Sendable, Hashable {
+        /// The first action's counter.
+        public var firstCounter: UInt64
+        /// How many actions.
+        public var count: UInt32
+        /// The first action's sequence number.
+        public var firstSequence: SequenceNumber
+        /// The tenure that committed them.
+        public var epoch: Epoch
+        /// When the sequencer ordered them.
+        public var timestamp: Timestamp
+
+        /// Makes a run.
+        public init(
+            firstCounter: UInt64, count: UInt32, firstSequence: SequenceNumber, epoch: Epoch,
+            timestamp: Timestamp
+        ) {
+            self.firstCounter = firstCounter
+            self.count = count
+            self.firstSequence = firstSequence
+            self.epoch = epoch
+            self.timestamp = timestamp
+        }
+    }
+
+    /// Makes a message.
+    public init(runs: [Run]) {
+        self.runs = runs
+    }
+}
+
+/// Why something was not accepted. Codes are stable; messages are for people.
+public enum RejectionCode: UInt16, Sendable, Hashable, CaseIterable {
+    /// No live node hosts the target and the log has never seen it.
+    case unknownTarget = 1
+    /// The payload is larger than the limit.
+    case payloadTooLarge = 2
+    /// The batch breaks the grammar.
+    case malformed = 3
+    /// Rejected before a restart of the sequencer, which did not keep the reason.
+    case unrecorded = 4
+    /// The target names a life of the store that is not the present one.
+    case otherLife = 5
+    /// The schema version is newer than the store's, or is none.
+    case schemaVersion = 6
+    /// A table of the sequencer is full.
+    case tableFull = 7
+    /// The batch demands an extension that this sequencer does not know.
+    case unsupported = 8
+}
+
+/// Actions of one node that are not, and will not be, in the log.
+public struct Rejection: Sendable, Equatable {
+    /// The first action's counter.
+    public var firstCounter: UInt64
+    /// How many consecutive actions.
+    public var count: UInt32
+    /// Why.
+    public var code: RejectionCode
+    /// What to do.
+    public var message: String
+
+    /// Makes a rejection.
+    public init(firstCounter: UInt64, count: UInt32, code: RejectionCode, message: String) {
+        self.firstCounter = firstCounter
+        self.count = count
+        self.code = code
+        self.message = message
+    }
+}
+
+/// A batch was discarded: no outcome, nothing advanced (rules 9 and 27).
+public struct Expected: Sendable, Equatable {
+    /// The counter that the next batch must begin with.
+    public var counter: UInt64
+    /// Why the batch was discarded.
+    public var reason: Reason
+
+    /// Why a batch was discarded.
+    public enum Reason: UInt8, Sendable, CaseIterable {
+        /// It did not begin where it should: one before it was lost.
+        case gap = 0
+        /// The sequencer, or this node's window, is full: submit again at the next beat.
+        case full = 1
+    }
+
+    /// Makes a message.
+    public init(counter: UInt64, reason: Reason) {
+        self.counter = counter
+        self.reason = reason
+    }
+}
+
+/// Answers a fetch.
+public struct Entries: Sendable, Equatable {
+    /// The request that is answered.
+    public var request: UInt64
+    /// The last committed number.
+    public var last: SequenceNumber
+    /// The lowest number that the log still holds.
+    public var floor: SequenceNumber
+    /// The encoded commits, ascending, without a hole; empty when `from` is above `last` or
+    /// below `floor`.
+    public var commits: [Bytes]
+
+    /// Makes an answer.
+    public init(request: UInt64, last: SequenceNumber, floor: SequenceNumber, commits: [Bytes]) {
+        self.request = request
+        self.last = last
+        self.floor = floor
+        self.commits = commits
+    }
+}
