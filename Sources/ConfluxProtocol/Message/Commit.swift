@@ -55,8 +55,9 @@ public struct Commit: Sendable, Equatable {
 public enum LogEvent: Sendable, Equatable {
     /// A tenure began.
     case claim(epoch: Epoch, nonce: Nonce)
-    /// A session began; the entry's number is its incarnation.
-    case joined(nonce: Nonce, name: Name?)
+    /// A session began; the entry's number is its incarnation. Or, where `rejoining` names one, the
+    /// node of that session, which had left, is present again under its old incarnation.
+    case joined(nonce: Nonce, name: Name?, rejoining: Incarnation)
     /// A node's presence ended; its session is still remembered.
     case left(Incarnation)
     /// A session is remembered no longer.

@@ -34,6 +34,9 @@ public struct Welcome: Sendable, Equatable {
     public var last: SequenceNumber
     /// The lowest number that the log still holds.
     public var floor: SequenceNumber
+    /// The highest number up to which the hello's history is this log's (rule 2). Below the number
+    /// that the hello named, what stands between was lost; zero when the hello named none.
+    public var agreed: SequenceNumber
     /// The counter up to which the session is known to have every outcome.
     public var settled: UInt64
     /// The last counter that the session was admitted with; the next batch begins after it.
@@ -46,14 +49,15 @@ public struct Welcome: Sendable, Equatable {
     /// Makes a welcome.
     public init(
         log: LogID, claim: Nonce, incarnation: Incarnation, last: SequenceNumber,
-        floor: SequenceNumber, settled: UInt64, lastCounter: UInt64, feed: String,
-        limits: SessionLimits
+        floor: SequenceNumber, agreed: SequenceNumber, settled: UInt64, lastCounter: UInt64,
+        feed: String, limits: SessionLimits
     ) {
         self.log = log
         self.claim = claim
         self.incarnation = incarnation
         self.last = last
         self.floor = floor
+        self.agreed = agreed
         self.settled = settled
         self.lastCounter = lastCounter
         self.feed = feed
