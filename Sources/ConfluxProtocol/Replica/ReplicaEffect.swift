@@ -1,0 +1,103 @@
+import ConfluxVocabulary
+
+/// What a node's machine wants done. Effects are carried out one after another, in their order.
+public enum ReplicaEffect: Sendable, Equatable {
+    /// Send a message to the sequencer.
+    case send(NodeMessage)
+    /// Subscribe to the feed at this endpoint, and to no other.
+    case subscribe(String)
+    /// Hand to the thread that applies. It handles deliveries in their order.
+    case deliver(Delivery)
+    /// A question for this node: answer it by ``ReplicaInput/answer(_:)``.
+    case asked(Question)
+    /// An answer to this node's question.
+    case answered(Answer)
+    /// Tell whoever watches.
+    case event(ReplicaEvent)
+    /// The node can't go on. The last effect.
+    case end(ReplicaEnd)
+}
+
+/// What the thread that applies is to do. The order is the meaning: an outcome that stands behind
+/// a commit is told after that commit was applied (P6).
+public enum Delivery: Sendable, Equatable {
+    /// Apply to every store that is attached, and to every store of a bridged state.
+    case commit(Commit, byteCount: Int)
+    /// Apply to the stores that catch up, and to no other.
+    case catchUp(Commit, byteCount: Int)
+    /// Give the store this state; it catches up from there.
+    case restore(StoreName, life: SequenceNumber, Snapshot)
+    /// The store has caught up: commits apply to it from here on.
+    case attach(StoreName)
+    /// Tell the outcome of actions that this node dispatched.
+    case settle(ActionOutcome)
+    /// Answer an open. A store is current when this is said.
+    case opened(request: UInt64, OpenOutcome)
+    /// The history that the replicas have is not the log's: nothing of it counts (rule 2).
+    case reset
+}
+
+/// What came of an open.
+public enum OpenOutcome: Sendable, Equatable {
+    /// The store is hosted, or the state bridged.
+    case opened(life: SequenceNumber)
+    /// It was not.
+    case failed(RejectionCode, message: String)
+}
+
+/// The outcome of consecutive actions of this node.
+public struct ActionOutcome: Sendable, Equatable {
+    /// The first action's counter.
+    public var firstCounter: UInt64
+    /// How many actions.
+    public var count: UInt32
+    /// What became of them.
+    public var fate: Fate
+
+    /// What became of actions.
+    public enum Fate: Sendable, Equatable {
+        /// In the log; consecutive numbers from this one on.
+        case committed(LogID, SequenceNumber, Epoch, Timestamp)
+        /// Not in the log, and never will be.
+        case rejected(RejectionCode, message: String)
+        /// Submitted, and whether they are in the log can't be known any more (P5).
+        case unknown
+    }
+
+    /// Makes an outcome.
+    public init(firstCounter: UInt64, count: UInt32, fate: Fate) {
+        self.firstCounter = firstCounter
+        self.count = count
+        self.fate = fate
+    }
+}
+
+/// What a node tells whoever watches it. Events change nothing.
+public enum ReplicaEvent: Sendable, Equatable {
+    /// The session is there, in this epoch of this log.
+    case joined(LogID, Epoch, Incarnation)
+    /// The sequencer is not heard of; the node tries to reach it.
+    case disconnected
+    /// The sequencer is heard of again.
+    case reconnected(Epoch)
+    /// A sequencer of an older epoch still speaks; it is ignored.
+    case staleSequencer(Epoch)
+    /// The log lost what this node had, from the first number to the last.
+    case historyLost(from: SequenceNumber, through: SequenceNumber)
+    /// The sequencer has forgotten the session; actions without a receipt have no known outcome.
+    case sessionForgotten
+    /// Entries that a bridged state will never see: the log no longer holds them.
+    case missed(from: SequenceNumber, through: SequenceNumber)
+}
+
+/// Why a node can't go on.
+public enum ReplicaEnd: Sendable, Hashable {
+    /// It left.
+    case left
+    /// The sequencer refused it.
+    case refused(ByeCode, message: String)
+    /// The log no longer holds what the replicas lack.
+    case historyUnavailable(floor: SequenceNumber)
+    /// The log holds what this node can't read.
+    case unreadable(String)
+}

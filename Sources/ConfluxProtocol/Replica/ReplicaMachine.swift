@@ -1,0 +1,240 @@
+import ConfluxVocabulary
+
+/// A node's side of the protocol, without sockets, stores or clock.
+///
+/// **The problem.** The feed loses messages, connections break, the sequencer restarts. All the
+/// same every replica applies every entry once and in order, every action that this node
+/// dispatched gets one outcome, and an outcome is told only after this node has applied the
+/// action itself.
+///
+/// **The shape.** The session and the feed go through phases of their own.
+///
+///     session   idle ──▶ greeting ◀──▶ joined ──▶ ended
+///     feed      unwanted ──▶ proving ◀──▶ following
+///
+/// ``live`` is the number up to which commits were delivered. The feed moves it on; a hole is
+/// fetched (`ReplicaMachine+Feed`). A store that is opened later has a position of its own below
+/// `live`, and catches up alone (`CatchUp`) until it is attached. ``Submissions`` keeps what was
+/// dispatched until it has an outcome.
+///
+/// **The contract.** ``handle(_:at:into:)`` is called by one thread; effects are carried out in
+/// their order before the next input. Same state and same inputs give the same effects.
+public struct ReplicaMachine: Sendable {
+    enum Phase: Sendable, Equatable {
+        case idle
+        /// Saying hello until a welcome comes.
+        case greeting(nextHelloAt: Duration, interval: Duration)
+        case joined
+        case ended
+    }
+
+    enum FeedPhase: Sendable, Equatable {
+        case unwanted
+        /// Subscribed; no message of this epoch proves it yet (rule 4).
+        case proving(since: Duration)
+        case following
+    }
+
+    /// Every bound and interval.
+    public let settings: ReplicaSettings
+    /// The random number of this process.
+    let nonce: Nonce
+
+    var phase = Phase.idle
+    var feed = FeedPhase.unwanted
+    /// The session, once there was one. *Use*: hello takes it up again.
+    var session: SessionToken?
+    /// What the last welcome said. *Invariant*: nil until the first.
+    var welcome: Welcome?
+    /// The epoch of the last welcome: the only one of which anything is applied (rule 4).
+    public internal(set) var epoch = Epoch.none
+    /// The highest number that was applied or receipted, and its epoch (rule 2).
+    var mark: HistoryMark?
+
+    /// The number up to which commits were delivered; nil while nothing follows the feed.
+    public internal(set) var live: SequenceNumber?
+    /// The epoch of the commit that ends at `live`; nil when it was not seen.
+    var liveEpoch: Epoch?
+    /// From where to deliver, when somebody asked to follow whatever is hosted.
+    var followFrom: SequenceNumber?
+    /// The last committed number that was heard of.
+    var remoteLast = SequenceNumber.zero
+    /// Commits behind a hole (rule 5).
+    var buffer = CommitBuffer()
+    /// The fetch that fills the hole, while one is under way.
+    var holeFetch: PendingFetch?
+    var nextRequest: UInt64 = 1
+    /// The stores that catch up, while there are any.
+    var catchUp: CatchUp?
+    /// What this node hosts and bridges, or wants to.
+    var hosting: [HostingSubject: Hosting] = [:]
+
+    var submissions = Submissions()
+    /// Outcomes that are known, and wait until this node has applied what they are about (P6).
+    var held: [ActionOutcome] = []
+
+    /// The bytes of commits delivered and not applied. *Use*: the bound of deliveries.
+    var outstandingBytes = 0
+    /// The number up to which everything is applied.
+    var applied = SequenceNumber.zero
+    /// What the sequencer was told of `applied`, and when.
+    var progressSent = SequenceNumber.zero
+    var progressSentAt = Duration.zero
+    /// When a message of the sequencer arrived last, or one that wants an answer was sent.
+    var heardAt = Duration.zero
+    /// When a message of the feed arrived last.
+    var fedAt = Duration.zero
+    /// Whether it was told that the sequencer is not heard of.
+    var isDisconnected = false
+    /// The last epoch below the present one that spoke. *Use*: to report it once.
+    var staleEpoch = Epoch.none
+
+    /// A fetch under way.
+    struct PendingFetch: Sendable {
+        var request: UInt64
+        var deadline: Duration
+    }
+
+    /// Makes a machine that has not said hello.
+    ///
+    /// - Parameters:
+    ///   - settings: Every bound and interval.
+    ///   - nonce: A random number, another one for each process.
+    public init(settings: ReplicaSettings, nonce: Nonce) {
+        self.settings = settings
+        self.nonce = nonce
+    }
+
+    /// Whether the session is there.
+    public var isJoined: Bool { phase == .joined }
+    /// What the last welcome granted.
+    public var limits: SessionLimits? { welcome?.limits }
+    /// This node's incarnation, once it has one.
+    public var incarnation: Incarnation { session?.incarnation ?? .none }
+
+    /// Whether a batch of this size may be dispatched now: the session is there, everything before
+    /// it is on its way, and the window has room (rule 27).
+    public func canSubmit(bytes: Int) -> Bool {
+        guard phase == .joined, settings.role == .member, let limits = welcome?.limits else {
+            return false
+        }
+        return !submissions.isSendDue
+            && submissions.unsettledBytes + bytes <= Int(limits.windowBytes)
+    }
+
+    /// Handles one input.
+    ///
+    /// - Parameters:
+    ///   - input: What happened.
+    ///   - now: What the clocks said when it happened.
+    ///   - effects: What is to be done, appended in the order in which it is to be done.
+    public mutating func handle(
+        _ input: ReplicaInput, at now: Moment, into effects: inout [ReplicaEffect]
+    ) {
+        guard phase != .ended else { return }
+        let instant = now.monotonic
+        switch input {
+        case .start, .reconnected:
+            greet(at: instant, into: &effects)
+        case .received(let message, let epoch):
+            received(message, epoch: epoch, at: instant, into: &effects)
+        case .fed(let commit, let byteCount, let epoch):
+            fed(commit, byteCount: byteCount, epoch: epoch, at: instant, into: &effects)
+        case .beaten(let beat, let epoch):
+            beaten(beat, epoch: epoch, at: instant, into: &effects)
+        case .dispatched(let builder, let isAtomic):
+            precondition(phase == .joined, "dispatched while \(phase): ask canSubmit first")
+            if !submissions.isAwaiting { heardAt = max(heardAt, instant) }
+            submissions.add(builder, isAtomic: isAtomic)
+            pump(at: instant, into: &effects)
+        case .open(let open):
+            host(open, at: instant, into: &effects)
+        case .close(let subject):
+            endHosting(of: subject, at: instant, into: &effects)
+        case .follow(let from):
+            followFrom = from
+            wantFeed(at: instant, into: &effects)
+        case .ask(let question):
+            effects.append(.send(.question(question)))
+        case .answer(let answer):
+            effects.append(.send(.answer(answer)))
+        case .applied(let sequence, let bytes):
+            outstandingBytes -= bytes
+            applied = max(applied, sequence)
+            resumeDelivery(at: instant, into: &effects)
+        case .tick:
+            passTime(at: instant, into: &effects)
+        case .leave:
+            leave(into: &effects)
+        }
+    }
+
+    private mutating func received(
+        _ message: SequencerMessage, epoch: Epoch, at now: Duration,
+        into effects: inout [ReplicaEffect]
+    ) {
+        switch message {
+        case .welcome(let welcome):
+            welcomed(welcome, epoch: epoch, at: now, into: &effects)
+            return
+        case .bye(let bye):
+            heardAt = now
+            dismissed(bye, at: now, into: &effects)
+            return
+        default: break
+        }
+        // Nothing of an epoch is believed before its welcome; only the speaker's epoch fences.
+        guard phase == .joined else { return }
+        guard epoch == self.epoch else {
+            meet(epoch, at: now, into: &effects)
+            return
+        }
+        heardAt = now
+        switch message {
+        case .welcome, .bye: break
+        case .opened(let opened): self.opened(opened, at: now, into: &effects)
+        case .receipts(let receipts):
+            for run in receipts.runs {
+                learn(
+                    ActionOutcome(
+                        firstCounter: run.firstCounter, count: run.count,
+                        fate: .committed(
+                            session?.log ?? .none, run.firstSequence, run.epoch, run.timestamp)),
+                    into: &effects)
+            }
+            pump(at: now, into: &effects)
+        case .rejection(let rejection):
+            learn(
+                ActionOutcome(
+                    firstCounter: rejection.firstCounter, count: rejection.count,
+                    fate: .rejected(rejection.code, message: rejection.message)),
+                into: &effects)
+            pump(at: now, into: &effects)
+        case .expected(let expected):
+            submissions.rewind(to: expected.counter, until: now + settings.resubmitPause)
+        case .entries(let entries):
+            self.entries(entries, at: now, into: &effects)
+        case .question(let question):
+            if question.body == .alive {
+                let answer = Answer(
+                    number: question.number, isLast: true, node: settings.name, body: .alive)
+                effects.append(.send(.answer(answer)))
+            } else {
+                effects.append(.asked(question))
+            }
+        case .answer(let answer):
+            effects.append(.answered(answer))
+        }
+    }
+
+    /// A speaker of another epoch than the session's.
+    mutating func meet(_ other: Epoch, at now: Duration, into effects: inout [ReplicaEffect]) {
+        if other > epoch {
+            // A newer tenure: its welcome comes before anything of it counts.
+            lose(at: now, into: &effects)
+        } else if other > staleEpoch {
+            staleEpoch = other
+            effects.append(.event(.staleSequencer(other)))
+        }
+    }
+}

@@ -1,0 +1,42 @@
+import ConfluxVocabulary
+
+/// Every bound and interval of a node's side of the protocol.
+public struct ReplicaSettings: Sendable, Hashable {
+    /// The node's unique name; nil for a process that needs none.
+    public var name: Name?
+    /// Whether the node may dispatch and host, or only reads.
+    public var role: Hello.Role
+    /// The first pause between two hellos; it doubles up to ``helloIntervalMax``.
+    public var helloInterval: Duration = .milliseconds(250)
+    /// The longest pause between two hellos.
+    public var helloIntervalMax: Duration = .seconds(2)
+    /// How long the feed may be silent before the sequencer is taken for gone.
+    public var feedSilenceMax: Duration = .seconds(2)
+    /// How long an answer may be due before the session is looked after.
+    public var answerPatience: Duration = .seconds(1)
+    /// How long to wait before a discarded batch is submitted again.
+    public var resubmitPause: Duration = .milliseconds(20)
+    /// How long an answer to a fetch may take before it is asked for again.
+    public var fetchPatience: Duration = .seconds(1)
+    /// The most bytes of commits that are asked for at once.
+    public var fetchBytes: UInt32 = 4 << 20
+    /// The most bytes of commits kept behind a hole in the feed. *At the bound* they are dropped
+    /// and all of it is fetched (rule 5).
+    public var bufferBytesMax: Int = 16 << 20
+    /// The most bytes of commits kept for stores that catch up. *At the bound* the oldest are
+    /// dropped, and fetched again.
+    public var recentBytesMax: Int = 32 << 20
+    /// The most bytes of commits that were delivered and not applied. *At the bound* nothing is
+    /// delivered; what the feed brings is kept as behind a hole.
+    public var deliveryBytesMax: Int = 64 << 20
+
+    /// Makes the default settings.
+    ///
+    /// - Parameters:
+    ///   - name: The node's unique name, if it has one.
+    ///   - role: What the node is for.
+    public init(name: Name?, role: Hello.Role) {
+        self.name = name
+        self.role = role
+    }
+}

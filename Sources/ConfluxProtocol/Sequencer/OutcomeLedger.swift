@@ -1,0 +1,187 @@
+import ConfluxVocabulary
+
+/// The outcomes of one session's actions, by counter: the one place of rule 9.
+///
+/// An action goes to the log at most once because its counter is judged here first. Counters are
+/// dense from 1; what is at or below ``lastCounter`` was judged before and gets its first
+/// outcome again, whatever became of the world since.
+///
+///         settled        announced         lastCounter
+///     1 …    │  records …    │   pending …      │
+///            └ the node has  └ outcomes sent    └ judged; the next batch begins after it
+///
+/// Outcomes are announced in the order of the counters, so a rejection waits for the commits
+/// before it, and the node's `settled` is one number.
+struct OutcomeLedger: Sendable, Equatable {
+    /// What is known of a run of counters.
+    enum Fate: Sendable, Equatable {
+        /// Admitted; its commit is not durable yet.
+        case pending
+        /// In the log; consecutive numbers from this one on.
+        case committed(SequenceNumber, Epoch, Timestamp)
+        /// Not in the log, and never will be.
+        case rejected(RejectionCode, String)
+    }
+
+    /// A run of counters that share a fate.
+    struct Record: Sendable, Equatable {
+        var first: UInt64
+        var count: UInt32
+        var bytes: Int
+        var fate: Fate
+        var last: UInt64 { first + UInt64(count) - 1 }
+    }
+
+    /// The last counter that was judged. *Use*: where the next batch begins. *Invariant*: never
+    /// falls; every counter up to it has an outcome or a pending one.
+    private(set) var lastCounter: UInt64 = 0
+    /// The counter up to which the node has every outcome. *Invariant*: no record lies below it.
+    private(set) var settled: UInt64 = 0
+    /// The counter up to which outcomes were sent. *Invariant*: settled ≤ announced ≤ lastCounter.
+    private(set) var announced: UInt64 = 0
+    /// The bytes of pending records. *Use*: the window of rule 27.
+    private(set) var pendingBytes = 0
+    /// Ascending, not overlapping. What lies between two of them was rejected before a restart.
+    private var records: [Record] = []
+    /// The records before this index are done with; cut off when they outnumber the others.
+    private var head = 0
+
+    /// The highest counter. A node that dispatches a million actions a second reaches it after a
+    /// hundred thousand years, so that whoever names a higher one is mistaken or hostile.
+    static let counterMax: UInt64 = 1 << 62
+
+    /// How many records are kept.
+    var recordCount: Int { records.count - head }
+
+    /// Whether every outcome was sent.
+    var isAnnounced: Bool { announced == lastCounter }
+
+    /// Puts down a judgement of the counters that follow `lastCounter`.
+    mutating func judge(count: UInt32, bytes: Int, fate: Fate) {
+        records.append(Record(first: lastCounter + 1, count: count, bytes: bytes, fate: fate))
+        lastCounter += UInt64(count)
+        if fate == .pending { pendingBytes += bytes }
+    }
+
+    /// Puts down what the log holds, at start-up.
+    ///
+    /// - Returns: false when the log is not ascending for this origin: no sequencer wrote that.
+    mutating func recover(
+        first: UInt64, count: UInt32, settled: UInt64, at sequence: SequenceNumber, epoch: Epoch,
+        timestamp: Timestamp
+    ) -> Bool {
+        guard first > lastCounter, settled < first else { return false }
+        records.append(
+            Record(
+                first: first, count: count, bytes: 0,
+                fate: .committed(sequence, epoch, timestamp)))
+        lastCounter = first + UInt64(count) - 1
+        announced = lastCounter
+        settle(through: settled)
+        return true
+    }
+
+    /// The pending record that begins with this counter is in the log.
+    mutating func commit(
+        first: UInt64, at sequence: SequenceNumber, epoch: Epoch, timestamp: Timestamp
+    ) {
+        guard let index = index(containing: first), records[index].fate == .pending else {
+            preconditionFailure("committed counter \(first) is not pending; \(self)")
+        }
+        pendingBytes -= records[index].bytes
+        records[index].fate = .committed(sequence, epoch, timestamp)
+    }
+
+    /// The node has every outcome up to this counter. Counters that were rejected before a restart
+    /// and are unknown since count as judged again.
+    mutating func settle(through counter: UInt64) {
+        guard counter > settled, counter <= Self.counterMax else { return }
+        // A pending outcome can't be settled: whoever says so is mistaken, and is not followed.
+        while head < records.count, records[head].last <= counter {
+            if records[head].fate == .pending { return }
+            settled = records[head].last
+            head += 1
+        }
+        if head == records.count || records[head].first > counter { settled = counter }
+        lastCounter = max(lastCounter, settled)
+        announced = max(announced, settled)
+        if head > 64, head * 2 > records.count {
+            records.removeFirst(head)
+            head = 0
+        }
+    }
+
+    /// The outcomes that may be sent now: those that follow what was announced, up to the first
+    /// pending one.
+    mutating func announce() -> [Record] {
+        guard head < records.count else { return [] }
+        var ready: [Record] = []
+        var index = firstIndex(after: announced)
+        while index < records.count, records[index].fate != .pending {
+            ready.append(records[index])
+            announced = records[index].last
+            index += 1
+        }
+        return ready
+    }
+
+    /// The outcomes of counters that were announced before, for a batch that came again.
+    ///
+    /// What is not announced yet is left out: it will be. What is not recorded was rejected
+    /// before a restart.
+    func outcomes(from first: UInt64, through last: UInt64) -> [Record] {
+        var found: [Record] = []
+        var next = max(first, settled + 1)
+        let end = min(last, announced)
+        var index = firstIndex(after: next - 1)
+        while next <= end {
+            if index < records.count, records[index].first <= next {
+                found.append(records[index].cut(from: next, through: end))
+                next = records[index].last + 1
+                index += 1
+            } else {
+                let stop = index < records.count ? min(end, records[index].first - 1) : end
+                found.append(
+                    Record(
+                        first: next, count: UInt32(stop - next + 1), bytes: 0,
+                        fate: .rejected(
+                            .unrecorded,
+                            "it was rejected before the sequencer restarted; dispatch it again")))
+                next = stop + 1
+            }
+        }
+        return found
+    }
+
+    /// The index of the first record that ends above this counter.
+    private func firstIndex(after counter: UInt64) -> Int {
+        var low = head
+        var high = records.count
+        while low < high {
+            let middle = (low + high) / 2
+            if records[middle].last <= counter { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+
+    private func index(containing counter: UInt64) -> Int? {
+        let index = firstIndex(after: counter - 1)
+        guard index < records.count, records[index].first <= counter else { return nil }
+        return index
+    }
+}
+
+extension OutcomeLedger.Record {
+    /// The part of the run between two counters.
+    fileprivate func cut(from lower: UInt64, through upper: UInt64) -> Self {
+        let start = max(first, lower)
+        let end = min(last, upper)
+        var part = self
+        part.first = start
+        part.count = UInt32(end - start + 1)
+        if case .committed(let sequence, let epoch, let timestamp) = fate {
+            part.fate = .committed(sequence.advanced(by: start - first), epoch, timestamp)
+        }
+        return part
+    }
+}

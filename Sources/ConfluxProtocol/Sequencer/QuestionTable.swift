@@ -1,0 +1,189 @@
+import ConfluxVocabulary
+
+/// The questions that wait for answers of nodes. Bounded in number and in time.
+struct QuestionTable: Sendable {
+    private struct Pending: Sendable {
+        var asker: ConnectionID
+        var askersNumber: UInt64
+        /// The nodes that have not answered. *Invariant*: never empty.
+        var awaited: Set<Incarnation>
+        var deadline: Duration
+        /// Whether the first good answer ends it.
+        var endsWithFirst: Bool
+    }
+
+    private var pending: [UInt64: Pending] = [:]
+    /// *Invariant*: no number is used twice; 0 is the question whether a node is there.
+    private var nextNumber: UInt64 = 1
+
+    var count: Int { pending.count }
+    var nextDeadline: Duration? { pending.values.lazy.map(\.deadline).min() }
+
+    /// Sends a question on to nodes.
+    mutating func ask(
+        _ question: Question, by asker: ConnectionID,
+        of nodes: [(Incarnation, ConnectionID)], until deadline: Duration, endsWithFirst: Bool,
+        into effects: inout [SequencerEffect]
+    ) {
+        let number = nextNumber
+        nextNumber += 1
+        pending[number] = Pending(
+            asker: asker, askersNumber: question.number, awaited: Set(nodes.map(\.0)),
+            deadline: deadline, endsWithFirst: endsWithFirst)
+        for (_, connection) in nodes {
+            let forwarded = Question(
+                number: number, patience: question.patience, body: question.body)
+            effects.append(.send(.question(forwarded), to: connection))
+        }
+    }
+
+    /// Sends an answer on to who asked.
+    mutating func answer(
+        _ answer: Answer, by incarnation: Incarnation, named name: Name?,
+        into effects: inout [SequencerEffect]
+    ) {
+        guard var waiting = pending[answer.number],
+            waiting.awaited.remove(incarnation) != nil
+        else { return }
+        let isFailure = if case .failed = answer.body { true } else { false }
+        // Where one good answer is enough, a failure counts only when nobody is left to ask.
+        if waiting.endsWithFirst, isFailure, !waiting.awaited.isEmpty {
+            pending[answer.number] = waiting
+            return
+        }
+        let isLast = waiting.awaited.isEmpty || waiting.endsWithFirst
+        pending[answer.number] = isLast ? nil : waiting
+        let forwarded = Answer(
+            number: waiting.askersNumber, isLast: isLast, node: name, body: answer.body)
+        effects.append(.send(.answer(forwarded), to: waiting.asker))
+    }
+
+    /// A node is gone: nobody waits for it.
+    mutating func lose(_ incarnation: Incarnation, into effects: inout [SequencerEffect]) {
+        for number in pending.keys.sorted()
+        where pending[number]?.awaited.contains(incarnation) == true {
+            let gone = Answer(
+                number: number, isLast: false, node: nil,
+                body: .failed(.notHosted, message: "the node that was asked has left"))
+            answer(gone, by: incarnation, named: nil, into: &effects)
+        }
+    }
+
+    mutating func abandon(askedBy asker: ConnectionID) {
+        pending = pending.filter { $0.value.asker != asker }
+    }
+
+    mutating func expire(at now: Duration, into effects: inout [SequencerEffect]) {
+        for (number, waiting) in pending.sorted(by: { $0.key < $1.key })
+        where waiting.deadline <= now {
+            pending[number] = nil
+            let late = Answer(
+                number: waiting.askersNumber, isLast: true, node: nil,
+                body: .failed(.timedOut, message: "no answer in time; ask again"))
+            effects.append(.send(.answer(late), to: waiting.asker))
+        }
+    }
+}
+
+extension SequencerMachine {
+    mutating func ask(
+        _ question: Question, from asker: ConnectionID, at now: Moment,
+        into effects: inout [SequencerEffect]
+    ) {
+        func reply(_ body: Answer.Body, into effects: inout [SequencerEffect]) {
+            let answer = Answer(number: question.number, isLast: true, node: nil, body: body)
+            effects.append(.send(.answer(answer), to: asker))
+        }
+        let asked: [Session]
+        var endsWithFirst = false
+        switch question.body {
+        case .alive:
+            reply(.alive, into: &effects)
+            return
+        case .status:
+            reply(.status(status), into: &effects)
+            return
+        case .observe(let store, let node, _):
+            let hosts = hosts { $0.hosted[store] != nil }
+            guard let node else {
+                asked = hosts
+                break
+            }
+            guard let holder = sessions.holder(of: node) else {
+                let names = hosts.compactMap { $0.name?.text }.joined(separator: ", ")
+                let text =
+                    "no live node is named \(node); "
+                    + (names.isEmpty ? "nobody hosts \(store)" : "\(store) is hosted by: \(names)")
+                reply(.failed(.unknownNode, message: text), into: &effects)
+                return
+            }
+            asked = hosts.filter { $0.incarnation == holder }
+        case .applied(_, let target):
+            endsWithFirst = true
+            asked = hosts { session in
+                switch target {
+                case .store(let name): session.hosted[name] != nil
+                case .state(let state):
+                    session.bridged.contains(state)
+                        || session.hosted.keys.contains { $0.state == state }
+                case .event: false
+                }
+            }
+        }
+        guard !asked.isEmpty else {
+            let text = "no live node hosts what was asked for; known are: \(directory.knownNames)"
+            reply(.failed(.notHosted, message: text), into: &effects)
+            return
+        }
+        guard questions.count < settings.questionsMax else {
+            let text = "the sequencer forwards as many questions as it may; ask again later"
+            reply(.failed(.tableFull, message: text), into: &effects)
+            return
+        }
+        let patience = min(max(question.patience, .zero), settings.questionPatienceMax)
+        questions.ask(
+            question, by: asker,
+            of: asked.compactMap { session in
+                session.connection.map { (session.incarnation, $0) }
+            },
+            until: now.monotonic + patience, endsWithFirst: endsWithFirst, into: &effects)
+    }
+
+    mutating func answer(
+        _ answer: Answer, by incarnation: Incarnation, into effects: inout [SequencerEffect]
+    ) {
+        guard answer.body != .alive else {
+            resolveInquiry(heldBy: incarnation, into: &effects)
+            return
+        }
+        questions.answer(
+            answer, by: incarnation, named: sessions[incarnation]?.name, into: &effects)
+    }
+
+    /// The nodes that can be asked, by incarnation.
+    private func hosts(where isHost: (Session) -> Bool) -> [Session] {
+        sessions.all.filter { $0.presence == .live && $0.connection != nil && isHost($0) }
+            .sorted { $0.incarnation < $1.incarnation }
+    }
+
+    private var status: SequencerStatus {
+        var hosts: [StoreName: UInt32] = [:]
+        for session in sessions.all where session.presence == .live {
+            for store in session.hosted.keys { hosts[store, default: 0] += 1 }
+        }
+        return SequencerStatus(
+            log: tenure.log, epoch: tenure.epoch, last: tenure.last, floor: tenure.floor,
+            sessions: sessions.all.sorted { $0.incarnation < $1.incarnation }.map { session in
+                SessionStatus(
+                    incarnation: session.incarnation, name: session.name,
+                    isLive: session.presence == .live, applied: session.applied,
+                    lastCounter: session.ledger.lastCounter,
+                    hosted: session.hosted.keys.sorted(), bridged: session.bridged.sorted())
+            },
+            stores: directory.stores.sorted { $0.key < $1.key }.map { name, store in
+                StoreStatus(
+                    store: name, life: store.life, schemaVersion: store.schemaVersion,
+                    hosts: hosts[name] ?? 0)
+            })
+    }
+}

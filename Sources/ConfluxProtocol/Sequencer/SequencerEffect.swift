@@ -1,0 +1,55 @@
+import ConfluxVocabulary
+
+/// What the sequencer wants done. Effects are carried out one after another, in their order.
+public enum SequencerEffect: Sendable, Equatable {
+    /// Read the log for the rebuilding of the state; answered by ``SequencerInput/logRead(_:)``.
+    case readLog(from: SequenceNumber)
+    /// Append to the log; answered by ``SequencerInput/appended``. At most one is under way, and
+    /// nothing of the commit is said to anybody before it is answered (rule 13).
+    case append(Append)
+    /// The tenure has begun: hear the sockets. The beat is what the feed welcomes subscribers with.
+    case serve(Beat)
+    /// Publish a commit that is in the log.
+    case publishCommit(frame: Bytes)
+    /// Publish a beat.
+    case publishBeat(Beat)
+    /// Send a message. A connection that can't take it loses it: the node asks again.
+    case send(SequencerMessage, to: ConnectionID)
+    /// Read commits for a node; answered by ``SequencerInput/fetchRead(_:_:)``.
+    case readFetch(FetchJob)
+    /// Ask the log whether this tenure is the newest; answered by
+    /// ``SequencerInput/tenureConfirmed`` or ``SequencerInput/logFailed(_:)``.
+    case confirmTenure
+    /// Tell whoever watches.
+    case note(SequencerNote)
+    /// The tenure is over. The last effect.
+    case end(SequencerEnd)
+}
+
+/// A commit on its way to the log.
+public struct Append: Sendable, Equatable {
+    /// The whole feed frame; the log keeps it without its header.
+    public var frame: Bytes
+    /// The first entry's number.
+    public var first: SequenceNumber
+    /// The last entry's number.
+    public var last: SequenceNumber
+    /// Whether it is synced whatever the durability: a claim is.
+    public var isForced: Bool
+}
+
+/// What a sequencer tells whoever watches it. Notes change nothing.
+public enum SequencerNote: Sendable, Equatable {
+    /// A node joined, or is present again.
+    case joined(Incarnation, name: Name?)
+    /// A node is no longer present.
+    case left(Incarnation, name: Name?)
+    /// A store began.
+    case created(StoreName, life: SequenceNumber)
+    /// A frame was not readable.
+    case unreadable(String)
+    /// A node spoke with a higher epoch than this tenure's.
+    case challenged(by: Epoch)
+    /// A node's history was not this log's: it had seen more, or other entries.
+    case historyLost(Name?, from: SequenceNumber, through: SequenceNumber)
+}

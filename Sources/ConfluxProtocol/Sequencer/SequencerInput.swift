@@ -1,0 +1,70 @@
+import ConfluxVocabulary
+
+/// The shell's name for one connection of the ROUTER. It is never used again for another one.
+public struct ConnectionID: RawRepresentable, Hashable, Sendable {
+    /// The shell's number.
+    public let rawValue: UInt64
+
+    /// Makes the name.
+    public init(rawValue: UInt64) {
+        self.rawValue = rawValue
+    }
+}
+
+/// What happens to the sequencer.
+public enum SequencerInput: Sendable {
+    /// The log is claimed: a tenure may begin. The first input.
+    ///
+    /// - Parameters:
+    ///   - log: The log's id.
+    ///   - epoch: The epoch that the claim took.
+    ///   - last: The last number in the log.
+    ///   - floor: The lowest number in the log.
+    ///   - nonce: A random number that tells this claim from every other.
+    case claimed(
+        log: LogID, epoch: Epoch, last: SequenceNumber, floor: SequenceNumber, nonce: Nonce)
+    /// Answers ``SequencerEffect/readLog(from:)``: the bodies of the commits, ascending.
+    case logRead([Bytes])
+    /// The commit of the last ``SequencerEffect/append(_:)`` is in the log.
+    case appended
+    /// The tenure can't go on: the log said so.
+    case logFailed(SequencerEnd)
+    /// Answers ``SequencerEffect/confirmTenure``: nobody has superseded this tenure.
+    case tenureConfirmed
+    /// Answers ``SequencerEffect/readFetch(_:)``: the bodies of the commits, ascending.
+    case fetchRead(FetchJob, [Bytes])
+    /// A message arrived. `epoch` is the speaker's, from the header.
+    case received(NodeMessage, epoch: Epoch, from: ConnectionID)
+    /// A frame arrived that is no message.
+    case unreadable(ByeCode, message: String, from: ConnectionID)
+    /// The sockets had nothing more: what gathered may be committed.
+    case drained
+    /// ``SequencerMachine/nextDeadline`` has come.
+    case tick
+    /// End the tenure cleanly once what was admitted is committed.
+    case stop
+}
+
+/// A fetch on its way through the log.
+public struct FetchJob: Sendable, Hashable {
+    /// Who asked.
+    public var connection: ConnectionID
+    /// The node's number for the request.
+    public var request: UInt64
+    /// The first number that is wanted.
+    public var from: SequenceNumber
+    /// The most bytes of commits, but for one commit at least.
+    public var limitBytes: UInt32
+}
+
+/// Why a tenure ended.
+public enum SequencerEnd: Sendable, Hashable {
+    /// It was asked to.
+    case stopped
+    /// A newer tenure has begun.
+    case superseded
+    /// The log failed; nothing that was admitted but not committed is trusted (rule 3).
+    case logFailed(String)
+    /// The log holds what no sequencer wrote.
+    case logDamaged(String)
+}

@@ -1,0 +1,133 @@
+import ConfluxVocabulary
+
+/// Group commit: what gathers becomes durable, then known (rule 13).
+extension SequencerMachine {
+    mutating func launch(at now: Moment, into effects: inout [SequencerEffect]) {
+        guard phase == .serving || phase == .stopping else { return }
+        guard pipeline.inFlight == nil, pipeline.gatheredBytes > 0 else { return }
+        if let append = pipeline.launch(timestamp: tenure.stamp(now.wall), isForced: false) {
+            effects.append(.append(append))
+        }
+    }
+
+    /// The log has the commit: it is published first, and then its consequences are told.
+    mutating func landed(at now: Moment, into effects: inout [SequencerEffect]) {
+        let landed = pipeline.land()
+        tenure.last = landed.append.last
+        tenure.lastEpoch = tenure.epoch
+        if phase == .claiming {
+            phase = .serving
+            sweepAt = now.monotonic + settings.silenceMax / 4
+            publishedAt = now.monotonic
+            // Silence is measured afresh in each epoch (rule 10).
+            for incarnation in sessions.incarnations {
+                sessions[incarnation]?.quietSince = now.monotonic
+            }
+            effects.append(.serve(tenure.beat))
+        }
+        publishedAt = now.monotonic
+        effects.append(.publishCommit(frame: landed.append.frame))
+        var receiptsDue: [Incarnation] = []
+        for expectation in landed.expectations {
+            switch expectation.action {
+            case .batch(let incarnation, let counter):
+                sessions[incarnation]?.ledger.commit(
+                    first: counter, at: expectation.sequence, epoch: tenure.epoch,
+                    timestamp: landed.timestamp)
+                if receiptsDue.last != incarnation { receiptsDue.append(incarnation) }
+            case .joined(let nonce):
+                joined(nonce, at: expectation.sequence, now: now.monotonic, into: &effects)
+            case .rejoined(let incarnation):
+                rejoined(incarnation, now: now.monotonic, into: &effects)
+            case .created(let store):
+                created(store, at: expectation.sequence, into: &effects)
+            case .left(let incarnation):
+                let name = sessions[incarnation]?.name
+                effects.append(.note(.left(incarnation, name: name)))
+            case .forgotten(let incarnation):
+                sessions.remove(incarnation)
+            }
+        }
+        // A batch's own node hears of it once, however many of its batches were in the commit.
+        var told: Set<Incarnation> = []
+        for incarnation in receiptsDue where told.insert(incarnation).inserted {
+            announce(to: incarnation, into: &effects)
+        }
+        if phase == .stopping {
+            if pipeline.isEmpty {
+                sayBye(into: &effects)
+                end(.stopped, into: &effects)
+            } else {
+                launch(at: now, into: &effects)
+            }
+        }
+    }
+
+    /// Gives a node the outcomes that are due, in the order of its counters.
+    mutating func announce(to incarnation: Incarnation, into effects: inout [SequencerEffect]) {
+        guard let due = sessions[incarnation]?.ledger.announce() else { return }
+        guard let connection = sessions[incarnation]?.connection else { return }
+        send(due, to: connection, into: &effects)
+    }
+
+    /// Sends outcomes, which are ascending: committed ones together, rejected ones each.
+    func send(
+        _ outcomes: [OutcomeLedger.Record], to connection: ConnectionID,
+        into effects: inout [SequencerEffect]
+    ) {
+        var runs: [Receipts.Run] = []
+        func flush(into effects: inout [SequencerEffect]) {
+            guard !runs.isEmpty else { return }
+            effects.append(.send(.receipts(Receipts(runs: runs)), to: connection))
+            runs.removeAll()
+        }
+        for outcome in outcomes {
+            switch outcome.fate {
+            case .pending: preconditionFailure("a pending outcome was announced: \(outcome)")
+            case .committed(let sequence, let epoch, let timestamp):
+                runs.append(
+                    Receipts.Run(
+                        firstCounter: outcome.first, count: outcome.count, firstSequence: sequence,
+                        epoch: epoch, timestamp: timestamp))
+            case .rejected(let code, let message):
+                flush(into: &effects)
+                let rejection = Rejection(
+                    firstCounter: outcome.first, count: outcome.count, code: code,
+                    message: message)
+                effects.append(.send(.rejection(rejection), to: connection))
+            }
+        }
+        flush(into: &effects)
+    }
+
+    /// Sends a node the commits that it asks for (rule 5).
+    mutating func fetch(
+        _ fetch: Fetch, from connection: ConnectionID, into effects: inout [SequencerEffect]
+    ) {
+        guard fetch.from >= tenure.floor, fetch.from <= tenure.last else {
+            answerFetch(
+                FetchJob(
+                    connection: connection, request: fetch.request, from: fetch.from,
+                    limitBytes: 0), with: [], countsAsRead: false, into: &effects)
+            return
+        }
+        // A node asks again when it gets no answer: dropping is the bound's stated behaviour.
+        guard fetchesUnderWay < settings.fetchesMax else { return }
+        fetchesUnderWay += 1
+        effects.append(
+            .readFetch(
+                FetchJob(
+                    connection: connection, request: fetch.request, from: fetch.from,
+                    limitBytes: min(fetch.limitBytes, settings.fetchBytesMax))))
+    }
+
+    mutating func answerFetch(
+        _ job: FetchJob, with bodies: [Bytes], countsAsRead: Bool = true,
+        into effects: inout [SequencerEffect]
+    ) {
+        if countsAsRead { fetchesUnderWay -= 1 }
+        let entries = Entries(
+            request: job.request, last: tenure.last, floor: tenure.floor, commits: bodies)
+        effects.append(.send(.entries(entries), to: job.connection))
+    }
+}

@@ -1,0 +1,164 @@
+import ConfluxVocabulary
+
+/// Sessions: how one is found, begun and taken up again. The one place of rule 8.
+extension SequencerMachine {
+    /// A hello whose `joined` entry is not in the log yet.
+    struct PendingJoin: Sendable {
+        var hello: Hello
+        var connection: ConnectionID
+    }
+
+    mutating func hello(
+        _ hello: Hello, from connection: ConnectionID, at now: Moment,
+        into effects: inout [SequencerEffect]
+    ) {
+        if hello.role == .observer {
+            observe(hello, from: connection, at: now, into: &effects)
+            return
+        }
+        if let token = hello.session {
+            // Log, incarnation and nonce find the session; where one differs it is forgotten.
+            guard token.log == tenure.log, let session = sessions[token.incarnation],
+                session.nonce == hello.nonce
+            else {
+                let text = "the session is not remembered; join anew"
+                effects.append(
+                    .send(.bye(Bye(code: .forgotten, message: text)), to: connection))
+                return
+            }
+            takeUp(session, hello, from: connection, at: now, into: &effects)
+        } else if joining[hello.nonce] != nil {
+            joining[hello.nonce] = PendingJoin(hello: hello, connection: connection)
+        } else if let incarnation = sessions.incarnation(of: hello.nonce),
+            let session = sessions[incarnation]
+        {
+            // The welcome was lost on its way: the same process asks again.
+            takeUp(session, hello, from: connection, at: now, into: &effects)
+        } else {
+            guard isFree(hello, from: connection, at: now, into: &effects) else { return }
+            join(hello, from: connection, into: &effects)
+        }
+    }
+
+    private mutating func observe(
+        _ hello: Hello, from connection: ConnectionID, at now: Moment,
+        into effects: inout [SequencerEffect]
+    ) {
+        guard
+            connections[connection] == .observer
+                || connections.observerCount < settings.observersMax
+        else {
+            let text = "the sequencer has as many observers as it may; try again later"
+            effects.append(.send(.bye(Bye(code: .tableFull, message: text)), to: connection))
+            return
+        }
+        connections.insert(connection, as: .observer, at: now.monotonic)
+        effects.append(
+            .send(.welcome(welcome(hello, incarnation: .none, ledger: nil)), to: connection))
+    }
+
+    private mutating func takeUp(
+        _ session: Session, _ hello: Hello, from connection: ConnectionID, at now: Moment,
+        into effects: inout [SequencerEffect]
+    ) {
+        guard session.presence == .left else {
+            bind(session.incarnation, hello, to: connection, at: now.monotonic, into: &effects)
+            return
+        }
+        // A node that left is present again by an entry; until then its name may be another's.
+        guard isFree(hello, from: connection, at: now, into: &effects) else { return }
+        joining[hello.nonce] = PendingJoin(hello: hello, connection: connection)
+        pipeline.admit(
+            .joined(nonce: hello.nonce, name: session.name, rejoining: session.incarnation),
+            predecessor: tenure.lastEpoch, then: .rejoined(session.incarnation))
+    }
+
+    mutating func join(
+        _ hello: Hello, from connection: ConnectionID, into effects: inout [SequencerEffect]
+    ) {
+        guard makeRoom() else {
+            let text = "the sequencer remembers as many sessions as it may; try again later"
+            effects.append(.send(.bye(Bye(code: .tableFull, message: text)), to: connection))
+            return
+        }
+        joining[hello.nonce] = PendingJoin(hello: hello, connection: connection)
+        pipeline.admit(
+            .joined(nonce: hello.nonce, name: hello.name, rejoining: .none),
+            predecessor: tenure.lastEpoch, then: .joined(hello.nonce))
+    }
+
+    /// Forgets the session that left first, when there is no room for another one.
+    private mutating func makeRoom() -> Bool {
+        guard sessions.count + joining.count >= settings.sessionsMax else { return true }
+        guard let oldest = sessions.longestAway else { return false }
+        forget(oldest)
+        return true
+    }
+
+    mutating func forget(_ incarnation: Incarnation) {
+        pipeline.admit(
+            .forgotten(incarnation), predecessor: tenure.lastEpoch, then: .forgotten(incarnation))
+        sessions.remove(incarnation)
+    }
+
+    /// The `joined` entry is in the log: its number is the incarnation.
+    mutating func joined(
+        _ nonce: Nonce, at sequence: SequenceNumber, now: Duration,
+        into effects: inout [SequencerEffect]
+    ) {
+        guard let pending = joining.removeValue(forKey: nonce) else {
+            preconditionFailure("a session began without a hello; \(nonce)")
+        }
+        let incarnation = Incarnation(sequence.rawValue)
+        sessions.insert(
+            Session(
+                incarnation: incarnation, nonce: nonce, name: pending.hello.name, quietSince: now))
+        effects.append(.note(.joined(incarnation, name: pending.hello.name)))
+        bind(incarnation, pending.hello, to: pending.connection, at: now, into: &effects)
+    }
+
+    mutating func rejoined(
+        _ incarnation: Incarnation, now: Duration, into effects: inout [SequencerEffect]
+    ) {
+        guard let nonce = sessions[incarnation]?.nonce,
+            let pending = joining.removeValue(forKey: nonce)
+        else { return }
+        sessions.revive(incarnation, at: now)
+        effects.append(.note(.joined(incarnation, name: pending.hello.name)))
+        bind(incarnation, pending.hello, to: pending.connection, at: now, into: &effects)
+    }
+
+    /// The session is reached by this connection from now on, and by no other.
+    private mutating func bind(
+        _ incarnation: Incarnation, _ hello: Hello, to connection: ConnectionID,
+        at now: Duration, into effects: inout [SequencerEffect]
+    ) {
+        if let former = sessions[incarnation]?.connection, former != connection {
+            connections.remove(former)
+        }
+        connections.insert(connection, as: .member(incarnation), at: now)
+        sessions[incarnation]?.connection = connection
+        sessions[incarnation]?.quietSince = now
+        restateHosting(hello, of: incarnation)
+        resolveInquiry(heldBy: incarnation, into: &effects)
+        let welcome = welcome(
+            hello, incarnation: incarnation, ledger: sessions[incarnation]?.ledger)
+        if let mark = hello.history, welcome.agreed < mark.sequence {
+            effects.append(
+                .note(
+                    .historyLost(hello.name, from: welcome.agreed.next, through: mark.sequence)))
+        }
+        effects.append(.send(.welcome(welcome), to: connection))
+    }
+
+    private func welcome(
+        _ hello: Hello, incarnation: Incarnation, ledger: OutcomeLedger?
+    ) -> Welcome {
+        Welcome(
+            log: tenure.log, claim: tenure.nonce, incarnation: incarnation, last: tenure.last,
+            floor: tenure.floor,
+            agreed: hello.history.map { tenure.agreement(with: $0) } ?? .zero,
+            settled: ledger?.settled ?? 0, lastCounter: ledger?.lastCounter ?? 0,
+            feed: settings.feed, limits: settings.limits)
+    }
+}

@@ -1,0 +1,172 @@
+import ConfluxVocabulary
+
+/// Submission: deduplication first (rule 9), then what can be checked at the door (rule 14), then
+/// the bounds (rule 27).
+extension SequencerMachine {
+    mutating func submit(
+        _ batch: Batch, by incarnation: Incarnation, on connection: ConnectionID,
+        into effects: inout [SequencerEffect]
+    ) {
+        guard batch.firstCounter >= 1, batch.settled < batch.firstCounter,
+            batch.lastCounter <= OutcomeLedger.counterMax
+        else {
+            refuseMalformed(connection, into: &effects)
+            return
+        }
+        // What was announced stays announced: the settled prefix only ever grows.
+        sessions[incarnation]?.ledger.settle(through: batch.settled)
+        guard let ledger = sessions[incarnation]?.ledger else { return }
+
+        // Deduplication comes before every other check and returns the original outcome.
+        let expected = ledger.lastCounter + 1
+        if batch.lastCounter < expected {
+            send(
+                ledger.outcomes(from: batch.firstCounter, through: batch.lastCounter),
+                to: connection, into: &effects)
+            return
+        }
+        // Not where it should begin: one before it was lost, or its boundaries changed.
+        guard batch.firstCounter == expected else {
+            discard(expecting: expected, .gap, connection, into: &effects)
+            return
+        }
+        let bytes = batch.encoded.count
+        guard ledger.pendingBytes + bytes <= Int(settings.windowBytes),
+            ledger.recordCount < settings.unsettledOutcomesMax,
+            pipeline.gatheredBytes + bytes <= Int(settings.commitBytesMax)
+        else {
+            discard(expecting: expected, .full, connection, into: &effects)
+            return
+        }
+        admit(batch, by: incarnation)
+        announce(to: incarnation, into: &effects)
+    }
+
+    /// Judges a batch whose turn it is. From here on its counters have an outcome.
+    private mutating func admit(_ batch: Batch, by incarnation: Incarnation) {
+        let faults = batch.targets.map { fault(of: $0) }
+        for (row, fault) in zip(batch.targets, faults) where fault == nil {
+            directory.see(row.target)
+        }
+        let oversized = batch.firstOversized(payloadBytesMax: Int(settings.payloadBytesMax))
+        if oversized == nil, faults.allSatisfy({ $0 == nil }) {
+            admitWhole(batch, by: incarnation)
+            return
+        }
+        var verdicts: [Fault?] = []
+        verdicts.reserveCapacity(Int(batch.count))
+        batch.forEachEntry { target, payload in
+            if payload.count > Int(settings.payloadBytesMax) {
+                let text =
+                    "the payload has \(payload.count) bytes and the limit is "
+                    + "\(settings.payloadBytesMax); make the action smaller, or raise the "
+                    + "sequencer's limit"
+                verdicts.append(Fault(code: .payloadTooLarge, message: text))
+            } else {
+                verdicts.append(faults[target])
+            }
+        }
+        // Atomic actions stand or fall together.
+        if batch.isAtomic, let first = verdicts.lazy.compactMap({ $0 }).first {
+            judge(batch.count, as: first, of: incarnation)
+            return
+        }
+        for part in batch.splitting(admitting: { entry, _ in verdicts[entry] == nil }) {
+            reject(verdicts, of: batch, before: part.firstCounter, by: incarnation)
+            admitWhole(part, by: incarnation)
+        }
+        reject(verdicts, of: batch, before: batch.lastCounter + 1, by: incarnation)
+    }
+
+    private mutating func admitWhole(_ batch: Batch, by incarnation: Incarnation) {
+        sessions[incarnation]?.ledger.judge(
+            count: batch.count, bytes: batch.encoded.count, fate: .pending)
+        pipeline.admit(batch, from: incarnation, predecessor: tenure.lastEpoch)
+    }
+
+    /// Puts down the rejections of the counters from the ledger's next one up to another.
+    private mutating func reject(
+        _ verdicts: [Fault?], of batch: Batch, before end: UInt64, by incarnation: Incarnation
+    ) {
+        while let next = sessions[incarnation].map({ $0.ledger.lastCounter + 1 }), next < end,
+            let fault = verdicts[Int(next - batch.firstCounter)]
+        {
+            var count: UInt32 = 1
+            while next + UInt64(count) < end,
+                verdicts[Int(next - batch.firstCounter) + Int(count)] == fault
+            { count += 1 }
+            judge(count, as: fault, of: incarnation)
+        }
+    }
+
+    private mutating func judge(_ count: UInt32, as fault: Fault, of incarnation: Incarnation) {
+        sessions[incarnation]?.ledger.judge(
+            count: count, bytes: 0, fate: .rejected(fault.code, fault.message))
+    }
+
+    /// Why entries for this row can't be admitted.
+    private struct Fault: Equatable {
+        var code: RejectionCode
+        var message: String
+    }
+
+    private func fault(of row: BatchTarget) -> Fault? {
+        switch row.target {
+        case .event:
+            return Fault(code: .unsupported, message: "this sequencer orders no events")
+        case .state(let state):
+            guard
+                directory.knows(state: state)
+                    || creating.keys.contains(where: { $0.state == state })
+            else { return unknown(row.target) }
+            return nil
+        case .store(let name):
+            if creating[name] != nil { return nil }
+            guard let store = directory.store(name) else { return unknown(row.target) }
+            if row.life != .zero, row.life != store.life {
+                let text = "\(name) is another store now: it was created anew at \(store.life)"
+                return Fault(code: .otherLife, message: text)
+            }
+            if row.schemaVersion > store.schemaVersion {
+                let text =
+                    "\(name) has schema version \(store.schemaVersion) and the action has "
+                    + "\(row.schemaVersion)"
+                return Fault(code: .schemaVersion, message: text)
+            }
+            return nil
+        }
+    }
+
+    private func unknown(_ target: Target) -> Fault {
+        let text =
+            "no node hosts \(target) and the log has never seen it; "
+            + "known are: \(directory.knownNames)"
+        return Fault(code: .unknownTarget, message: text)
+    }
+
+    private func discard(
+        expecting counter: UInt64, _ reason: Expected.Reason, _ connection: ConnectionID,
+        into effects: inout [SequencerEffect]
+    ) {
+        effects.append(
+            .send(.expected(Expected(counter: counter, reason: reason)), to: connection))
+    }
+
+    private func refuseMalformed(
+        _ connection: ConnectionID, into effects: inout [SequencerEffect]
+    ) {
+        let bye = Bye(
+            code: .malformed,
+            message: "counters begin with 1, and a batch begins above what is settled")
+        effects.append(.send(.bye(bye), to: connection))
+    }
+
+    mutating func progress(_ progress: Progress, of incarnation: Incarnation) {
+        guard sessions[incarnation] != nil else { return }
+        let applied = min(progress.applied, tenure.last)
+        if let known = sessions[incarnation]?.applied, applied > known {
+            sessions[incarnation]?.applied = applied
+        }
+        sessions[incarnation]?.ledger.settle(through: progress.settled)
+    }
+}

@@ -1,0 +1,162 @@
+import ConfluxVocabulary
+
+/// The sequencer, without sockets, disk or clock.
+///
+/// **The problem.** Many processes dispatch; connections break, frames are lost on the feed and
+/// come twice after a reconnect; the sequencer itself is stopped and started again. All the same
+/// every action stands in the log once, at one place, in the order in which its node dispatched
+/// it, and nobody is told of it before it is durable.
+///
+/// **The shape.** A tenure goes through phases; only a serving one hears nodes.
+///
+///     unclaimed ─claimed─▶ reading ─end of log─▶ claiming ─appended─▶ serving ─▶ ended
+///
+/// A submitted batch is judged by its session's ``OutcomeLedger`` (deduplication, before every
+/// other check), checked at the door (`SequencerMachine+Submit`), and gathers in the
+/// ``CommitPipeline`` until the log is free. What is said of it follows its commit.
+///
+/// **The contract.** ``handle(_:at:into:)`` is called by one thread with every input in the order
+/// in which it happened. The effects are carried out in their order before the next input.
+/// At ``nextDeadline`` the shell says ``SequencerInput/tick``. Same state and same inputs give the
+/// same effects: there is no clock, no randomness and no I/O inside.
+public struct SequencerMachine: Sendable {
+    enum Phase: Sendable, Equatable {
+        case unclaimed
+        case reading
+        case claiming
+        case serving
+        case stopping
+        case ended
+    }
+
+    /// Every bound.
+    public let settings: SequencerSettings
+
+    var phase = Phase.unclaimed
+    /// Log, epoch, numbers and time. *Use*: everything that is said carries some of it.
+    var tenure = Tenure()
+    var sessions = SessionTable()
+    var directory = StoreDirectory()
+    var connections = ConnectionTable()
+    var pipeline = CommitPipeline(log: .none, epoch: .none, last: .zero)
+    /// Hellos whose `joined` entry is not in the log yet, by nonce. *Invariant*: bounded by
+    /// `sessionsMax` together with the sessions.
+    var joining: [Nonce: PendingJoin] = [:]
+    /// Opens whose `created` entry is not in the log yet, by store.
+    var creating: [StoreName: PendingCreation] = [:]
+    /// Who wants a name that is taken, by name: one newcomer at most.
+    var nameInquiries: [Name: NameInquiry] = [:]
+    var questions = QuestionTable()
+    /// The fetches that the log is reading for. *Use*: their bound.
+    var fetchesUnderWay = 0
+    /// When the last commit or beat was published.
+    var publishedAt = Duration.zero
+    /// When presence is looked at next.
+    var sweepAt = Duration.zero
+    /// Whether the log is being asked to confirm this tenure.
+    var isConfirming = false
+
+    /// Makes a sequencer without a log.
+    ///
+    /// - Parameter settings: Every bound. They must have no ``SequencerSettings/fault``.
+    public init(settings: SequencerSettings) {
+        precondition(settings.fault == nil, "\(settings.fault ?? "")")
+        self.settings = settings
+    }
+
+    /// The present epoch: what headers carry.
+    public var epoch: Epoch { tenure.epoch }
+
+    /// The last committed number.
+    public var last: SequenceNumber { tenure.last }
+
+    /// Handles one input.
+    ///
+    /// - Parameters:
+    ///   - input: What happened.
+    ///   - now: What the clocks said when it happened.
+    ///   - effects: What is to be done, appended in the order in which it is to be done.
+    public mutating func handle(
+        _ input: SequencerInput, at now: Moment, into effects: inout [SequencerEffect]
+    ) {
+        guard phase != .ended else { return }
+        switch input {
+        case .claimed(let log, let epoch, let last, let floor, let nonce):
+            claimed(log, epoch, through: last, floor: floor, nonce: nonce, at: now, into: &effects)
+        case .logRead(let bodies):
+            rebuild(from: bodies, at: now, into: &effects)
+        case .appended:
+            landed(at: now, into: &effects)
+        case .logFailed(let reason):
+            end(reason, into: &effects)
+        case .tenureConfirmed:
+            isConfirming = false
+        case .fetchRead(let job, let bodies):
+            answerFetch(job, with: bodies, into: &effects)
+        case .received(let message, let epoch, let connection):
+            guard phase == .serving else { return }
+            received(message, epoch: epoch, from: connection, at: now, into: &effects)
+        case .unreadable(let code, let message, let connection):
+            effects.append(.note(.unreadable(message)))
+            effects.append(.send(.bye(Bye(code: code, message: message)), to: connection))
+        case .drained:
+            launch(at: now, into: &effects)
+        case .tick:
+            if phase == .serving { passTime(at: now, into: &effects) }
+        case .stop:
+            stop(at: now, into: &effects)
+        }
+    }
+
+    /// When ``SequencerInput/tick`` is due, on the monotonic clock; nil when nothing is awaited.
+    public var nextDeadline: Duration? {
+        guard phase == .serving else { return nil }
+        var deadline = min(publishedAt + settings.beatInterval, sweepAt)
+        if let due = questions.nextDeadline { deadline = min(deadline, due) }
+        for inquiry in nameInquiries.values { deadline = min(deadline, inquiry.deadline) }
+        return deadline
+    }
+
+    private mutating func received(
+        _ message: NodeMessage, epoch: Epoch, from connection: ConnectionID, at now: Moment,
+        into effects: inout [SequencerEffect]
+    ) {
+        challenge(by: epoch, into: &effects)
+        if case .hello(let hello) = message {
+            self.hello(hello, from: connection, at: now, into: &effects)
+            return
+        }
+        // Nothing but hello makes a session (rule 8).
+        guard let peer = connections[connection] else {
+            let bye = Bye(code: .rejoin, message: "say hello first")
+            effects.append(.send(.bye(bye), to: connection))
+            return
+        }
+        connections.heard(connection, at: now.monotonic)
+        switch (message, peer) {
+        case (.hello, _): break
+        case (.fetch(let fetch), _): self.fetch(fetch, from: connection, into: &effects)
+        case (.question(let question), _):
+            ask(question, from: connection, at: now, into: &effects)
+        case (.bye, .observer): connections.remove(connection)
+        case (.open(let open), .member(let incarnation)):
+            self.open(open, by: incarnation, on: connection, into: &effects)
+        case (.close(let close), .member(let incarnation)):
+            endHosting(of: close.subject, by: incarnation)
+        case (.submit(let batch), .member(let incarnation)):
+            submit(batch, by: incarnation, on: connection, into: &effects)
+        case (.progress(let progress), .member(let incarnation)):
+            self.progress(progress, of: incarnation)
+        case (.answer(let answer), .member(let incarnation)):
+            self.answer(answer, by: incarnation, into: &effects)
+        case (.bye, .member(let incarnation)):
+            leave(incarnation, on: connection, into: &effects)
+        case (.progress, .observer): break
+        case (.open, .observer), (.close, .observer), (.submit, .observer), (.answer, .observer):
+            let bye = Bye(
+                code: .unsupported, message: "an observer has no session: join as a member")
+            connections.remove(connection)
+            effects.append(.send(.bye(bye), to: connection))
+        }
+    }
+}

@@ -1,0 +1,81 @@
+/// Every bound of the sequencer, in one validated value.
+public struct SequencerSettings: Sendable, Hashable {
+    /// The most bytes of one payload. Default: 1 MiB.
+    public var payloadBytesMax: UInt32 = 1 << 20
+    /// The most bytes of one batch. A batch holds at least one payload of the largest size.
+    public var batchBytesMax: UInt32 = (1 << 20) + (1 << 16)
+    /// The most bytes that one node may have without an outcome (rule 27). More are discarded.
+    public var windowBytes: UInt32 = 4 << 20
+    /// The most bytes that gather for one commit. Batches above it are discarded with `expected`.
+    public var commitBytesMax: UInt32 = 32 << 20
+    /// The most outcomes that are kept for a node that never says it has them.
+    public var unsettledOutcomesMax: Int = 1 << 16
+    /// The most bytes of the state that an opener brings along.
+    public var initialStateBytesMax: UInt32 = 16 << 20
+    /// The most bytes of commits in one answer to a fetch, but for one commit at least.
+    public var fetchBytesMax: UInt32 = 4 << 20
+    /// The most fetches under way at once, of all nodes. More are left unanswered, and asked again.
+    public var fetchesMax: Int = 256
+    /// The most sessions remembered. The one that left first is forgotten for a new one.
+    public var sessionsMax: Int = 10_000
+    /// The most connections of observers.
+    public var observersMax: Int = 1_000
+    /// The most stores.
+    public var storesMax: Int = 20_000
+    /// The most bytes of first states held in memory, of all stores.
+    public var initialStatesBytesMax: Int = 512 << 20
+    /// The most names of states known, hosted or seen in the log.
+    public var statesMax: Int = 4_096
+    /// The most questions under way at once.
+    public var questionsMax: Int = 4_096
+    /// The longest that a question waits for its answers.
+    public var questionPatienceMax: Duration = .seconds(60)
+    /// The longest time between two messages of the feed (rule 6).
+    public var beatInterval: Duration = .milliseconds(100)
+    /// A node has left when it was silent for this long.
+    public var silenceMax: Duration = .seconds(10)
+    /// A session is forgotten when its node has been away for this long (rule 10).
+    public var forgetAfter: Duration = .seconds(86_400)
+    /// How long the holder of a name has to answer when another node wants it (rule 10).
+    public var nameInquiryMax: Duration = .seconds(1)
+    /// Where the feed is, as the welcome announces it; a host of `*` is the one connected to.
+    public var feed: String
+
+    /// Makes the default settings.
+    ///
+    /// - Parameter feed: Where the feed is, as the welcome announces it.
+    public init(feed: String) {
+        self.feed = feed
+    }
+
+    /// Settings that allow payloads of this size, with the bounds that depend on it raised.
+    ///
+    /// - Parameter payloadBytesMax: The most bytes of one payload.
+    public mutating func allow(payloadBytesMax: UInt32) {
+        self.payloadBytesMax = payloadBytesMax
+        batchBytesMax = max(batchBytesMax, payloadBytesMax + (1 << 16))
+        windowBytes = max(windowBytes, 2 * batchBytesMax)
+        commitBytesMax = max(commitBytesMax, 2 * windowBytes)
+    }
+
+    /// What is wrong with the settings, in words; nil when nothing is.
+    public var fault: String? {
+        if batchBytesMax < payloadBytesMax + 4_096 {
+            return "batchBytesMax must exceed payloadBytesMax by 4096 at least"
+        }
+        if windowBytes < batchBytesMax { return "windowBytes must be at least batchBytesMax" }
+        if commitBytesMax < windowBytes { return "commitBytesMax must be at least windowBytes" }
+        if commitBytesMax > 48 << 20 { return "commitBytesMax must be at most 48 MiB" }
+        if beatInterval <= .zero || silenceMax < beatInterval * 3 {
+            return "silenceMax must be at least three times beatInterval, which must be positive"
+        }
+        return nil
+    }
+
+    /// What a welcome grants.
+    var limits: SessionLimits {
+        SessionLimits(
+            windowBytes: windowBytes, batchBytesMax: batchBytesMax,
+            payloadBytesMax: payloadBytesMax, beatInterval: beatInterval, silenceMax: silenceMax)
+    }
+}

@@ -1,0 +1,89 @@
+import ConfluxVocabulary
+
+/// What the sequencer remembers of one origin.
+struct Session: Sendable {
+    /// Whether its node is there.
+    enum Presence: Sendable, Equatable {
+        /// Heard of in this tenure, or present when the tenure began and not yet silent for long.
+        case live
+        /// A `left` entry ended its presence.
+        case left
+    }
+
+    /// The number of its first `joined` entry.
+    let incarnation: Incarnation
+    /// The random number of its process: the other half of its identity (rule 8).
+    let nonce: Nonce
+    /// The node's unique name.
+    let name: Name?
+    /// Its outcomes (rule 9).
+    var ledger = OutcomeLedger()
+    /// Whether its node is there.
+    var presence = Presence.live
+    /// Since when it is silent, or away. *Invariant*: measured afresh in each tenure (rule 10).
+    var quietSince: Duration
+    /// Where it is to be reached; nil until it said hello in this tenure.
+    var connection: ConnectionID?
+    /// How far its replicas are.
+    var applied = SequenceNumber.zero
+    /// The stores that it hosts, as its last hello and what followed said.
+    var hosted: [StoreName: HostedStore] = [:]
+    /// The states that it bridges.
+    var bridged: Set<Name> = []
+}
+
+/// All sessions, found by incarnation, by nonce and by name.
+struct SessionTable: Sendable {
+    private var sessions: [Incarnation: Session] = [:]
+    private var byNonce: [Nonce: Incarnation] = [:]
+    /// The holder of each name: the session that joined last with it. *Invariant*: at most one
+    /// live session has a name.
+    private var byName: [Name: Incarnation] = [:]
+
+    var count: Int { sessions.count }
+    var incarnations: [Incarnation] { sessions.keys.sorted() }
+    var all: some Collection<Session> { sessions.values }
+
+    subscript(incarnation: Incarnation) -> Session? {
+        _read { yield sessions[incarnation] }
+        _modify { yield &sessions[incarnation] }
+    }
+
+    func incarnation(of nonce: Nonce) -> Incarnation? { byNonce[nonce] }
+
+    /// The live session that holds the name.
+    func holder(of name: Name) -> Incarnation? {
+        guard let incarnation = byName[name], sessions[incarnation]?.presence == .live else {
+            return nil
+        }
+        return incarnation
+    }
+
+    mutating func insert(_ session: Session) {
+        sessions[session.incarnation] = session
+        byNonce[session.nonce] = session.incarnation
+        if let name = session.name { byName[name] = session.incarnation }
+    }
+
+    /// The node of a session that had left is present again, and holds its name again.
+    mutating func revive(_ incarnation: Incarnation, at now: Duration) {
+        guard var session = sessions[incarnation] else { return }
+        session.presence = .live
+        session.quietSince = now
+        if let name = session.name { byName[name] = incarnation }
+        sessions[incarnation] = session
+    }
+
+    mutating func remove(_ incarnation: Incarnation) {
+        guard let session = sessions.removeValue(forKey: incarnation) else { return }
+        byNonce[session.nonce] = nil
+        if let name = session.name, byName[name] == incarnation { byName[name] = nil }
+    }
+
+    /// The session that has been away longest: the first to be forgotten (rule 10).
+    var longestAway: Incarnation? {
+        sessions.values.filter { $0.presence == .left }
+            .min { ($0.quietSince, $0.incarnation) < ($1.quietSince, $1.incarnation) }?
+            .incarnation
+    }
+}
