@@ -1,0 +1,285 @@
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxProtocol
+
+/// A sequencer, its log and any number of nodes in one value: no thread, no socket, and a clock
+/// that moves only when it is told to. Every message goes through its encoding.
+struct Cluster {
+    /// A log in memory: what a disk would hold.
+    struct Disk {
+        var id: LogID
+        var epoch = Epoch.none
+        var bodies: [(first: SequenceNumber, last: SequenceNumber, body: Bytes)] = []
+        var last: SequenceNumber { bodies.last?.last ?? .zero }
+    }
+
+    enum Step {
+        case toSequencer(NodeID, [UInt8])
+        case toNode(NodeID, ConnectionID, [UInt8])
+        case feed([UInt8])
+        case logged(Append)
+    }
+
+    typealias NodeID = Int
+
+    var now = Duration.zero
+    var disk: Disk
+    var sequencer: SequencerMachine?
+    var settings = SequencerSettings(feed: "feed")
+    var nodes: [NodeID: SimulatedNode] = [:]
+    var queue: [Step] = []
+    /// Appends that the disk keeps waiting while it is slow.
+    var isDiskSlow = false
+    var waitingAppends: [Append] = []
+    var notes: [SequencerNote] = []
+    var ends: [SequencerEnd] = []
+    var published: [SequencerEffect] = []
+    var nonces: UInt64 = 0
+    private var connections: [NodeID: ConnectionID] = [:]
+    private var nextConnection: UInt64 = 1
+
+    init(log: UInt64 = 1) {
+        disk = Disk(id: Identifier(high: 7, low: log))
+    }
+
+    var moment: Moment {
+        Moment(monotonic: now, wall: Timestamp(1_000_000_000 + now.components.seconds))
+    }
+
+    // MARK: Sequencer
+
+    mutating func startSequencer() {
+        disk.epoch = disk.epoch.next
+        nonces += 1
+        sequencer = SequencerMachine(settings: settings)
+        handle(
+            .claimed(
+                log: disk.id, epoch: disk.epoch, last: disk.last, floor: SequenceNumber(1),
+                nonce: Identifier(high: 99, low: nonces)))
+        run()
+    }
+
+    /// The process dies: what was on its way to or from it is lost, and every connection with it.
+    mutating func killSequencer() {
+        sequencer = nil
+        queue.removeAll()
+        waitingAppends.removeAll()
+    }
+
+    /// The sequencer starts again; every node finds that its connection was made anew.
+    mutating func restartSequencer() {
+        killSequencer()
+        startSequencer()
+        for id in nodes.keys.sorted() { reconnect(id) }
+    }
+
+    mutating func handle(_ input: SequencerInput) {
+        var effects: [SequencerEffect] = []
+        sequencer?.handle(input, at: moment, into: &effects)
+        for effect in effects { perform(effect) }
+    }
+
+    private mutating func perform(_ effect: SequencerEffect) {
+        switch effect {
+        case .readLog(let from):
+            let bodies = disk.bodies.filter { $0.last >= from }.prefix(2).map(\.body)
+            handle(.logRead(Array(bodies)))
+        case .append(let append):
+            if isDiskSlow { waitingAppends.append(append) } else { queue.append(.logged(append)) }
+        case .serve: break
+        case .publishCommit(let frame):
+            published.append(effect)
+            queue.append(.feed(Array(frame)))
+        case .publishBeat(let beat):
+            queue.append(.feed(Frame.encode(beat, epoch: disk.epoch)))
+        case .send(let message, let connection):
+            published.append(effect)
+            if let id = connections.first(where: { $0.value == connection })?.key {
+                let frame = Frame.encode(message, epoch: disk.epoch)
+                queue.append(.toNode(id, connection, frame))
+            }
+        case .readFetch(let job):
+            let bodies = disk.bodies.filter { $0.last >= job.from }.prefix(3).map(\.body)
+            handle(.fetchRead(job, Array(bodies)))
+        case .confirmTenure: handle(.tenureConfirmed)
+        case .note(let note): notes.append(note)
+        case .end(let end):
+            ends.append(end)
+            sequencer = nil
+        }
+    }
+
+    /// The disk answers what it kept waiting.
+    mutating func finishAppends() {
+        isDiskSlow = false
+        for append in waitingAppends { queue.append(.logged(append)) }
+        waitingAppends.removeAll()
+        run()
+    }
+
+    // MARK: Nodes
+
+    @discardableResult
+    mutating func addNode(
+        _ id: NodeID, named name: String? = nil, role: Hello.Role = .member, store: String? = nil
+    ) -> NodeID {
+        nodes[id] = SimulatedNode(id: id, name: name.flatMap { Name($0) }, role: role)
+        connect(id)
+        input(.start, to: id)
+        run()
+        if let store { open(store, on: id) }
+        return id
+    }
+
+    private mutating func connect(_ id: NodeID) {
+        connections[id] = ConnectionID(rawValue: nextConnection)
+        nextConnection += 1
+    }
+
+    /// The connection breaks and is made anew; what was on its way is lost.
+    mutating func reconnect(_ id: NodeID) {
+        queue.removeAll { step in
+            switch step {
+            case .toSequencer(id, _), .toNode(id, _, _): true
+            default: false
+            }
+        }
+        connect(id)
+        input(.reconnected, to: id)
+        run()
+    }
+
+    mutating func removeNode(_ id: NodeID) {
+        nodes[id] = nil
+        connections[id] = nil
+    }
+
+    mutating func input(_ input: ReplicaInput, to id: NodeID) {
+        guard let sends = nodes[id]?.handle(input, at: moment) else { return }
+        for frame in sends { queue.append(.toSequencer(id, frame)) }
+    }
+
+    mutating func open(_ store: String, on id: NodeID) {
+        nodes[id]?.open(store)
+        flushInputs(of: id)
+        run()
+        // The subscription is proven by the next beat.
+        pass(settings.beatInterval)
+    }
+
+    mutating func bridge(_ state: String, on id: NodeID) {
+        nodes[id]?.bridge(state)
+        flushInputs(of: id)
+        run()
+        pass(settings.beatInterval)
+    }
+
+    /// Dispatches texts as one batch, without letting anything arrive.
+    mutating func submit(_ texts: [String], to target: String, from id: NodeID, isAtomic: Bool = false) {
+        nodes[id]?.dispatch(texts, to: target, isAtomic: isAtomic)
+        flushInputs(of: id)
+    }
+
+    mutating func dispatch(_ texts: [String], to target: String, from id: NodeID) {
+        submit(texts, to: target, from: id)
+        run()
+    }
+
+    private mutating func flushInputs(of id: NodeID) {
+        while let next = nodes[id]?.takeInput() { input(next, to: id) }
+    }
+
+    // MARK: Time and delivery
+
+    /// Delivers until nothing is on its way.
+    mutating func run() {
+        var steps = 0
+        while true {
+            steps += 1
+            precondition(steps < 1_000_000, "messages never stop")
+            if queue.isEmpty {
+                handle(.drained)
+                if queue.isEmpty { break }
+                continue
+            }
+            deliver(queue.removeFirst())
+        }
+    }
+
+    mutating func deliver(_ step: Step) {
+        switch step {
+        case .toSequencer(let id, let frame):
+            guard sequencer != nil, let connection = connections[id] else { return }
+            do {
+                let bytes = frame[...]
+                handle(
+                    .received(
+                        try Frame.decodeNodeMessage(bytes), epoch: try Frame.header(of: bytes).epoch,
+                        from: connection))
+            } catch {
+                Issue.record("the sequencer could not read a frame: \(error)")
+            }
+        case .toNode(let id, let connection, let frame):
+            guard connections[id] == connection else { return }
+            do {
+                let bytes = frame[...]
+                let message = try Frame.decodeSequencerMessage(bytes)
+                input(.received(message, epoch: try Frame.header(of: bytes).epoch), to: id)
+            } catch {
+                Issue.record("node \(id) could not read a frame: \(error)")
+            }
+        case .feed(let frame):
+            for id in nodes.keys.sorted() { feed(frame, to: id) }
+        case .logged(let append):
+            disk.bodies.append(
+                (append.first, append.last, append.frame.dropFirst(Frame.size)))
+            handle(.appended)
+        }
+    }
+
+    private mutating func feed(_ frame: [UInt8], to id: NodeID) {
+        guard nodes[id]?.isSubscribed == true else { return }
+        if let drops = nodes[id]?.feedDrops, drops > 0 {
+            nodes[id]?.feedDrops = drops - 1
+            return
+        }
+        do {
+            let bytes = frame[...]
+            let epoch = try Frame.header(of: bytes).epoch
+            switch try Frame.decodeFeedMessage(bytes) {
+            case .commit(let commit):
+                input(.fed(commit, byteCount: frame.count, epoch: epoch), to: id)
+            case .beat(let beat): input(.beaten(beat, epoch: epoch), to: id)
+            }
+        } catch {
+            Issue.record("node \(id) could not read the feed: \(error)")
+        }
+    }
+
+    /// Lets time pass: every deadline is met in its order.
+    mutating func pass(_ interval: Duration) {
+        let end = now + interval
+        while true {
+            run()
+            var next = end
+            if let due = sequencer?.nextDeadline { next = min(next, max(due, now)) }
+            for node in nodes.values {
+                if let due = node.machine.nextDeadline { next = min(next, max(due, now)) }
+            }
+            guard next < end else { break }
+            // A deadline that is due now and stays due would never let time pass.
+            now = next == now ? now + .milliseconds(1) : next
+            tick()
+        }
+        now = end
+        tick()
+        run()
+    }
+
+    private mutating func tick() {
+        handle(.tick)
+        for id in nodes.keys.sorted() { input(.tick, to: id) }
+        run()
+    }
+}

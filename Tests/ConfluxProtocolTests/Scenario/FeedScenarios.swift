@@ -1,0 +1,172 @@
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxProtocol
+
+/// The feed is a hint: what it loses is noticed and fetched. Stores catch up alone.
+struct FeedScenarios {
+    private func started(nodes: Int = 2) -> Cluster {
+        var cluster = Cluster()
+        cluster.startSequencer()
+        for id in 1...nodes { cluster.addNode(id, store: "list") }
+        return cluster
+    }
+
+    @Test func `a hole in the feed is fetched`() {
+        var cluster = started()
+        cluster.dispatch(["a"], to: "list", from: 1)
+        cluster.nodes[2]?.feedDrops = 3
+        for text in ["b", "c", "d", "e"] { cluster.dispatch([text], to: "list", from: 1) }
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["a", "b", "c", "d", "e"])
+        #expect(
+            cluster.nodes[2]?.sent.contains { if case .fetch = $0 { true } else { false } } == true)
+    }
+
+    @Test func `a lost last commit is seen within one beat`() {
+        var cluster = started()
+        cluster.nodes[2]?.feedDrops = 1
+        cluster.dispatch(["last"], to: "list", from: 1)
+        #expect(cluster.nodes[2]?.texts(of: "list") == [])
+        cluster.pass(cluster.settings.beatInterval)
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["last"])
+    }
+
+    @Test func `the sequencer beats while nothing happens`() {
+        var cluster = started(nodes: 1)
+        cluster.published.removeAll()
+        let start = cluster.now
+        var beats = 0
+        while cluster.now < start + .seconds(1) {
+            cluster.pass(cluster.settings.beatInterval)
+            beats += 1
+        }
+        #expect(beats == 10)
+        #expect(cluster.nodes[1]?.machine.isJoined == true)
+        #expect(cluster.nodes[1]?.events.contains(.disconnected) == false)
+    }
+
+    @Test func `a dispatch gets its outcome though its commit was lost on the feed`() {
+        var cluster = started()
+        cluster.nodes[1]?.feedDrops = 1
+        cluster.dispatch(["x"], to: "list", from: 1)
+        // The receipt came, but this node has not applied the action: no outcome yet (P6).
+        #expect(cluster.nodes[1]?.outcomes.isEmpty == true)
+        cluster.pass(cluster.settings.beatInterval)
+        #expect(cluster.nodes[1]?.texts(of: "list") == ["x"])
+        #expect(cluster.nodes[1]?.outcomes.count == 1)
+    }
+
+    @Test func `a late joiner becomes current`() {
+        var cluster = started()
+        for round in 0..<30 { cluster.dispatch(["\(round)"], to: "list", from: 1 + round % 2) }
+        cluster.addNode(3, store: "list")
+        #expect(cluster.nodes[3]?.texts(of: "list") == (0..<30).map(String.init))
+        #expect(cluster.nodes[3]?.opened.count == 1)
+    }
+
+    @Test func `a store opened later catches up alone while the rest goes on`() {
+        var cluster = started()
+        cluster.open("other", on: 1)
+        for round in 0..<20 {
+            cluster.submit(["o\(round)"], to: "other", from: 1)
+            cluster.submit(["l\(round)"], to: "list", from: 1)
+            cluster.run()
+        }
+        cluster.nodes[2]?.open("other")
+        while let input = cluster.nodes[2]?.takeInput() { cluster.input(input, to: 2) }
+        // Under way: entries arrive while the store catches up, step by step.
+        for round in 20..<40 {
+            cluster.submit(["o\(round)"], to: "other", from: 1)
+            cluster.submit(["l\(round)"], to: "list", from: 1)
+            for _ in 0..<3 where !cluster.queue.isEmpty { cluster.deliver(cluster.queue.removeFirst()) }
+            cluster.handle(.drained)
+        }
+        cluster.run()
+        cluster.pass(cluster.settings.beatInterval)
+        #expect(cluster.nodes[2]?.texts(of: "other") == (0..<40).map { "o\($0)" })
+        #expect(cluster.nodes[2]?.texts(of: "list") == (0..<40).map { "l\($0)" })
+    }
+
+    @Test func `two stores of different ages catch up together`() {
+        var cluster = started(nodes: 1)
+        for round in 0..<10 { cluster.dispatch(["l\(round)"], to: "list", from: 1) }
+        cluster.open("young", on: 1)
+        for round in 0..<10 {
+            cluster.dispatch(["y\(round)"], to: "young", from: 1)
+            cluster.dispatch(["l\(round + 10)"], to: "list", from: 1)
+        }
+        cluster.addNode(2)
+        cluster.nodes[2]?.open("young")
+        cluster.nodes[2]?.open("list")
+        while let input = cluster.nodes[2]?.takeInput() { cluster.input(input, to: 2) }
+        cluster.run()
+        cluster.pass(cluster.settings.beatInterval)
+        #expect(cluster.nodes[2]?.texts(of: "young") == (0..<10).map { "y\($0)" })
+        #expect(cluster.nodes[2]?.texts(of: "list") == (0..<20).map { "l\($0)" })
+    }
+
+    @Test func `a bridged state sees every global action once, in order`() {
+        var cluster = Cluster()
+        cluster.startSequencer()
+        for id in 1...2 {
+            cluster.addNode(id)
+            cluster.bridge("bus", on: id)
+        }
+        for round in 0..<10 { cluster.dispatch(["\(round)"], to: "bus", from: 1 + round % 2) }
+        let first = cluster.nodes[1]?.bridgedTexts ?? []
+        #expect(first.count == 10)
+        #expect(cluster.nodes[2]?.bridgedTexts == first)
+    }
+
+    @Test func `of concurrent openers the first wins and the other adopts its store`() throws {
+        var cluster = Cluster()
+        cluster.startSequencer()
+        for id in 1...2 { cluster.addNode(id) }
+        for id in 1...2 {
+            cluster.nodes[id]?.open("list")
+            while let input = cluster.nodes[id]?.takeInput() { cluster.input(input, to: id) }
+        }
+        cluster.run()
+        cluster.pass(cluster.settings.beatInterval)
+        let lives = [1, 2].compactMap { cluster.nodes[$0]?.replicas.values.first?.life }
+        #expect(lives.count == 2 && lives[0] == lives[1])
+        #expect(cluster.notes.filter { if case .created = $0 { true } else { false } }.count == 1)
+    }
+
+    @Test func `behind a slow reader commits wait within a bound and then are fetched`() {
+        var cluster = started(nodes: 1)
+        var settings = ReplicaSettings(name: nil, role: .member)
+        settings.deliveryBytesMax = 1
+        settings.bufferBytesMax = 300
+        var machine = ReplicaMachine(settings: settings, nonce: Identifier(high: 1, low: 5))
+        // A machine of its own, driven by hand: it never says that it has applied.
+        let moment = cluster.moment
+        var effects: [ReplicaEffect] = []
+        machine.handle(.start, at: moment, into: &effects)
+        machine.handle(.follow(from: SequenceNumber(1)), at: moment, into: &effects)
+        let welcome = Welcome(
+            log: cluster.disk.id, claim: .none, incarnation: Incarnation(3),
+            last: cluster.disk.last, floor: SequenceNumber(1), agreed: .zero, settled: 0,
+            lastCounter: 0, feed: "feed", limits: SessionLimits(
+                windowBytes: 1 << 20, batchBytesMax: 1 << 20, payloadBytesMax: 1 << 10,
+                beatInterval: .milliseconds(100), silenceMax: .seconds(10)))
+        machine.handle(.received(.welcome(welcome), epoch: Epoch(1)), at: moment, into: &effects)
+        for round in 0..<50 { cluster.dispatch(["\(round)"], to: "list", from: 1) }
+        effects.removeAll()
+        for item in cluster.disk.bodies {
+            guard let commit = try? Commit.decode(body: item.body) else { continue }
+            machine.handle(
+                .fed(commit, byteCount: item.body.count, epoch: Epoch(1)), at: moment,
+                into: &effects)
+        }
+        let delivered = effects.filter { if case .deliver = $0 { true } else { false } }
+        #expect(delivered.count == 1)
+        #expect(machine.buffer.byteCount <= settings.bufferBytesMax)
+        // Once there is room, what did not fit is fetched.
+        effects.removeAll()
+        machine.handle(
+            .applied(SequenceNumber(1), bytes: machine.outstandingBytes), at: moment,
+            into: &effects)
+        #expect(effects.contains { if case .send(.fetch) = $0 { true } else { false } })
+    }
+}

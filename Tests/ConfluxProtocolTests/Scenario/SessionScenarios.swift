@@ -1,0 +1,244 @@
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxProtocol
+
+/// Sessions, presence, names and restarts.
+struct SessionScenarios {
+    private func twoNodes() -> Cluster {
+        var cluster = Cluster()
+        cluster.startSequencer()
+        cluster.addNode(1, named: "alpha", store: "list")
+        cluster.addNode(2, named: "beta", store: "list")
+        return cluster
+    }
+
+    @Test func `a tenure begins with its claim, a session with its joined entry`() throws {
+        var cluster = Cluster()
+        cluster.startSequencer()
+        cluster.addNode(1, named: "alpha")
+        let commits = try cluster.disk.bodies.map { try Commit.decode(body: $0.body) }
+        #expect(commits.first?.blocks.first == .event(
+            .claim(epoch: Epoch(1), nonce: Identifier(high: 99, low: 1))))
+        guard case .event(.joined(_, let name, _)) = commits.dropFirst().first?.blocks.first else {
+            Issue.record("the second entry is not joined: \(commits)")
+            return
+        }
+        #expect(name?.text == "alpha")
+        #expect(cluster.nodes[1]?.machine.incarnation == Incarnation(2))
+    }
+
+    @Test func `the welcome follows the commit of the joined entry`() {
+        var cluster = Cluster()
+        cluster.startSequencer()
+        cluster.isDiskSlow = true
+        cluster.addNode(1)
+        cluster.pass(.milliseconds(600))
+        #expect(cluster.nodes[1]?.machine.isJoined == false)
+        cluster.finishAppends()
+        #expect(cluster.nodes[1]?.machine.isJoined == true)
+        // However many hellos were sent meanwhile, one session began.
+        #expect(cluster.disk.last == SequenceNumber(2))
+    }
+
+    @Test func `a submit without a hello makes no session`() throws {
+        var cluster = twoNodes()
+        var builder = BatchBuilder()
+        builder.append(
+            target: BatchTarget(
+                target: try #require(Target("list")), schemaVersion: 1, coding: .json),
+            payload: [0x78])
+        let batch = builder.finish(firstCounter: 1, settled: 0)
+        let last = cluster.disk.last
+        cluster.published.removeAll()
+        cluster.handle(
+            .received(.submit(batch), epoch: Epoch(1), from: ConnectionID(rawValue: 999)))
+        cluster.run()
+        #expect(cluster.disk.last == last)
+        guard case .send(.bye(let bye), ConnectionID(rawValue: 999)) = cluster.published.first
+        else {
+            Issue.record("no bye: \(cluster.published)")
+            return
+        }
+        #expect(bye.code == .rejoin)
+    }
+
+    @Test func `after a broken connection what has no outcome is submitted again, and applied once`() {
+        var cluster = twoNodes()
+        cluster.dispatch(["a"], to: "list", from: 1)
+        // The batch arrives, its receipt is lost with the connection, and so is the commit.
+        cluster.isDiskSlow = true
+        cluster.dispatch(["b"], to: "list", from: 1)
+        cluster.nodes[1]?.feedDrops = 1
+        cluster.isDiskSlow = false
+        for append in cluster.waitingAppends { cluster.queue.append(.logged(append)) }
+        cluster.waitingAppends.removeAll()
+        cluster.deliver(cluster.queue.removeFirst())
+        cluster.reconnect(1)
+        cluster.pass(.milliseconds(200))
+        #expect(cluster.nodes[1]?.texts(of: "list") == ["a", "b"])
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["a", "b"])
+        #expect(cluster.nodes[1]?.outcomes.count == 2)
+    }
+
+    @Test func `a restarted sequencer goes on with the sessions of its log`() {
+        var cluster = twoNodes()
+        cluster.dispatch(["a"], to: "list", from: 1)
+        cluster.submit(["in flight"], to: "list", from: 1)
+        cluster.restartSequencer()
+        cluster.pass(.milliseconds(300))
+        #expect(cluster.disk.epoch == Epoch(2))
+        #expect(cluster.nodes[1]?.texts(of: "list") == ["a", "in flight"])
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["a", "in flight"])
+        #expect(cluster.nodes[1]?.outcomes.count == 2)
+        cluster.dispatch(["b"], to: "list", from: 2)
+        #expect(cluster.nodes[1]?.texts(of: "list") == ["a", "in flight", "b"])
+    }
+
+    @Test func `an action committed just before a crash is not applied again after it`() {
+        var cluster = twoNodes()
+        cluster.isDiskSlow = true
+        cluster.dispatch(["once"], to: "list", from: 1)
+        // The disk has it, and the sequencer dies before it says so.
+        for append in cluster.waitingAppends {
+            cluster.disk.bodies.append(
+                (append.first, append.last, append.frame.dropFirst(Frame.size)))
+        }
+        cluster.isDiskSlow = false
+        cluster.restartSequencer()
+        cluster.pass(.milliseconds(300))
+        #expect(cluster.nodes[1]?.texts(of: "list") == ["once"])
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["once"])
+        guard case .committed(_, _, let epoch, _) = cluster.nodes[1]?.outcomes[1] else {
+            Issue.record("no receipt: \(cluster.nodes[1]?.outcomes ?? [:])")
+            return
+        }
+        #expect(epoch == Epoch(1))
+    }
+
+    @Test func `rejected counters before a restart do not stop what follows`() {
+        var cluster = twoNodes()
+        cluster.dispatch(["1"], to: "list", from: 1)
+        cluster.dispatch(["2"], to: "nowhere", from: 1)
+        cluster.restartSequencer()
+        cluster.dispatch(["3"], to: "list", from: 1)
+        cluster.pass(.milliseconds(300))
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["1", "3"])
+        #expect(cluster.nodes[1]?.outcomes.count == 3)
+    }
+
+    @Test func `a log that is another one ends in unknown outcomes and new stores`() throws {
+        var cluster = twoNodes()
+        cluster.dispatch(["old"], to: "list", from: 1)
+        let mark = try #require(cluster.nodes[1]?.machine.live)
+        cluster.submit(["in flight"], to: "list", from: 1)
+        cluster.killSequencer()
+        cluster.disk = Cluster.Disk(id: Identifier(high: 7, low: 2))
+        cluster.restartSequencer()
+        cluster.pass(.milliseconds(300))
+        let node = try #require(cluster.nodes[1])
+        #expect(node.events.contains(.historyLost(from: SequenceNumber(1), through: mark)))
+        #expect(node.events.contains(.sessionForgotten))
+        #expect(node.texts(of: "list") == [])
+        cluster.dispatch(["new"], to: "list", from: 2)
+        #expect(cluster.nodes[1]?.texts(of: "list") == ["new"])
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["new"])
+    }
+
+    @Test func `a log that lost its tail is noticed`() throws {
+        var cluster = twoNodes()
+        cluster.dispatch(["kept"], to: "list", from: 1)
+        let kept = cluster.disk.last
+        cluster.dispatch(["lost"], to: "list", from: 1)
+        let lost = cluster.disk.last
+        cluster.killSequencer()
+        cluster.disk.bodies.removeLast()
+        cluster.restartSequencer()
+        cluster.pass(.milliseconds(300))
+        let node = try #require(cluster.nodes[2])
+        #expect(node.events.contains(.historyLost(from: kept.next, through: lost)))
+        #expect(node.texts(of: "list") == ["kept"])
+        #expect(cluster.nodes[1]?.texts(of: "list") == ["kept"])
+    }
+
+    @Test func `a live node keeps its name`() {
+        var cluster = twoNodes()
+        cluster.addNode(3, named: "alpha")
+        cluster.pass(.milliseconds(100))
+        guard case .refused(.nameTaken, _) = cluster.nodes[3]?.end else {
+            Issue.record("not refused: \(String(describing: cluster.nodes[3]?.end))")
+            return
+        }
+        cluster.dispatch(["x"], to: "list", from: 1)
+        #expect(cluster.nodes[1]?.texts(of: "list") == ["x"])
+    }
+
+    @Test func `the name of a node that does not answer is another's after a second`() {
+        var cluster = twoNodes()
+        cluster.removeNode(1)
+        cluster.addNode(3, named: "alpha")
+        #expect(cluster.nodes[3]?.machine.isJoined == false)
+        cluster.pass(.seconds(1))
+        #expect(cluster.nodes[3]?.machine.isJoined == true)
+        #expect(cluster.notes.contains { if case .left = $0 { true } else { false } })
+    }
+
+    @Test func `a silent node has left; when it speaks again it is present again`() throws {
+        var cluster = twoNodes()
+        let silent = try #require(cluster.nodes[2])
+        cluster.removeNode(2)
+        cluster.pass(.seconds(14))
+        #expect(cluster.notes.contains(.left(silent.machine.incarnation, name: Name("beta"))))
+        cluster.dispatch(["meanwhile"], to: "list", from: 1)
+        cluster.nodes[2] = silent
+        cluster.reconnect(2)
+        cluster.pass(.milliseconds(300))
+        #expect(cluster.nodes[2]?.machine.incarnation == silent.machine.incarnation)
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["meanwhile"])
+    }
+
+    @Test func `a node that leaves with everything settled is forgotten`() throws {
+        var cluster = twoNodes()
+        cluster.dispatch(["x"], to: "list", from: 2)
+        let incarnation = try #require(cluster.nodes[2]?.machine.incarnation)
+        cluster.input(.leave, to: 2)
+        cluster.run()
+        let last = try Commit.decode(body: try #require(cluster.disk.bodies.last).body)
+        #expect(last.blocks == [.event(.forgotten(incarnation))])
+        #expect(cluster.nodes[2]?.end == .left)
+    }
+
+    @Test func `an observer makes no entries, and reads the log`() throws {
+        var cluster = twoNodes()
+        cluster.dispatch(["x", "y"], to: "list", from: 1)
+        let last = cluster.disk.last
+        cluster.addNode(3, role: .observer)
+        cluster.input(.follow(from: SequenceNumber(1)), to: 3)
+        cluster.pass(.milliseconds(200))
+        #expect(cluster.disk.last == last)
+        #expect(cluster.nodes[3]?.machine.live == last)
+    }
+
+    @Test func `a sequencer that hears of a newer tenure asks its log`() {
+        var cluster = twoNodes()
+        cluster.handle(
+            .received(
+                .progress(Progress(applied: .zero, settled: 0)), epoch: Epoch(9),
+                from: ConnectionID(rawValue: 1)))
+        #expect(cluster.notes.contains(.challenged(by: Epoch(9))))
+        cluster.handle(.logFailed(.superseded))
+        #expect(cluster.ends == [.superseded])
+    }
+
+    @Test func `a stopped sequencer commits what it admitted and says bye`() {
+        var cluster = twoNodes()
+        cluster.isDiskSlow = true
+        cluster.dispatch(["last words"], to: "list", from: 1)
+        cluster.handle(.stop)
+        #expect(cluster.ends.isEmpty)
+        cluster.finishAppends()
+        #expect(cluster.ends == [.stopped])
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["last words"])
+        #expect(cluster.nodes[1]?.events.last == .disconnected)
+    }
+}

@@ -1,0 +1,172 @@
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxProtocol
+
+/// A node whose stores are lists of the texts that were applied to them.
+struct SimulatedNode {
+    struct Replica: Equatable {
+        var life: SequenceNumber
+        var position: SequenceNumber
+        var isAttached = false
+        var texts: [String] = []
+    }
+
+    let id: Int
+    var machine: ReplicaMachine
+    var isSubscribed = false
+    /// How many messages of the feed are lost from now on.
+    var feedDrops = 0
+    var replicas: [StoreName: Replica] = [:]
+    /// The texts of a bridged state, with their numbers.
+    var bridgedTexts: [String] = []
+    var outcomes: [UInt64: ActionOutcome.Fate] = [:]
+    var opened: [UInt64: OpenOutcome] = [:]
+    var asked: [Question] = []
+    var answers: [Answer] = []
+    var events: [ReplicaEvent] = []
+    var end: ReplicaEnd?
+    var sent: [NodeMessage] = []
+    /// Commits are applied only after `release` while this holds.
+    private var inputs: [ReplicaInput] = []
+    private var nextRequest: UInt64 = 1
+
+    init(id: Int, name: Name?, role: Hello.Role) {
+        self.id = id
+        machine = ReplicaMachine(
+            settings: ReplicaSettings(name: name, role: role),
+            nonce: Identifier(high: 42, low: UInt64(id)))
+    }
+
+    func texts(of store: String) -> [String] {
+        StoreName(store).flatMap { replicas[$0]?.texts } ?? []
+    }
+
+    mutating func open(_ store: String) {
+        guard let name = StoreName(store) else { return }
+        let initial = EncodedState(coding: .json, bytes: Array("[]".utf8)[...])
+        inputs.append(
+            .open(
+                Open(
+                    request: nextRequest, subject: .store(name), schemaVersion: 1, events: [],
+                    initial: initial)))
+        nextRequest += 1
+    }
+
+    mutating func bridge(_ state: String) {
+        guard let name = Name(state) else { return }
+        inputs.append(
+            .open(
+                Open(
+                    request: nextRequest, subject: .state(name), schemaVersion: 1, events: [],
+                    initial: .none)))
+        nextRequest += 1
+    }
+
+    mutating func dispatch(_ texts: [String], to target: String, isAtomic: Bool) {
+        var builder = BatchBuilder()
+        for text in texts {
+            // `target: text` in a text overrides the target of the batch.
+            let parts = text.split(separator: ":", maxSplits: 1).map(String.init)
+            let place = parts.count == 2 ? parts[0] : target
+            guard let parsed = Target(place) else { continue }
+            builder.append(
+                target: BatchTarget(target: parsed, schemaVersion: 1, coding: .json),
+                payload: Array((parts.last ?? "").utf8))
+        }
+        inputs.append(.dispatched(builder, isAtomic: isAtomic))
+    }
+
+    mutating func takeInput() -> ReplicaInput? {
+        inputs.isEmpty ? nil : inputs.removeFirst()
+    }
+
+    /// - Returns: The frames that the node sends.
+    mutating func handle(_ input: ReplicaInput, at now: Moment) -> [[UInt8]] {
+        var frames: [[UInt8]] = []
+        var effects: [ReplicaEffect] = []
+        machine.handle(input, at: now, into: &effects)
+        var index = 0
+        while index < effects.count {
+            let effect = effects[index]
+            index += 1
+            switch effect {
+            case .send(let message):
+                sent.append(message)
+                frames.append(Frame.encode(message, epoch: machine.epoch))
+            case .subscribe: isSubscribed = true
+            case .deliver(let delivery):
+                if let applied = perform(delivery) {
+                    machine.handle(applied, at: now, into: &effects)
+                }
+            case .asked(let question): asked.append(question)
+            case .answered(let answer): answers.append(answer)
+            case .event(let event): events.append(event)
+            case .end(let end): self.end = end
+            }
+        }
+        return frames
+    }
+
+    private mutating func perform(_ delivery: Delivery) -> ReplicaInput? {
+        switch delivery {
+        case .commit(let commit, let bytes):
+            apply(commit, onlyCatchingUp: false)
+            return .applied(commit.last, bytes: bytes)
+        case .catchUp(let commit, let bytes):
+            apply(commit, onlyCatchingUp: true)
+            return .applied(.zero, bytes: bytes)
+        case .restore(let store, let life, let snapshot):
+            replicas[store] = Replica(life: life, position: snapshot.sequence)
+        case .attach(let store): replicas[store]?.isAttached = true
+        case .settle(let outcome):
+            for offset in 0..<UInt64(outcome.count) {
+                let counter = outcome.firstCounter + offset
+                #expect(outcomes[counter] == nil, "node \(id): two outcomes of \(counter)")
+                var fate = outcome.fate
+                if case .committed(let log, let first, let epoch, let time) = fate {
+                    let sequence = first.advanced(by: offset)
+                    fate = .committed(log, sequence, epoch, time)
+                    for (name, replica) in replicas where replica.isAttached {
+                        #expect(
+                            replica.position >= sequence,
+                            "node \(id): the outcome of \(counter) came before \(name) applied it")
+                    }
+                }
+                outcomes[counter] = fate
+            }
+        case .opened(let request, let outcome): opened[request] = outcome
+        case .reset:
+            replicas.removeAll()
+            outcomes.removeAll()
+        }
+        return nil
+    }
+
+    private mutating func apply(_ commit: Commit, onlyCatchingUp: Bool) {
+        var sequence = commit.first
+        for block in commit.blocks {
+            if case .batch(_, let batch) = block {
+                var number = sequence
+                batch.forEachEntry { row, payload in
+                    let text = String(decoding: payload, as: UTF8.self)
+                    let target = batch.targets[row].target
+                    for (name, replica) in replicas
+                    where replica.isAttached != onlyCatchingUp && number > replica.position {
+                        if target == .store(name) || target == .state(name.state) {
+                            replicas[name]?.texts.append(text)
+                        }
+                    }
+                    if !onlyCatchingUp, case .state(let state) = target {
+                        bridgedTexts.append("\(number) \(state) \(text)")
+                    }
+                    number = number.next
+                }
+            }
+            sequence = sequence.advanced(by: UInt64(block.count))
+        }
+        for (name, replica) in replicas where replica.isAttached != onlyCatchingUp {
+            replicas[name]?.position = max(replica.position, commit.last)
+        }
+    }
+}

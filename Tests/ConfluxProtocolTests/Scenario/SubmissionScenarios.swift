@@ -1,0 +1,199 @@
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxProtocol
+
+/// Dispatching: order, durability before publication, exactly once, honest outcomes.
+struct SubmissionScenarios {
+    private func twoNodes() -> Cluster {
+        var cluster = Cluster()
+        cluster.startSequencer()
+        cluster.addNode(1, named: "alpha", store: "list")
+        cluster.addNode(2, named: "beta", store: "list")
+        return cluster
+    }
+
+    @Test func `all replicas apply the same actions in the same order`() {
+        var cluster = twoNodes()
+        for round in 0..<20 {
+            cluster.submit(["a\(round)", "b\(round)"], to: "list", from: 1)
+            cluster.submit(["c\(round)"], to: "list/shared", from: 2)
+            cluster.run()
+        }
+        let first = cluster.nodes[1]?.texts(of: "list") ?? []
+        #expect(first.count == 60)
+        #expect(cluster.nodes[2]?.texts(of: "list") == first)
+        #expect(first.filter { $0.hasPrefix("a") } == (0..<20).map { "a\($0)" })
+    }
+
+    @Test func `nothing is published or receipted before the log has it`() {
+        var cluster = twoNodes()
+        cluster.isDiskSlow = true
+        cluster.published.removeAll()
+        cluster.dispatch(["x"], to: "list", from: 1)
+        cluster.pass(.seconds(2))
+        let said = cluster.published.filter { effect in
+            switch effect {
+            case .publishCommit, .send(.receipts, _): true
+            default: false
+            }
+        }
+        #expect(said.isEmpty)
+        #expect(cluster.nodes[1]?.outcomes.isEmpty == true)
+        #expect(cluster.nodes[2]?.texts(of: "list") == [])
+        cluster.finishAppends()
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["x"])
+        #expect(cluster.nodes[1]?.outcomes.count == 1)
+    }
+
+    @Test func `what arrives while the log is busy becomes one commit`() {
+        var cluster = twoNodes()
+        cluster.isDiskSlow = true
+        cluster.dispatch(["first"], to: "list", from: 1)
+        for text in ["a", "b", "c"] { cluster.dispatch([text], to: "list", from: 1) }
+        cluster.dispatch(["d"], to: "list", from: 2)
+        let before = cluster.disk.bodies.count
+        cluster.finishAppends()
+        #expect(cluster.disk.bodies.count == before + 2)
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["first", "a", "b", "c", "d"])
+    }
+
+    @Test func `a batch that comes twice is applied once and gets its first outcome again`() throws {
+        var cluster = twoNodes()
+        cluster.dispatch(["x", "y"], to: "list", from: 1)
+        let outcomes = try #require(cluster.nodes[1]?.outcomes)
+        let submit = try #require(
+            cluster.nodes[1]?.sent.last { if case .submit = $0 { true } else { false } })
+        cluster.published.removeAll()
+        let last = cluster.disk.last
+        cluster.queue.append(.toSequencer(1, Frame.encode(submit, epoch: cluster.disk.epoch)))
+        cluster.run()
+        #expect(cluster.disk.last == last)
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["x", "y"])
+        guard case .send(.receipts(let receipts), _) = cluster.published.first,
+            case .committed(_, let sequence, _, _) = outcomes[1]
+        else {
+            Issue.record("the first outcome did not come again: \(cluster.published)")
+            return
+        }
+        #expect(receipts.runs.map(\.firstSequence) == [sequence])
+    }
+
+    @Test func `a batch behind a lost one is discarded and both come again in order`() throws {
+        var cluster = twoNodes()
+        cluster.submit(["lost"], to: "list", from: 1)
+        cluster.queue.removeAll()
+        cluster.submit(["behind"], to: "list", from: 1)
+        cluster.run()
+        #expect(cluster.nodes[2]?.texts(of: "list") == [])
+        cluster.pass(.milliseconds(100))
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["lost", "behind"])
+        #expect(cluster.nodes[1]?.outcomes.count == 2)
+    }
+
+    @Test func `an unknown target is rejected with the names that are known`() throws {
+        var cluster = twoNodes()
+        cluster.dispatch(["1", "nowhere:2", "3"], to: "list", from: 1)
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["1", "3"])
+        let node = try #require(cluster.nodes[1])
+        guard case .rejected(.unknownTarget, let message) = node.outcomes[2] else {
+            Issue.record("not rejected: \(node.outcomes)")
+            return
+        }
+        #expect(message.contains("nowhere") && message.contains("list"))
+        // The rejection took no place in the log, and the node goes on behind it.
+        cluster.dispatch(["4"], to: "list", from: 1)
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["1", "3", "4"])
+        #expect(cluster.nodes[1]?.outcomes.count == 4)
+    }
+
+    @Test func `an atomic batch with one bad target is rejected whole`() {
+        var cluster = twoNodes()
+        cluster.submit(["1", "nowhere:2", "3"], to: "list", from: 1, isAtomic: true)
+        cluster.run()
+        #expect(cluster.nodes[2]?.texts(of: "list") == [])
+        #expect(cluster.nodes[1]?.outcomes.count == 3)
+        cluster.dispatch(["4"], to: "list", from: 1)
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["4"])
+    }
+
+    @Test func `a payload above the limit is rejected, those around it are not`() {
+        var cluster = Cluster()
+        cluster.settings.payloadBytesMax = 100
+        cluster.startSequencer()
+        cluster.addNode(1, store: "list")
+        let long = String(repeating: "x", count: 101)
+        cluster.dispatch(["a", long, "b"], to: "list", from: 1)
+        #expect(cluster.nodes[1]?.texts(of: "list") == ["a", "b"])
+        guard case .rejected(.payloadTooLarge, _) = cluster.nodes[1]?.outcomes[2] else {
+            Issue.record("not rejected: \(cluster.nodes[1]?.outcomes ?? [:])")
+            return
+        }
+    }
+
+    @Test func `a rejection is told after the commits before it`() throws {
+        var cluster = twoNodes()
+        cluster.isDiskSlow = true
+        cluster.published.removeAll()
+        cluster.dispatch(["1"], to: "list", from: 1)
+        cluster.dispatch(["2"], to: "nowhere", from: 1)
+        #expect(cluster.nodes[1]?.outcomes.isEmpty == true)
+        cluster.finishAppends()
+        let order = cluster.published.compactMap { effect -> String? in
+            switch effect {
+            case .send(.receipts, _): "receipts"
+            case .send(.rejection, _): "rejection"
+            default: nil
+            }
+        }
+        #expect(order == ["receipts", "rejection"])
+    }
+
+    @Test func `above the window a batch is discarded, and comes again when there is room`() {
+        var cluster = Cluster()
+        cluster.settings.allow(payloadBytesMax: 1 << 20)
+        cluster.startSequencer()
+        cluster.addNode(1, store: "list")
+        cluster.isDiskSlow = true
+        let long = String(repeating: "x", count: 1 << 20)
+        // A node that keeps to its window never gets here: this one does not ask first.
+        for _ in 0..<8 { cluster.dispatch([long], to: "list", from: 1) }
+        let discarded = cluster.published.filter {
+            if case .send(.expected(let expected), _) = $0 { expected.reason == .full } else { false }
+        }
+        #expect(!discarded.isEmpty)
+        cluster.finishAppends()
+        cluster.pass(.seconds(1))
+        #expect(cluster.nodes[1]?.texts(of: "list").count == 8)
+        #expect(cluster.nodes[1]?.outcomes.count == 8)
+    }
+
+    @Test func `a node knows when its window is full`() throws {
+        var cluster = twoNodes()
+        cluster.isDiskSlow = true
+        let window = Int(cluster.settings.windowBytes)
+        #expect(cluster.nodes[1]?.machine.canSubmit(bytes: window) == true)
+        cluster.dispatch(["x"], to: "list", from: 1)
+        #expect(cluster.nodes[1]?.machine.canSubmit(bytes: window) == false)
+        cluster.finishAppends()
+        #expect(cluster.nodes[1]?.machine.canSubmit(bytes: window) == true)
+    }
+
+    @Test func `counters that nobody can have reached change nothing`() throws {
+        var cluster = twoNodes()
+        cluster.dispatch(["x"], to: "list", from: 1)
+        var builder = BatchBuilder()
+        let target = BatchTarget(
+            target: try #require(Target("list")), schemaVersion: 1, coding: .json)
+        builder.append(target: target, payload: [1])
+        let hostile = builder.finish(firstCounter: UInt64.max - 1, settled: UInt64.max - 2)
+        cluster.queue.append(
+            .toSequencer(1, Frame.encode(.submit(hostile), epoch: cluster.disk.epoch)))
+        let progress = Progress(applied: SequenceNumber(UInt64.max), settled: UInt64.max)
+        cluster.queue.append(
+            .toSequencer(1, Frame.encode(.progress(progress), epoch: cluster.disk.epoch)))
+        let last = cluster.disk.last
+        cluster.run()
+        #expect(cluster.disk.last == last)
+    }
+}
