@@ -1,0 +1,118 @@
+import ConfluxVocabulary
+
+/// Reads fields from a frame, in their order, and never past its end.
+///
+/// What it hands out as ``Bytes`` shares the frame's storage.
+struct FrameReader {
+    /// *Use:* what is read. *Invariant:* `start <= position <= end`, all within `bytes`.
+    private let bytes: Bytes
+    private let start: Int
+    private let end: Int
+    private(set) var position: Int
+    /// Against what counts and lengths are checked.
+    let limits: WireLimits
+
+    init(_ bytes: Bytes, limits: WireLimits) {
+        self.bytes = bytes
+        self.start = bytes.startIndex
+        self.end = bytes.endIndex
+        self.position = bytes.startIndex
+        self.limits = limits
+    }
+
+    private init(_ bytes: Bytes, start: Int, limits: WireLimits) {
+        self.bytes = bytes
+        self.start = start
+        self.end = bytes.endIndex
+        self.position = bytes.startIndex
+        self.limits = limits
+    }
+
+    /// Where the next field begins, counted from the first byte of what is decoded.
+    var offset: Int { position - start }
+
+    /// How many bytes are left.
+    var remaining: Int { end - position }
+
+    /// Reads a little-endian number of a fixed width.
+    mutating func fixed<Value: FixedWidthInteger>(
+        _ type: Value.Type, _ expected: String
+    ) throws(WireError) -> Value {
+        let width = MemoryLayout<Value>.size
+        guard remaining >= width else {
+            throw .truncated(at: end - start, expected: expected)
+        }
+        let index = position - bytes.startIndex
+        position += width
+        return bytes.withUnsafeBytes { buffer in
+            Value(littleEndian: buffer.loadUnaligned(fromByteOffset: index, as: type))
+        }
+    }
+
+    /// Cuts out the next `count` bytes; they share the frame's storage.
+    mutating func cut(_ count: Int, _ expected: String) throws(WireError) -> Bytes {
+        guard count <= remaining else {
+            throw .truncated(at: end - start, expected: expected)
+        }
+        let lower = position
+        position += count
+        return bytes[lower..<position]
+    }
+
+    /// Cuts out all that is left.
+    mutating func cutRest() -> Bytes {
+        let lower = position
+        position = end
+        return bytes[lower..<end]
+    }
+
+    /// A reader of the next `count` bytes, whose offsets count from where this one's do.
+    mutating func nested(_ count: Int, _ expected: String) throws(WireError) -> FrameReader {
+        FrameReader(try cut(count, expected), start: start, limits: limits)
+    }
+
+    /// Reads a count and checks it before anything is reserved for the elements.
+    ///
+    /// - Parameters:
+    ///   - limit: The most elements.
+    ///   - elementBytesMin: The fewest bytes of an element, by which a count that the bytes left
+    ///     can't hold is refused.
+    mutating func count(
+        limit: Int, elementBytesMin: Int, _ expected: String
+    ) throws(WireError) -> Int {
+        let at = offset
+        let count = Int(try fixed(UInt32.self, expected))
+        guard count <= limit else {
+            throw .limitExceeded(
+                at: at, expected: expected, found: UInt64(count), limit: UInt64(limit))
+        }
+        guard count * elementBytesMin <= remaining else {
+            throw .truncated(at: end - start, expected: expected)
+        }
+        return count
+    }
+
+    /// Skips the extensions that fill the rest.
+    ///
+    /// - Throws: ``WireError/unsupportedExtension(tag:at:)`` where one must be understood: none is
+    ///   in this version.
+    mutating func skipExtensions() throws(WireError) {
+        while remaining > 0 {
+            let at = offset
+            let tag = try fixed(UInt16.self, "an extension's tag")
+            let length = Int(try fixed(UInt32.self, "an extension's length"))
+            _ = try cut(length, "an extension")
+            guard tag < Frame.criticalTagMin else {
+                throw .unsupportedExtension(tag: tag, at: at)
+            }
+        }
+    }
+}
+
+/// A value that has a place in the grammar: reading and writing of it stand side by side.
+protocol WireField {
+    /// The fewest bytes that it takes.
+    static var bytesMin: Int { get }
+    init(reading reader: inout FrameReader) throws(WireError)
+    func write(to writer: inout FrameWriter)
+}

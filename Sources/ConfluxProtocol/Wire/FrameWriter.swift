@@ -1,0 +1,69 @@
+import ConfluxVocabulary
+
+/// Appends fields to a frame, in their order.
+struct FrameWriter {
+    /// What was written so far.
+    private(set) var bytes: [UInt8] = []
+
+    init() {}
+
+    /// Begins a frame with its header.
+    init(kind: MessageKind, epoch: Epoch, bodyBytes: Int = 112) {
+        bytes.reserveCapacity(Frame.size + bodyBytes)
+        raw(Frame.magic[...])
+        fixed(Frame.version)
+        fixed(kind.rawValue)
+        fixed(UInt16(0))
+        number(epoch.rawValue)
+    }
+
+    /// Makes room for so many bytes in all.
+    mutating func reserve(_ capacity: Int) {
+        bytes.reserveCapacity(capacity)
+    }
+
+    /// Writes a little-endian number of a fixed width.
+    mutating func fixed<Value: FixedWidthInteger>(_ value: Value) {
+        withUnsafeBytes(of: value.littleEndian) { bytes.append(contentsOf: $0) }
+    }
+
+    /// Writes one byte.
+    @inline(__always)
+    mutating func byte(_ value: UInt8) {
+        bytes.append(value)
+    }
+
+    /// Writes bytes without their length.
+    mutating func raw(_ run: Bytes) {
+        bytes.append(contentsOf: run)
+    }
+
+    /// Writes a text's UTF-8 without its length.
+    mutating func characters(of text: some StringProtocol) {
+        bytes.append(contentsOf: text.utf8)
+    }
+
+    /// Overwrites a number that was written before the value was known.
+    mutating func patch<Value: FixedWidthInteger>(_ value: Value, at offset: Int) {
+        bytes.withUnsafeMutableBytes { buffer in
+            buffer.storeBytes(of: value.littleEndian, toByteOffset: offset, as: Value.self)
+        }
+    }
+
+    /// Writes bytes without their length.
+    mutating func raw(_ run: UnsafeRawBufferPointer) {
+        bytes.append(contentsOf: run)
+    }
+
+    /// Forgets what was written and keeps the room for it.
+    mutating func clear() {
+        bytes.removeAll(keepingCapacity: true)
+    }
+
+    /// Takes what was written and leaves the writer empty.
+    mutating func take() -> [UInt8] {
+        var taken: [UInt8] = []
+        swap(&taken, &bytes)
+        return taken
+    }
+}

@@ -1,0 +1,154 @@
+import ConfluxVocabulary
+
+/// The places of a batch's fixed fields.
+///
+/// ```
+/// batch      = first-counter settled is-atomic count rows 1*row extensions-length *extension *entry
+///              number        number  flag      u32   u16        u32
+/// ```
+///
+/// The entries fill the rest, so that a builder can append to them without end and whoever wants
+/// only the counters need not look at them.
+enum BatchLayout {
+    /// The fixed fields before the first row.
+    static let prefixBytes = 8 + 8 + 1 + 4 + 2
+    /// All fixed fields: also the length of the extensions.
+    static let fixedBytes = prefixBytes + 4
+    /// A row with two names of 64 bytes.
+    static let rowBytesMax = 1 + 2 * (1 + NameRule.lengthMax) + 8 + 4 + 1
+    /// The fewest bytes of an entry: both of its numbers, and no payload.
+    static let entryBytesMin = 2
+
+    static func writePrefix(_ outline: BatchOutline, rows: Int, to writer: inout FrameWriter) {
+        writer.number(outline.firstCounter)
+        writer.number(outline.settled)
+        writer.flag(outline.isAtomic)
+        writer.fixed(outline.count)
+        writer.fixed(UInt16(rows))
+    }
+}
+
+/// What a batch says of itself before its table and its entries.
+public struct BatchOutline: Sendable, Hashable {
+    /// The first action's counter, at least 1.
+    public let firstCounter: UInt64
+    /// The counter up to which the node has every outcome.
+    public let settled: UInt64
+    /// Whether all of its actions stand or fall together.
+    public let isAtomic: Bool
+    /// How many entries it claims to have, at least one.
+    public let count: UInt32
+
+    init(firstCounter: UInt64, settled: UInt64, isAtomic: Bool, count: UInt32) {
+        self.firstCounter = firstCounter
+        self.settled = settled
+        self.isAtomic = isAtomic
+        self.count = count
+    }
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        firstCounter = try reader.positive("a batch's first counter")
+        settled = try reader.number("the settled counter")
+        isAtomic = try reader.flag("whether a batch is atomic")
+        count = try reader.some("how many entries a batch has")
+    }
+}
+
+extension Batch {
+    /// Decodes a batch that stands by itself. Its entries are not walked: see ``validate(_:)``.
+    ///
+    /// - Parameters:
+    ///   - encoded: What ``encoded`` of a batch was; the result shares its storage.
+    ///   - limits: Against what lengths and counts are checked.
+    /// - Throws: ``WireError``.
+    public static func decode(
+        _ encoded: Bytes, limits: WireLimits = .standard
+    ) throws(WireError) -> Batch {
+        var reader = FrameReader(encoded, limits: limits)
+        return try Batch(filling: &reader)
+    }
+
+    /// Reads a batch that fills the rest of what the reader has.
+    init(filling reader: inout FrameReader) throws(WireError) {
+        let at = reader.offset
+        let limits = reader.limits
+        guard reader.remaining <= limits.batchBytesMax else {
+            throw .limitExceeded(
+                at: at, expected: "a batch's bytes", found: UInt64(reader.remaining),
+                limit: UInt64(limits.batchBytesMax))
+        }
+        // The rest is read from a copy, so that `encoded` can be cut out whole.
+        var whole = reader
+        let encoded = whole.cutRest()
+        let outline = try BatchOutline(reading: &reader)
+        guard outline.count <= limits.entriesPerBatchMax else {
+            throw .limitExceeded(
+                at: at, expected: "how many entries a batch has", found: UInt64(outline.count),
+                limit: UInt64(limits.entriesPerBatchMax))
+        }
+        let rowsAt = reader.offset
+        let rows = Int(try reader.fixed(UInt16.self, "how many targets a batch has"))
+        guard rows > 0 else {
+            throw .malformed(at: rowsAt, expected: "how many targets a batch has, at least 1")
+        }
+        guard rows <= limits.rowsPerBatchMax else {
+            throw .limitExceeded(
+                at: rowsAt, expected: "how many targets a batch has", found: UInt64(rows),
+                limit: UInt64(limits.rowsPerBatchMax))
+        }
+        guard rows * BatchTarget.bytesMin <= reader.remaining else {
+            throw .truncated(at: rowsAt, expected: "a batch's targets")
+        }
+        var targets: [BatchTarget] = []
+        targets.reserveCapacity(rows)
+        for _ in 0..<rows {
+            targets.append(try BatchTarget(reading: &reader))
+        }
+        let extensionsBytes = Int(try reader.fixed(UInt32.self, "a batch's extensions"))
+        var extensions = try reader.nested(extensionsBytes, "a batch's extensions")
+        try extensions.skipExtensions()
+        guard Int(outline.count) * BatchLayout.entryBytesMin <= reader.remaining else {
+            throw .truncated(at: reader.offset + reader.remaining, expected: "a batch's entries")
+        }
+        self.init(
+            firstCounter: outline.firstCounter, settled: outline.settled,
+            isAtomic: outline.isAtomic, targets: targets, count: outline.count,
+            entries: reader.cutRest(), encoded: encoded)
+    }
+}
+
+extension Batch: WireField {
+    static let bytesMin =
+        4 + BatchLayout.fixedBytes + BatchTarget.bytesMin + BatchLayout.entryBytesMin
+
+    /// Reads a batch behind its length, as a submit has it.
+    init(reading reader: inout FrameReader) throws(WireError) {
+        let length = Int(try reader.fixed(UInt32.self, "a batch's length"))
+        var nested = try reader.nested(length, "a batch")
+        try self.init(filling: &nested)
+    }
+
+    func write(to writer: inout FrameWriter) {
+        writer.block(encoded)
+    }
+}
+
+extension BatchTarget: WireField {
+    static let bytesMin = Target.bytesMin + 8 + 4 + 1
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        let target = try Target(reading: &reader)
+        let life = try reader.sequence("a life")
+        let schemaVersion = try reader.fixed(UInt32.self, "a schema version")
+        self.init(
+            target: target, life: life, schemaVersion: schemaVersion,
+            coding: try reader.code(PayloadCoding.self, "a payload's coding"))
+    }
+
+    func write(to writer: inout FrameWriter) {
+        target.write(to: &writer)
+        writer.number(life)
+        writer.fixed(schemaVersion)
+        writer.code(coding)
+    }
+}

@@ -1,0 +1,157 @@
+import ConfluxVocabulary
+
+/// Gathers actions that are dispatched one by one into a ``Batch``.
+///
+/// An action costs its payload, the row of its target (one byte for the first 128 rows) and its
+/// length (one byte below 128, two below 16,384). Nothing is allocated for an action: one buffer
+/// grows, and is kept for the next batch. Targets are interned: the row that was used last is found
+/// by one comparison, others by a search of at most ``WireLimits/rowsPerBatchMax`` rows.
+///
+/// A builder is a value without a lock: one thread uses it at a time.
+public struct BatchBuilder: Sendable {
+    /// What a batch must keep to.
+    public let limits: WireLimits
+    /// How many actions were appended since the last ``finish(firstCounter:settled:isAtomic:)``.
+    public private(set) var count = 0
+
+    /// *Use:* what an entry's row number means. *Invariant:* `rows` has them encoded, in order.
+    private var targets: [BatchTarget] = []
+    private var rows = FrameWriter()
+    /// *Use:* the row of the last action, tried first. *Invariant:* below `targets.count`, or both 0.
+    private var lastRow = 0
+    private var entries = FrameWriter()
+
+    /// Makes an empty builder.
+    ///
+    /// - Parameter limits: What a batch must keep to; see ``WireLimits/narrowed(to:)``.
+    public init(limits: WireLimits = .standard) {
+        self.limits = limits
+    }
+
+    /// Whether nothing was appended since the last ``finish(firstCounter:settled:isAtomic:)``.
+    public var isEmpty: Bool { count == 0 }
+
+    /// How many bytes the batch has as it stands.
+    public var byteCount: Int {
+        BatchLayout.fixedBytes + rows.bytes.count + entries.bytes.count
+    }
+
+    /// Whether one more action fits: its target into the table, its payload into the batch.
+    ///
+    /// Where it does not fit into an empty builder, its payload is too large for any batch.
+    ///
+    /// - Parameters:
+    ///   - target: What the action concerns.
+    ///   - payloadBytes: The size of its payload.
+    public func canAppend(target: BatchTarget, payloadBytes: Int) -> Bool {
+        room(for: target, row: row(of: target), payloadBytes: payloadBytes) != nil
+    }
+
+    /// Appends an action, if it fits.
+    ///
+    /// - Parameters:
+    ///   - target: What the action concerns.
+    ///   - payload: Its payload, which is copied.
+    /// - Returns: Whether it was appended. If not, nothing changed: finish this batch and append it
+    ///   to the next.
+    public mutating func appendIfFits(
+        target: BatchTarget, payload: UnsafeRawBufferPointer
+    ) -> Bool {
+        let known = row(of: target)
+        guard let row = room(for: target, row: known, payloadBytes: payload.count) else {
+            return false
+        }
+        if known == nil {
+            targets.append(target)
+            target.write(to: &rows)
+        }
+        lastRow = row
+        entries.varint(UInt32(truncatingIfNeeded: row))
+        entries.varint(UInt32(truncatingIfNeeded: payload.count))
+        entries.raw(payload)
+        count += 1
+        return true
+    }
+
+    /// Appends an action. It must fit: see ``canAppend(target:payloadBytes:)``.
+    ///
+    /// - Parameters:
+    ///   - target: What the action concerns.
+    ///   - payload: Its payload, which is copied.
+    public mutating func append(target: BatchTarget, payload: UnsafeRawBufferPointer) {
+        let fits = appendIfFits(target: target, payload: payload)
+        precondition(
+            fits,
+            "an action of \(payload.count) bytes does not fit into a batch of \(byteCount) bytes, "
+                + "\(count) entries, \(targets.count) targets")
+    }
+
+    /// Appends an action. It must fit: see ``canAppend(target:payloadBytes:)``.
+    ///
+    /// - Parameters:
+    ///   - target: What the action concerns.
+    ///   - payload: Its payload, which is copied.
+    public mutating func append(target: BatchTarget, payload: Bytes) {
+        payload.withUnsafeBytes { append(target: target, payload: $0) }
+    }
+
+    /// Appends an action. It must fit: see ``canAppend(target:payloadBytes:)``.
+    ///
+    /// - Parameters:
+    ///   - target: What the action concerns.
+    ///   - payload: Its payload, which is copied.
+    public mutating func append(target: BatchTarget, payload: [UInt8]) {
+        payload.withUnsafeBytes { append(target: target, payload: $0) }
+    }
+
+    /// Makes the batch, in one buffer of its own, and empties the builder for the next one.
+    ///
+    /// There must be an action in it.
+    ///
+    /// - Parameters:
+    ///   - firstCounter: The counter of its first action, at least 1.
+    ///   - settled: The counter up to which the node has every outcome.
+    ///   - isAtomic: Whether its actions stand or fall together.
+    public mutating func finish(
+        firstCounter: UInt64, settled: UInt64, isAtomic: Bool = false
+    ) -> Batch {
+        precondition(count > 0, "a batch has at least one action")
+        precondition(firstCounter > 0, "counters begin with 1")
+        let outline = BatchOutline(
+            firstCounter: firstCounter, settled: settled, isAtomic: isAtomic, count: UInt32(count))
+        let headBytes = BatchLayout.fixedBytes + rows.bytes.count
+        var writer = FrameWriter()
+        writer.reserve(byteCount)
+        BatchLayout.writePrefix(outline, rows: targets.count, to: &writer)
+        writer.raw(rows.bytes[...])
+        writer.fixed(UInt32(0))  // no extensions
+        writer.raw(entries.bytes[...])
+        let bytes = writer.take()[...]
+        let batch = Batch(
+            firstCounter: firstCounter, settled: settled, isAtomic: isAtomic, targets: targets,
+            count: outline.count, entries: bytes.dropFirst(headBytes), encoded: bytes)
+        count = 0
+        lastRow = 0
+        targets = []
+        rows.clear()
+        entries.clear()
+        return batch
+    }
+
+    /// The row that a target has already.
+    private func row(of target: BatchTarget) -> Int? {
+        if lastRow < targets.count, targets[lastRow] == target { return lastRow }
+        return targets.firstIndex(of: target)
+    }
+
+    /// The row that an action of this target gets, if there is room for it.
+    private func room(for target: BatchTarget, row: Int?, payloadBytes: Int) -> Int? {
+        var bytes = byteCount + 2 + FrameWriter.varintBytes(payloadBytes) + payloadBytes
+        if row == nil {
+            guard targets.count < limits.rowsPerBatchMax else { return nil }
+            bytes += BatchLayout.rowBytesMax
+        }
+        guard bytes <= limits.batchBytesMax, count < limits.entriesPerBatchMax else { return nil }
+        return row ?? targets.count
+    }
+}

@@ -1,0 +1,244 @@
+import ConfluxVocabulary
+
+/// The entries of a batch, in their order, without an allocation for each.
+///
+/// It ends early where the bytes break the grammar, which those of a validated batch, and of a
+/// batch in a decoded commit, never do.
+public struct BatchEntries: Sequence, Sendable {
+    /// One entry.
+    public struct Entry: Sendable, Equatable {
+        /// The row of its target in the batch's table.
+        public let target: Int
+        /// The payload; it shares the batch's storage.
+        public let payload: Bytes
+    }
+
+    private let bytes: Bytes
+    private let rows: Int
+
+    init(_ batch: Batch) {
+        bytes = batch.entries
+        rows = batch.targets.count
+    }
+
+    /// Begins at the first entry.
+    public func makeIterator() -> Iterator {
+        Iterator(bytes: bytes, rows: rows, position: 0)
+    }
+
+    /// Walks the entries of one batch.
+    public struct Iterator: IteratorProtocol, Sendable {
+        let bytes: Bytes
+        let rows: Int
+        var position: Int
+
+        /// The next entry; nil behind the last.
+        public mutating func next() -> Entry? {
+            let start = bytes.startIndex
+            guard
+                let head = bytes.withUnsafeBufferPointer({ buffer in
+                    EntryHead(buffer, at: position, rows: rows)
+                })
+            else { return nil }
+            position = head.upper
+            return Entry(
+                target: head.target, payload: bytes[start + head.lower..<start + head.upper])
+        }
+    }
+}
+
+extension Batch {
+    /// The entries, in their order: the target's row and the payload of each.
+    public var parsedEntries: BatchEntries { BatchEntries(self) }
+
+    /// Calls a function with each entry, in their order.
+    ///
+    /// - Parameter body: Gets the row of the entry's target and its payload, which shares the
+    ///   batch's storage. What it throws ends the walk.
+    public func forEachEntry<Failure: Error>(
+        _ body: (_ target: Int, _ payload: Bytes) throws(Failure) -> Void
+    ) throws(Failure) {
+        for entry in parsedEntries {
+            try body(entry.target, entry.payload)
+        }
+    }
+
+    /// Walks the entries once and checks every index, every length, and their count.
+    ///
+    /// - Parameter limits: What payloads are measured against.
+    /// - Returns: The offsets, from 0, of the entries whose payload is above
+    ///   ``WireLimits/payloadBytesMax``, ascending. An entry's counter is ``firstCounter`` plus its
+    ///   offset.
+    /// - Throws: ``WireError`` where the entries break the grammar; its offset counts from the
+    ///   first byte of ``encoded``.
+    /// - Complexity: O(n) of the entries; payloads are not looked at.
+    public func validate(_ limits: WireLimits = .standard) throws(WireError) -> [Int] {
+        try checkEntries(
+            payloadBytesMax: limits.payloadBytesMax,
+            origin: entries.startIndex - encoded.startIndex)
+    }
+
+    /// - Parameter origin: The offset of the first entry, for what is thrown.
+    func checkEntries(payloadBytesMax: Int, origin: Int) throws(WireError) -> [Int] {
+        let rows = targets.count
+        let claimed = Int(count)
+        var oversized: [Int] = []
+        let (walked, position) = entries.withUnsafeBufferPointer { buffer in
+            var walked = 0
+            var position = 0
+            while walked < claimed, let head = EntryHead(buffer, at: position, rows: rows) {
+                if head.upper - head.lower > payloadBytesMax { oversized.append(walked) }
+                position = head.upper
+                walked += 1
+            }
+            return (walked, position)
+        }
+        guard walked == claimed else {
+            throw .malformed(
+                at: origin + position, expected: "entry \(walked + 1) of the batch's \(claimed)")
+        }
+        guard position == entries.count else {
+            throw .malformed(
+                at: origin + position, expected: "the end of the batch behind \(claimed) entries")
+        }
+        return oversized
+    }
+
+    /// The runs of admitted entries, each as a batch of its own with the counters that its entries
+    /// have in this one, the same table and the same ``settled``.
+    ///
+    /// Where all are admitted, the only run is this batch itself and nothing is copied. An atomic
+    /// batch stands or falls as one: where one entry is not admitted there is no run.
+    ///
+    /// - Parameter isAdmitted: Called once for each entry, in their order, with the entry's offset
+    ///   from 0 and the row of its target. The batch must have passed ``validate(_:)``.
+    package func splitting(
+        admitting isAdmitted: (_ offset: Int, _ target: Int) -> Bool
+    ) -> [Batch] {
+        var runs: [BatchRun] = []
+        var entryStart = entries.startIndex
+        var offset = 0
+        var wasAdmitted = false
+        for entry in parsedEntries {
+            let entryEnd = entry.payload.endIndex
+            let admitted = isAdmitted(offset, entry.target)
+            if admitted, wasAdmitted {
+                runs[runs.count - 1].count += 1
+                runs[runs.count - 1].upper = entryEnd
+            } else if admitted {
+                runs.append(BatchRun(first: offset, count: 1, lower: entryStart, upper: entryEnd))
+            }
+            wasAdmitted = admitted
+            entryStart = entryEnd
+            offset += 1
+        }
+        if runs.count == 1, runs[0].count == Int(count) { return [self] }
+        return isAtomic ? [] : runs.map(cutting)
+    }
+
+    /// A run of entries, encoded anew; table and extensions are copied as they are.
+    private func cutting(_ run: BatchRun) -> Batch {
+        let outline = BatchOutline(
+            firstCounter: firstCounter + UInt64(run.first), settled: settled, isAtomic: isAtomic,
+            count: UInt32(run.count))
+        let head = encoded[encoded.startIndex..<entries.startIndex]
+        var writer = FrameWriter()
+        writer.reserve(head.count + run.upper - run.lower)
+        BatchLayout.writePrefix(outline, rows: targets.count, to: &writer)
+        writer.raw(head.dropFirst(BatchLayout.prefixBytes))
+        writer.raw(entries[run.lower..<run.upper])
+        let bytes = writer.take()[...]
+        return Batch(
+            firstCounter: outline.firstCounter, settled: settled, isAtomic: isAtomic,
+            targets: targets, count: outline.count, entries: bytes.dropFirst(head.count),
+            encoded: bytes)
+    }
+}
+
+/// Consecutive entries of a batch: their offsets, and where their bytes stand.
+private struct BatchRun {
+    let first: Int
+    var count: Int
+    let lower: Int
+    var upper: Int
+}
+
+/// Where one entry's payload stands.
+struct EntryHead {
+    /// The row of its target.
+    let target: Int
+    /// The payload's first byte, and the byte behind its last, where the next entry begins.
+    let lower: Int
+    let upper: Int
+
+    /// Reads the head of the entry at `position`; nil where it breaks the grammar or there is none.
+    @inline(__always)
+    init?(_ buffer: UnsafeBufferPointer<UInt8>, at position: Int, rows: Int) {
+        var position = position
+        guard let target = Self.varint(buffer, &position), target < rows,
+            let length = Self.varint(buffer, &position), length <= buffer.count - position
+        else { return nil }
+        self.target = target
+        self.lower = position
+        self.upper = position + length
+    }
+
+    /// Reads a number of at most 32 bits in groups of 7, the lowest first; only the shortest form
+    /// of a number is one.
+    @inline(__always)
+    private static func varint(
+        _ buffer: UnsafeBufferPointer<UInt8>, _ position: inout Int
+    ) -> Int? {
+        guard position < buffer.count else { return nil }
+        let byte = buffer[position]
+        if byte < 0x80 {
+            position += 1
+            return Int(byte)
+        }
+        return longVarint(buffer, &position)
+    }
+
+    private static func longVarint(
+        _ buffer: UnsafeBufferPointer<UInt8>, _ position: inout Int
+    ) -> Int? {
+        var value = 0
+        var shift = 0
+        var index = position
+        while index < buffer.count, shift < 35 {
+            let byte = buffer[index]
+            index += 1
+            value |= Int(byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80 {
+                guard byte != 0, value <= Int(UInt32.max) else { return nil }
+                position = index
+                return value
+            }
+        }
+        return nil
+    }
+}
+
+extension FrameWriter {
+    /// Writes a number of at most 32 bits in groups of 7, the lowest first.
+    @inline(__always)
+    mutating func varint(_ value: UInt32) {
+        var rest = value
+        while rest >= 0x80 {
+            byte(UInt8(truncatingIfNeeded: rest) | 0x80)
+            rest >>= 7
+        }
+        byte(UInt8(truncatingIfNeeded: rest))
+    }
+
+    /// How many bytes ``varint(_:)`` writes.
+    static func varintBytes(_ value: Int) -> Int {
+        var bytes = 1
+        var rest = value >> 7
+        while rest > 0 {
+            bytes += 1
+            rest >>= 7
+        }
+        return bytes
+    }
+}

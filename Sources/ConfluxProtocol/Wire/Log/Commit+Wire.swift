@@ -1,0 +1,112 @@
+import ConfluxVocabulary
+
+/// The places of the fields of a commit's frame.
+///
+/// ```
+/// header | log-id epoch predecessor first timestamp count blocks | *block | *extension
+///          id     number number     number i64      u32   u32
+/// block  = block-kind length (incarnation batch / event)
+///          u8         u32
+/// ```
+enum CommitLayout {
+    static let timestampOffset = Frame.size + 16 + 3 * 8
+    static let countOffset = timestampOffset + 8
+    static let blockCountOffset = countOffset + 4
+    static let blocksOffset = blockCountOffset + 4
+    /// A block's kind and length.
+    static let blockPrefixBytes = 1 + 4
+    /// What stands before a batch in its block: also the incarnation.
+    static let batchPrefixBytes = blockPrefixBytes + 8
+    /// The fewest bytes of a block: an event with one incarnation.
+    static let blockBytesMin = blockPrefixBytes + 1 + 8
+    static let batchBlock: UInt8 = 1
+    static let eventBlock: UInt8 = 2
+}
+
+extension Commit {
+    /// Decodes a commit's body, as the log and `entries` have it.
+    ///
+    /// The whole of it is checked: the entries of every batch, and that the counts add up. Sizes of
+    /// payloads are not: what is in the log was admitted.
+    ///
+    /// - Parameters:
+    ///   - body: The body; the batches share its storage.
+    ///   - limits: Against what lengths and counts are checked.
+    /// - Throws: ``WireError``; its offset counts from the body's first byte.
+    public static func decode(
+        body: Bytes, limits: WireLimits = .standard
+    ) throws(WireError) -> Commit {
+        guard body.count <= limits.frameBytesMax - Frame.size else {
+            throw .limitExceeded(
+                at: 0, expected: "a commit's bytes", found: UInt64(body.count),
+                limit: UInt64(limits.frameBytesMax - Frame.size))
+        }
+        var reader = FrameReader(body, limits: limits)
+        return try Commit(reading: &reader)
+    }
+
+    /// Reads a commit that fills the rest of what the reader has.
+    init(reading reader: inout FrameReader) throws(WireError) {
+        let log = try reader.identifier("a log's id")
+        let epoch = try reader.epoch("a commit's epoch")
+        let predecessor = try reader.epoch("the epoch of the commit before")
+        let first = SequenceNumber(try reader.positive("a commit's first number"))
+        let timestamp = try reader.timestamp()
+        let countAt = reader.offset
+        let count = try reader.some("how many entries a commit has")
+        let blockCount = try reader.count(
+            limit: reader.limits.blocksPerCommitMax,
+            elementBytesMin: CommitLayout.blockBytesMin, "how many blocks a commit has")
+        var blocks: [Block] = []
+        blocks.reserveCapacity(blockCount)
+        var found: UInt64 = 0
+        for _ in 0..<blockCount {
+            let block = try Block(reading: &reader)
+            found += UInt64(block.count)
+            blocks.append(block)
+        }
+        guard found == UInt64(count) else {
+            throw .malformed(
+                at: countAt, expected: "the count of the \(found) entries in the commit's blocks")
+        }
+        try reader.skipExtensions()
+        self.init(
+            log: log, epoch: epoch, predecessor: predecessor, first: first, count: count,
+            timestamp: timestamp, blocks: blocks)
+    }
+
+    /// The body, encoded anew.
+    func encodedBody() -> Bytes {
+        var builder = CommitBuilder(log: log, epoch: epoch, predecessor: predecessor, first: first)
+        for block in blocks {
+            switch block {
+            case .batch(let incarnation, let batch): builder.append(batch, from: incarnation)
+            case .event(let event): builder.append(event)
+            }
+        }
+        return builder.finish(timestamp: timestamp).dropFirst(Frame.size)
+    }
+}
+
+extension Commit.Block {
+    init(reading reader: inout FrameReader) throws(WireError) {
+        let at = reader.offset
+        let kind = try reader.fixed(UInt8.self, "a block's kind")
+        let length = Int(try reader.fixed(UInt32.self, "a block's length"))
+        var nested = try reader.nested(length, "a block")
+        switch kind {
+        case CommitLayout.batchBlock:
+            let incarnation = try nested.incarnation("a batch's incarnation")
+            let batchAt = nested.offset
+            let batch = try Batch(filling: &nested)
+            _ = try batch.checkEntries(
+                payloadBytesMax: .max,
+                origin: batchAt + batch.entries.startIndex - batch.encoded.startIndex)
+            self = .batch(incarnation, batch)
+        case CommitLayout.eventBlock:
+            self = .event(try LogEvent(filling: &nested))
+        default:
+            throw .unsupportedKind(kind, at: at, expected: "a block")
+        }
+    }
+}

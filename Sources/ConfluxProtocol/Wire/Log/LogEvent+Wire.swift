@@ -1,0 +1,67 @@
+import ConfluxVocabulary
+
+extension LogEvent {
+    /// The number under which it is logged.
+    public var kind: LogEventKind {
+        switch self {
+        case .claim: .claim
+        case .joined: .joined
+        case .left: .left
+        case .forgotten: .forgotten
+        case .created: .created
+        }
+    }
+
+    /// Reads an event that fills the rest of what the reader has.
+    init(filling reader: inout FrameReader) throws(WireError) {
+        let at = reader.offset
+        let number = try reader.fixed(UInt8.self, "an event's kind")
+        switch LogEventKind(rawValue: number) {
+        case .claim:
+            let epoch = try reader.epoch("a claim's epoch")
+            self = .claim(epoch: epoch, nonce: try reader.identifier("a claim's nonce"))
+        case .joined:
+            let nonce = try reader.identifier("a process's nonce")
+            let name = try reader.optional(Name.self, "a node's name")
+            let rejoining = try reader.incarnation("an incarnation")
+            self = .joined(nonce: nonce, name: name, rejoining: rejoining)
+        case .left:
+            self = .left(try reader.incarnation("an incarnation"))
+        case .forgotten:
+            self = .forgotten(try reader.incarnation("an incarnation"))
+        case .created:
+            let store = try StoreName(reading: &reader)
+            let schemaVersion = try reader.fixed(UInt32.self, "a schema version")
+            let initial = try EncodedState(reading: &reader)
+            self = .created(store, schemaVersion: schemaVersion, initial: initial)
+        default:
+            throw .unsupportedKind(number, at: at, expected: "an event")
+        }
+        try reader.skipExtensions()
+    }
+
+    func write(to writer: inout FrameWriter) {
+        writer.code(kind)
+        switch self {
+        case .claim(let epoch, let nonce):
+            writer.number(epoch)
+            writer.identifier(nonce)
+        case .joined(let nonce, let name, let rejoining):
+            writer.identifier(nonce)
+            writer.optional(name)
+            writer.number(rejoining)
+        case .left(let incarnation), .forgotten(let incarnation):
+            writer.number(incarnation)
+        case .created(let store, let schemaVersion, let initial):
+            store.write(to: &writer)
+            writer.fixed(schemaVersion)
+            initial.write(to: &writer)
+        }
+    }
+
+    /// How many bytes it takes at most, without its block's own fields.
+    var byteCountMax: Int {
+        guard case .created(_, _, let initial) = self else { return 128 }
+        return 160 + initial.bytes.count
+    }
+}

@@ -1,0 +1,232 @@
+import ConfluxVocabulary
+
+extension Frame {
+    /// Encodes what a node says.
+    ///
+    /// - Parameters:
+    ///   - message: The message.
+    ///   - epoch: The tenure of the node's welcome; ``Epoch/none`` before it has one.
+    public static func encode(_ message: NodeMessage, epoch: Epoch) -> [UInt8] {
+        switch message {
+        case .hello(let hello): encode(hello, .hello, epoch)
+        case .open(let open): encode(open, .open, epoch, bodyBytes: 256 + open.initial.bytes.count)
+        case .close(let close): encode(close, .close, epoch)
+        case .submit(let batch): encode(batch, .submit, epoch, bodyBytes: 4 + batch.encoded.count)
+        case .fetch(let fetch): encode(fetch, .fetch, epoch)
+        case .progress(let progress): encode(progress, .progress, epoch)
+        case .question(let question): encode(question, .question, epoch)
+        case .answer(let answer): encode(answer, .answer, epoch)
+        case .bye(let bye): encode(bye, .bye, epoch)
+        }
+    }
+
+    /// Decodes what a node says.
+    ///
+    /// Of a submitted batch the fixed fields and the table are checked, its entries are not:
+    /// ``Batch/validate(_:)`` walks them, once the batch is known to be no repetition (rule 9).
+    ///
+    /// - Throws: ``WireError``.
+    public static func decodeNodeMessage(
+        _ frame: Bytes, limits: WireLimits = .standard
+    ) throws(WireError) -> NodeMessage {
+        var (reader, header) = try opened(frame, limits: limits)
+        let message: NodeMessage
+        switch header.kind {
+        case .hello: message = .hello(try Hello(reading: &reader))
+        case .open: message = .open(try Open(reading: &reader))
+        case .close: message = .close(try Close(reading: &reader))
+        case .submit: message = .submit(try Batch(reading: &reader))
+        case .fetch: message = .fetch(try Fetch(reading: &reader))
+        case .progress: message = .progress(try Progress(reading: &reader))
+        case .question: message = .question(try Question(reading: &reader))
+        case .answer: message = .answer(try Answer(reading: &reader))
+        case .bye: message = .bye(try Bye(reading: &reader))
+        default: throw header.unsupported("a node's message")
+        }
+        try reader.skipExtensions()
+        return message
+    }
+
+    /// The fixed fields of a submitted batch, of which the rest need not be readable: what it takes
+    /// to reject a batch by its counters.
+    ///
+    /// - Throws: ``WireError`` where the frame is no submit, or is cut within these fields.
+    public static func outline(ofSubmit frame: Bytes) throws(WireError) -> BatchOutline {
+        var (reader, header) = try opened(frame, limits: .standard)
+        guard header.kind == .submit else { throw header.unsupported("a submit") }
+        _ = try reader.fixed(UInt32.self, "a batch's length")
+        return try BatchOutline(reading: &reader)
+    }
+
+    static func encode(
+        _ fields: some WireField, _ kind: MessageKind, _ epoch: Epoch, bodyBytes: Int = 112
+    ) -> [UInt8] {
+        var writer = FrameWriter(kind: kind, epoch: epoch, bodyBytes: bodyBytes)
+        fields.write(to: &writer)
+        return writer.take()
+    }
+}
+
+extension Hello: WireField {
+    static let bytesMin = 16 + 1 + 1 + 1 + 1 + 4 + 4
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        let nonce = try reader.identifier("a process's nonce")
+        let name = try reader.optional(Name.self, "a node's name")
+        let role = try reader.code(Role.self, "a role")
+        let session = try reader.optional(SessionToken.self, "a session")
+        let history = try reader.optional(HistoryMark.self, "a history")
+        let hosted = try reader.list(HostedStore.self, "the hosted stores")
+        self.init(
+            nonce: nonce, name: name, role: role, session: session, history: history,
+            hosted: hosted, bridged: try reader.list(Name.self, "the bridged states"))
+    }
+
+    func write(to writer: inout FrameWriter) {
+        writer.identifier(nonce)
+        writer.optional(name)
+        writer.code(role)
+        writer.optional(session)
+        writer.optional(history)
+        writer.list(hosted)
+        writer.list(bridged)
+    }
+}
+
+extension SessionToken: WireField {
+    static let bytesMin = 16 + 8
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        let log = try reader.identifier("a log's id")
+        self.init(log: log, incarnation: try reader.incarnation("an incarnation"))
+    }
+
+    func write(to writer: inout FrameWriter) {
+        writer.identifier(log)
+        writer.number(incarnation)
+    }
+}
+
+extension HistoryMark: WireField {
+    static let bytesMin = 16 + 8 + 8 + 16
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        let log = try reader.identifier("a log's id")
+        let sequence = try reader.sequence("a sequence number")
+        let epoch = try reader.epoch("an epoch")
+        self.init(
+            log: log, sequence: sequence, epoch: epoch,
+            claim: try reader.identifier("a claim's nonce"))
+    }
+
+    func write(to writer: inout FrameWriter) {
+        writer.identifier(log)
+        writer.number(sequence)
+        writer.number(epoch)
+        writer.identifier(claim)
+    }
+}
+
+extension HostedStore: WireField {
+    static let bytesMin = StoreName.bytesMin + 8 + 4
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        let store = try StoreName(reading: &reader)
+        let life = try reader.sequence("a life")
+        self.init(
+            store: store, life: life,
+            schemaVersion: try reader.fixed(UInt32.self, "a schema version"))
+    }
+
+    func write(to writer: inout FrameWriter) {
+        store.write(to: &writer)
+        writer.number(life)
+        writer.fixed(schemaVersion)
+    }
+}
+
+extension HostingSubject: WireField {
+    static let bytesMin = 1 + Name.bytesMin
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        let at = reader.offset
+        switch try reader.fixed(UInt8.self, "a store or a state") {
+        case 1: self = .store(try StoreName(reading: &reader))
+        case 2: self = .state(try Name(reading: &reader))
+        case let kind: throw .unsupportedKind(kind, at: at, expected: "a store or a state")
+        }
+    }
+
+    func write(to writer: inout FrameWriter) {
+        switch self {
+        case .store(let name): Target.store(name).write(to: &writer)
+        case .state(let name): Target.state(name).write(to: &writer)
+        }
+    }
+}
+
+extension Open: WireField {
+    static let bytesMin = 8 + HostingSubject.bytesMin + 4 + 4 + EncodedState.bytesMin
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        let request = try reader.fixed(UInt64.self, "a request's number")
+        let subject = try HostingSubject(reading: &reader)
+        let schemaVersion = try reader.fixed(UInt32.self, "a schema version")
+        let events = try reader.list(Name.self, "the handled events")
+        self.init(
+            request: request, subject: subject, schemaVersion: schemaVersion, events: events,
+            initial: try EncodedState(reading: &reader))
+    }
+
+    func write(to writer: inout FrameWriter) {
+        writer.fixed(request)
+        subject.write(to: &writer)
+        writer.fixed(schemaVersion)
+        writer.list(events)
+        initial.write(to: &writer)
+    }
+}
+
+extension Close: WireField {
+    static let bytesMin = HostingSubject.bytesMin
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        self.init(subject: try HostingSubject(reading: &reader))
+    }
+
+    func write(to writer: inout FrameWriter) {
+        subject.write(to: &writer)
+    }
+}
+
+extension Fetch: WireField {
+    static let bytesMin = 8 + 8 + 4
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        let request = try reader.fixed(UInt64.self, "a request's number")
+        let from = try reader.sequence("the first number wanted")
+        self.init(
+            request: request, from: from,
+            limitBytes: try reader.fixed(UInt32.self, "a limit in bytes"))
+    }
+
+    func write(to writer: inout FrameWriter) {
+        writer.fixed(request)
+        writer.number(from)
+        writer.fixed(limitBytes)
+    }
+}
+
+extension Progress: WireField {
+    static let bytesMin = 8 + 8
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        let applied = try reader.sequence("the applied number")
+        self.init(applied: applied, settled: try reader.number("the settled counter"))
+    }
+
+    func write(to writer: inout FrameWriter) {
+        writer.number(applied)
+        writer.number(settled)
+    }
+}

@@ -1,0 +1,178 @@
+import ConfluxVocabulary
+
+extension Question: WireField {
+    static let bytesMin = 8 + 8 + 1
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        let number = try reader.fixed(UInt64.self, "a question's number")
+        let patience = try reader.duration("a question's patience")
+        let at = reader.offset
+        let body: Body
+        switch try reader.fixed(UInt8.self, "a question") {
+        case 1:
+            body = .status
+        case 2:
+            let store = try StoreName(reading: &reader)
+            let node = try reader.optional(Name.self, "a node's name")
+            body = .observe(store, node: node, after: try reader.sequence("a sequence number"))
+        case 3:
+            let sequence = try reader.sequence("a sequence number")
+            body = .applied(sequence, try Target(reading: &reader))
+        case 4:
+            body = .alive
+        case let kind:
+            throw .unsupportedKind(kind, at: at, expected: "a question")
+        }
+        self.init(number: number, patience: patience, body: body)
+    }
+
+    func write(to writer: inout FrameWriter) {
+        writer.fixed(number)
+        writer.duration(patience)
+        switch body {
+        case .status:
+            writer.fixed(UInt8(1))
+        case .observe(let store, let node, let after):
+            writer.fixed(UInt8(2))
+            store.write(to: &writer)
+            writer.optional(node)
+            writer.number(after)
+        case .applied(let sequence, let target):
+            writer.fixed(UInt8(3))
+            writer.number(sequence)
+            target.write(to: &writer)
+        case .alive:
+            writer.fixed(UInt8(4))
+        }
+    }
+}
+
+extension Answer: WireField {
+    static let bytesMin = 8 + 1 + 1 + 1
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        let number = try reader.fixed(UInt64.self, "a question's number")
+        let isLast = try reader.flag("whether it is the last answer")
+        let node = try reader.optional(Name.self, "a node's name")
+        let at = reader.offset
+        let body: Body
+        switch try reader.fixed(UInt8.self, "an answer") {
+        case 1:
+            body = .status(try SequencerStatus(reading: &reader))
+        case 2:
+            let store = try StoreName(reading: &reader)
+            let sequence = try reader.sequence("a sequence number")
+            body = .state(store, sequence, try reader.block("a state"))
+        case 3:
+            body = .applied
+        case 4:
+            body = .refused(message: try reader.text("a refusal's message"))
+        case 5:
+            let failure = try reader.code(QuestionFailure.self, "a failure's code")
+            body = .failed(failure, message: try reader.text("a failure's message"))
+        case 6:
+            body = .alive
+        case let kind:
+            throw .unsupportedKind(kind, at: at, expected: "an answer")
+        }
+        self.init(number: number, isLast: isLast, node: node, body: body)
+    }
+
+    func write(to writer: inout FrameWriter) {
+        writer.fixed(number)
+        writer.flag(isLast)
+        writer.optional(node)
+        switch body {
+        case .status(let status):
+            writer.fixed(UInt8(1))
+            status.write(to: &writer)
+        case .state(let store, let sequence, let state):
+            writer.fixed(UInt8(2))
+            store.write(to: &writer)
+            writer.number(sequence)
+            writer.block(state)
+        case .applied:
+            writer.fixed(UInt8(3))
+        case .refused(let message):
+            writer.fixed(UInt8(4))
+            writer.text(message)
+        case .failed(let failure, let message):
+            writer.fixed(UInt8(5))
+            writer.code(failure)
+            writer.text(message)
+        case .alive:
+            writer.fixed(UInt8(6))
+        }
+    }
+}
+
+extension SequencerStatus: WireField {
+    static let bytesMin = 16 + 3 * 8 + 2 * 4
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        let log = try reader.identifier("a log's id")
+        let epoch = try reader.epoch("an epoch")
+        let last = try reader.sequence("the last number")
+        let floor = try reader.sequence("the floor")
+        let sessions = try reader.list(SessionStatus.self, "the sessions")
+        self.init(
+            log: log, epoch: epoch, last: last, floor: floor, sessions: sessions,
+            stores: try reader.list(StoreStatus.self, "the stores"))
+    }
+
+    func write(to writer: inout FrameWriter) {
+        writer.identifier(log)
+        writer.number(epoch)
+        writer.number(last)
+        writer.number(floor)
+        writer.list(sessions)
+        writer.list(stores)
+    }
+}
+
+extension SessionStatus: WireField {
+    static let bytesMin = 8 + 1 + 1 + 8 + 8 + 4 + 4
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        let incarnation = try reader.incarnation("an incarnation")
+        let name = try reader.optional(Name.self, "a node's name")
+        let isLive = try reader.flag("whether the node is present")
+        let applied = try reader.sequence("the applied number")
+        let lastCounter = try reader.number("the last counter")
+        let hosted = try reader.list(StoreName.self, "the hosted stores")
+        self.init(
+            incarnation: incarnation, name: name, isLive: isLive, applied: applied,
+            lastCounter: lastCounter, hosted: hosted,
+            bridged: try reader.list(Name.self, "the bridged states"))
+    }
+
+    func write(to writer: inout FrameWriter) {
+        writer.number(incarnation)
+        writer.optional(name)
+        writer.flag(isLive)
+        writer.number(applied)
+        writer.number(lastCounter)
+        writer.list(hosted)
+        writer.list(bridged)
+    }
+}
+
+extension StoreStatus: WireField {
+    static let bytesMin = StoreName.bytesMin + 8 + 4 + 4
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        let store = try StoreName(reading: &reader)
+        let life = try reader.sequence("a life")
+        let schemaVersion = try reader.fixed(UInt32.self, "a schema version")
+        self.init(
+            store: store, life: life, schemaVersion: schemaVersion,
+            hosts: try reader.fixed(UInt32.self, "how many hosts"))
+    }
+
+    func write(to writer: inout FrameWriter) {
+        store.write(to: &writer)
+        writer.number(life)
+        writer.fixed(schemaVersion)
+        writer.fixed(hosts)
+    }
+}

@@ -1,0 +1,265 @@
+import ConfluxVocabulary
+
+extension Frame {
+    /// Encodes what the sequencer says to one node.
+    ///
+    /// - Parameters:
+    ///   - message: The message.
+    ///   - epoch: The sequencer's tenure.
+    public static func encode(_ message: SequencerMessage, epoch: Epoch) -> [UInt8] {
+        switch message {
+        case .welcome(let welcome): encode(welcome, .welcome, epoch, bodyBytes: 256)
+        case .opened(let opened): encode(opened, .opened, epoch, bodyBytes: opened.bodyBytes)
+        case .receipts(let receipts):
+            encode(receipts, .receipts, epoch, bodyBytes: 4 + 36 * receipts.runs.count)
+        case .rejection(let rejection): encode(rejection, .rejection, epoch, bodyBytes: 256)
+        case .expected(let expected): encode(expected, .expected, epoch)
+        case .entries(let entries): encode(entries, .entries, epoch, bodyBytes: entries.bodyBytes)
+        case .question(let question): encode(question, .questionAsked, epoch)
+        case .answer(let answer): encode(answer, .answerGiven, epoch)
+        case .bye(let bye): encode(bye, .farewell, epoch)
+        }
+    }
+
+    /// Decodes what the sequencer says to one node.
+    ///
+    /// The commits of `entries` are cut out and not looked into: see
+    /// ``Commit/decode(body:limits:)``.
+    ///
+    /// - Throws: ``WireError``.
+    public static func decodeSequencerMessage(
+        _ frame: Bytes, limits: WireLimits = .standard
+    ) throws(WireError) -> SequencerMessage {
+        var (reader, header) = try opened(frame, limits: limits)
+        let message: SequencerMessage
+        switch header.kind {
+        case .welcome: message = .welcome(try Welcome(reading: &reader))
+        case .opened: message = .opened(try Opened(reading: &reader))
+        case .receipts: message = .receipts(try Receipts(reading: &reader))
+        case .rejection: message = .rejection(try Rejection(reading: &reader))
+        case .expected: message = .expected(try Expected(reading: &reader))
+        case .entries: message = .entries(try Entries(reading: &reader))
+        case .questionAsked: message = .question(try Question(reading: &reader))
+        case .answerGiven: message = .answer(try Answer(reading: &reader))
+        case .farewell: message = .bye(try Bye(reading: &reader))
+        default: throw header.unsupported("a sequencer's message")
+        }
+        try reader.skipExtensions()
+        return message
+    }
+}
+
+extension Welcome: WireField {
+    static let bytesMin = 16 + 16 + 6 * 8 + 2 + SessionLimits.bytesMin
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        let log = try reader.identifier("a log's id")
+        let claim = try reader.identifier("a claim's nonce")
+        let incarnation = try reader.incarnation("an incarnation")
+        let last = try reader.sequence("the last number")
+        let floor = try reader.sequence("the floor")
+        let agreed = try reader.sequence("the agreed number")
+        let settled = try reader.number("the settled counter")
+        let lastCounter = try reader.number("the last counter")
+        let feed = try reader.text("the feed's address")
+        self.init(
+            log: log, claim: claim, incarnation: incarnation, last: last, floor: floor,
+            agreed: agreed, settled: settled, lastCounter: lastCounter, feed: feed,
+            limits: try SessionLimits(reading: &reader))
+    }
+
+    func write(to writer: inout FrameWriter) {
+        writer.identifier(log)
+        writer.identifier(claim)
+        writer.number(incarnation)
+        writer.number(last)
+        writer.number(floor)
+        writer.number(agreed)
+        writer.number(settled)
+        writer.number(lastCounter)
+        writer.text(feed)
+        limits.write(to: &writer)
+    }
+}
+
+extension SessionLimits: WireField {
+    static let bytesMin = 3 * 4 + 2 * 8
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        let windowBytes = try reader.fixed(UInt32.self, "a window in bytes")
+        let batchBytesMax = try reader.fixed(UInt32.self, "a limit in bytes")
+        let payloadBytesMax = try reader.fixed(UInt32.self, "a limit in bytes")
+        let beatInterval = try reader.duration("the interval of beats")
+        self.init(
+            windowBytes: windowBytes, batchBytesMax: batchBytesMax,
+            payloadBytesMax: payloadBytesMax, beatInterval: beatInterval,
+            silenceMax: try reader.duration("the longest silence"))
+    }
+
+    func write(to writer: inout FrameWriter) {
+        writer.fixed(windowBytes)
+        writer.fixed(batchBytesMax)
+        writer.fixed(payloadBytesMax)
+        writer.duration(beatInterval)
+        writer.duration(silenceMax)
+    }
+}
+
+extension Opened: WireField {
+    static let bytesMin = 8 + 1 + 4
+
+    /// About how many bytes its fields take.
+    var bodyBytes: Int {
+        guard case .opened(_, _, let snapshot?) = outcome else { return 256 }
+        return 64 + snapshot.state.bytes.count
+    }
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        let request = try reader.fixed(UInt64.self, "a request's number")
+        let at = reader.offset
+        switch try reader.fixed(UInt8.self, "what came of an open") {
+        case 1:
+            let life = try reader.sequence("a life")
+            let schemaVersion = try reader.fixed(UInt32.self, "a schema version")
+            let snapshot = try reader.optional(Snapshot.self, "a snapshot")
+            self.init(
+                request: request,
+                outcome: .opened(life: life, schemaVersion: schemaVersion, snapshot: snapshot))
+        case 2:
+            let code = try reader.code(RejectionCode.self, "a rejection's code")
+            self.init(
+                request: request,
+                outcome: .failed(code, message: try reader.text("a rejection's message")))
+        case let kind:
+            throw .unsupportedKind(kind, at: at, expected: "what came of an open")
+        }
+    }
+
+    func write(to writer: inout FrameWriter) {
+        writer.fixed(request)
+        switch outcome {
+        case .opened(let life, let schemaVersion, let snapshot):
+            writer.fixed(UInt8(1))
+            writer.number(life)
+            writer.fixed(schemaVersion)
+            writer.optional(snapshot)
+        case .failed(let code, let message):
+            writer.fixed(UInt8(2))
+            writer.code(code)
+            writer.text(message)
+        }
+    }
+}
+
+extension Snapshot: WireField {
+    static let bytesMin = 8 + EncodedState.bytesMin
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        let sequence = try reader.sequence("a snapshot's number")
+        self.init(sequence: sequence, state: try EncodedState(reading: &reader))
+    }
+
+    func write(to writer: inout FrameWriter) {
+        writer.number(sequence)
+        state.write(to: &writer)
+    }
+}
+
+extension Receipts: WireField {
+    static let bytesMin = 4
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        self.init(runs: try reader.list(Run.self, "the runs"))
+    }
+
+    func write(to writer: inout FrameWriter) {
+        writer.list(runs)
+    }
+}
+
+extension Receipts.Run: WireField {
+    static let bytesMin = 8 + 4 + 8 + 8 + 8
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        let firstCounter = try reader.positive("a counter")
+        let count = try reader.some("how many actions")
+        let firstSequence = SequenceNumber(try reader.positive("a sequence number"))
+        let epoch = try reader.epoch("an epoch")
+        self.init(
+            firstCounter: firstCounter, count: count, firstSequence: firstSequence, epoch: epoch,
+            timestamp: try reader.timestamp())
+    }
+
+    func write(to writer: inout FrameWriter) {
+        writer.number(firstCounter)
+        writer.fixed(count)
+        writer.number(firstSequence)
+        writer.number(epoch)
+        writer.timestamp(timestamp)
+    }
+}
+
+extension Rejection: WireField {
+    static let bytesMin = 8 + 4 + 2 + 2
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        let firstCounter = try reader.positive("a counter")
+        let count = try reader.some("how many actions")
+        let code = try reader.code(RejectionCode.self, "a rejection's code")
+        self.init(
+            firstCounter: firstCounter, count: count, code: code,
+            message: try reader.text("a rejection's message"))
+    }
+
+    func write(to writer: inout FrameWriter) {
+        writer.number(firstCounter)
+        writer.fixed(count)
+        writer.code(code)
+        writer.text(message)
+    }
+}
+
+extension Expected: WireField {
+    static let bytesMin = 8 + 1
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        let counter = try reader.positive("the expected counter")
+        self.init(counter: counter, reason: try reader.code(Reason.self, "why it is expected"))
+    }
+
+    func write(to writer: inout FrameWriter) {
+        writer.number(counter)
+        writer.code(reason)
+    }
+}
+
+extension Entries: WireField {
+    static let bytesMin = 8 + 8 + 8 + 4
+
+    /// How many bytes its fields take.
+    var bodyBytes: Int { commits.reduce(Self.bytesMin) { $0 + 4 + $1.count } }
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        let request = try reader.fixed(UInt64.self, "a request's number")
+        let last = try reader.sequence("the last number")
+        let floor = try reader.sequence("the floor")
+        let count = try reader.count(
+            limit: reader.limits.elementsPerListMax, elementBytesMin: 4, "the commits")
+        var commits: [Bytes] = []
+        commits.reserveCapacity(count)
+        for _ in 0..<count {
+            commits.append(try reader.block("a commit"))
+        }
+        self.init(request: request, last: last, floor: floor, commits: commits)
+    }
+
+    func write(to writer: inout FrameWriter) {
+        writer.fixed(request)
+        writer.number(last)
+        writer.number(floor)
+        writer.fixed(UInt32(commits.count))
+        for commit in commits {
+            writer.block(commit)
+        }
+    }
+}

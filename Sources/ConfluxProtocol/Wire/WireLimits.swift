@@ -1,0 +1,117 @@
+/// The bounds of what is encoded and decoded.
+///
+/// A decoder checks every count against its bound *and* against the bytes that are left before it
+/// reserves memory, so that no frame makes a peer allocate more than a small multiple of the
+/// frame's own size.
+public struct WireLimits: Sendable, Hashable {
+    /// The most bytes of one frame, header included.
+    public let frameBytesMax: Int
+    /// The most bytes of one encoded batch.
+    public let batchBytesMax: Int
+    /// The most bytes of one payload, above which an action is rejected.
+    public let payloadBytesMax: Int
+    /// The most rows of a batch's table of targets.
+    public let rowsPerBatchMax: Int
+    /// The most entries of one batch.
+    public let entriesPerBatchMax: Int
+    /// The most blocks of one commit.
+    public let blocksPerCommitMax: Int
+    /// The most elements of any other list: stores, states, events, runs, commits, sessions.
+    public let elementsPerListMax: Int
+    /// The limits of version 1 of the protocol, as `docs/protocol.md` states them.
+    public static let standard = WireLimits(
+        checkedFrameBytesMax: 64 << 20, batchBytesMax: 4 << 20, payloadBytesMax: 1 << 20,
+        rowsPerBatchMax: 256, entriesPerBatchMax: 65_536, blocksPerCommitMax: 65_536,
+        elementsPerListMax: 65_536)
+
+    /// The most UTF-8 bytes of a text, in every version. An encoder cuts off what is above.
+    public static let textBytesMax = 4_096
+
+    /// Makes limits, checked: each must be at least 1, a payload must fit into a batch, a batch
+    /// into a frame, and none may be above what version 1 of the protocol allows, but for the
+    /// payload's and the batch's, which may be as large as the largest frame has room for.
+    ///
+    /// - Throws: ``WireLimitError``, which names the first field that breaks the rule.
+    public init(
+        frameBytesMax: Int = standard.frameBytesMax,
+        batchBytesMax: Int = standard.batchBytesMax,
+        payloadBytesMax: Int = standard.payloadBytesMax,
+        rowsPerBatchMax: Int = standard.rowsPerBatchMax,
+        entriesPerBatchMax: Int = standard.entriesPerBatchMax,
+        blocksPerCommitMax: Int = standard.blocksPerCommitMax,
+        elementsPerListMax: Int = standard.elementsPerListMax
+    ) throws(WireLimitError) {
+        func check(_ field: String, _ value: Int, _ range: ClosedRange<Int>) throws(WireLimitError)
+        {
+            guard range.contains(value) else {
+                throw WireLimitError(field: field, value: value, allowed: range)
+            }
+        }
+        let most = Self.standard
+        let frameBytesMin = Self.commitOverheadBytes + Self.batchOverheadBytes + 1
+        try check("frameBytesMax", frameBytesMax, frameBytesMin...most.frameBytesMax)
+        let batchRoomBytes = frameBytesMax - Self.commitOverheadBytes
+        try check("batchBytesMax", batchBytesMax, (Self.batchOverheadBytes + 1)...batchRoomBytes)
+        let payloadRoomBytes = batchBytesMax - Self.batchOverheadBytes
+        try check("payloadBytesMax", payloadBytesMax, 1...payloadRoomBytes)
+        try check("rowsPerBatchMax", rowsPerBatchMax, 1...most.rowsPerBatchMax)
+        try check("entriesPerBatchMax", entriesPerBatchMax, 1...most.entriesPerBatchMax)
+        try check("blocksPerCommitMax", blocksPerCommitMax, 1...most.blocksPerCommitMax)
+        try check("elementsPerListMax", elementsPerListMax, 1...most.elementsPerListMax)
+        self.init(
+            checkedFrameBytesMax: frameBytesMax, batchBytesMax: batchBytesMax,
+            payloadBytesMax: payloadBytesMax, rowsPerBatchMax: rowsPerBatchMax,
+            entriesPerBatchMax: entriesPerBatchMax, blocksPerCommitMax: blocksPerCommitMax,
+            elementsPerListMax: elementsPerListMax)
+    }
+
+    /// These limits, narrowed to what a welcome grants.
+    ///
+    /// - Parameter session: The welcome's limits. They never widen these.
+    public func narrowed(to session: SessionLimits) -> WireLimits {
+        WireLimits(
+            checkedFrameBytesMax: frameBytesMax,
+            batchBytesMax: min(batchBytesMax, Int(session.batchBytesMax)),
+            payloadBytesMax: min(payloadBytesMax, Int(session.payloadBytesMax)),
+            rowsPerBatchMax: rowsPerBatchMax, entriesPerBatchMax: entriesPerBatchMax,
+            blocksPerCommitMax: blocksPerCommitMax, elementsPerListMax: elementsPerListMax)
+    }
+
+    /// What a frame with one commit of one batch has beside that batch.
+    static let commitOverheadBytes = CommitLayout.blocksOffset + CommitLayout.batchPrefixBytes
+
+    /// What a batch of one entry has at most beside the payload: its fixed fields, one row with two
+    /// names of 64 bytes, and the entry's two numbers.
+    static let batchOverheadBytes = BatchLayout.fixedBytes + BatchLayout.rowBytesMax + 2 + 5
+
+    private init(
+        checkedFrameBytesMax: Int, batchBytesMax: Int, payloadBytesMax: Int, rowsPerBatchMax: Int,
+        entriesPerBatchMax: Int, blocksPerCommitMax: Int, elementsPerListMax: Int
+    ) {
+        self.frameBytesMax = checkedFrameBytesMax
+        self.batchBytesMax = batchBytesMax
+        self.payloadBytesMax = payloadBytesMax
+        self.rowsPerBatchMax = rowsPerBatchMax
+        self.entriesPerBatchMax = entriesPerBatchMax
+        self.blocksPerCommitMax = blocksPerCommitMax
+        self.elementsPerListMax = elementsPerListMax
+    }
+}
+
+/// A limit that was set to a value that can't be.
+public struct WireLimitError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// The limit's name.
+    public let field: String
+    /// What it was set to.
+    public let value: Int
+    /// What it may be set to, the other limits being as they are.
+    public let allowed: ClosedRange<Int>
+
+    /// What to do, for people.
+    public var message: String {
+        "\(field) is \(value); set it between \(allowed.lowerBound) and \(allowed.upperBound)."
+    }
+
+    /// The same as ``message``.
+    public var description: String { message }
+}
