@@ -106,7 +106,7 @@ extension ReplicaMachine {
             catchUp = CatchUp(cursor: position, members: [member])
         } else {
             catchUp?.members.append(member)
-            catchUp?.cursor = min(catchUp?.cursor ?? position, position)
+            if let cursor = catchUp?.cursor, position < cursor { catchUp?.cursor = position }
             // What is under way begins above the new cursor; it is asked for anew.
             catchUp?.fetch = nil
         }
@@ -152,6 +152,7 @@ extension ReplicaMachine {
         guard phase == .joined, catchUp?.fetch == nil,
             outstandingBytes < settings.deliveryBytesMax
         else { return }
-        catchUp?.fetch = fetch(from: reached.next, at: now, into: &effects)
+        let pending = fetch(from: reached.next, at: now, into: &effects)
+        catchUp?.fetch = pending
     }
 }

@@ -36,71 +36,65 @@ struct CommitPipeline: Sendable {
         var expectations: [Expectation]
     }
 
-    private var builder: CommitBuilder?
+    /// What gathers. It goes on with the next commit when one was finished.
+    private var builder: CommitBuilder
     private var expectations: [Expectation] = []
     /// The commit that the log has not answered yet.
     private(set) var inFlight: InFlight?
     /// The last number given to an entry. *Invariant*: no number is given twice in a tenure.
     private(set) var lastAdmitted: SequenceNumber
+    private let settings: SequencerSettings
 
-    private let log: LogID
-    private let epoch: Epoch
+    /// The most blocks that nodes cause in one commit. The format allows 65,536; the rest is kept
+    /// for the sequencer's own entries, of which a session causes two at most.
+    private static let blocksMax = 40_000
 
-    init(log: LogID, epoch: Epoch, last: SequenceNumber) {
-        self.log = log
-        self.epoch = epoch
-        self.lastAdmitted = last
+    init(
+        log: LogID, epoch: Epoch, predecessor: Epoch, last: SequenceNumber,
+        settings: SequencerSettings
+    ) {
+        builder = CommitBuilder(log: log, epoch: epoch, predecessor: predecessor, first: last.next)
+        lastAdmitted = last
+        self.settings = settings
     }
 
     /// Whether everything that was admitted is in the log.
-    var isEmpty: Bool { builder == nil && inFlight == nil }
+    var isEmpty: Bool { builder.isEmpty && inFlight == nil }
 
-    /// The bytes that have gathered.
-    var gatheredBytes: Int { builder?.byteCount ?? 0 }
+    /// Whether what a node brings still fits; above the bound it is turned away at the door.
+    func hasRoom(bytes: Int) -> Bool {
+        expectations.count < Self.blocksMax
+            && builder.byteCount + bytes <= Int(settings.commitBytesMax)
+    }
 
-    mutating func admit(
-        _ batch: Batch, from incarnation: Incarnation, predecessor: Epoch
-    ) {
-        let first = lastAdmitted.next
-        begin(predecessor)
-        builder?.append(batch, from: incarnation)
+    /// Gives the batch its numbers. It must fit: see `hasRoom`.
+    mutating func admit(_ batch: Batch, from incarnation: Incarnation) {
         expectations.append(
             Expectation(
-                sequence: first,
+                sequence: lastAdmitted.next,
                 action: .batch(incarnation, firstCounter: batch.firstCounter)))
+        builder.append(batch, from: incarnation)
         lastAdmitted = lastAdmitted.advanced(by: UInt64(batch.count))
     }
 
+    /// Gives the event its number.
     @discardableResult
-    mutating func admit(
-        _ event: LogEvent, predecessor: Epoch, then action: FollowUp?
-    ) -> SequenceNumber {
-        let sequence = lastAdmitted.next
-        begin(predecessor)
-        builder?.append(event)
+    mutating func admit(_ event: LogEvent, then action: FollowUp?) -> SequenceNumber {
+        lastAdmitted = lastAdmitted.next
+        builder.append(event)
         if let action {
-            expectations.append(Expectation(sequence: sequence, action: action))
+            expectations.append(Expectation(sequence: lastAdmitted, action: action))
         }
-        lastAdmitted = sequence
-        return sequence
-    }
-
-    private mutating func begin(_ predecessor: Epoch) {
-        guard builder == nil else { return }
-        // What stands in flight is of this tenure, and so is the predecessor then.
-        builder = CommitBuilder(
-            log: log, epoch: epoch, predecessor: inFlight == nil ? predecessor : epoch,
-            first: lastAdmitted.next)
+        return lastAdmitted
     }
 
     /// Sends what has gathered on its way, unless a commit is on its way already.
     mutating func launch(timestamp: Timestamp, isForced: Bool) -> Append? {
-        guard inFlight == nil, var builder else { return nil }
+        guard inFlight == nil, !builder.isEmpty else { return nil }
         let first = builder.first
         let frame = builder.finish(timestamp: timestamp)
         let append = Append(frame: frame, first: first, last: lastAdmitted, isForced: isForced)
         inFlight = InFlight(append: append, timestamp: timestamp, expectations: expectations)
-        self.builder = nil
         expectations.removeAll(keepingCapacity: true)
         return append
     }

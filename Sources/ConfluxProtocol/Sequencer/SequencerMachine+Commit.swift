@@ -4,7 +4,6 @@ import ConfluxVocabulary
 extension SequencerMachine {
     mutating func launch(at now: Moment, into effects: inout [SequencerEffect]) {
         guard phase == .serving || phase == .stopping else { return }
-        guard pipeline.inFlight == nil, pipeline.gatheredBytes > 0 else { return }
         if let append = pipeline.launch(timestamp: tenure.stamp(now.wall), isForced: false) {
             effects.append(.append(append))
         }

@@ -50,7 +50,7 @@ extension SequencerMachine {
                     openers: [Opener(incarnation: incarnation, request: open.request)])
                 pipeline.admit(
                     .created(name, schemaVersion: open.schemaVersion, initial: open.initial),
-                    predecessor: tenure.lastEpoch, then: .created(name))
+                    then: .created(name))
             }
         }
     }
@@ -82,8 +82,7 @@ extension SequencerMachine {
             }
             let isFullOfStores = directory.stores.count + creating.count >= settings.storesMax
             let isFullOfBytes = directory.initialBytes + bytes > settings.initialStatesBytesMax
-            let isFullOfCommit =
-                pipeline.gatheredBytes + bytes > Int(settings.commitBytesMax)
+            let isFullOfCommit = !pipeline.hasRoom(bytes: bytes)
             let isFullOfStates =
                 !directory.knows(state: name.state) && directory.stateCount >= settings.statesMax
             return isFullOfStores || isFullOfBytes || isFullOfCommit || isFullOfStates

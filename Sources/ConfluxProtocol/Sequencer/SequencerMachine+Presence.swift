@@ -97,7 +97,7 @@ extension SequencerMachine {
 
     private mutating func admitLeft(_ incarnation: Incarnation) {
         pipeline.admit(
-            .left(incarnation), predecessor: tenure.lastEpoch, then: .left(incarnation))
+            .left(incarnation), then: .left(incarnation))
     }
 
     /// Everything that becomes due by the clock.

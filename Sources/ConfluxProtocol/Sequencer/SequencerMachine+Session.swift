@@ -16,6 +16,8 @@ extension SequencerMachine {
             observe(hello, from: connection, at: now, into: &effects)
             return
         }
+        // A hello that finds no room is left unanswered: it is said again.
+        guard pipeline.hasRoom(bytes: 0) else { return }
         if let token = hello.session {
             // Log, incarnation and nonce find the session; where one differs it is forgotten.
             guard token.log == tenure.log, let session = sessions[token.incarnation],
@@ -70,7 +72,7 @@ extension SequencerMachine {
         joining[hello.nonce] = PendingJoin(hello: hello, connection: connection)
         pipeline.admit(
             .joined(nonce: hello.nonce, name: session.name, rejoining: session.incarnation),
-            predecessor: tenure.lastEpoch, then: .rejoined(session.incarnation))
+            then: .rejoined(session.incarnation))
     }
 
     mutating func join(
@@ -84,7 +86,7 @@ extension SequencerMachine {
         joining[hello.nonce] = PendingJoin(hello: hello, connection: connection)
         pipeline.admit(
             .joined(nonce: hello.nonce, name: hello.name, rejoining: .none),
-            predecessor: tenure.lastEpoch, then: .joined(hello.nonce))
+            then: .joined(hello.nonce))
     }
 
     /// Forgets the session that left first, when there is no room for another one.
@@ -97,7 +99,7 @@ extension SequencerMachine {
 
     mutating func forget(_ incarnation: Incarnation) {
         pipeline.admit(
-            .forgotten(incarnation), predecessor: tenure.lastEpoch, then: .forgotten(incarnation))
+            .forgotten(incarnation), then: .forgotten(incarnation))
         sessions.remove(incarnation)
     }
 

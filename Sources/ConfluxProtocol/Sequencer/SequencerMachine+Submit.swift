@@ -33,7 +33,7 @@ extension SequencerMachine {
         let bytes = batch.encoded.count
         guard ledger.pendingBytes + bytes <= Int(settings.windowBytes),
             ledger.recordCount < settings.unsettledOutcomesMax,
-            pipeline.gatheredBytes + bytes <= Int(settings.commitBytesMax)
+            pipeline.hasRoom(bytes: bytes)
         else {
             discard(expecting: expected, .full, connection, into: &effects)
             return
@@ -48,8 +48,8 @@ extension SequencerMachine {
         for (row, fault) in zip(batch.targets, faults) where fault == nil {
             directory.see(row.target)
         }
-        let oversized = batch.firstOversized(payloadBytesMax: Int(settings.payloadBytesMax))
-        if oversized == nil, faults.allSatisfy({ $0 == nil }) {
+        let mayBeOversized = batch.entries.count > Int(settings.payloadBytesMax)
+        if !mayBeOversized, faults.allSatisfy({ $0 == nil }) {
             admitWhole(batch, by: incarnation)
             return
         }
@@ -81,7 +81,7 @@ extension SequencerMachine {
     private mutating func admitWhole(_ batch: Batch, by incarnation: Incarnation) {
         sessions[incarnation]?.ledger.judge(
             count: batch.count, bytes: batch.encoded.count, fate: .pending)
-        pipeline.admit(batch, from: incarnation, predecessor: tenure.lastEpoch)
+        pipeline.admit(batch, from: incarnation)
     }
 
     /// Puts down the rejections of the counters from the ledger's next one up to another.

@@ -38,7 +38,8 @@ public struct SequencerMachine: Sendable {
     var sessions = SessionTable()
     var directory = StoreDirectory()
     var connections = ConnectionTable()
-    var pipeline = CommitPipeline(log: .none, epoch: .none, last: .zero)
+    /// What was admitted and is not in the log yet.
+    var pipeline: CommitPipeline
     /// Hellos whose `joined` entry is not in the log yet, by nonce. *Invariant*: bounded by
     /// `sessionsMax` together with the sessions.
     var joining: [Nonce: PendingJoin] = [:]
@@ -62,6 +63,8 @@ public struct SequencerMachine: Sendable {
     public init(settings: SequencerSettings) {
         precondition(settings.fault == nil, "\(settings.fault ?? "")")
         self.settings = settings
+        pipeline = CommitPipeline(
+            log: .none, epoch: .none, predecessor: .none, last: .zero, settings: settings)
     }
 
     /// The present epoch: what headers carry.

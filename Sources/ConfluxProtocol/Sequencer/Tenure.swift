@@ -166,10 +166,11 @@ extension SequencerMachine {
     /// Begins the tenure: its first entry says whose it is, and is synced whatever the durability.
     private mutating func claim(at now: Moment, into effects: inout [SequencerEffect]) {
         phase = .claiming
-        pipeline = CommitPipeline(log: tenure.log, epoch: tenure.epoch, last: tenure.last)
+        pipeline = CommitPipeline(
+            log: tenure.log, epoch: tenure.epoch, predecessor: tenure.lastEpoch, last: tenure.last,
+            settings: settings)
         let sequence = pipeline.admit(
-            .claim(epoch: tenure.epoch, nonce: tenure.nonce), predecessor: tenure.lastEpoch,
-            then: nil)
+            .claim(epoch: tenure.epoch, nonce: tenure.nonce), then: nil)
         tenure.remember(Tenure.Claim(epoch: tenure.epoch, nonce: tenure.nonce, first: sequence))
         guard
             let append = pipeline.launch(timestamp: tenure.stamp(now.wall), isForced: true)

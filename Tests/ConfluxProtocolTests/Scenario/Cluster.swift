@@ -76,6 +76,7 @@ struct Cluster {
 
     mutating func handle(_ input: SequencerInput) {
         var effects: [SequencerEffect] = []
+        let moment = moment
         sequencer?.handle(input, at: moment, into: &effects)
         for effect in effects { perform(effect) }
     }
@@ -156,6 +157,7 @@ struct Cluster {
     }
 
     mutating func input(_ input: ReplicaInput, to id: NodeID) {
+        let moment = moment
         guard let sends = nodes[id]?.handle(input, at: moment) else { return }
         for frame in sends { queue.append(.toSequencer(id, frame)) }
     }
@@ -176,7 +178,9 @@ struct Cluster {
     }
 
     /// Dispatches texts as one batch, without letting anything arrive.
-    mutating func submit(_ texts: [String], to target: String, from id: NodeID, isAtomic: Bool = false) {
+    mutating func submit(
+        _ texts: [String], to target: String, from id: NodeID, isAtomic: Bool = false
+    ) {
         nodes[id]?.dispatch(texts, to: target, isAtomic: isAtomic)
         flushInputs(of: id)
     }
@@ -215,7 +219,8 @@ struct Cluster {
                 let bytes = frame[...]
                 handle(
                     .received(
-                        try Frame.decodeNodeMessage(bytes), epoch: try Frame.header(of: bytes).epoch,
+                        try Frame.decodeNodeMessage(bytes),
+                        epoch: try Frame.header(of: bytes).epoch,
                         from: connection))
             } catch {
                 Issue.record("the sequencer could not read a frame: \(error)")

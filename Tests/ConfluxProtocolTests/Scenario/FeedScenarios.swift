@@ -78,7 +78,9 @@ struct FeedScenarios {
         for round in 20..<40 {
             cluster.submit(["o\(round)"], to: "other", from: 1)
             cluster.submit(["l\(round)"], to: "list", from: 1)
-            for _ in 0..<3 where !cluster.queue.isEmpty { cluster.deliver(cluster.queue.removeFirst()) }
+            for _ in 0..<3 where !cluster.queue.isEmpty {
+                cluster.deliver(cluster.queue.removeFirst())
+            }
             cluster.handle(.drained)
         }
         cluster.run()
@@ -147,7 +149,8 @@ struct FeedScenarios {
         let welcome = Welcome(
             log: cluster.disk.id, claim: .none, incarnation: Incarnation(3),
             last: cluster.disk.last, floor: SequenceNumber(1), agreed: .zero, settled: 0,
-            lastCounter: 0, feed: "feed", limits: SessionLimits(
+            lastCounter: 0, feed: "feed",
+            limits: SessionLimits(
                 windowBytes: 1 << 20, batchBytesMax: 1 << 20, payloadBytesMax: 1 << 10,
                 beatInterval: .milliseconds(100), silenceMax: .seconds(10)))
         machine.handle(.received(.welcome(welcome), epoch: Epoch(1)), at: moment, into: &effects)
@@ -167,6 +170,8 @@ struct FeedScenarios {
         machine.handle(
             .applied(SequenceNumber(1), bytes: machine.outstandingBytes), at: moment,
             into: &effects)
+        let later = Moment(monotonic: moment.monotonic + .seconds(1), wall: moment.wall)
+        machine.handle(.tick, at: later, into: &effects)
         #expect(effects.contains { if case .send(.fetch) = $0 { true } else { false } })
     }
 }

@@ -85,7 +85,9 @@ struct QuestionScenarios {
         }
     }
 
-    @Test func `a question about what nobody hosts fails at once with the names that are known`() throws {
+    @Test func `a question about what nobody hosts fails at once with the names that are known`()
+        throws
+    {
         var cluster = started()
         ask(.observe(try #require(StoreName("none")), node: nil, after: .zero), in: &cluster)
         guard case .failed(.notHosted, let message) = cluster.nodes[3]?.answers.first?.body else {

@@ -18,8 +18,10 @@ struct SessionScenarios {
         cluster.startSequencer()
         cluster.addNode(1, named: "alpha")
         let commits = try cluster.disk.bodies.map { try Commit.decode(body: $0.body) }
-        #expect(commits.first?.blocks.first == .event(
-            .claim(epoch: Epoch(1), nonce: Identifier(high: 99, low: 1))))
+        #expect(
+            commits.first?.blocks.first
+                == .event(
+                    .claim(epoch: Epoch(1), nonce: Identifier(high: 99, low: 1))))
         guard case .event(.joined(_, let name, _)) = commits.dropFirst().first?.blocks.first else {
             Issue.record("the second entry is not joined: \(commits)")
             return
@@ -63,7 +65,8 @@ struct SessionScenarios {
         #expect(bye.code == .rejoin)
     }
 
-    @Test func `after a broken connection what has no outcome is submitted again, and applied once`() {
+    @Test
+    func `after a broken connection what has no outcome is submitted again, and applied once`() {
         var cluster = twoNodes()
         cluster.dispatch(["a"], to: "list", from: 1)
         // The batch arrives, its receipt is lost with the connection, and so is the commit.

@@ -58,7 +58,8 @@ struct SubmissionScenarios {
         #expect(cluster.nodes[2]?.texts(of: "list") == ["first", "a", "b", "c", "d"])
     }
 
-    @Test func `a batch that comes twice is applied once and gets its first outcome again`() throws {
+    @Test func `a batch that comes twice is applied once and gets its first outcome again`() throws
+    {
         var cluster = twoNodes()
         cluster.dispatch(["x", "y"], to: "list", from: 1)
         let outcomes = try #require(cluster.nodes[1]?.outcomes)
@@ -159,7 +160,11 @@ struct SubmissionScenarios {
         // A node that keeps to its window never gets here: this one does not ask first.
         for _ in 0..<8 { cluster.dispatch([long], to: "list", from: 1) }
         let discarded = cluster.published.filter {
-            if case .send(.expected(let expected), _) = $0 { expected.reason == .full } else { false }
+            if case .send(.expected(let expected), _) = $0 {
+                expected.reason == .full
+            } else {
+                false
+            }
         }
         #expect(!discarded.isEmpty)
         cluster.finishAppends()
@@ -182,14 +187,15 @@ struct SubmissionScenarios {
     @Test func `counters that nobody can have reached change nothing`() throws {
         var cluster = twoNodes()
         cluster.dispatch(["x"], to: "list", from: 1)
+        let highest = UInt64(Int64.max) - 1
         var builder = BatchBuilder()
         let target = BatchTarget(
             target: try #require(Target("list")), schemaVersion: 1, coding: .json)
         builder.append(target: target, payload: [1])
-        let hostile = builder.finish(firstCounter: UInt64.max - 1, settled: UInt64.max - 2)
+        let hostile = builder.finish(firstCounter: highest, settled: highest - 1)
         cluster.queue.append(
             .toSequencer(1, Frame.encode(.submit(hostile), epoch: cluster.disk.epoch)))
-        let progress = Progress(applied: SequenceNumber(UInt64.max), settled: UInt64.max)
+        let progress = Progress(applied: SequenceNumber(highest), settled: highest)
         cluster.queue.append(
             .toSequencer(1, Frame.encode(.progress(progress), epoch: cluster.disk.epoch)))
         let last = cluster.disk.last
