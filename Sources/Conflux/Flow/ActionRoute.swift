@@ -56,34 +56,56 @@ package struct RunReport: Sendable {
 /// as it did in the oldest store.
 final class Tally: Sendable {
     private struct Count {
-        var open: Int
+        /// How many stores have reported.
+        var reported = 0
+        /// How many will; nil as long as that isn't known.
+        var expected: Int?
         var committed: (order: Int, outcome: Outcome)?
         var failed: (order: Int, outcome: Outcome)?
+
+        /// The whole dispatch's outcome, once every store has reported.
+        var result: Outcome? {
+            guard reported == expected else { return nil }
+            return (committed ?? failed)?.outcome
+        }
     }
 
-    private let count: Mutex<Count>
+    private let count = Mutex(Count())
     private let block = OutcomeBlock()
 
-    /// Makes a tally for a number of stores, at least one.
-    init(stores: Int) {
-        count = Mutex(Count(open: stores))
+    init() {
         _ = block.reserve()
     }
 
     var handle: DispatchHandle { DispatchHandle(block: block, index: 0) }
 
+    /// Says how many stores will report, at least one.
+    func expect(_ stores: Int) {
+        settle(
+            count.withLock { count in
+                count.expected = stores
+                return count.result
+            })
+    }
+
     /// Takes down one store's outcome; the last one settles the dispatch.
     func report(_ outcome: Outcome, order: Int) {
-        let result = count.withLock { count -> Outcome? in
-            switch outcome {
-            case .committed:
-                if order < count.committed?.order ?? .max { count.committed = (order, outcome) }
-            case .failed:
-                if order < count.failed?.order ?? .max { count.failed = (order, outcome) }
-            }
-            count.open -= 1
-            return count.open == 0 ? (count.committed ?? count.failed)?.outcome : nil
-        }
+        settle(
+            count.withLock { count in
+                switch outcome {
+                case .committed:
+                    if order < count.committed?.order ?? .max {
+                        count.committed = (order, outcome)
+                    }
+                case .failed:
+                    if order < count.failed?.order ?? .max { count.failed = (order, outcome) }
+                }
+                count.reported += 1
+                return count.result
+            })
+    }
+
+    private func settle(_ result: Outcome?) {
         if let result { block.settle(from: 0, with: result) }
     }
 }

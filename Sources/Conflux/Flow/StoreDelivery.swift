@@ -32,52 +32,17 @@ extension StoreCore {
         enqueue(.look(body))
     }
 
-    private func enqueue(_ job: LaneJob<S>) {
-        let mark = ThreadMark.outsideModels
-        let admission = lane.withLock { lane -> Admission in
-            if lane.isClosed { return .closed }
-            if isImmediate, !lane.isBusy, lane.waiting.isEmpty {
-                lane.isBusy = true
-                return .now
-            }
-            lane.waiting.append(job)
-            return .queued(lane.claim(isImmediate: isImmediate))
-        }
-        switch admission {
-        case .now:
-            mark.pointee.lanes += 1
-            scope.runLane { perform(job) }
-            drain()
-            mark.pointee.lanes -= 1
-        case .queued(let duty): serve(duty, mark)
-        case .route: break
-        case .closed: drop(job)
-        }
-    }
-
-    /// Sends what is dispatched to this store from now on to a route, or, with nil, to the store.
-    ///
-    /// - Returns: The route until now.
-    @discardableResult
-    package func setRoute(_ route: (any ActionRoute<S>)?) -> (any ActionRoute<S>)? {
-        lane.withLock { lane in
-            let former = lane.route
-            lane.route = route
-            return former
-        }
-    }
-
     /// Has a function called once when the store is released, at once if it was already.
     ///
     /// - Parameter hook: Called on the releasing thread, holding no lock.
     /// - Returns: What ``forgetClose(_:)`` takes back; nil if the hook was called.
     @discardableResult
     package func whenClosed(_ hook: @escaping @Sendable () -> Void) -> Int? {
-        let token = lane.withLock { lane -> Int? in
-            if lane.isClosed { return nil }
-            lane.closeHookCount += 1
-            lane.closeHooks[lane.closeHookCount] = hook
-            return lane.closeHookCount
+        let token = control.withLock { control -> Int? in
+            if control.isClosed { return nil }
+            control.closeHookCount += 1
+            control.closeHooks[control.closeHookCount] = hook
+            return control.closeHookCount
         }
         if token == nil { hook() }
         return token
@@ -86,27 +51,7 @@ extension StoreCore {
     /// Forgets a function that was to be called when the store is released.
     package func forgetClose(_ token: Int) {
         // Taken out under the lock and let go after it: what it captured is user code's to free.
-        _ = lane.withLock { $0.closeHooks.removeValue(forKey: token) }
-    }
-
-    /// Ends the store: from now on nothing is committed, also of what stands in line.
-    package func close() {
-        isReleased.store(true, ordering: .relaxed)
-        var dropped: [LaneJob<S>] = []
-        let (woken, hooks, route) = lane.withLock { lane in
-            lane.isClosed = true
-            let woken = lane.take(into: &dropped)
-            let hooks = lane.closeHooks
-            lane.closeHooks = [:]
-            let route = lane.route
-            lane.route = nil
-            return (woken, hooks, route)
-        }
-        _ = route
-        scope.channel(of: S.self).remove(self)
-        for place in woken { place.signal() }
-        for job in dropped { drop(job) }
-        for hook in hooks.values { hook() }
+        _ = control.withLock { $0.closeHooks.removeValue(forKey: token) }
     }
 }
 
