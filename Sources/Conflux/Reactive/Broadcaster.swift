@@ -259,9 +259,10 @@ final class Broadcaster<Value, Held>: Sendable {
             DeliveryThread.leave()
         }
         for other in begin.before { other.closeIfOrphaned() }
-        return AnyDisposable { [weak self, weak observer] in
-            if let observer { self?.remove(observer) }
-        }
+        // No weak reference to the observer: that would slow every delivery to it. Until this
+        // disposable removes it, it is in the list, and so its identity is its own.
+        let identity = ObjectIdentifier(observer)
+        return AnyDisposable { [weak self] in self?.remove(identity) }
     }
 
     /// Ends the time in which an observer is told by the thread that observes.
@@ -278,12 +279,10 @@ final class Broadcaster<Value, Held>: Sendable {
         }.content
     }
 
-    private func remove(_ observer: Observer<Value>) {
+    private func remove(_ observer: ObjectIdentifier) {
         let removed = state.withLock { state -> Handover<Observer<Value>?> in
-            guard let index = state.observers.firstIndex(where: { $0 === observer }) else {
-                return Handover(nil)
-            }
-            return Handover(state.observers.remove(at: index))
+            let index = state.observers.firstIndex { ObjectIdentifier($0) == observer }
+            return Handover(index.map { state.observers.remove(at: $0) })
         }
         withExtendedLifetime(removed) {}
     }
