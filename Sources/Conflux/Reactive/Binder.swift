@@ -66,7 +66,7 @@ extension Signal {
     @preconcurrency
     @discardableResult
     public func bind<Target: AnyObject>(
-        to target: Target, binding: @escaping @MainActor (Target, Value) -> Void
+        to target: Target, binding: @escaping @MainActor @Sendable (Target, Value) -> Void
     ) -> any Disposable & Sendable {
         bind(to: Unretained(target), on: .mainThread) { target, value in
             let arguments = MainArguments(target: target, value: value)

@@ -21,8 +21,8 @@ import Synchronization
 /// with it, and the thread that observes goes on with it afterwards. No deliverer ever waits.
 ///
 /// **Bound.** At most `waitingCountMax` deliveries wait, and the deliverer has at most as many in
-/// hand. At the bound senders wait, except those who are delivering something themselves: somebody
-/// may be waiting for them. Those exceed the bound instead.
+/// hand. At the bound senders wait, except threads that run the user code of some lane or delivery
+/// (``ThreadMark``): somebody may be waiting for those. They exceed the bound instead.
 ///
 /// - `Held` is what the lock guards beside: the latest value of a variable, nothing for a sink.
 @usableFromInline
@@ -153,7 +153,7 @@ final class Broadcaster<Value, Held>: Sendable {
                 state.phase = .delivering
                 return .delivers(state.observers)
             }
-            if state.waiting.count >= Self.waitingCountMax, !DeliveryThread.isInside {
+            if state.waiting.count >= Self.waitingCountMax, ThreadMark.current.pointee.lanes == 0 {
                 let space = DispatchSemaphore(value: 0)
                 state.sendersAtBound.append(space)
                 return .waits(space)
@@ -167,8 +167,9 @@ final class Broadcaster<Value, Held>: Sendable {
     /// Delivers one value without storing it anywhere, and then what came meanwhile.
     @inlinable
     func deliver(_ value: Value, to observers: [Observer<Value>]) {
-        DeliveryThread.enter()
-        defer { DeliveryThread.leave() }
+        let mark = ThreadMark.current
+        mark.pointee.lanes += 1
+        defer { mark.pointee.lanes -= 1 }
         for index in observers.indices {
             while !observers[index].receive(value) {
                 let work = Work(
@@ -253,10 +254,11 @@ final class Broadcaster<Value, Held>: Sendable {
             return Handover((held: state.held, before: before))
         }.content
         if let firstValue {
-            DeliveryThread.enter()
+            let mark = ThreadMark.current
+            mark.pointee.lanes += 1
             observer.receiveFirst(firstValue(begin.held))
             if let work = start(observer) { deliver(work) }
-            DeliveryThread.leave()
+            mark.pointee.lanes -= 1
         }
         for other in begin.before { other.closeIfOrphaned() }
         // No weak reference to the observer: that would slow every delivery to it. Until this

@@ -71,12 +71,13 @@ final class Mailbox<Value>: Sendable {
             state.values = []
             return taken
         }
-        DeliveryThread.enter()
+        let mark = ThreadMark.current
+        mark.pointee.lanes += 1
         for value in taken.values {
             guard observation.isActive else { break }
             send(value)
         }
-        DeliveryThread.leave()
+        mark.pointee.lanes -= 1
     }
 
     /// Hands in the next function if values came meanwhile.
