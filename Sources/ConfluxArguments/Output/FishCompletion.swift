@@ -40,7 +40,9 @@ extension Program {
             switch parameter.kind {
             case .operand: return value.isEmpty ? nil : start + value
             case .flag: return start + name(parameter)
-            case .option: return "\(start)\(name(parameter)) -r\(value)"
+            case .option:
+                let files = parameter.completion == .file ? "-r" : "-x"
+                return "\(start)\(name(parameter)) \(files)\(value)"
             }
         }
         let version =

@@ -33,13 +33,19 @@ extension Program {
         guard command.subcommands.isEmpty else {
             return command.options.map(bracketed) + [command.runsAlone ? "[COMMAND]" : "COMMAND"]
         }
+        func group(of parameter: Parameter) -> ExclusiveGroup? {
+            command.groups.first { $0.members.contains { $0.name == parameter.name } }
+        }
+        // A group stands where its first operand would, or else its first option.
+        let free = command.options.filter { option in
+            !(group(of: option)?.members.contains { $0.kind == .operand } ?? false)
+        }
         var shown: Set<String> = []
         var pieces: [String] = []
-        for parameter in command.options + command.operands
-        where !shown.contains(parameter.name) {
-            // A group stands where its first member would; a member stands in its first group.
-            let group = command.groups.first { $0.members.contains { $0.name == parameter.name } }
-            guard let group, shown.isDisjoint(with: group.members.map(\.name)) else {
+        for parameter in free + command.operands where !shown.contains(parameter.name) {
+            guard let group = group(of: parameter),
+                shown.isDisjoint(with: group.members.map(\.name))
+            else {
                 shown.insert(parameter.name)
                 pieces.append(bracketed(parameter))
                 continue
@@ -97,7 +103,7 @@ extension Program {
     ) -> String? {
         guard !rows.isEmpty else { return nil }
         // A long term stands on a line of its own, and doesn't push all texts to the right.
-        let termMax = 24
+        let termMax = 22
         let width = rows.map(\.term.count).filter { $0 <= termMax }.max() ?? 0
         let margin = String(repeating: " ", count: width + 4)
         var lines = [title]

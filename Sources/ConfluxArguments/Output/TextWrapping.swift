@@ -8,7 +8,11 @@ func wrapped(_ text: String, columns: Int) -> [String] {
 
 /// Joins pieces with spaces into lines of at most so many characters, breaking none of them.
 ///
-/// - Parameter indent: How far the second and later lines are indented.
+/// - Parameters:
+///   - pieces: What stands on the lines.
+///   - columns: The width of a line.
+///   - indent: How far the second and later lines are indented.
+/// - Returns: The lines.
 func wrapped(pieces: [String], columns: Int, indent: Int) -> [String] {
     let margin = String(repeating: " ", count: indent)
     var lines: [String] = []

@@ -45,6 +45,7 @@ public struct Invocation: Sendable {
     /// Makes the error for something that only the command itself can judge.
     ///
     /// - Parameter message: What is wrong and what to do, without a full stop.
+    /// - Returns: The error to throw; its code is `misuse`.
     public func usageError(_ message: String) -> UsageError {
         UsageError(
             code: .misuse, message: message, suggestion: nil,

@@ -2,6 +2,7 @@ extension ValueParser where Value: FixedWidthInteger {
     /// A whole number in decimal digits.
     ///
     /// - Parameter range: The numbers that are accepted.
+    /// - Returns: A parser that says what it expected and which bound was passed.
     public static func integer(in range: ClosedRange<Value>) -> ValueParser<Value> {
         ValueParser("N") { (text: String) throws(InvalidValue) in
             guard let value = Value(text), !text.hasPrefix("+"), range.contains(value) else {
@@ -25,6 +26,7 @@ extension ValueParser where Value == Int {
     /// The decimal units (`kB`, `MB`) are not accepted: half of all people mean the binary ones.
     ///
     /// - Parameter range: The sizes, in bytes, that are accepted.
+    /// - Returns: A parser that says what it expected and which bound was passed.
     public static func byteSize(in range: ClosedRange<Int> = 0...Int.max) -> ValueParser<Int> {
         ValueParser("SIZE", describe: ByteUnit.describe) { (text: String) throws(InvalidValue) in
             guard let (digits, unit) = splitUnit(text),
@@ -46,6 +48,7 @@ extension ValueParser where Value == Duration {
     /// Nothing longer than 292 years is accepted.
     ///
     /// - Parameter range: The durations that are accepted.
+    /// - Returns: A parser that says what it expected and which bound was passed.
     public static func duration(
         in range: ClosedRange<Duration> = .zero ... .nanoseconds(Int64.max)
     ) -> ValueParser<Duration> {

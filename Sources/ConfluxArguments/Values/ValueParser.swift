@@ -55,6 +55,7 @@ public struct ValueParser<Value: Sendable>: Sendable {
     /// Parses one value.
     ///
     /// - Parameter text: The text as it was given, without quotes.
+    /// - Returns: The value.
     /// - Throws: ``InvalidValue``, which says what is wrong and what was expected.
     public func parse(_ text: String) throws(InvalidValue) -> Value {
         try convert(text)
@@ -63,6 +64,7 @@ public struct ValueParser<Value: Sendable>: Sendable {
     /// The same texts, as another type: `.integer(in: 1...UInt64.max).map(SequenceNumber.init)`.
     ///
     /// - Parameter transform: Makes the other value; it can't fail.
+    /// - Returns: A parser that accepts and refuses the same texts.
     public func map<Other>(
         _ transform: @escaping @Sendable (Value) -> Other
     ) -> ValueParser<Other> {
