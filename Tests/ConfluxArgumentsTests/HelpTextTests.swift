@@ -95,6 +95,29 @@ struct HelpTextTests {
             try mistake("help", "worker", "x").message == "there is no command 'x' below it")
     }
 
+    @Test func `the completions command says where its scripts go`() throws {
+        #expect(
+            try show("completions", "--help") == """
+                Usage: conflux completions SHELL
+
+                Print a completion script for a shell.
+
+                Arguments:
+                  SHELL  Which shell: bash, zsh or fish.
+
+                Options:
+                  -h, --help  Show this help.
+
+                Examples:
+                  Bash, in ~/.bashrc:
+                    eval "$(conflux completions bash)"
+                  Zsh, in ~/.zshrc behind compinit:
+                    source <(conflux completions zsh)
+                  Fish:
+                    conflux completions fish > ~/.config/fish/completions/conflux.fish
+                """)
+    }
+
     @Test func `the version is the program's`() throws {
         #expect(try show("--version") == "conflux 0.1.0")
         #expect(try mistake("worker", "--version").code == .unknownOption)

@@ -38,7 +38,7 @@ public struct Program: Sendable {
                 root.name, summary: root.summary, discussion: root.discussion,
                 parameters: root.parameters.map(Described.init), groups: root.groups,
                 examples: root.examples,
-                subcommands: root.subcommands + [.help, .completions],
+                subcommands: root.subcommands + [.help, .completions(of: root.name)],
                 runsAlone: root.runsAlone)
         self.version = version
         self.environmentPrefix =
@@ -55,21 +55,27 @@ private struct Described: ParameterKey {
 
 extension Command {
     static let helpPath = Operand(rest: "COMMAND", parse: .text, summary: "The command's name.")
-    static let shell = Operand<Shell>("SHELL", parse: .choice, summary: "Which shell.")
+    static let shell = Operand<Shell>(
+        "SHELL", parse: .choice, summary: "Which shell: bash, zsh or fish.")
 
     static let help = Command(
         "help", summary: "Show the help of a command.", parameters: [helpPath])
 
-    static let completions = Command(
-        "completions", summary: "Print a completion script for a shell.",
-        discussion: """
-            Bash: put `source <(PROGRAM completions bash)` into ~/.bashrc.
+    static let completionsName = "completions"
 
-            Zsh: write it to a file named _PROGRAM in a folder of $fpath.
-
-            Fish: write it to ~/.config/fish/completions/PROGRAM.fish.
-            """,
-        parameters: [shell])
+    static func completions(of program: String) -> Command {
+        Command(
+            completionsName, summary: "Print a completion script for a shell.",
+            parameters: [shell],
+            examples: [
+                .init("Bash, in ~/.bashrc", #"eval "$(\#(program) completions bash)""#),
+                .init(
+                    "Zsh, in ~/.zshrc behind compinit", "source <(\(program) completions zsh)"),
+                .init(
+                    "Fish",
+                    "\(program) completions fish > ~/.config/fish/completions/\(program).fish"),
+            ])
+    }
 }
 
 /// A shell for which a completion script can be made.

@@ -23,7 +23,7 @@ extension Program {
                 # Bash cuts --name=value into three words.
                 if [[ $current == "=" ]]; then
                     current=
-                elif [[ $previous == "=" && COMP_CWORD -gt 2 ]]; then
+                elif [[ $previous == "=" && $COMP_CWORD -gt 2 ]]; then
                     previous=${COMP_WORDS[COMP_CWORD-2]}
                 fi
                 COMPREPLY=()\(walk)

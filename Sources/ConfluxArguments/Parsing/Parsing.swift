@@ -50,7 +50,7 @@ extension Program {
         switch place.command.name {
         case Command.help.name:
             return .show(try help(on: invocation[Command.helpPath], columns: columns))
-        case Command.completions.name:
+        case Command.completionsName:
             return .show(completionScript(for: invocation[Command.shell]))
         default:
             return .run(invocation)
