@@ -16,6 +16,7 @@ public struct Identifier: Hashable, Sendable, CustomStringConvertible {
     /// Draws an identifier.
     ///
     /// - Parameter generator: Where the 128 bits come from.
+    /// - Returns: An identifier of 128 drawn bits.
     public static func random(using generator: inout some RandomNumberGenerator) -> Identifier {
         Identifier(high: generator.next(), low: generator.next())
     }

@@ -37,7 +37,9 @@ struct IdentifierTests {
         #expect(Identifier(identifier.description) == identifier)
     }
 
-    @Test(arguments: ["", "00", String(repeating: "g", count: 32), "+" + String(repeating: "0", count: 31)])
+    @Test(arguments: [
+        "", "00", String(repeating: "g", count: 32), "+" + String(repeating: "0", count: 31),
+    ])
     func `other texts are no identifier`(text: String) {
         #expect(Identifier(text) == nil)
     }
