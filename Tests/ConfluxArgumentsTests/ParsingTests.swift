@@ -82,7 +82,7 @@ struct EnvironmentTests {
         let worker = try invoke(
             "worker",
             environment: [
-                "CONFLUX_CONNECT": "tcp://a", "CONFLUX_STORE": "x,y", "CONFLUX_JSON": "yes",
+                "CONFLUX_CONNECT": "tcp://a", "CONFLUX_STORE": "x, y ,,", "CONFLUX_JSON": "yes",
             ])
         #expect(worker[Sample.connect] == "tcp://a")
         #expect(worker[Sample.stores] == ["x", "y"])
@@ -114,6 +114,19 @@ struct EnvironmentTests {
         let sequencer = try invoke("sequencer", "--memory", environment: ["CONFLUX_DATA": "d"])
         #expect(sequencer[Sample.memory])
         #expect(sequencer[Sample.data] == nil)
+    }
+
+    @Test func `a choice that the command line denies silences nothing`() throws {
+        let sequencer = try invoke(
+            "sequencer", "--memory=false", environment: ["CONFLUX_DATA": "d"])
+        #expect(sequencer[Sample.data] == "d")
+        #expect(try mistake("sequencer", "--memory=false").code == .missingParameter)
+    }
+
+    @Test func `a list of nothing is not set`() throws {
+        let stores = Option(repeated: "--store", atLeastOne: true, parse: .text, summary: "S.")
+        let tool = Program(Command("tool", summary: "T.", parameters: [stores]), version: "1")
+        #expect(throws: UsageError.self) { try tool.parse([], environment: ["TOOL_STORE": " , "]) }
     }
 
     @Test func `a flag that its variable denies is no choice`() throws {

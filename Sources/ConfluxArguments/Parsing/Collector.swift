@@ -88,16 +88,17 @@ struct Collector {
     /// Fills in from the environment what the command line left open.
     mutating func addVariables(_ environment: [String: String]) throws(Mistake) {
         let given = Set(sources.keys)
-        let silenced = command.groups.map { $0.members.map(\.name) }
-            .filter { !given.isDisjoint(with: $0) }.joined()
+        let silenced = command.groups.filter { $0.members.contains { isGiven($0) } }
+            .flatMap { $0.members.map(\.name) }
         for option in command.options where !given.contains(option.name) {
             guard let variable = option.variable(prefix: environmentPrefix),
                 let text = environment[variable], !text.isEmpty, !silenced.contains(option.name)
             else { continue }
             // A flag that a variable denies is a flag that was not given.
             if option.kind == .flag, Flag.truth(of: text) == false { continue }
-            texts[option.name] =
-                option.presence.isRepeatable ? text.split(separator: ",").map(String.init) : [text]
+            let values = option.presence.isRepeatable ? listed(text) : [text]
+            guard !values.isEmpty else { continue }
+            texts[option.name] = values
             sources[option.name] = .environment
         }
     }
@@ -151,5 +152,14 @@ struct Collector {
     private func origin(of parameter: Parameter) -> String {
         guard sources[parameter.name] == .environment else { return parameter.name }
         return parameter.variable(prefix: environmentPrefix) ?? parameter.name
+    }
+}
+
+/// The values of a list with commas between; spaces around a value are not part of it.
+private func listed(_ text: String) -> [String] {
+    text.split(separator: ",").compactMap { value in
+        let start = value.drop { $0 == " " }
+        guard let last = start.lastIndex(where: { $0 != " " }) else { return nil }
+        return String(start[...last])
     }
 }

@@ -63,12 +63,15 @@ public struct ValueParser<Value: Sendable>: Sendable {
 
     /// The same texts, as another type: `.integer(in: 1...UInt64.max).map(SequenceNumber.init)`.
     ///
-    /// - Parameter transform: Makes the other value; it can't fail.
+    /// - Parameters:
+    ///   - describe: The text that parses to a given value; help shows a default with it.
+    ///   - transform: Makes the other value; it can't fail.
     /// - Returns: A parser that accepts and refuses the same texts.
     public func map<Other>(
+        describe: @escaping @Sendable (Other) -> String = { String(describing: $0) },
         _ transform: @escaping @Sendable (Value) -> Other
     ) -> ValueParser<Other> {
-        ValueParser<Other>(valueName, completion: completion) {
+        ValueParser<Other>(valueName, completion: completion, describe: describe) {
             (text: String) throws(InvalidValue) in transform(try convert(text))
         }
     }
