@@ -135,6 +135,7 @@ struct RuleTests {
         "final class A: @unchecked Sendable {}  // all state is under `lock`",
         "// The mutex guards it.\nfinal class A: @unchecked Sendable {}",
         "/// Immutable after init.\n@usableFromInline\nfinal class A<B>: C,\n    @unchecked Sendable\n{}",
+        "// A part of the model, which is Sendable.\nnonisolated(unsafe) let value = body(model)",
         "// Only the I/O thread\n// touches it.\nnonisolated(unsafe) var a = 1",
     ])
     func `an unchecked promise with its reason is not`(text: String) {

@@ -40,8 +40,8 @@ extension Rule {
             }.map {
                 Violation(
                     path: path, line: $0 + 1,
-                    message: "say in a comment here, or right above, which lock or thread makes "
-                        + "this true, or that it is immutable")
+                    message: "say in a comment here, or right above (not below), which lock or "
+                        + "thread makes this true, or why it is Sendable")
             }
         }
     }
@@ -77,7 +77,7 @@ extension Rule {
     private static func isExplained(_ index: Int, in source: SwiftSource) -> Bool {
         let reasons = [
             "lock", "mutex", "thread", "queue", "atomic", "immutable", "owned", "confined",
-            "serial",
+            "serial", "executor", "sendable",
         ]
         func hasReason(_ line: Int) -> Bool {
             let comment = source.comments[line].lowercased()
