@@ -121,13 +121,16 @@ struct RuleTests {
     @Test func `an unchecked promise without its reason is found`() {
         let texts = [
             "Sources/A/Bare.swift": "final class A: @unchecked Sendable {}",
+            "Sources/A/Other.swift":
+                "var lock = Lock()  // the lock\nnonisolated(unsafe) var a = 1",
             "Sources/A/Vague.swift": "// This is fine.\nnonisolated(unsafe) var a = 1",
             "Sources/A/Elsewhere.swift":
                 "// Under the lock.\nvar b = 1 }\n\nnonisolated(unsafe) var a = 1",
         ]
         #expect(
             broken(Rule.uncheckedPromises, texts) == [
-                "Sources/A/Bare.swift:1", "Sources/A/Vague.swift:2", "Sources/A/Elsewhere.swift:4",
+                "Sources/A/Bare.swift:1", "Sources/A/Other.swift:2", "Sources/A/Vague.swift:2",
+                "Sources/A/Elsewhere.swift:4",
             ])
     }
 

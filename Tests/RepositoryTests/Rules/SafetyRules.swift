@@ -86,13 +86,13 @@ extension Rule {
         if hasReason(index) { return true }
         var line = index - 1
         while line >= 0 {
-            if hasReason(line) { return true }
             let code = source.code[line]
             let isComment = code.isBlank && !source.comments[line].isBlank
             let isDeclaration =
                 !code.isBlank && !code.contains("{") && !code.contains("}")
                 && line > index - 4 && source.comments[line].isBlank
             guard isComment || isDeclaration else { return false }
+            if hasReason(line) { return true }
             line -= 1
         }
         return false
