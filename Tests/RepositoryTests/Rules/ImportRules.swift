@@ -1,5 +1,5 @@
 extension Rule {
-    static let imports = [layering, pureLayers]
+    static let imports: [Rule] = [layering, pureLayers]
 
     /// Which of our modules a target may import. A target that has no line here gets one when it
     /// is made, and with it a place in the architecture.
@@ -38,7 +38,7 @@ extension Rule {
     static let layering = Rule(name: "a target imports only what stands below it") { tree in
         let ours = tree.folders(in: "Sources")
         return tree.swift(in: "Sources").flatMap { path, source -> [Violation] in
-            let target = target(of: path)
+            let target = targetName(of: path)
             guard let allowed = allowed[target] else {
                 return [
                     Violation(
@@ -47,7 +47,7 @@ extension Rule {
                             + "ImportRules.swift what it may import")
                 ]
             }
-            return imports(of: source).compactMap { line, module in
+            return modules(importedBy: source).compactMap { line, module in
                 if allowed.contains(module) || toolchain.contains(module) { return nil }
                 let advice =
                     ours.contains(module)
@@ -61,25 +61,27 @@ extension Rule {
     }
 
     static let pureLayers = Rule(name: "the pure layers import nothing from the platform") { tree in
-        tree.swift(in: "Sources").filter { pure.contains(target(of: $0.path)) }.flatMap {
+        tree.swift(in: "Sources").filter { pure.contains(targetName(of: $0.path)) }.flatMap {
             path, source in
-            imports(of: source).filter { toolchain.contains($0.module) }.map { line, module in
+            modules(importedBy: source).filter { toolchain.contains($0.module) }.map {
+                line, module in
                 Violation(
                     path: path, line: line,
-                    message: "\(target(of: path)) is pure and may not import \(module); pass in "
+                    message:
+                        "\(targetName(of: path)) is pure and may not import \(module); pass in "
                         + "what is needed as a value")
             }
         }
     }
 
     /// The second part of a path: the target's folder.
-    private static func target(of path: String) -> String {
+    private static func targetName(of path: String) -> String {
         let parts = path.split(separator: "/")
         return parts.count > 1 ? String(parts[1]) : path
     }
 
     /// The modules that a file imports, with the lines.
-    private static func imports(of source: SwiftSource) -> [(line: Int, module: String)] {
+    private static func modules(importedBy source: SwiftSource) -> [(line: Int, module: String)] {
         let kinds: Set = [
             "actor", "class", "enum", "func", "let", "protocol", "struct", "typealias", "var",
         ]

@@ -1,5 +1,5 @@
 extension Rule {
-    static let prose = [unfinished, links, documents]
+    static let prose: [Rule] = [unfinished, links, documents]
 
     static let unfinished = Rule(name: "nothing is left for later") { tree in
         let marks: Set = ["TODO", "FIXME", "XXX"]

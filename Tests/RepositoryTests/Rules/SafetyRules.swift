@@ -1,5 +1,5 @@
 extension Rule {
-    static let safety = [sleeps, forcedTries, emptyCatches, uncheckedPromises]
+    static let safety: [Rule] = [sleeps, forcedTries, emptyCatches, uncheckedPromises]
 
     static let sleeps = Rule(name: "nothing sleeps") { tree in
         tree.lines(

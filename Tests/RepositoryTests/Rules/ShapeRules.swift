@@ -1,5 +1,5 @@
 extension Rule {
-    static let shapes = [names, moduleNames, lengths, folderSizes]
+    static let shapes: [Rule] = [names, moduleNames, lengths, folderSizes]
 
     static let names = Rule(name: "a name says what a thing is for") { tree in
         let empty: Set = [
