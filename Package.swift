@@ -77,6 +77,8 @@ let package = Package(
         .testTarget(
             name: "ConfluxBuiltinsTests", dependencies: ["ConfluxBuiltins"],
             swiftSettings: strict),
+        // Reads the repository and checks the house rules.
+        .testTarget(name: "RepositoryTests", swiftSettings: strict),
         // Programs as they were written for VueFlux, with their imports replaced. They are
         // clients, so they alone may warn.
         .testTarget(

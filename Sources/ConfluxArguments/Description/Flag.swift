@@ -1,0 +1,40 @@
+/// An option without a value: `--json`. Its value is whether it was given.
+///
+/// `--json=false` overrides a variable that says true. The words are those of ``truth(of:)``.
+public struct Flag: ParameterKey {
+    /// Whether the flag was given.
+    public typealias Value = Bool
+    /// The description, without the type.
+    public let parameter: Parameter
+
+    /// Describes a flag.
+    ///
+    /// - Parameters:
+    ///   - name: Two dashes and lower-case words.
+    ///   - summary: A sentence for the help text.
+    public init(_ name: String, summary: String) {
+        precondition(
+            Parameter.isOptionName(name), "'\(name)' is not '--' and lower-case words")
+        parameter = Parameter(
+            kind: .flag, name: name, valueName: "", presence: .optional, summary: summary,
+            defaultText: nil, completion: .words(["true", "false"])
+        ) { (texts: [String]) throws(InvalidValue) in
+            guard let text = texts.last else { return Slot(value: false) }
+            guard let truth = Flag.truth(of: text) else {
+                throw InvalidValue("'\(text)' is neither true nor false; write true or false")
+            }
+            return Slot(value: truth)
+        }
+    }
+
+    /// What a word says: `true`, `yes`, `on`, `1`, or `false`, `no`, `off`, `0`, in any case.
+    ///
+    /// - Returns: nil for any other word.
+    public static func truth(of word: String) -> Bool? {
+        switch word.lowercased() {
+        case "true", "yes", "on", "1": true
+        case "false", "no", "off", "0": false
+        default: nil
+        }
+    }
+}

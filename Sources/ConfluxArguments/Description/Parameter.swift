@@ -1,0 +1,74 @@
+/// A typed key: an ``Option``, a ``Flag`` or an ``Operand``.
+///
+/// The same key describes the parameter in a ``Command`` and reads its value from an
+/// ``Invocation``, so that no name and no type is written twice.
+public protocol ParameterKey<Value>: Sendable {
+    /// What ``Invocation`` gives for this key.
+    associatedtype Value: Sendable
+    /// The description, without the type.
+    var parameter: Parameter { get }
+}
+
+/// What a command accepts in one place, without the type of its value.
+public struct Parameter: Sendable {
+    enum Kind: Sendable {
+        case option
+        case flag
+        case operand
+    }
+
+    /// How often a parameter may and must be given.
+    enum Presence: Sendable {
+        case optional
+        case required
+        case anyNumber
+        case atLeastOne
+
+        var isRepeatable: Bool { self == .anyNumber || self == .atLeastOne }
+        var isRequired: Bool { self == .required || self == .atLeastOne }
+    }
+
+    let kind: Kind
+    /// What the user writes: `--bind`; for an operand its place's name: `TARGET`.
+    let name: String
+    let valueName: String
+    let presence: Presence
+    let summary: String
+    let defaultText: String?
+    let completion: Completion
+    /// Makes the ``Slot`` of the typed value from the texts that were given, in their order.
+    let resolve: @Sendable ([String]) throws(InvalidValue) -> any Sendable
+
+    /// The name of the environment variable that gives this option: `CONFLUX_CONNECT`.
+    ///
+    /// - Parameter prefix: What the program's variables begin with, without the underscore.
+    /// - Returns: nil for an operand, which has its place on the command line only.
+    func variable(prefix: String) -> String? {
+        guard kind != .operand else { return nil }
+        let word = name.drop { $0 == "-" }.uppercased()
+        return prefix + "_" + String(word.map { $0 == "-" ? "_" : $0 })
+    }
+
+    /// The parameter as it stands in a synopsis, without brackets: `--data DIR`.
+    var form: String {
+        switch kind {
+        case .option: "\(name) \(valueName)"
+        case .flag, .operand: name
+        }
+    }
+
+    /// Whether a name is two dashes and words of lower-case letters and digits with dashes between.
+    static func isOptionName(_ name: String) -> Bool {
+        guard name.hasPrefix("--"), name.count > 2 else { return false }
+        return name.dropFirst(2).split(separator: "-", omittingEmptySubsequences: false).allSatisfy
+        { word in
+            !word.isEmpty
+                && word.allSatisfy { ("a"..."z").contains($0) || ("0"..."9").contains($0) }
+        }
+    }
+}
+
+/// The box of a typed value: what ``Invocation`` looks up by key.
+struct Slot<Value: Sendable>: Sendable {
+    let value: Value
+}

@@ -1,0 +1,89 @@
+/// A program's whole command line: its commands, its version, its variables.
+///
+/// From this one description come parsing (``parse(_:environment:columns:)``), the help texts, the
+/// did-you-mean messages and the shell completions. Nothing here prints, reads the environment or
+/// exits: `main` does, with what it is given.
+///
+///     let json = Flag("--json", summary: "Print one JSON value a line.")
+///     let tool = Program(
+///         Command("tool", summary: "Does one thing.", parameters: [json]), version: "1.0")
+///     switch try tool.parse(Array(CommandLine.arguments.dropFirst())) {
+///     case .show(let text): print(text)
+///     case .run(let arguments): run(json: arguments[json])
+///     }
+///
+/// A program with subcommands gets two more: `help [COMMAND…]` and `completions SHELL`.
+public struct Program: Sendable {
+    /// The command at the top; its name is the program's.
+    public let root: Command
+    /// What `--version` shows behind the program's name.
+    public let version: String
+    /// What the program's environment variables begin with, without the underscore.
+    public let environmentPrefix: String
+
+    /// Describes a program.
+    ///
+    /// - Parameters:
+    ///   - root: The command at the top.
+    ///   - version: What `--version` shows.
+    ///   - environmentPrefix: What its variables begin with; nil for the program's name in capitals.
+    public init(_ root: Command, version: String, environmentPrefix: String? = nil) {
+        precondition(
+            !root.parameters.contains { $0.name == "--version" },
+            "--version is built in at the top")
+        self.root =
+            root.subcommands.isEmpty
+            ? root
+            : Command(
+                root.name, summary: root.summary, discussion: root.discussion,
+                parameters: root.parameters.map(Described.init), groups: root.groups,
+                examples: root.examples,
+                subcommands: root.subcommands + [.help, .completions(of: root.name)],
+                runsAlone: root.runsAlone)
+        self.version = version
+        self.environmentPrefix =
+            environmentPrefix
+            ?? String(root.name.uppercased().map { $0 == "-" || $0 == "." ? "_" : $0 })
+    }
+}
+
+/// A parameter whose type is no longer needed.
+private struct Described: ParameterKey {
+    typealias Value = Never
+    let parameter: Parameter
+}
+
+extension Command {
+    static let helpPath = Operand(rest: "COMMAND", parse: .text, summary: "The command's name.")
+    static let shell = Operand<Shell>(
+        "SHELL", parse: .choice, summary: "Which shell: bash, zsh or fish.")
+
+    static let help = Command(
+        "help", summary: "Show the help of a command.", parameters: [helpPath])
+
+    static let completionsName = "completions"
+
+    static func completions(of program: String) -> Command {
+        Command(
+            completionsName, summary: "Print a completion script for a shell.",
+            parameters: [shell],
+            examples: [
+                .init("Bash, in ~/.bashrc", #"eval "$(\#(program) completions bash)""#),
+                .init(
+                    "Zsh, in ~/.zshrc behind compinit", "source <(\(program) completions zsh)"),
+                .init(
+                    "Fish",
+                    "\(program) completions fish > ~/.config/fish/completions/\(program).fish"),
+            ])
+    }
+}
+
+/// A shell for which a completion script can be made.
+public enum Shell: String, CaseIterable, Sendable {
+    /// GNU Bash, 3.2 or later.
+    case bash
+    /// Z shell.
+    case zsh
+    /// Friendly interactive shell, 3.0 or later.
+    case fish
+}

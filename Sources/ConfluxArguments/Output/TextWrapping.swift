@@ -1,0 +1,41 @@
+/// Breaks a text at its spaces into lines of at most so many characters.
+///
+/// A word that is longer than a line stands alone on one.
+func wrapped(_ text: String, columns: Int) -> [String] {
+    let words = text.split(whereSeparator: \.isWhitespace).map(String.init)
+    return wrapped(pieces: words, columns: columns, indent: 0)
+}
+
+/// Joins pieces with spaces into lines of at most so many characters, breaking none of them.
+///
+/// - Parameters:
+///   - pieces: What stands on the lines.
+///   - columns: The width of a line.
+///   - indent: How far the second and later lines are indented.
+/// - Returns: The lines.
+func wrapped(pieces: [String], columns: Int, indent: Int) -> [String] {
+    let margin = String(repeating: " ", count: indent)
+    var lines: [String] = []
+    var line: String?
+    for piece in pieces {
+        if let started = line {
+            if started.count + 1 + piece.count <= columns {
+                line = started + " " + piece
+            } else {
+                lines.append(started)
+                line = margin + piece
+            }
+        } else {
+            line = piece
+        }
+    }
+    if let line { lines.append(line) }
+    return lines
+}
+
+/// The paragraphs of a text: what empty lines stand between.
+func paragraphs(_ text: String) -> [String] {
+    text.split(separator: "\n", omittingEmptySubsequences: false)
+        .split { line in line.allSatisfy(\.isWhitespace) }
+        .map { $0.joined(separator: " ") }
+}

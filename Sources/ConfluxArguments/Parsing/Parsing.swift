@@ -1,0 +1,126 @@
+extension Program {
+    /// Reads a command line.
+    ///
+    /// `--help` (or `-h`) before `--` wins over every mistake behind the command's name, and
+    /// `--version` does at the top, so that both are to be had whatever else is wrong. The command line wins over the environment; a variable that is
+    /// set but empty counts as not set.
+    ///
+    /// - Parameters:
+    ///   - arguments: The words behind the program's name.
+    ///   - environment: The process's environment.
+    ///   - columns: How wide help texts may be; held to 80…100.
+    /// - Returns: What to run or to show.
+    /// - Throws: The first mistake on the line, as a value fit to be printed.
+    public func parse(
+        _ arguments: [String], environment: [String: String] = [:], columns: Int = 80
+    ) throws(UsageError) -> Outcome {
+        var place = Place(root)
+        do {
+            return try read(
+                arguments, environment: environment, columns: columns, place: &place)
+        } catch {
+            throw UsageError(
+                code: error.code, message: error.message, suggestion: error.suggestion,
+                command: place.words)
+        }
+    }
+
+    private func read(
+        _ arguments: [String], environment: [String: String], columns: Int, place: inout Place
+    ) throws(Mistake) -> Outcome {
+        var rest = arguments[...]
+        try place.descend(&rest)
+        let options = rest.prefix { $0 != "--" }
+        if options.contains("--help") || options.contains("-h") {
+            return .show(help(at: place, columns: columns))
+        }
+        if place.path.count == 1, options.contains("--version") {
+            return .show("\(root.name) \(version)")
+        }
+        guard place.command.runsAlone else { throw place.needsCommand(before: rest.first) }
+
+        var collector = Collector(command: place.command, environmentPrefix: environmentPrefix)
+        try collector.read(rest, isRoot: place.path.count == 1)
+        try collector.addVariables(environment)
+        try collector.checkGroups()
+        let invocation = Invocation(
+            path: place.path, values: try collector.values(), sources: collector.sources)
+
+        guard place.path.count == 2, !root.subcommands.isEmpty else { return .run(invocation) }
+        switch place.command.name {
+        case Command.help.name:
+            return .show(try help(on: invocation[Command.helpPath], columns: columns))
+        case Command.completionsName:
+            return .show(completionScript(for: invocation[Command.shell]))
+        default:
+            return .run(invocation)
+        }
+    }
+
+    private func help(on words: [String], columns: Int) throws(Mistake) -> String {
+        var place = Place(root)
+        var rest = words[...]
+        try place.descend(&rest)
+        if let word = rest.first { throw place.unknownCommand(word) }
+        return help(at: place, columns: columns)
+    }
+}
+
+/// A command and the words that lead to it.
+struct Place {
+    private(set) var path: [String]
+    private(set) var command: Command
+
+    init(_ root: Command) {
+        path = [root.name]
+        command = root
+    }
+
+    var words: String { path.joined(separator: " ") }
+
+    /// The place one command further down.
+    func below(_ subcommand: Command) -> Place {
+        var place = self
+        place.path.append(subcommand.name)
+        place.command = subcommand
+        return place
+    }
+
+    /// Follows the words that name subcommands.
+    mutating func descend(_ words: inout ArraySlice<String>) throws(Mistake) {
+        while let word = words.first, !word.hasPrefix("-"), !command.subcommands.isEmpty {
+            guard let subcommand = command.subcommand(word) else { throw unknownCommand(word) }
+            self = below(subcommand)
+            words.removeFirst()
+        }
+    }
+
+    func unknownCommand(_ word: String) -> Mistake {
+        let names = command.subcommands.map(\.name)
+        guard !names.isEmpty else {
+            return Mistake(code: .unknownCommand, message: "there is no command '\(word)' below it")
+        }
+        return Mistake(
+            code: .unknownCommand, message: "there is no command '\(word)'",
+            suggestion: nearest(to: word, in: names))
+    }
+
+    /// What is wrong with a line that ends, or goes on with an option, where a command must stand.
+    func needsCommand(before word: String?) -> Mistake {
+        if let word, word.hasPrefix("-"), word != "--" {
+            let name = String(word.prefix { $0 != "=" })
+            let builtIn = path.count == 1 ? ["--help", "--version"] : ["--help"]
+            let takers = command.subcommands.filter { $0.options.contains { $0.name == name } }
+            guard let taker = takers.first else {
+                return Mistake(
+                    code: .unknownOption, message: "there is no option '\(name)'",
+                    suggestion: nearest(to: name, in: builtIn))
+            }
+            return Mistake(
+                code: .unknownOption,
+                message: "'\(name)' goes behind the command: \(words) \(taker.name) \(name)")
+        }
+        let names = command.subcommands.map(\.name).joined(separator: ", ")
+        return Mistake(code: .missingCommand, message: "a command is missing: one of \(names)")
+    }
+}

@@ -1,0 +1,37 @@
+import ConfluxArguments
+import Testing
+
+/// A contradiction in a description is found when the program starts, and not by its users.
+struct DescriptionTests {
+    @Test func `a key that the command doesn't describe traps`() async {
+        await #expect(processExitsWith: .failure) {
+            _ = try invoke("log")[Sample.bind]
+        }
+    }
+
+    @Test func `two parameters of one name trap`() async {
+        await #expect(processExitsWith: .failure) {
+            _ = Command("a", summary: "A.", parameters: [Sample.json, Sample.json])
+        }
+    }
+
+    @Test func `an operand behind the rest traps`() async {
+        await #expect(processExitsWith: .failure) {
+            _ = Command("a", summary: "A.", parameters: [Sample.words, Sample.target])
+        }
+    }
+
+    @Test func `a group of a stranger traps`() async {
+        await #expect(processExitsWith: .failure) {
+            _ = Command(
+                "a", summary: "A.", parameters: [Sample.data],
+                groups: [.atMostOne(Sample.data, Sample.memory)])
+        }
+    }
+
+    @Test func `an option that nobody could type traps`() async {
+        await #expect(processExitsWith: .failure) {
+            _ = Flag("-Bad name", summary: "B.")
+        }
+    }
+}

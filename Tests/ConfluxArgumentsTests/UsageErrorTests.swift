@@ -1,0 +1,125 @@
+import ConfluxArguments
+import Testing
+
+struct UsageErrorTests {
+    @Test func `an unknown command is answered with the one that was meant`() throws {
+        let error = try mistake("sequencre")
+        #expect(error.code == .unknownCommand)
+        #expect(
+            error.description == """
+                conflux: there is no command 'sequencre'. Did you mean 'sequencer'?
+                See 'conflux --help'.
+                """)
+    }
+
+    @Test func `an unknown command that resembles none suggests none`() throws {
+        #expect(try mistake("frobnicate").message == "there is no command 'frobnicate'")
+        #expect(try mistake("frobnicate").suggestion == nil)
+    }
+
+    @Test func `a line without a command names them`() throws {
+        let error = try mistake()
+        #expect(error.code == .missingCommand)
+        #expect(
+            error.message == "a command is missing: one of sequencer, worker, dispatch, log, echo, "
+                + "help, completions")
+    }
+
+    @Test func `an option before its command is told its place`() throws {
+        #expect(
+            try mistake("--connect", "a", "worker").message
+                == "'--connect' goes behind the command: conflux worker --connect")
+    }
+
+    @Test func `a subcommand behind options is told its place`() throws {
+        #expect(
+            try mistake("log", "--json", "skip", "3").message
+                == "the command 'skip' goes before the options")
+    }
+
+    @Test func `an unknown option is answered with the one that was meant`() throws {
+        let error = try mistake("sequencer", "--memory", "--bnid=x")
+        #expect(error.code == .unknownOption)
+        #expect(
+            error.description == """
+                conflux sequencer: there is no option '--bnid'. Did you mean '--bind'?
+                See 'conflux sequencer --help'.
+                """)
+        #expect(try mistake("sequencer", "-bind").suggestion == "--bind")
+        #expect(try mistake("sequencer", "--hepl").suggestion == "--help")
+        #expect(try mistake("--verison").suggestion == "--version")
+    }
+
+    @Test func `an option without its value shows its form`() throws {
+        let error = try mistake("sequencer", "--bind")
+        #expect(error.code == .missingValue)
+        #expect(error.message == "'--bind' needs a value: --bind ENDPOINT")
+        #expect(
+            try mistake("sequencer", "--bind", "--memory").message
+                == "'--bind' needs a value: --bind ENDPOINT; if '--memory' is it, write "
+                + "--bind=--memory")
+    }
+
+    @Test func `an option with one value is not given twice`() throws {
+        let error = try mistake("sequencer", "--bind", "a", "--bind", "b")
+        #expect(error.code == .repeatedOption)
+        #expect(error.message == "'--bind' is given twice, and has one value")
+    }
+
+    @Test func `a wrong word is answered with the words there are`() throws {
+        let error = try mistake("sequencer", "--memory", "--durability", "fsnyc")
+        #expect(error.code == .invalidValue)
+        #expect(
+            error.description == """
+                conflux sequencer: --durability: 'fsnyc' is not one of fsync, os. Did you mean \
+                'fsync'?
+                See 'conflux sequencer --help'.
+                """)
+    }
+
+    @Test func `a wrong value from a variable names the variable`() throws {
+        let error = try mistake(
+            "sequencer", "--memory", environment: ["CONFLUX_BEAT_INTERVAL": "fast"])
+        #expect(
+            error.message == "CONFLUX_BEAT_INTERVAL: 'fast' is not a duration; write a whole "
+                + "number and a unit, such as 250ms, 5s or 1m")
+    }
+
+    @Test func `a flag takes truth and nothing else`() throws {
+        #expect(
+            try mistake("worker", "--connect=a", "--json=maybe").message
+                == "--json: 'maybe' is neither true nor false; write true or false")
+    }
+
+    @Test func `what is missing is named with its variable`() throws {
+        let error = try mistake("worker")
+        #expect(error.code == .missingParameter)
+        #expect(
+            error.message == "--connect ADDRESS is missing; give it, or set CONFLUX_CONNECT")
+        #expect(try mistake("dispatch").message == "TARGET is missing")
+        #expect(try mistake("echo").message == "WORD is missing")
+    }
+
+    @Test func `of a required group one is missing`() throws {
+        #expect(try mistake("sequencer").message == "--data DIR or --memory is missing")
+    }
+
+    @Test func `what excludes each other is not given together`() throws {
+        let error = try mistake("sequencer", "--memory", "--data", "d")
+        #expect(error.code == .conflict)
+        #expect(error.message == "'--data' and '--memory' exclude each other; give one of them")
+        #expect(
+            try mistake("dispatch", "t", "a", "--file", "f").message
+                == "'ACTION' and '--file' exclude each other; give one of them")
+        #expect(
+            try mistake("sequencer", environment: ["CONFLUX_DATA": "d", "CONFLUX_MEMORY": "1"])
+                .message
+                == "'CONFLUX_DATA' and 'CONFLUX_MEMORY' exclude each other; give one of them")
+    }
+
+    @Test func `an operand too many is named`() throws {
+        let error = try mistake("dispatch", "t", "a", "b")
+        #expect(error.code == .unexpectedOperand)
+        #expect(error.message == "there is no place for the argument 'b'")
+    }
+}

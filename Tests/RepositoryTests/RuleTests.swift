@@ -1,0 +1,203 @@
+import Foundation
+import Testing
+
+/// Each rule, broken on a small tree and kept on another one.
+struct RuleTests {
+    /// Where a rule is broken in a tree, as `path:line` or `path`.
+    private func broken(_ rule: Rule, _ texts: [String: String], others: Set<String> = [])
+        -> Set<String>
+    {
+        let violations = rule.check(Tree(texts, others: others))
+        return Set(violations.map { $0.path + ($0.line.map { ":\($0)" } ?? "") })
+    }
+
+    @Test func `an import from above is found`() {
+        let texts = [
+            "Sources/ConfluxVocabulary/A.swift": "@testable import struct ConfluxNode.Node",
+            "Sources/Conflux/B.swift": "import Foundation\nimport ConfluxVocabulary\n",
+            "Sources/Conflux/C.swift": "\nimport Foundation; @preconcurrency import CZeroMQ",
+            "Sources/ConfluxNode/D.swift": "@_exported public import Conflux\n// import CSQLite",
+            "Sources/ConfluxNode/E.swift": "@_spi(Inner) import ConfluxBuiltins",
+            "Sources/ConfluxLog/F.swift": "import class NIO.EventLoop",
+        ]
+        #expect(
+            broken(Rule.layering, texts) == [
+                "Sources/ConfluxVocabulary/A.swift:1", "Sources/Conflux/C.swift:2",
+                "Sources/ConfluxNode/E.swift:1", "Sources/ConfluxLog/F.swift:1",
+            ])
+    }
+
+    @Test func `a target without a place is found`() {
+        #expect(
+            broken(Rule.layering, ["Sources/ConfluxNew/A.swift": ""])
+                == ["Sources/ConfluxNew/A.swift"])
+    }
+
+    @Test(arguments: ["ConfluxVocabulary", "ConfluxProtocol", "ConfluxArguments"])
+    func `a platform module in a pure layer is found`(target: String) {
+        let texts = [
+            "Sources/\(target)/A.swift": "import Foundation",
+            "Sources/Conflux/B.swift": "import Dispatch",
+        ]
+        #expect(broken(Rule.pureLayers, texts) == ["Sources/\(target)/A.swift:1"])
+    }
+
+    @Test(arguments: [
+        "Sources/ConfluxUtils/A.swift", "Sources/Conflux/Helpers/A.swift",
+        "Tests/ConfluxTests/StringUtils.swift", "Sources/Conflux/Common.swift",
+        "Sources/Conflux/String+Helpers.swift", "script/test-helpers", "examples/x/common.py",
+    ])
+    func `an empty name is found`(path: String) {
+        #expect(broken(Rule.names, [:], others: [path]) == [path])
+    }
+
+    @Test(arguments: ["Sources/Conflux/CommonPrefix.swift", "docs/Helpers.md", "Package.swift"])
+    func `a name that says something is not`(path: String) {
+        #expect(broken(Rule.names, [:], others: [path]).isEmpty)
+    }
+
+    @Test func `a type with a module's name is found`() {
+        let texts = [
+            "Sources/Conflux/A.swift": "public enum Conflux {}",
+            "Sources/ConfluxNode/B.swift": "struct ConfluxNodeName {}\nlet class1 = Conflux.a",
+        ]
+        #expect(broken(Rule.moduleNames, texts) == ["Sources/Conflux/A.swift:1"])
+    }
+
+    @Test func `a long file is found`() {
+        func text(_ lines: Int) -> String { String(repeating: "a\n", count: lines) }
+        let texts = [
+            "Sources/A/Fits.swift": text(400), "Sources/A/Long.swift": text(401),
+            "Tests/A/Fits.swift": text(600), "Tests/A/Long.swift": text(601),
+        ]
+        #expect(broken(Rule.lengths, texts) == ["Sources/A/Long.swift", "Tests/A/Long.swift"])
+    }
+
+    @Test func `a full folder is found`() {
+        let twelve = Set((1...12).map { "Sources/A/\($0).swift" })
+        #expect(
+            broken(Rule.folderSizes, [:], others: twelve.union(["Sources/A/B/1.swift"])).isEmpty)
+        #expect(
+            broken(Rule.folderSizes, [:], others: twelve.union(["Sources/A/13.h"])) == ["Sources/A"]
+        )
+    }
+
+    @Test(arguments: [
+        "Thread.sleep(forTimeInterval: 1)", "try await Task.sleep(for: .seconds(1))",
+        "usleep(10)", "Glibc.sleep (1)", "let nap = Thread.sleep", "clock.sleep(until: x)",
+    ])
+    func `a sleep is found`(line: String) {
+        #expect(broken(Rule.sleeps, ["Tests/A/B.swift": "\n\(line)"]) == ["Tests/A/B.swift:2"])
+        #expect(broken(Rule.sleeps, ["Sources/A/B.swift": line]) == ["Sources/A/B.swift:1"])
+    }
+
+    @Test(arguments: [
+        "asleep(1)", "sleepless()", "// sleep(1)", "let sleep = 1", #"print("sleep(1)")"#,
+    ])
+    func `what only sounds like a sleep is not`(line: String) {
+        #expect(broken(Rule.sleeps, ["Sources/A/B.swift": line]).isEmpty)
+    }
+
+    @Test func `a forced try is found`() {
+        let texts = ["Sources/A/B.swift": "// try! it\nlet a = try! b()\nlet c = \"try!\""]
+        #expect(broken(Rule.forcedTries, texts) == ["Sources/A/B.swift:2"])
+    }
+
+    @Test(arguments: [
+        "do { a() } catch {}", "} catch { }", "} catch let error as B {\n    // why not\n}",
+        "} catch\n{\n\n}", "} catch is B { b() } catch {}",
+    ])
+    func `an empty catch is found`(text: String) {
+        #expect(broken(Rule.emptyCatches, ["Sources/A/B.swift": text]) == ["Sources/A/B.swift:1"])
+    }
+
+    @Test(arguments: [
+        "} catch { throw a }", "} catch is B {\n    b()\n}", "let catcher = {}", "// catch {}",
+    ])
+    func `a catch with something in it is not`(text: String) {
+        #expect(broken(Rule.emptyCatches, ["Sources/A/B.swift": text]).isEmpty)
+    }
+
+    @Test func `an unchecked promise without its reason is found`() {
+        let texts = [
+            "Sources/A/Bare.swift": "final class A: @unchecked Sendable {}",
+            "Sources/A/Other.swift":
+                "var lock = Lock()  // the lock\nnonisolated(unsafe) var a = 1",
+            "Sources/A/Vague.swift": "// This is fine.\nnonisolated(unsafe) var a = 1",
+            "Sources/A/Elsewhere.swift":
+                "// Under the lock.\nvar b = 1 }\n\nnonisolated(unsafe) var a = 1",
+        ]
+        #expect(
+            broken(Rule.uncheckedPromises, texts) == [
+                "Sources/A/Bare.swift:1", "Sources/A/Other.swift:2", "Sources/A/Vague.swift:2",
+                "Sources/A/Elsewhere.swift:4",
+            ])
+    }
+
+    @Test(arguments: [
+        "final class A: @unchecked Sendable {}  // all state is under `lock`",
+        "// The mutex guards it.\nfinal class A: @unchecked Sendable {}",
+        "/// Immutable after init.\n@usableFromInline\nfinal class A<B>: C,\n    @unchecked Sendable\n{}",
+        "// A part of the model, which is Sendable.\nnonisolated(unsafe) let value = body(model)",
+        "// Only the I/O thread\n// touches it.\nnonisolated(unsafe) var a = 1",
+    ])
+    func `an unchecked promise with its reason is not`(text: String) {
+        #expect(broken(Rule.uncheckedPromises, ["Sources/A/B.swift": text]).isEmpty)
+    }
+
+    @Test func `something left for later is found`() {
+        let texts = [
+            "Sources/A/B.swift": "let TODO = 1\n// TODO: more", "script/run": "# FIXME later",
+            "Tests/A/B.swift": "let a = \"FIXME\"  // TODOS",
+        ]
+        #expect(broken(Rule.unfinished, texts) == ["Sources/A/B.swift:2", "script/run:1"])
+    }
+
+    @Test func `a link that leads nowhere is found`() {
+        let texts = [
+            "README.md": """
+            [a](docs/guide.md) [b](docs/none.md) and [c](docs/guide.md#the-way-in "Title")
+            [d](docs/guide.md#no-way) [e](https://example.com/none) [f](Sources/A)
+            `[g](none.md)` [h](../outside.md) [i](#here) [j](#there)
+            ```
+            [k](none.md)
+            ```
+            # Here
+            [l]: none.txt
+            """,
+            "docs/guide.md": "## The `way`, in\n[up](../README.md) [down](decisions/none.md)",
+        ]
+        #expect(
+            broken(Rule.links, texts, others: ["Sources/A/B.c"]) == [
+                "README.md:1", "README.md:2", "README.md:3", "README.md:8", "docs/guide.md:2",
+            ])
+        let messages = Rule.links.check(Tree(texts)).map(\.message)
+        #expect(messages.contains("'docs/none.md' leads nowhere; there is no docs/none.md"))
+        #expect(messages.contains("'../outside.md' leads out of the repository"))
+        #expect(messages.contains("'#there' leads to a heading that README.md doesn't have"))
+    }
+
+    @Test func `a document that is named and missing is found`() {
+        let texts = [
+            "Sources/A/B.swift": "// See docs/a.md.\n// See docs/b.md.\nlet c = \"docs/c.md\"",
+            "docs/a.md": "docs/decisions/ and docs/", "docs/decisions/0001-x.md": "",
+            ".ci/run": "cat docs/none.txt", "CHANGELOG.md": "https://x.org/docs/none",
+        ]
+        #expect(broken(Rule.documents, texts) == ["Sources/A/B.swift:2", ".ci/run:1"])
+    }
+
+    @Test func `a tree on the disk is read without what is hidden`() throws {
+        let top = FileManager.default.temporaryDirectory.appending(path: "tree-\(UUID())")
+        defer { try? FileManager.default.removeItem(at: top) }
+        for path in ["Sources/A/B.swift", "Sources/A/b.c", ".ci/run", ".build/x.swift"] {
+            let file = top.appending(path: path)
+            try FileManager.default.createDirectory(
+                at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+            try Data("import Foundation\n".utf8).write(to: file)
+        }
+        let tree = try Tree(at: top)
+        #expect(tree.paths == ["Sources/A/B.swift", "Sources/A/b.c", ".ci/run"])
+        #expect(Set(tree.texts.keys) == ["Sources/A/B.swift", ".ci/run"])
+        #expect(tree.holds("Sources/A") && !tree.holds("Sources/C"))
+    }
+}

@@ -1,0 +1,101 @@
+extension Rule {
+    static let imports: [Rule] = [layering, pureLayers]
+
+    /// Which of our modules a target may import. A target that has no line here gets one when it
+    /// is made, and with it a place in the architecture.
+    private static let allowed: [String: Set<String>] = [
+        "ConfluxVocabulary": [],
+        "ConfluxProtocol": ["ConfluxVocabulary"],
+        "ConfluxArguments": [],
+        "Conflux": ["ConfluxVocabulary"],
+        "ConfluxZeroMQ": ["ConfluxVocabulary", "ConfluxProtocol", "CZeroMQ"],
+        "ConfluxLog": ["ConfluxVocabulary", "ConfluxProtocol", "CSQLite"],
+        "ConfluxSequencer": [
+            "ConfluxVocabulary", "ConfluxProtocol", "ConfluxLog", "ConfluxZeroMQ",
+        ],
+        "ConfluxNode": ["ConfluxVocabulary", "ConfluxProtocol", "ConfluxZeroMQ", "Conflux"],
+        "ConfluxBuiltins": ["ConfluxVocabulary", "Conflux", "ConfluxNode"],
+        "ConfluxWorker": ["ConfluxVocabulary", "Conflux", "ConfluxNode", "ConfluxArguments"],
+        "ConfluxCLI": [
+            "ConfluxVocabulary", "ConfluxProtocol", "ConfluxArguments", "Conflux", "ConfluxLog",
+            "ConfluxZeroMQ", "ConfluxSequencer", "ConfluxNode", "ConfluxBuiltins",
+            "ConfluxWorker",
+        ],
+    ]
+
+    /// The targets that import nothing else at all, so that they are the same on every platform
+    /// and can be run by a simulation.
+    private static let pure: Set<String> = [
+        "ConfluxVocabulary", "ConfluxProtocol", "ConfluxArguments",
+    ]
+
+    /// What comes with the toolchain.
+    private static let toolchain: Set<String> = [
+        "Darwin", "Dispatch", "Foundation", "FoundationEssentials", "Glibc", "Musl",
+        "Synchronization",
+    ]
+
+    static let layering = Rule(name: "a target imports only what stands below it") { tree in
+        let ours = tree.folders(in: "Sources")
+        return tree.swift(in: "Sources").flatMap { path, source -> [Violation] in
+            let target = targetName(of: path)
+            guard let allowed = allowed[target] else {
+                return [
+                    Violation(
+                        path: path,
+                        message: "\(target) has no place in the architecture; say in "
+                            + "ImportRules.swift what it may import")
+                ]
+            }
+            return modules(importedBy: source).compactMap { line, module in
+                if allowed.contains(module) || toolchain.contains(module) { return nil }
+                let advice =
+                    ours.contains(module)
+                    ? "move the code to where it belongs, or what it needs further down"
+                    : "nothing from outside the toolchain is used"
+                return Violation(
+                    path: path, line: line, message: "\(target) may not import \(module); \(advice)"
+                )
+            }
+        }
+    }
+
+    static let pureLayers = Rule(name: "the pure layers import nothing from the platform") { tree in
+        tree.swift(in: "Sources").filter { pure.contains(targetName(of: $0.path)) }.flatMap {
+            path, source in
+            modules(importedBy: source).filter { toolchain.contains($0.module) }.map {
+                line, module in
+                Violation(
+                    path: path, line: line,
+                    message:
+                        "\(targetName(of: path)) is pure and may not import \(module); pass in "
+                        + "what is needed as a value")
+            }
+        }
+    }
+
+    /// The second part of a path: the target's folder.
+    private static func targetName(of path: String) -> String {
+        let parts = path.split(separator: "/")
+        return parts.count > 1 ? String(parts[1]) : path
+    }
+
+    /// The modules that a file imports, with the lines.
+    private static func modules(importedBy source: SwiftSource) -> [(line: Int, module: String)] {
+        let kinds: Set = [
+            "actor", "class", "enum", "func", "let", "protocol", "struct", "typealias", "var",
+        ]
+        let levels: Set = ["fileprivate", "internal", "package", "private", "public"]
+        return source.code.enumerated().flatMap { offset, line in
+            line.split(separator: ";").compactMap { statement in
+                let words = String(statement).words
+                guard let place = words.firstIndex(of: "import"),
+                    statement.drop(while: \.isWhitespace).hasPrefix("@")
+                        || words[..<place].allSatisfy(levels.contains)
+                else { return nil }
+                let module = words[(place + 1)...].drop { kinds.contains($0) }.first
+                return module.map { (offset + 1, $0) }
+            }
+        }
+    }
+}

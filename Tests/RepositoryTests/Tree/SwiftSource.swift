@@ -1,0 +1,137 @@
+/// A Swift file taken apart into code and comments, so that a rule about code is not met by prose
+/// and the other way round.
+///
+/// Both have the lines of the file. In `code`, comments, the texts of string literals and raw
+/// identifiers (between backticks) are blank; the code inside `\(…)` stays. In `comments`, all but
+/// the texts of comments is blank. Regex literals are read as code.
+struct SwiftSource {
+    let code: [String]
+    let comments: [String]
+
+    init(_ text: String) {
+        var scanner = Scanner(Array(text.utf8))
+        scanner.scan()
+        code = Self.lines(scanner.code)
+        comments = Self.lines(scanner.comments)
+    }
+
+    private static func lines(_ bytes: [UInt8]) -> [String] {
+        bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+            .map { String(decoding: $0, as: UTF8.self) }
+    }
+}
+
+/// Reads a file byte by byte; every byte goes to one side, and a blank to the other.
+private struct Scanner {
+    private let text: [UInt8]
+    private var position = 0
+    private(set) var code: [UInt8] = []
+    private(set) var comments: [UInt8] = []
+
+    private enum Side { case code, comment, neither }
+
+    private static let newline = UInt8(ascii: "\n")
+    private static let blank = UInt8(ascii: " ")
+    private static let quote = UInt8(ascii: "\"")
+    private static let hash = UInt8(ascii: "#")
+
+    init(_ text: [UInt8]) {
+        self.text = text
+        code.reserveCapacity(text.count)
+        comments.reserveCapacity(text.count)
+    }
+
+    mutating func scan() {
+        scanCode(untilParenthesis: false)
+    }
+
+    private mutating func take(_ side: Side, _ count: Int = 1) {
+        for _ in 0..<count where position < text.count {
+            let byte = text[position]
+            let kept = byte == Self.newline
+            code.append(kept || side == .code ? byte : Self.blank)
+            comments.append(kept || side == .comment ? byte : Self.blank)
+            position += 1
+        }
+    }
+
+    private func sees(_ word: String) -> Bool {
+        text[position...].starts(with: word.utf8)
+    }
+
+    /// Code up to the end, or up to the parenthesis that ends an interpolation.
+    private mutating func scanCode(untilParenthesis: Bool) {
+        var depth = 0
+        while position < text.count {
+            switch text[position] {
+            case UInt8(ascii: "/") where sees("//"): scanLineComment()
+            case UInt8(ascii: "/") where sees("/*"): scanBlockComment()
+            case Self.quote, Self.hash: scanString()
+            case UInt8(ascii: "`"): scanRawIdentifier()
+            case UInt8(ascii: "("):
+                depth += 1
+                take(.code)
+            case UInt8(ascii: ")"):
+                if untilParenthesis, depth == 0 { return }
+                depth -= 1
+                take(.code)
+            default: take(.code)
+            }
+        }
+    }
+
+    private mutating func scanLineComment() {
+        while position < text.count, text[position] != Self.newline { take(.comment) }
+    }
+
+    private mutating func scanBlockComment() {
+        var depth = 0
+        repeat {
+            if sees("/*") {
+                depth += 1
+                take(.comment, 2)
+            } else if sees("*/") {
+                depth -= 1
+                take(.comment, 2)
+            } else {
+                take(.comment)
+            }
+        } while depth > 0 && position < text.count
+    }
+
+    private mutating func scanRawIdentifier() {
+        take(.neither)
+        while position < text.count, text[position] != UInt8(ascii: "`"),
+            text[position] != Self.newline
+        {
+            take(.neither)
+        }
+        if position < text.count, text[position] != Self.newline { take(.neither) }
+    }
+
+    /// A literal with any number of `#` and one or three quotation marks; a lone `#` is code.
+    private mutating func scanString() {
+        let hashes = text[position...].prefix { $0 == Self.hash }.count
+        guard position + hashes < text.count, text[position + hashes] == Self.quote else {
+            return take(.code, max(hashes, 1))
+        }
+        let tail = String(repeating: "#", count: hashes)
+        take(.neither, hashes)
+        let isLong = sees("\"\"\"")
+        let mark = isLong ? "\"\"\"" : "\""
+        take(.neither, mark.utf8.count)
+        while position < text.count, isLong || text[position] != Self.newline {
+            if sees(mark + tail) {
+                return take(.neither, mark.utf8.count + hashes)
+            } else if sees("\\" + tail + "(") {
+                take(.neither, 2 + hashes)
+                scanCode(untilParenthesis: true)
+                take(.neither)
+            } else if sees("\\" + tail) {
+                take(.neither, 2 + hashes)
+            } else {
+                take(.neither)
+            }
+        }
+    }
+}

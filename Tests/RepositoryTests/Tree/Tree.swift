@@ -1,0 +1,86 @@
+import Foundation
+
+/// The files of a repository: those that rules read with their text, the others by path only.
+struct Tree {
+    /// Texts by path, relative to the top, with `/` between.
+    let texts: [String: String]
+    /// All paths of files, those of `texts` too.
+    let paths: Set<String>
+    private let sources: [String: SwiftSource]
+
+    /// A tree in memory.
+    init(_ texts: [String: String], others: Set<String> = []) {
+        self.texts = texts
+        paths = others.union(texts.keys)
+        sources = texts.filter { $0.key.hasSuffix(".swift") }.mapValues(SwiftSource.init)
+    }
+
+    /// Reads the tree at a folder. What is hidden is left out, but for `.ci`.
+    init(at top: URL) throws {
+        var texts: [String: String] = [:]
+        var others: Set<String> = []
+        var open = [""]
+        while let folder = open.popLast() {
+            let place = top.appending(path: folder)
+            for name in try FileManager.default.contentsOfDirectory(atPath: place.path)
+            where !name.hasPrefix(".") || name == ".ci" {
+                let path = folder.isEmpty ? name : "\(folder)/\(name)"
+                let file = place.appending(path: name)
+                if try file.resourceValues(forKeys: [.isDirectoryKey]).isDirectory == true {
+                    open.append(path)
+                } else if Self.isRead(path) {
+                    texts[path] = try String(contentsOf: file, encoding: .utf8)
+                } else {
+                    others.insert(path)
+                }
+            }
+        }
+        self.init(texts, others: others)
+    }
+
+    /// The repository that this file belongs to.
+    static func ofThisRepository() throws -> Tree {
+        var top = URL(filePath: #filePath)
+        while !FileManager.default.fileExists(atPath: top.appending(path: "Package.swift").path) {
+            guard top.path != "/" else { throw CocoaError(.fileNoSuchFile) }
+            top = top.deletingLastPathComponent()
+        }
+        return try Tree(at: top)
+    }
+
+    private static func isRead(_ path: String) -> Bool {
+        path.hasSuffix(".swift") || path.hasSuffix(".md") || path.hasPrefix("script/")
+            || path.hasPrefix(".ci/")
+    }
+
+    /// The Swift files below one of the folders, in the order of their paths.
+    func swift(in folders: String...) -> [(path: String, source: SwiftSource)] {
+        sources.filter { source in folders.contains { source.key.hasPrefix($0 + "/") } }
+            .sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+    }
+
+    /// The names of the folders right below a folder.
+    func folders(in folder: String) -> Set<String> {
+        let parts = paths.filter { $0.hasPrefix(folder + "/") }
+            .map { $0.dropFirst(folder.count + 1).split(separator: "/") }
+        return Set(parts.filter { $0.count > 1 }.map { String($0[0]) })
+    }
+
+    /// Whether a path is one of a file, or of a folder with a file in it.
+    func holds(_ path: String) -> Bool {
+        paths.contains(path) || paths.contains { $0.hasPrefix(path + "/") }
+    }
+}
+
+/// One place where a rule is broken.
+struct Violation: CustomStringConvertible {
+    let path: String
+    /// Counted from 1; nil when the whole file or folder is meant.
+    var line: Int?
+    /// What is wrong and what to do.
+    let message: String
+
+    var description: String {
+        "\(path)\(line.map { ":\($0)" } ?? ""): \(message)"
+    }
+}
