@@ -58,7 +58,7 @@ public struct ReplicaMachine: Sendable {
     /// From where to deliver, when somebody asked to follow whatever is hosted.
     var followFrom: SequenceNumber?
     /// The last committed number that was heard of.
-    var remoteLast = SequenceNumber.zero
+    public internal(set) var remoteLast = SequenceNumber.zero
     /// Commits behind a hole (rule 5).
     var buffer = CommitBuffer()
     /// The fetch that fills the hole, while one is under way.
@@ -76,7 +76,7 @@ public struct ReplicaMachine: Sendable {
     /// The bytes of commits delivered and not applied. *Use*: the bound of deliveries.
     var outstandingBytes = 0
     /// The number up to which everything is applied.
-    var applied = SequenceNumber.zero
+    public internal(set) var applied = SequenceNumber.zero
     /// What the sequencer was told of `applied`, and when.
     var progressSent = SequenceNumber.zero
     var progressSentAt = Duration.zero
@@ -111,6 +111,13 @@ public struct ReplicaMachine: Sendable {
     public var limits: SessionLimits? { welcome?.limits }
     /// This node's incarnation, once it has one.
     public var incarnation: Incarnation { session?.incarnation ?? .none }
+
+    /// The log that the session is of; ``Identifier/none`` before the first welcome.
+    public var log: LogID { welcome?.log ?? .none }
+    /// The counter that the next action gets.
+    public var nextCounter: UInt64 { submissions.nextCounter }
+    /// How many actions of this node have no outcome yet.
+    public var unsettledCount: UInt64 { submissions.unsettledCount }
 
     /// Whether a batch of this size may be dispatched now: the session is there, everything before
     /// it is on its way, and the window has room (rule 27).

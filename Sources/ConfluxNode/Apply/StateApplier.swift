@@ -1,0 +1,190 @@
+import Conflux
+import ConfluxProtocol
+
+/// The stores of one state in this node, whatever the state's type is. Confined to the thread that
+/// applies.
+class StateApplier {
+    let name: Name
+    /// Whether global actions reach the stores that are not replicated, too.
+    var isBridged = false
+
+    init(name: Name) {
+        self.name = name
+    }
+
+    /// Whether nothing here needs entries any more.
+    var isIdle: Bool { preconditionFailure("overridden") }
+
+    /// Takes an entry for one or all stores of the state.
+    func add(
+        _ payload: Bytes, for row: BatchTarget, at place: EntryPlace, to record: CommitRecord
+    ) {
+        preconditionFailure("overridden")
+    }
+
+    /// Hands what was added to the stores, as one run each.
+    func flush(into record: CommitRecord) {
+        preconditionFailure("overridden")
+    }
+
+    func hosted(_ name: StoreName) -> (any HostedReplica)? {
+        preconditionFailure("overridden")
+    }
+
+    /// No store is attached any more: its history is not the log's.
+    func detachAll() {
+        preconditionFailure("overridden")
+    }
+
+    func remove(_ name: StoreName) {
+        preconditionFailure("overridden")
+    }
+
+    /// Begins to gather runs for a commit.
+    func begin(isCatchUp: Bool) {
+        preconditionFailure("overridden")
+    }
+}
+
+/// The stores of a state, by its type.
+final class TypedStateApplier<S: BridgedState>: StateApplier {
+    /// A store that gets entries of the present commit.
+    private final class Run {
+        let core: StoreCore<S>
+        let hosted: HostedStore<S>?
+        /// Random numbers of stores that are not replicated have no part in what is the same.
+        let seed: UInt64
+        var actions: [OrderedAction<S>] = []
+        var failures: [(SequenceNumber, EntryFailure)] = []
+
+        init(_ core: StoreCore<S>, hosted: HostedStore<S>?, seed: UInt64) {
+            self.core = core
+            self.hosted = hosted
+            self.seed = seed
+        }
+    }
+
+    private let scope: Scope
+    private let coder: ActionCoder<S.Action>
+    private var replicas: [StoreName: HostedStore<S>] = [:]
+    private var runs: [Run] = []
+    /// Whether the runs of the present commit include every store of the state.
+    private var hasOthers = false
+    private var isCatchUp = false
+
+    init(name: Name, scope: Scope, payloadBytesMax: Int) {
+        self.scope = scope
+        coder = ActionCoder(sizeBytesMax: payloadBytesMax)
+        super.init(name: name)
+    }
+
+    override var isIdle: Bool { !isBridged && replicas.isEmpty }
+
+    func insert(_ hosted: HostedStore<S>) {
+        replicas[hosted.name] = hosted
+    }
+
+    override func remove(_ name: StoreName) {
+        replicas[name] = nil
+    }
+
+    override func hosted(_ name: StoreName) -> (any HostedReplica)? { replicas[name] }
+
+    override func detachAll() {
+        for hosted in replicas.values { hosted.isAttached = false }
+    }
+
+    override func begin(isCatchUp: Bool) {
+        self.isCatchUp = isCatchUp
+        hasOthers = false
+        runs = replicas.values.filter { $0.isAttached != isCatchUp && $0.isRestored }
+            .sorted { $0.name < $1.name }
+            .map { Run($0.core, hosted: $0, seed: $0.seed) }
+    }
+
+    /// A global action reaches every store that there is.
+    private func addOthers(_ log: LogID) {
+        hasOthers = true
+        let replicated = Set(replicas.values.map { ObjectIdentifier($0.core) })
+        let seed = StoreName(state: name, instance: .shared)
+        for core in scope.cores(of: S.self) where !replicated.contains(ObjectIdentifier(core)) {
+            runs.append(
+                Run(core, hosted: nil, seed: ActionContext.seed(log: log, store: seed)))
+        }
+    }
+
+    override func add(
+        _ payload: Bytes, for row: BatchTarget, at place: EntryPlace, to record: CommitRecord
+    ) {
+        let concerned: [Run]
+        switch row.target {
+        case .state:
+            if isBridged, !isCatchUp, !hasOthers { addOthers(place.log) }
+            concerned = runs
+            if runs.count > 1 { record.note(place.sequence, stores: runs.count) }
+        case .store(let name):
+            concerned = runs.filter { $0.hosted?.name == name }
+        case .event:
+            concerned = []
+        }
+        guard !concerned.isEmpty else { return }
+        if Int(row.schemaVersion) > S.schemaVersion {
+            stop(concerned, at: place, version: row.schemaVersion)
+            return
+        }
+        let action: Result<S.Action, any Error> = Result {
+            try coder.decode(payload, as: row.coding)
+        }
+        for run in concerned {
+            if let message = run.hosted?.stopped {
+                run.failures.append((place.sequence, .stopped(message)))
+                continue
+            }
+            if let hosted = run.hosted, place.sequence <= hosted.lastChange { continue }
+            run.hosted?.lastChange = place.sequence
+            switch action {
+            case .success(let action):
+                run.actions.append(
+                    OrderedAction(
+                        action: action,
+                        context: ActionContext(
+                            sequence: place.sequence, timestamp: place.timestamp,
+                            origin: place.origin, seed: run.seed)))
+            case .failure(let error):
+                run.failures.append((place.sequence, .refused(error)))
+            }
+        }
+    }
+
+    /// A replica that is older than an entry never skips it: it stops (rule 17).
+    private func stop(_ runs: [Run], at place: EntryPlace, version: UInt32) {
+        for run in runs {
+            let name = run.hosted?.name.description ?? name.text
+            let message = """
+                \(name) stopped at \(place.sequence): the entry has schema version \(version) and \
+                this program knows \(S.schemaVersion). Run a newer program.
+                """
+            run.hosted?.stopped = run.hosted?.stopped ?? message
+            run.failures.append((place.sequence, .stopped(message)))
+        }
+    }
+
+    override func flush(into record: CommitRecord) {
+        for run in runs {
+            // A replica's position rises with every commit; the others only need their actions.
+            let isNeeded =
+                run.hosted != nil || !run.actions.isEmpty || !run.failures.isEmpty
+            guard isNeeded, run.hosted?.stopped == nil || !run.failures.isEmpty else { continue }
+            record.expectRun()
+            let sequences = run.actions.map(\.context.sequence)
+            let failures = run.failures
+            let through = run.hosted?.stopped == nil ? record.last : .zero
+            run.core.deliver(run.actions, through: through) { report in
+                record.report(
+                    failures
+                        + report.refusals.map { (sequences[$0.index], .refused($0.error)) })
+            }
+        }
+        runs.removeAll(keepingCapacity: true)
+    }
+}

@@ -1,0 +1,160 @@
+import Conflux
+import ConfluxProtocol
+import Foundation
+import Synchronization
+
+/// What application threads dispatched and the link has not taken yet: the one place where single
+/// actions become batches.
+///
+/// An action is appended to the open batch under a short lock; the thread that owns the sockets
+/// takes the batch when it comes around. So batches are as large as the load makes them, and a
+/// lone action waits for nothing. Bounded in bytes: see ``NodeSettings/OutboxPolicy``.
+// Sendable: everything that changes is guarded by `condition`.
+final class Outbox: @unchecked Sendable {
+    /// A batch that no action is added to any more, or the open one.
+    struct Filling {
+        var builder: BatchBuilder
+        let block = OutcomeBlock()
+        var isAtomic = false
+    }
+
+    private let condition = NSCondition()
+    private let bytesMax: Int
+    private let policy: NodeSettings.OutboxPolicy
+    let limits: WireLimits
+    /// Called when the outbox was empty and is not any more, holding no lock.
+    private let wake: @Sendable () -> Void
+
+    /// Full batches, oldest first.
+    private var sealed: [Filling] = []
+    private var open: Filling
+    /// The bytes of all of them. *Invariant*: at most `bytesMax` and one payload more.
+    private var byteCount = 0
+    private var isClosed = false
+
+    init(
+        bytesMax: Int, policy: NodeSettings.OutboxPolicy, limits: WireLimits = .standard,
+        wake: @escaping @Sendable () -> Void
+    ) {
+        self.bytesMax = bytesMax
+        self.policy = policy
+        self.limits = limits
+        self.wake = wake
+        open = Filling(builder: BatchBuilder(limits: limits))
+    }
+
+    /// Appends an action.
+    ///
+    /// - Parameters:
+    ///   - target: What it concerns, and how it is encoded.
+    ///   - payload: The encoded action.
+    ///   - mayWait: Whether this thread may wait for room; the node's own threads must not.
+    /// - Returns: What its outcome can be waited for by.
+    func submit(_ target: BatchTarget, _ payload: [UInt8], mayWait: Bool) -> DispatchHandle {
+        guard payload.count <= limits.payloadBytesMax else {
+            return DispatchHandle(.failed(.payloadTooLarge(payload.count, limits.payloadBytesMax)))
+        }
+        condition.lock()
+        while byteCount + payload.count > bytesMax, byteCount > 0, !isClosed {
+            guard mayWait, policy == .wait else {
+                condition.unlock()
+                return DispatchHandle(.failed(.outboxFull(bytesMax)))
+            }
+            condition.wait()
+        }
+        guard !isClosed else {
+            condition.unlock()
+            return DispatchHandle(.failed(.nodeClosed))
+        }
+        let wasEmpty = sealed.isEmpty && open.builder.isEmpty
+        let index = append(target, payload)
+        let block = open.block
+        condition.unlock()
+        if wasEmpty { wake() }
+        return DispatchHandle(block: block, index: index)
+    }
+
+    /// Called under the lock.
+    private func append(_ target: BatchTarget, _ payload: [UInt8]) -> Int {
+        byteCount += payload.count
+        let isAppended = payload.withUnsafeBytes {
+            open.builder.appendIfFits(target: target, payload: $0)
+        }
+        if !isAppended {
+            sealed.append(open)
+            open = Filling(builder: BatchBuilder(limits: limits))
+            payload.withUnsafeBytes { open.builder.append(target: target, payload: $0) }
+        }
+        return open.block.reserve()
+    }
+
+    /// Takes the oldest batch, if it may be submitted.
+    ///
+    /// - Parameter isAllowed: Whether a batch of so many bytes may be submitted.
+    func take(if isAllowed: (_ bytes: Int) -> Bool) -> Filling? {
+        condition.lock()
+        defer { condition.unlock() }
+        let next = sealed.first ?? open
+        guard !next.builder.isEmpty, isAllowed(next.builder.byteCount) else { return nil }
+        if sealed.isEmpty {
+            open = Filling(builder: BatchBuilder(limits: limits))
+            byteCount = 0
+        } else {
+            sealed.removeFirst()
+            byteCount = max(0, byteCount - next.builder.byteCount)
+        }
+        if policy == .wait { condition.broadcast() }
+        return next
+    }
+
+    var isEmpty: Bool {
+        condition.lock()
+        defer { condition.unlock() }
+        return sealed.isEmpty && open.builder.isEmpty
+    }
+
+    /// Takes no further actions.
+    func close() {
+        condition.lock()
+        isClosed = true
+        condition.broadcast()
+        condition.unlock()
+    }
+
+    /// Takes what will never be submitted.
+    func takeRest() -> [Filling] {
+        close()
+        condition.lock()
+        defer { condition.unlock() }
+        var rest = sealed
+        if !open.builder.isEmpty { rest.append(open) }
+        sealed = []
+        open = Filling(builder: BatchBuilder(limits: limits))
+        byteCount = 0
+        return rest
+    }
+}
+
+extension DispatchError {
+    static func payloadTooLarge(_ bytes: Int, _ limit: Int) -> DispatchError {
+        DispatchError(
+            code: .invalidAction,
+            message: """
+                The encoded action has \(bytes) bytes and the limit is \(limit). Make it smaller, \
+                or raise the limit of the sequencer and of the node.
+                """)
+    }
+
+    static func outboxFull(_ bytes: Int) -> DispatchError {
+        DispatchError(
+            code: .outboxFull,
+            message: """
+                The node has \(bytes) bytes of actions that the sequencer has not taken yet. \
+                Dispatch it again later, or let dispatches wait (NodeSettings.outboxPolicy).
+                """)
+    }
+
+    static let nodeClosed = DispatchError(
+        code: .notConnected,
+        message: "The node is closed, so the action was not sent. Connect a node and try again.")
+}

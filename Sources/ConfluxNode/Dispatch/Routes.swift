@@ -1,0 +1,71 @@
+import Conflux
+import ConfluxProtocol
+import Synchronization
+
+/// Sends what is dispatched to a store, or to a state, by way of a node's outbox to the log.
+final class OutboxRoute<S: BridgedState>: ActionRoute {
+    private let outbox: Outbox
+    private let target: Target
+    private let coder: ActionCoder<S.Action>
+    /// The life that is meant; zero as long as it is not known.
+    private let life = Mutex(SequenceNumber.zero)
+
+    init(outbox: Outbox, target: Target) {
+        self.outbox = outbox
+        self.target = target
+        coder = ActionCoder(sizeBytesMax: outbox.limits.payloadBytesMax)
+    }
+
+    func mean(_ life: SequenceNumber) {
+        self.life.withLock { $0 = life }
+    }
+
+    func submit(_ action: S.Action) -> DispatchHandle {
+        let payload: [UInt8]
+        do {
+            payload = try coder.encode(action, as: S.coding)
+        } catch {
+            return DispatchHandle(
+                .failed(
+                    DispatchError(
+                        code: .invalidAction,
+                        message: "The action of \(S.name) can't be encoded: \(error)",
+                        reason: error)))
+        }
+        let row = BatchTarget(
+            target: target, life: life.withLock { $0 },
+            schemaVersion: UInt32(clamping: S.schemaVersion), coding: S.coding)
+        return outbox.submit(row, payload, mayWait: !NodeThread.isCurrent)
+    }
+}
+
+/// Refuses what is dispatched to a store that is hosted no longer: it would change here alone.
+final class ClosedRoute<S: State>: ActionRoute {
+    private let name: StoreName
+
+    init(_ name: StoreName) {
+        self.name = name
+    }
+
+    func submit(_ action: S.Action) -> DispatchHandle {
+        DispatchHandle(
+            .failed(
+                DispatchError(
+                    code: .storeClosed,
+                    message: """
+                        \(name) is no longer hosted by this node, so the action was not sent. \
+                        Open the store again.
+                        """)))
+    }
+}
+
+/// Marks the node's own threads, which must not wait for room in an outbox that they empty.
+enum NodeThread {
+    @TaskLocal private static var mark = false
+
+    static var isCurrent: Bool { mark }
+
+    static func run(_ body: () -> Void) {
+        $mark.withValue(true, operation: body)
+    }
+}

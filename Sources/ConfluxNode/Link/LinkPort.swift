@@ -1,0 +1,45 @@
+import ConfluxProtocol
+import ConfluxVocabulary
+import ConfluxZeroMQ
+
+/// What other threads want of the thread that owns the sockets.
+enum LinkCommand: Sendable {
+    /// An input of the machine.
+    case machine(ReplicaInput)
+    /// Ask; every answer goes to the function, on the link's thread.
+    case ask(Question.Body, patience: Duration, @Sendable (Answer) -> Void)
+    /// Tell how things are.
+    case status(@Sendable (LinkStatus) -> Void)
+    /// Leave once everything has its outcome, or the time is over.
+    case leave(timeout: Duration)
+}
+
+/// How things are on the link.
+struct LinkStatus: Sendable {
+    var isJoined: Bool
+    var log: LogID?
+    var epoch: Epoch
+    var incarnation: Incarnation
+    var last: SequenceNumber
+    var live: SequenceNumber?
+    var applied: SequenceNumber
+    var unsettled: UInt64
+}
+
+/// Where other threads post to the link.
+struct LinkPort: Sendable {
+    /// Everything posted is bounded by what causes it: deliveries, questions, stores.
+    private static let capacity = 1 << 20
+    let mailbox: Mailbox<LinkCommand>
+    let waker: Waker
+
+    init() throws(ZeroMQError) {
+        waker = try Waker()
+        mailbox = Mailbox(capacity: Self.capacity, waker: waker)
+    }
+
+    @discardableResult
+    func post(_ command: LinkCommand) -> PostOutcome {
+        mailbox.post(command)
+    }
+}

@@ -1,0 +1,330 @@
+import Conflux
+import ConfluxProtocol
+import ConfluxZeroMQ
+import Foundation
+
+/// The thread that owns a node's sockets and its ``ReplicaMachine``: it turns frames, commands and
+/// time into inputs, and carries out the effects. It decides nothing.
+// Sendable: confined to its thread; other threads post to its port.
+final class LinkThread: @unchecked Sendable {
+    private let port: LinkPort
+    private let outbox: Outbox
+    private let jobs: Mailbox<ApplyJob>
+    private let events: @Sendable (NodeEvent) -> Void
+    /// Told once, when the machine has ended.
+    private let ended: @Sendable (ReplicaEnd) -> Void
+
+    private var machine: ReplicaMachine
+    private let address: Endpoint
+    private let context: ZeroMQContext
+    private let dealer: DealerSocket
+    private let monitor: SocketMonitor
+    private let poller: Poller
+    private let dealerToken: Poller.Token
+    private let monitorToken: Poller.Token
+    private var feed: (endpoint: String, socket: SubscriberSocket, token: Poller.Token)?
+
+    private var effects: [ReplicaEffect] = []
+    private var commands: [LinkCommand] = []
+    private var asks: [UInt64: Ask] = [:]
+    private var nextAsk: UInt64 = 1
+    private var leaveDeadline: Duration?
+    private var end: ReplicaEnd?
+
+    private struct Ask {
+        var deadline: Duration
+        var reply: @Sendable (Answer) -> Void
+    }
+
+    /// How many frames are taken from one socket before the others have their turn.
+    private static let framesPerTurn = 256
+
+    init(
+        address: Endpoint, machine: ReplicaMachine, port: LinkPort, outbox: Outbox,
+        jobs: Mailbox<ApplyJob>, events: @escaping @Sendable (NodeEvent) -> Void,
+        ended: @escaping @Sendable (ReplicaEnd) -> Void
+    ) throws(ZeroMQError) {
+        self.address = address
+        self.machine = machine
+        self.port = port
+        self.outbox = outbox
+        self.jobs = jobs
+        self.events = events
+        self.ended = ended
+        context = try ZeroMQContext()
+        var settings = SocketSettings()
+        // The window bounds what is under way in bytes; the count must not bound it before.
+        settings.sendQueueMessages = 100_000
+        settings.receiveQueueMessages = 10_000
+        dealer = try DealerSocket(context: context, settings: settings)
+        monitor = try dealer.openMonitor()
+        poller = Poller(waker: port.waker)
+        dealerToken = try poller.add(dealer)
+        monitorToken = try poller.add(monitor)
+        try dealer.connect(address)
+    }
+
+    /// Runs until the machine ends.
+    func run() {
+        perform(.start)
+        while end == nil {
+            do {
+                let readiness = try poller.wait(timeout: timeout)
+                takeCommands()
+                if readiness.isReadable(monitorToken) { try takeMonitorEvents() }
+                if readiness.isReadable(dealerToken) { try takeMessages() }
+                if let feed, readiness.isReadable(feed.token) { try takeFeed(feed.socket) }
+            } catch {
+                end = .unreadable("\(error)")
+                break
+            }
+            passTime()
+            takeDispatches()
+            leaveIfSettled()
+        }
+        finish()
+    }
+
+    private var now: Moment { .now }
+
+    private var timeout: Duration? {
+        let instant = now.monotonic
+        var deadline = machine.nextDeadline
+        for ask in asks.values { deadline = min(deadline ?? ask.deadline, ask.deadline) }
+        if let leaveDeadline { deadline = min(deadline ?? leaveDeadline, leaveDeadline) }
+        return deadline.map { max(.zero, $0 - instant) }
+    }
+
+    private func perform(_ input: ReplicaInput) {
+        machine.handle(input, at: now, into: &effects)
+        carryOut()
+    }
+
+    // MARK: Inputs
+
+    private func takeCommands() {
+        port.mailbox.drain(into: &commands)
+        for command in commands {
+            switch command {
+            case .machine(let input): perform(input)
+            case .ask(let body, let patience, let reply): ask(body, patience, reply)
+            case .status(let reply): reply(status)
+            case .leave(let timeout):
+                outbox.close()
+                leaveDeadline = now.monotonic + timeout
+            }
+        }
+        commands.removeAll(keepingCapacity: true)
+    }
+
+    private func takeMonitorEvents() throws(ZeroMQError) {
+        while let event = try monitor.receive() {
+            switch event.kind {
+            case .handshakeSucceeded:
+                // What was sent on the connection before is lost.
+                perform(.reconnected)
+            default: break
+            }
+        }
+    }
+
+    private func takeMessages() throws(ZeroMQError) {
+        for _ in 0..<Self.framesPerTurn {
+            guard let frame = try dealer.receive() else { return }
+            do throws(WireError) {
+                let epoch = try Frame.header(of: frame).epoch
+                perform(.received(try Frame.decodeSequencerMessage(frame), epoch: epoch))
+            } catch {
+                unreadable(frame, error)
+            }
+        }
+    }
+
+    /// A peer of another version still says bye in words that every version understands.
+    private func unreadable(_ frame: Bytes, _ error: WireError) {
+        do throws(WireError) {
+            perform(.received(.bye(try Frame.decodeBye(frame)), epoch: machine.epoch))
+        } catch {
+            events(.unreadableFrame(error.message))
+        }
+    }
+
+    private func takeFeed(_ socket: SubscriberSocket) throws(ZeroMQError) {
+        for _ in 0..<Self.framesPerTurn {
+            guard let frame = try socket.receive() else { return }
+            do throws(WireError) {
+                let epoch = try Frame.header(of: frame).epoch
+                switch try Frame.decodeFeedMessage(frame) {
+                case .commit(let commit):
+                    perform(.fed(commit, byteCount: frame.count, epoch: epoch))
+                case .beat(let beat): perform(.beaten(beat, epoch: epoch))
+                }
+            } catch {
+                // The feed is a hint: what could not be read is fetched.
+                events(.unreadableFrame(error.message))
+            }
+        }
+    }
+
+    private func passTime() {
+        let moment = now
+        if let due = machine.nextDeadline, moment.monotonic >= due {
+            machine.handle(.tick, at: moment, into: &effects)
+            carryOut()
+        }
+        for (number, ask) in asks where ask.deadline <= moment.monotonic {
+            asks[number] = nil
+            ask.reply(
+                Answer(
+                    number: number, isLast: true, node: nil,
+                    body: .failed(.timedOut, message: "the sequencer did not answer in time")))
+        }
+    }
+
+    private func takeDispatches() {
+        while let filling = outbox.take(if: { machine.canSubmit(bytes: $0) }) {
+            // The outcome's place is known before the outcome can be.
+            jobs.post(
+                .submitted(
+                    firstCounter: machine.nextCounter, count: filling.builder.count,
+                    filling.block))
+            perform(.dispatched(filling.builder, isAtomic: filling.isAtomic))
+        }
+    }
+
+    private func leaveIfSettled() {
+        guard let leaveDeadline, end == nil else { return }
+        let isSettled = outbox.isEmpty && machine.unsettledCount == 0
+        if isSettled || now.monotonic >= leaveDeadline { perform(.leave) }
+    }
+
+    // MARK: Questions
+
+    private func ask(
+        _ body: Question.Body, _ patience: Duration, _ reply: @escaping @Sendable (Answer) -> Void
+    ) {
+        let number = nextAsk
+        nextAsk += 1
+        // The sequencer ends a question in time; this is for when the sequencer itself is gone.
+        asks[number] = Ask(deadline: now.monotonic + patience + .seconds(1), reply: reply)
+        perform(.ask(Question(number: number, patience: patience, body: body)))
+    }
+
+    // MARK: Effects
+
+    private func carryOut() {
+        guard !effects.isEmpty else { return }
+        let due = effects
+        effects.removeAll(keepingCapacity: true)
+        for effect in due { carryOut(effect) }
+    }
+
+    private func carryOut(_ effect: ReplicaEffect) {
+        switch effect {
+        case .send(let message): send(Frame.encode(message, epoch: machine.epoch))
+        case .subscribe(let endpoint): subscribe(endpoint)
+        case .deliver(let delivery):
+            jobs.post(.deliver(delivery, log: machine.log))
+        case .asked(let question): jobs.post(.asked(question))
+        case .answered(let answer):
+            let reply = asks[answer.number]?.reply
+            if answer.isLast { asks[answer.number] = nil }
+            reply?(answer)
+        case .event(let event):
+            if case .joined(_, _, let incarnation) = event { jobs.post(.identified(incarnation)) }
+            events(.protocolEvent(event))
+        case .end(let reason): end = reason
+        }
+    }
+
+    /// A frame that can't be sent is lost, as one on a breaking connection is: the machine
+    /// repeats what has no answer.
+    private func send(_ frame: [UInt8]) {
+        do {
+            _ = try dealer.send(frame)
+        } catch {
+            end = .unreadable("\(error)")
+        }
+    }
+
+    private func subscribe(_ announced: String) {
+        let endpoint = announced.replacingOccurrences(of: "*", with: address.host ?? "127.0.0.1")
+        guard feed?.endpoint != endpoint else { return }
+        if let feed {
+            poller.remove(feed.token)
+            feed.socket.close()
+            self.feed = nil
+        }
+        do {
+            var settings = SocketSettings()
+            settings.receiveQueueMessages = 10_000
+            let socket = try SubscriberSocket(context: context, settings: settings)
+            try socket.subscribe()
+            try socket.connect(Endpoint(endpoint))
+            feed = (endpoint, socket, try poller.add(socket))
+        } catch {
+            end = .unreadable("The feed at \(endpoint) can't be followed. \(error)")
+        }
+    }
+
+    private var status: LinkStatus {
+        LinkStatus(
+            isJoined: machine.isJoined, log: machine.log == .none ? nil : machine.log,
+            epoch: machine.epoch, incarnation: machine.incarnation, last: machine.remoteLast,
+            live: machine.live, applied: machine.applied, unsettled: machine.unsettledCount)
+    }
+
+    private func finish() {
+        for filling in outbox.takeRest() {
+            jobs.post(.abandoned(filling.block, count: filling.builder.count))
+        }
+        jobs.post(.stop)
+        port.mailbox.close()
+        for (number, ask) in asks {
+            ask.reply(
+                Answer(
+                    number: number, isLast: true, node: nil,
+                    body: .failed(.timedOut, message: "the node was closed")))
+        }
+        takeLastCommands()
+        feed?.socket.close()
+        monitor.close()
+        dealer.close()
+        let reason = end ?? .left
+        ended(reason)
+        do {
+            try context.terminate()
+        } catch {
+            events(.unreadableFrame("\(error)"))
+        }
+    }
+
+    /// Whoever still waits for an answer of this thread gets one.
+    private func takeLastCommands() {
+        port.mailbox.drain(into: &commands)
+        for command in commands {
+            switch command {
+            case .ask(_, _, let reply):
+                reply(
+                    Answer(
+                        number: 0, isLast: true, node: nil,
+                        body: .failed(.timedOut, message: "the node was closed")))
+            case .status(let reply): reply(status)
+            case .machine, .leave: break
+            }
+        }
+    }
+}
+
+extension Moment {
+    /// What the clocks of this machine say.
+    static var now: Moment {
+        var wall = timespec()
+        clock_gettime(CLOCK_REALTIME, &wall)
+        var monotonic = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &monotonic)
+        return Moment(
+            monotonic: .seconds(monotonic.tv_sec) + .nanoseconds(monotonic.tv_nsec),
+            wall: Timestamp(Int64(wall.tv_sec) * 1_000_000_000 + Int64(wall.tv_nsec)))
+    }
+}

@@ -1,0 +1,105 @@
+import Conflux
+import ConfluxProtocol
+
+extension Node {
+    /// Stretches a state's global dispatches over processes.
+    ///
+    /// From now on `Store<S>.actions.x()` in this process goes to the sequencer and comes back, in
+    /// the order of the log, to every store of `S` here, and in every other process that bridges
+    /// the state. Call sites do not change. A store gets what comes from the moment on that it
+    /// exists; what was before is not told again.
+    ///
+    /// - Parameter state: The state.
+    /// - Throws: ``NodeError`` when the name breaks the rule of names, when the sequencer refuses,
+    ///   or when the node is closed. A cancelled wait leaves the state as it was.
+    public func bridge<S: BridgedState>(_ state: S.Type) async throws(NodeError) {
+        let name = try Self.name(S.name, of: "\(S.self)")
+        try await core.bridge(state, name)
+    }
+
+    /// Ends a bridge: global dispatches reach the stores of this process again, and no others.
+    ///
+    /// - Parameter state: The state.
+    public func unbridge<S: BridgedState>(_ state: S.Type) {
+        guard let name = Name(S.name) else { return }
+        core.unbridge(state, name)
+    }
+
+    /// The replica of a named store in this process, current when this returns.
+    ///
+    /// The first process to open a store creates it, with the state's `init()` as its first
+    /// state; later ones adopt what is. Opening a name twice in one node gives the same store, for
+    /// as long as somebody holds it. Implies ``bridge(_:)``.
+    ///
+    /// - Parameters:
+    ///   - state: The state.
+    ///   - instance: Which store of the state.
+    ///   - executor: Where its actions are committed; on the node's own thread unless given.
+    /// - Returns: The store. It is hosted until it is released or ``close(_:)`` is called.
+    /// - Throws: ``NodeError`` when a name breaks the rule of names, when the sequencer refuses,
+    ///   when the snapshot can't be read, or when the node is closed.
+    public func store<S: ReplicatedState>(
+        _ state: S.Type, named instance: String = "shared", executor: Executor = .immediate
+    ) async throws(NodeError) -> Store<S> {
+        let name = try Self.storeName(S.name, instance, of: "\(S.self)")
+        return try await core.store(state, name, executor: executor)
+    }
+
+    /// The replica of a model's store in this process, current when this returns.
+    ///
+    /// - Parameters:
+    ///   - model: The model.
+    ///   - instance: Which store of the model.
+    ///   - executor: Where its actions are applied; on the node's own thread unless given.
+    /// - Returns: The store.
+    /// - Throws: As ``store(_:named:executor:)-8ynwr`` of a state.
+    public func store<M: Model>(
+        _ model: M.Type, named instance: String = "shared", executor: Executor = .immediate
+    ) async throws(NodeError) -> ModelStore<M> {
+        try await store(ModelState<M>.self, named: instance, executor: executor)
+    }
+
+    /// Makes a store of this process the replica of a named store, and current.
+    ///
+    /// Dispatches to it are ordered from the call on. If it is the first one of its name, its
+    /// present state becomes the first state in every process; otherwise it takes over what is.
+    ///
+    /// - Parameters:
+    ///   - store: The store.
+    ///   - instance: Which store of its state it is.
+    /// - Throws: ``NodeError`` as ``store(_:named:executor:)``, and `alreadyHosted` when another
+    ///   store of this node has that name.
+    public func replicate<S: ReplicatedState>(
+        _ store: Store<S>, as instance: String = "shared"
+    ) async throws(NodeError) {
+        let name = try Self.storeName(S.name, instance, of: "\(S.self)")
+        try await core.replicate(store, name)
+    }
+
+    /// Ends the hosting of a store here. The store keeps its last state and changes no more; in
+    /// other processes it goes on.
+    ///
+    /// - Parameter store: A store that this node hosts; nothing happens for another one.
+    public func close<S: ReplicatedState>(_ store: Store<S>) {
+        core.close(store)
+    }
+
+    private static func name(_ text: String, of owner: String) throws(NodeError) -> Name {
+        guard let name = Name(text) else {
+            throw NodeError(
+                code: .invalidName,
+                message: """
+                    "\(text)", the name of \(owner), is none: a name has 1 to \
+                    \(NameRule.lengthMax) characters of a-z 0-9 . _ -
+                    """)
+        }
+        return name
+    }
+
+    private static func storeName(
+        _ state: String, _ instance: String, of owner: String
+    ) throws(NodeError) -> StoreName {
+        StoreName(
+            state: try name(state, of: owner), instance: try name(instance, of: "the store"))
+    }
+}

@@ -1,0 +1,93 @@
+@_exported import Conflux
+import ConfluxProtocol
+import ConfluxZeroMQ
+import Synchronization
+
+/// This process's part in a replicated world: it connects to a sequencer, hosts replicas, and
+/// takes global dispatches to the log and back.
+///
+/// ```swift
+/// let node = try await Node.connect(to: "tcp://127.0.0.1:7400")
+/// let stock = try await node.store(Stock.self)
+/// try await stock.dispatch(.take(amount: 5)).receipt()
+/// print(stock.left)
+/// ```
+///
+/// All of it may be used on any thread. The node lives until it is closed or released; what was
+/// dispatched and has no outcome by then ends in an error that says so.
+public final class Node: Sendable {
+    /// What the node was made with.
+    public let settings: NodeSettings
+    let scope: Scope
+    let core: NodeCore
+
+    init(settings: NodeSettings, scope: Scope, core: NodeCore) {
+        self.settings = settings
+        self.scope = scope
+        self.core = core
+    }
+
+    deinit {
+        core.leave(timeout: .zero)
+    }
+
+    /// Connects to a sequencer.
+    ///
+    /// - Parameters:
+    ///   - address: Where the sequencer listens: `tcp://host:port`.
+    ///   - settings: How the node behaves.
+    ///   - scope: Where its stores belong: the present scope unless given. Bridged states are
+    ///     bridged in it.
+    /// - Returns: The node, with a session.
+    /// - Throws: ``NodeError`` when the address is none, when no sequencer answers within
+    ///   ``NodeSettings/connectTimeout``, or when the sequencer refuses the node.
+    public static func connect(
+        to address: String, settings: NodeSettings = NodeSettings(), scope: Scope = .current
+    ) async throws(NodeError) -> Node {
+        let core = try NodeCore(address: address, settings: settings, role: .member, scope: scope)
+        let node = Node(settings: settings, scope: scope, core: core)
+        try await core.connected(within: settings.connectTimeout)
+        return node
+    }
+
+    /// What happens to the node, from the call on. The stream ends with the node. Each reader has
+    /// a buffer of its own of ``NodeSettings/eventsMax`` events, and loses the oldest above it.
+    public var events: AsyncStream<NodeEvent> { core.events.stream() }
+
+    /// How the node is.
+    public var status: NodeStatus {
+        get async {
+            let link = await core.linkStatus()
+            return NodeStatus(
+                name: settings.name, isConnected: link?.isJoined ?? false, log: link?.log,
+                epoch: link?.epoch ?? .none, incarnation: link?.incarnation ?? .none,
+                last: link?.last ?? .zero, applied: link?.applied ?? .zero,
+                unsettled: link?.unsettled ?? 0, stores: core.stores.names)
+        }
+    }
+
+    /// Asks the sequencer for its view of itself, of the nodes and of the stores.
+    ///
+    /// - Parameter patience: How long to wait.
+    /// - Throws: ``NodeError`` when no answer came in time.
+    public func sequencerStatus(
+        patience: Duration = .seconds(5)
+    ) async throws(NodeError) -> SequencerStatus {
+        let answer = try await core.ask(.status, patience: patience)
+        guard case .status(let status) = answer.body else {
+            throw NodeError(code: .unanswered, message: "The sequencer gave another answer.")
+        }
+        return status
+    }
+
+    /// Leaves: waits until what was dispatched has its outcome, for
+    /// ``NodeSettings/closeTimeout`` at most, then says goodbye and ends the node's threads.
+    ///
+    /// What has no outcome by then ends in ``DispatchError/Code/outcomeUnknown``; dispatches from
+    /// now on fail with ``DispatchError/Code/notConnected``. The node's stores keep their last
+    /// state and change no more.
+    public func close() async {
+        core.leave(timeout: settings.closeTimeout)
+        await core.ended()
+    }
+}

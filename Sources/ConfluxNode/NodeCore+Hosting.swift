@@ -1,0 +1,182 @@
+import Conflux
+import ConfluxProtocol
+import Synchronization
+
+extension NodeCore {
+    func bridge<S: BridgedState>(_ state: S.Type, _ name: Name) async throws(NodeError) {
+        guard !stores.isBridged(name) else { return }
+        let scope = scope
+        let payloadBytesMax = settings.payloadBytesMax
+        try await open(
+            .state(name), schemaVersion: S.schemaVersion, initial: .none,
+            makeApplier: {
+                TypedStateApplier<S>(name: name, scope: scope, payloadBytesMax: payloadBytesMax)
+            },
+            attach: { _ in })
+        guard stores.addBridge(name) else { return }
+        scope.channel(of: S.self).setRoute(
+            OutboxRoute<S>(outbox: outbox, target: .state(name)))
+    }
+
+    func unbridge<S: BridgedState>(_ state: S.Type, _ name: Name) {
+        guard stores.removeBridge(name) else { return }
+        scope.channel(of: S.self).setRoute(nil)
+        jobs.post(.unregister(.state(name)))
+    }
+
+    func store<S: ReplicatedState>(
+        _ state: S.Type, _ name: StoreName, executor: Executor
+    ) async throws(NodeError) -> Store<S> {
+        while true {
+            switch stores.claim(name) {
+            case .open(let object):
+                guard let store = object as? Store<S> else {
+                    throw .alreadyHosted(name, as: "\(type(of: object))")
+                }
+                return store
+            case .opening:
+                await stores.waitForOpening(of: name)
+                if Task.isCancelled { throw .cancelled }
+            case .mine:
+                let store = scope.run {
+                    Store<S>(state: S(), mutations: S.mutations, executor: executor)
+                }
+                try await host(store, name)
+                return store
+            }
+        }
+    }
+
+    func replicate<S: ReplicatedState>(
+        _ store: Store<S>, _ name: StoreName
+    ) async throws(NodeError) {
+        while true {
+            switch stores.claim(name) {
+            case .open(let object):
+                guard object === store else {
+                    throw .alreadyHosted(name, as: "another store")
+                }
+                return
+            case .opening:
+                await stores.waitForOpening(of: name)
+                if Task.isCancelled { throw .cancelled }
+            case .mine:
+                try await host(store, name)
+                return
+            }
+        }
+    }
+
+    /// Hosts a store whose name this caller has claimed.
+    private func host<S: ReplicatedState>(
+        _ store: Store<S>, _ name: StoreName
+    ) async throws(NodeError) {
+        let core = store.core
+        do throws(NodeError) {
+            try await bridge(S.self, name.state)
+            // From here on what is dispatched is ordered; what was dispatched before is in the
+            // state that the snapshot below takes.
+            let route = OutboxRoute<S>(outbox: outbox, target: .store(name))
+            core.setRoute(route)
+            let initial = try await encodedState(of: core)
+            let scope = scope
+            let payloadBytesMax = settings.payloadBytesMax
+            let hosted = Handover(HostedStore(name, core: core, route: route))
+            try await open(
+                .store(name), schemaVersion: S.schemaVersion,
+                initial: EncodedState(coding: .json, bytes: initial[...]),
+                makeApplier: {
+                    TypedStateApplier<S>(
+                        name: name.state, scope: scope, payloadBytesMax: payloadBytesMax)
+                },
+                attach: { applier in
+                    (applier as? TypedStateApplier<S>)?.insert(hosted.value)
+                })
+        } catch {
+            core.setRoute(nil)
+            stores.settle(name, nil)
+            throw error
+        }
+        stores.settle(name, store)
+        core.whenClosed { [weak self] in self?.released(name) }
+    }
+
+    /// The last holder of a store let it go.
+    private func released(_ name: StoreName) {
+        if stores.remove(name, nil) { jobs.post(.unregister(.store(name))) }
+    }
+
+    func close<S: ReplicatedState>(_ store: Store<S>) {
+        guard let name = stores.name(of: store), stores.remove(name, store) else { return }
+        store.core.setRoute(ClosedRoute<S>(name))
+        jobs.post(.unregister(.store(name)))
+    }
+
+    private func encodedState<S: ReplicatedState>(
+        of core: StoreCore<S>
+    ) async throws(NodeError) -> [UInt8] {
+        let encoder = CanonicalEncoder()
+        let result = await withCheckedContinuation { continuation in
+            core.inspect { state, _ in
+                continuation.resume(
+                    returning: state.map { state in
+                        Result { try encoder.encode(state.snapshot) }
+                    })
+            }
+        }
+        switch result {
+        case .success(let bytes): return bytes
+        case .failure(let error):
+            throw NodeError(
+                code: .openFailed, message: "The state of \(S.name) can't be encoded: \(error)")
+        case nil: throw .closed
+        }
+    }
+
+    /// Opens a store or a state, and waits until it is current.
+    private func open(
+        _ subject: HostingSubject, schemaVersion: Int, initial: EncodedState,
+        makeApplier: @escaping @Sendable () -> StateApplier,
+        attach: @escaping @Sendable (StateApplier) -> Void
+    ) async throws(NodeError) {
+        let request = takeRequest()
+        let jobs = jobs
+        let port = port
+        let outcome = OneShot<Result<SequenceNumber, NodeError>>()
+        let registration = Registration(
+            request: request, subject: subject, makeApplier: makeApplier, attach: attach,
+            completion: { outcome.send($0) })
+        guard jobs.post(.register(registration)) == .accepted else { throw .closed }
+        let command = LinkCommand.machine(
+            .open(
+                Open(
+                    request: request, subject: subject,
+                    schemaVersion: UInt32(clamping: schemaVersion), events: [], initial: initial)))
+        guard port.post(command) == .accepted else { throw .closed }
+        let result = await outcome.receive(onCancel: .failure(.cancelled))
+        if case .failure(let error) = result, error.code == .cancelled {
+            jobs.post(.unregister(subject))
+        }
+        _ = try result.get()
+    }
+}
+
+/// Hands a value over to the thread that applies, which alone uses it from then on.
+// Sendable: handed over once; confined to the thread that applies afterwards.
+private struct Handover<Value>: @unchecked Sendable {
+    let value: Value
+
+    init(_ value: Value) {
+        self.value = value
+    }
+}
+
+extension NodeError {
+    static func alreadyHosted(_ name: StoreName, as other: String) -> NodeError {
+        NodeError(
+            code: .alreadyHosted,
+            message: """
+                This node hosts \(name) already, as \(other). Use that one, or close it first.
+                """)
+    }
+}

@@ -1,0 +1,191 @@
+import Conflux
+import ConfluxProtocol
+import ConfluxZeroMQ
+import Synchronization
+
+/// A node's threads and what they share. ``Node`` is its public face; the command line uses it for
+/// observers, too.
+package final class NodeCore: Sendable {
+    let settings: NodeSettings
+    let address: String
+    let scope: Scope
+    let events: EventHub
+    let outbox: Outbox
+    let stores = HostedStores()
+    let port: LinkPort
+    let jobs: Mailbox<ApplyJob>
+    private let nextRequest = Atomic<UInt64>(1)
+    private let firstJoin = OneShot<NodeError?>()
+    /// Why the node ended, once it has, and who waits for that.
+    private let end = Mutex<(reason: ReplicaEnd?, waiters: [CheckedContinuation<Void, Never>])>(
+        (nil, []))
+
+    package init(
+        address: String, settings: NodeSettings, role: Hello.Role, scope: Scope
+    ) throws(NodeError) {
+        self.settings = settings
+        self.address = address
+        self.scope = scope
+        events = EventHub(eventsMax: settings.eventsMax)
+        let port: LinkPort
+        let jobs: Mailbox<ApplyJob>
+        let endpoint: Endpoint
+        do throws(ZeroMQError) {
+            endpoint = try Endpoint(address)
+            port = try LinkPort()
+            // Bounded by what causes a job: deliveries, batches, questions, stores.
+            jobs = Mailbox(capacity: 1 << 20, waker: try Waker())
+        } catch {
+            throw NodeError(code: .invalidAddress, message: error.message)
+        }
+        self.port = port
+        self.jobs = jobs
+        let waker = port.waker
+        outbox = Outbox(
+            bytesMax: settings.outboxBytesMax, policy: settings.outboxPolicy,
+            limits: Self.limits(settings), wake: { waker.wake() })
+        var replica = settings.replica
+        replica.name = settings.name
+        replica.role = role
+        try start(endpoint, ReplicaMachine(settings: replica, nonce: .random()))
+    }
+
+    private static func limits(_ settings: NodeSettings) throws(NodeError) -> WireLimits {
+        do {
+            return try WireLimits(
+                batchBytesMax: max(1 << 20, settings.payloadBytesMax) + (1 << 15),
+                payloadBytesMax: settings.payloadBytesMax)
+        } catch {
+            throw NodeError(code: .openFailed, message: "\(error)")
+        }
+    }
+
+    private func start(_ endpoint: Endpoint, _ machine: ReplicaMachine) throws(NodeError) {
+        let events = events
+        let apply = ApplyThread(jobs: jobs, link: port, refusalsMax: settings.refusalsMax)
+        let scope = scope
+        do throws(ZeroMQError) {
+            let link = try LinkThread(
+                address: endpoint, machine: machine, port: port, outbox: outbox, jobs: jobs,
+                events: { [weak self] event in
+                    events.send(event)
+                    if case .joined = event { self?.joined() }
+                },
+                ended: { [weak self] reason in self?.ended(reason) })
+            _ = try NamedThread("conflux-apply") {
+                NodeThread.run { scope.run { apply.run() } }
+            }
+            _ = try NamedThread("conflux-link") { NodeThread.run { link.run() } }
+        } catch {
+            throw NodeError(code: .invalidAddress, message: error.message)
+        }
+    }
+
+    func takeRequest() -> UInt64 {
+        nextRequest.wrappingAdd(1, ordering: .relaxed).oldValue
+    }
+
+    // MARK: Beginning and end
+
+    private func joined() {
+        firstJoin.send(nil)
+    }
+
+    private func ended(_ reason: ReplicaEnd) {
+        let error =
+            switch reason {
+            case .left: NodeError.closed
+            case .refused(let code, let message):
+                NodeError(
+                    code: .refused, message: "The sequencer at \(address) says: \(message)",
+                    bye: code)
+            case .historyUnavailable(let floor):
+                NodeError(
+                    code: .closed,
+                    message: """
+                        The log holds nothing before \(floor) any more, and this node lacks \
+                        entries before it. Connect a new node.
+                        """)
+            case .unreadable(let message): NodeError(code: .closed, message: message)
+            }
+        firstJoin.send(error)
+        events.send(.closed(message: error.message))
+        events.finish()
+        let waiters = end.withLock { end in
+            end.reason = reason
+            defer { end.waiters = [] }
+            return end.waiters
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+
+    /// Waits for the first welcome.
+    package func connected(within timeout: Duration) async throws(NodeError) {
+        let late = NodeError(
+            code: .unreachable,
+            message: """
+                No sequencer answered at \(address) within \(timeout). Is one running there \
+                (conflux sequencer --bind \(address)), and is the port right?
+                """)
+        let error = await firstJoin.receive(
+            onCancel: .cancelled, timeout: timeout, onTimeout: late)
+        if let error {
+            leave(timeout: .zero)
+            throw error
+        }
+    }
+
+    /// Has the node leave; the first call counts.
+    package func leave(timeout: Duration) {
+        port.post(.leave(timeout: timeout))
+    }
+
+    /// Waits until the node has ended.
+    package func ended() async {
+        await withCheckedContinuation { continuation in
+            let isEnded = end.withLock { end in
+                if end.reason == nil { end.waiters.append(continuation) }
+                return end.reason != nil
+            }
+            if isEnded { continuation.resume() }
+        }
+    }
+
+    // MARK: Questions
+
+    func linkStatus() async -> LinkStatus? {
+        let status = OneShot<LinkStatus?>()
+        guard port.post(.status { status.send($0) }) == .accepted else { return nil }
+        return await status.receive(onCancel: nil)
+    }
+
+    /// Asks a question that has one answer.
+    package func ask(
+        _ body: Question.Body, patience: Duration
+    ) async throws(NodeError) -> Answer {
+        let first = OneShot<Answer?>()
+        guard port.post(.ask(body, patience: patience) { first.send($0) }) == .accepted else {
+            throw .closed
+        }
+        guard let answer = await first.receive(onCancel: nil) else { throw .cancelled }
+        if case .failed(let failure, let message) = answer.body {
+            throw NodeError(
+                code: failure == .timedOut ? .timedOut : .unanswered, message: message)
+        }
+        return answer
+    }
+
+    /// Asks a question that may have several answers; the last one says so.
+    package func answers(
+        to body: Question.Body, patience: Duration
+    ) throws(NodeError) -> AsyncStream<Answer> {
+        // At most one answer a node, and the sequencer bounds the nodes.
+        let (stream, continuation) = AsyncStream.makeStream(of: Answer.self)
+        let command = LinkCommand.ask(body, patience: patience) { answer in
+            continuation.yield(answer)
+            if answer.isLast { continuation.finish() }
+        }
+        guard port.post(command) == .accepted else { throw .closed }
+        return stream
+    }
+}

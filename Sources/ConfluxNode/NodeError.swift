@@ -1,0 +1,56 @@
+import Conflux
+import ConfluxProtocol
+
+/// Why a node can't do what it was asked for.
+public struct NodeError: Error, Sendable, CustomStringConvertible {
+    /// What kind of failure it is: stable, and fit for a program to decide by.
+    public enum Code: String, Sendable, Hashable, CaseIterable {
+        /// The address is none.
+        case invalidAddress
+        /// No sequencer answered in time.
+        case unreachable
+        /// The sequencer refused the node: its name is taken, or its version is another one.
+        case refused
+        /// The store or the state can't be opened.
+        case openFailed
+        /// The name breaks the rule of names.
+        case invalidName
+        /// The node already bridges or hosts this in another way.
+        case alreadyHosted
+        /// The node is closed.
+        case closed
+        /// Nobody could answer the question.
+        case unanswered
+        /// The answer did not come in time.
+        case timedOut
+        /// The waiting task was cancelled.
+        case cancelled
+    }
+
+    /// What kind of failure it is.
+    public let code: Code
+    /// What happened and what to do, in a sentence or two.
+    public let message: String
+    /// Why the sequencer said bye, if it did.
+    public let bye: ByeCode?
+
+    /// Makes an error.
+    ///
+    /// - Parameters:
+    ///   - code: What kind of failure it is.
+    ///   - message: What happened and what to do.
+    ///   - bye: Why the sequencer said bye, if it did.
+    public init(code: Code, message: String, bye: ByeCode? = nil) {
+        self.code = code
+        self.message = message
+        self.bye = bye
+    }
+
+    /// The code and the message.
+    public var description: String { "\(code.rawValue): \(message)" }
+
+    static let closed = NodeError(
+        code: .closed, message: "The node is closed. Connect another one.")
+    static let cancelled = NodeError(
+        code: .cancelled, message: "The wait was cancelled.")
+}

@@ -1,0 +1,60 @@
+import Conflux
+import ConfluxProtocol
+
+/// What a node tells whoever watches it. Events change nothing.
+public enum NodeEvent: Sendable, Equatable {
+    /// The node has a session, in this epoch of this log.
+    case joined(LogID, Epoch, Incarnation)
+    /// The sequencer is not heard of; the node tries to reach it. Reads go on; dispatches wait.
+    case disconnected
+    /// The sequencer is heard of again.
+    case reconnected(Epoch)
+    /// A sequencer whose tenure is over still speaks; it is ignored.
+    case staleSequencer(Epoch)
+    /// The log lost entries that this node had; its replicas were loaded anew.
+    case historyLost(from: SequenceNumber, through: SequenceNumber)
+    /// The sequencer has forgotten the session; actions without a receipt end in
+    /// ``DispatchError/Code/outcomeUnknown``.
+    case sessionForgotten
+    /// Entries that a bridged state will never see: the log no longer holds them.
+    case missed(from: SequenceNumber, through: SequenceNumber)
+    /// A frame could not be read, and was ignored.
+    case unreadableFrame(String)
+    /// The node has ended; nothing follows.
+    case closed(message: String)
+
+    /// What the machine reports, in the words of a node.
+    static func protocolEvent(_ event: ReplicaEvent) -> NodeEvent {
+        switch event {
+        case .joined(let log, let epoch, let incarnation): .joined(log, epoch, incarnation)
+        case .disconnected: .disconnected
+        case .reconnected(let epoch): .reconnected(epoch)
+        case .staleSequencer(let epoch): .staleSequencer(epoch)
+        case .historyLost(let from, let through): .historyLost(from: from, through: through)
+        case .sessionForgotten: .sessionForgotten
+        case .missed(let from, let through): .missed(from: from, through: through)
+        }
+    }
+}
+
+/// How a node is, at one moment.
+public struct NodeStatus: Sendable, Hashable {
+    /// The node's name, if it has one.
+    public var name: Name?
+    /// Whether it has a session with a sequencer that is heard of.
+    public var isConnected: Bool
+    /// The log's id; nil before the first welcome.
+    public var log: LogID?
+    /// The epoch of the last welcome.
+    public var epoch: Epoch
+    /// The node's identity in the log.
+    public var incarnation: Incarnation
+    /// The last committed number that the node has heard of.
+    public var last: SequenceNumber
+    /// The number up to which every replica here has applied.
+    public var applied: SequenceNumber
+    /// How many dispatched actions have no outcome yet, besides those in the outbox.
+    public var unsettled: UInt64
+    /// The stores that the node hosts.
+    public var stores: [StoreName]
+}

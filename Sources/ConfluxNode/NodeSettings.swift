@@ -1,0 +1,40 @@
+import Conflux
+import ConfluxProtocol
+
+/// How a node behaves.
+public struct NodeSettings: Sendable {
+    /// What a dispatch does when the outbox is full. It never drops an action in silence.
+    public enum OutboxPolicy: Sendable, Hashable {
+        /// The dispatch fails with ``DispatchError/Code/outboxFull``.
+        case fail
+        /// The dispatching thread waits for room. Inside a commit or an observer of a replicated
+        /// store, where waiting would never end, it fails.
+        case wait
+    }
+
+    /// The node's unique name; nil for a process that needs none.
+    public var name: Name?
+    /// How long ``Node/connect(to:settings:scope:)`` waits for the sequencer.
+    public var connectTimeout: Duration = .seconds(5)
+    /// How long ``Node/close()`` waits for the outcomes of what was dispatched.
+    public var closeTimeout: Duration = .seconds(5)
+    /// The most bytes of actions that the sequencer has not taken yet.
+    public var outboxBytesMax: Int = 16 << 20
+    /// What a dispatch does above it.
+    public var outboxPolicy: OutboxPolicy = .wait
+    /// The most bytes of one encoded action.
+    public var payloadBytesMax: Int = 1 << 20
+    /// The most refusals that are remembered for those who ask about an entry.
+    public var refusalsMax: Int = 65_536
+    /// The most events that wait for a reader of ``Node/events``; the oldest are dropped.
+    public var eventsMax: Int = 256
+    /// Bounds and intervals of the protocol; its name and role are set by the node.
+    public var replica = ReplicaSettings(name: nil, role: .member)
+
+    /// Makes the default settings.
+    ///
+    /// - Parameter name: The node's unique name; nil for a process that needs none.
+    public init(name: Name? = nil) {
+        self.name = name
+    }
+}

@@ -1,0 +1,66 @@
+import Dispatch
+import Synchronization
+
+/// One value from one side to one waiter on the other, who may give up: by cancellation, or after
+/// a time. Whatever comes after the first is ignored.
+final class OneShot<Value: Sendable>: Sendable {
+    private enum State {
+        case empty
+        case waiting(CheckedContinuation<Value, Never>)
+        case full(Value)
+        case done
+    }
+
+    private let state = Mutex(State.empty)
+
+    /// Gives the value.
+    func send(_ value: Value) {
+        let waiter = state.withLock { state -> CheckedContinuation<Value, Never>? in
+            switch state {
+            case .empty:
+                state = .full(value)
+                return nil
+            case .waiting(let waiter):
+                state = .done
+                return waiter
+            case .full, .done: return nil
+            }
+        }
+        waiter?.resume(returning: value)
+    }
+
+    /// Waits for the value; called once.
+    ///
+    /// - Parameters:
+    ///   - onCancel: The value when the waiting task is cancelled.
+    ///   - timeout: After which time `onTimeout` is the value.
+    ///   - onTimeout: That value.
+    func receive(
+        onCancel: Value, timeout: Duration? = nil, onTimeout: Value? = nil
+    ) async -> Value {
+        if let timeout, let onTimeout {
+            let nanoseconds = Int(clamping: Int64(timeout / .nanoseconds(1)))
+            DispatchQueue.global().asyncAfter(deadline: .now() + .nanoseconds(nanoseconds)) {
+                [weak self] in self?.send(onTimeout)
+            }
+        }
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let value = state.withLock { state -> Value? in
+                    switch state {
+                    case .full(let value):
+                        state = .done
+                        return value
+                    case .empty:
+                        state = .waiting(continuation)
+                        return nil
+                    case .waiting, .done: preconditionFailure("awaited twice")
+                    }
+                }
+                if let value { continuation.resume(returning: value) }
+            }
+        } onCancel: {
+            send(onCancel)
+        }
+    }
+}
