@@ -130,18 +130,20 @@ package class Lane: @unchecked Sendable {
     @inline(__always)
     final func runEntered(_ mark: UnsafeMutablePointer<ThreadMark>, _ job: () -> Void) {
         mark.pointee.lanes += 1
-        if Scope.current === scope {
-            if !isReleased.load(ordering: .relaxed) { job() }
-        } else {
-            scope.run { if !isReleased.load(ordering: .relaxed) { job() } }
-        }
+        scope.runLane { runEnteredInScope(job) }
+        mark.pointee.lanes -= 1
+    }
+
+    /// As ``runEntered(_:_:)``, for a caller that runs in the lane's scope and serves a lane.
+    @inline(__always)
+    final func runEnteredInScope(_ job: () -> Void) {
+        if !isReleased.load(ordering: .relaxed) { job() }
         let isDone = control.withLock { control in
             guard control.waitingCount == 0 else { return false }
             control.isBusy = false
             return true
         }
         if !isDone { drain() }
-        mark.pointee.lanes -= 1
     }
 
     /// Sees to it that the line is served.
