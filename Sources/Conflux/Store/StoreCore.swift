@@ -62,7 +62,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
 
     /// Dispatches to this store, or to its route.
     @inline(__always)
-    func dispatch(_ action: S.Action) {
+    package func dispatch(_ action: S.Action) {
         let mark = ThreadMark.outsideModels
         switch enter() {
         case .free: runEntered(mark) { _ = commit(action) }
@@ -83,7 +83,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     }
 
     /// Dispatches to this store, or to its route, and tells how it ends.
-    func dispatchTracked(_ action: S.Action) -> DispatchHandle {
+    package func dispatchTracked(_ action: S.Action) -> DispatchHandle {
         let mark = ThreadMark.outsideModels
         switch enter() {
         case .free: return DispatchHandle(runEnteredTracked(action, mark))

@@ -2,7 +2,7 @@ import Conflux
 import Synchronization
 
 /// A state that remembers the numbers it was told, and runs a function of the test's at each.
-final class TallyState: State {
+final class TallyState: State, Sendable {
     typealias Action = Int
     typealias Mutations = TallyMutations
 
@@ -14,6 +14,9 @@ final class TallyState: State {
     init(onCommit: @escaping @Sendable (Int) -> Void = { _ in }) {
         self.onCommit = onCommit
     }
+
+    /// What it was told, in order.
+    var told: [Int] { numbers.withLock { $0 } }
 }
 
 struct TallyMutations: Mutations {
@@ -40,6 +43,18 @@ func tallyStore(
     on executor: Executor = .immediate, onCommit: @escaping @Sendable (Int) -> Void = { _ in }
 ) -> Store<TallyState> {
     Store(state: TallyState(onCommit: onCommit), mutations: TallyMutations(), executor: executor)
+}
+
+/// A core as a store has it, in a scope of its own, and its state.
+func tallyCore(
+    on executor: Executor = .immediate, waitingMax: Int? = nil, scope: Scope = Scope(),
+    onCommit: @escaping @Sendable (Int) -> Void = { _ in }
+) -> (StoreCore<TallyState>, TallyState) {
+    let state = TallyState(onCommit: onCommit)
+    let core = StoreCore(
+        state: state, mutations: TallyMutations(), executor: executor, scope: scope,
+        waitingMax: waitingMax)
+    return (core, state)
 }
 
 /// An executor that keeps what it is given until the test wants it run.
