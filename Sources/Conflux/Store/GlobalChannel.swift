@@ -1,5 +1,26 @@
 import Synchronization
 
+/// The stores of one state. Free of the state's type, so that a dispatch touches as little generic
+/// data as it can.
+private struct Registry {
+    /// Use: the live stores, oldest first; each is a `StoreCore` of the state. It leaves when the
+    /// store is released.
+    var lanes: [Lane] = []
+    /// Whether there is a route.
+    var isRouted = false
+}
+
+/// What of a dispatch there is to do outside the registry's lock.
+private struct Plan {
+    var lanes: [Lane] = []
+    /// Which of the first 64 lanes the caller serves, the first one's bit the lowest.
+    var entered: UInt64 = 0
+    /// Which lanes are neither served by the caller nor have the action in line.
+    var absent: [Int] = []
+    var isAllEntered = true
+    var isRouted = false
+}
+
 /// The way of global dispatches to every store of one state in one scope.
 ///
 /// A dispatch first keeps a place in every store's lane, under one lock and running no user code,
@@ -7,29 +28,16 @@ import Synchronization
 /// order, and what an action's observers dispatch comes after it everywhere.
 // Sendable: `route` is touched only under the registry's mutex.
 package final class GlobalChannel<S: State>: @unchecked Sendable {
-    /// Free of the state's type, so that a dispatch touches as little generic data as it can.
-    private struct Registry {
-        /// Use: the live stores, oldest first; each is a `StoreCore<S>`. It leaves when the store
-        /// is released.
-        var lanes: [Lane] = []
-        /// Whether there is a route.
-        var isRouted = false
-    }
-
-    /// What of a dispatch there is to do outside the registry's lock.
-    private struct Plan {
-        var lanes: [Lane] = []
-        /// Which of the first 64 lanes the caller serves, the first one's bit the lowest.
-        var entered: UInt64 = 0
-        /// Which lanes are neither served by the caller nor have the action in line.
-        var absent: [Int] = []
-        var isAllEntered = true
-        var isRouted = false
-    }
-
     private let registry = Mutex(Registry())
+    /// Where all of its stores belong. The scope keeps the channel, and lives as long as one of
+    /// its stores.
+    private unowned let scope: Scope
     /// Guarded by the registry's mutex.
     private var route: (any ActionRoute<S>)?
+
+    init(scope: Scope) {
+        self.scope = scope
+    }
 
     /// The live stores, oldest first.
     package var cores: [StoreCore<S>] {
@@ -70,10 +78,16 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
             if let route = currentRoute { _ = route.submit(action) } else { dispatch(action) }
             return
         }
-        var entered = plan.entered
-        for lane in plan.lanes {
-            if entered & 1 == 1 { Self.core(lane).runReserved(action, mark) }
-            entered >>= 1
+        if plan.entered != 0 {
+            mark.pointee.lanes += 1
+            scope.runLane {
+                var entered = plan.entered
+                plan.lanes.forEachBorrowed { lane in
+                    if entered & 1 == 1 { Self.core(lane).runReserved(action) }
+                    entered >>= 1
+                }
+            }
+            mark.pointee.lanes -= 1
         }
         if !plan.isAllEntered { Self.kick(plan.lanes, mark) }
     }
@@ -110,9 +124,10 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
             var plan = Plan()
             plan.isRouted = registry.isRouted
             if registry.isRouted { return plan }
-            plan.lanes = registry.lanes
+            let lanes = registry.lanes
+            plan.lanes = lanes
             var order = 0
-            for lane in plan.lanes {
+            lanes.forEachBorrowed { lane in
                 if order < UInt64.bitWidth, case .free = lane.enter() {
                     plan.entered |= 1 << UInt64(order)
                 } else {
@@ -139,5 +154,20 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     private static func kick(_ lanes: [Lane], _ mark: UnsafeMutablePointer<ThreadMark>) {
         for lane in lanes { lane.kick(mark) }
         for lane in lanes { lane.waitForRoom(mark) }
+    }
+}
+
+extension [Lane] {
+    /// Passes each lane to the body without counting a reference to it: the array holds one.
+    @inline(__always)
+    fileprivate func forEachBorrowed(_ body: (Lane) -> Void) {
+        withUnsafeBufferPointer { lanes in
+            guard let first = lanes.baseAddress else { return }
+            first.withMemoryRebound(to: Unmanaged<Lane>.self, capacity: lanes.count) { borrowed in
+                for index in 0..<lanes.count {
+                    borrowed[index]._withUnsafeGuaranteedRef { body($0) }
+                }
+            }
+        }
     }
 }

@@ -106,6 +106,9 @@ package class Lane: @unchecked Sendable {
         self.waitingMax = waitingMax
     }
 
+    /// How many jobs stand in the line, besides those that are being worked on.
+    package final var waitingCount: Int { control.withLock { $0.waitingCount } }
+
     /// Works on all that stands in the line at the beginning of the call, and on no more.
     ///
     /// - Returns: Whether anything stood there.
@@ -130,18 +133,20 @@ package class Lane: @unchecked Sendable {
     @inline(__always)
     final func runEntered(_ mark: UnsafeMutablePointer<ThreadMark>, _ job: () -> Void) {
         mark.pointee.lanes += 1
-        if Scope.current === scope {
-            if !isReleased.load(ordering: .relaxed) { job() }
-        } else {
-            scope.run { if !isReleased.load(ordering: .relaxed) { job() } }
-        }
+        scope.runLane { runEnteredInScope(job) }
+        mark.pointee.lanes -= 1
+    }
+
+    /// As ``runEntered(_:_:)``, for a caller that runs in the lane's scope and serves a lane.
+    @inline(__always)
+    final func runEnteredInScope(_ job: () -> Void) {
+        if !isReleased.load(ordering: .relaxed) { job() }
         let isDone = control.withLock { control in
             guard control.waitingCount == 0 else { return false }
             control.isBusy = false
             return true
         }
         if !isDone { drain() }
-        mark.pointee.lanes -= 1
     }
 
     /// Sees to it that the line is served.

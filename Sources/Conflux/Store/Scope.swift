@@ -59,15 +59,21 @@ public final class Scope: Sendable {
 
     /// The way of global dispatches to the stores of a state.
     package func channel<S: State>(of state: S.Type = S.self) -> GlobalChannel<S> {
-        let channel = channels.withLock { channels in
-            let key = ObjectIdentifier(state)
-            if let known = channels[key] { return known }
-            let made = GlobalChannel<S>()
-            channels[key] = made
-            return made
-        }
+        let known = channels.withLock { $0[ObjectIdentifier(state)] }
+        guard let channel = known else { return makeChannel() }
         // The key is the state's type, so what stands under it is that state's channel.
         return unsafeDowncast(channel, to: GlobalChannel<S>.self)
+    }
+
+    @inline(never)
+    private func makeChannel<S: State>() -> GlobalChannel<S> {
+        let made = GlobalChannel<S>(scope: self)
+        let kept = channels.withLock { channels in
+            let kept = channels[ObjectIdentifier(S.self)] ?? made
+            channels[ObjectIdentifier(S.self)] = kept
+            return kept
+        }
+        return unsafeDowncast(kept, to: GlobalChannel<S>.self)
     }
 
     /// The live stores of a state, oldest first.

@@ -62,7 +62,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
 
     /// Dispatches to this store, or to its route.
     @inline(__always)
-    func dispatch(_ action: S.Action) {
+    package func dispatch(_ action: S.Action) {
         let mark = ThreadMark.outsideModels
         switch enter() {
         case .free: runEntered(mark) { _ = commit(action) }
@@ -83,12 +83,11 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     }
 
     /// Dispatches to this store, or to its route, and tells how it ends.
-    func dispatchTracked(_ action: S.Action) -> DispatchHandle {
+    package func dispatchTracked(_ action: S.Action) -> DispatchHandle {
         let mark = ThreadMark.outsideModels
-        let closed = Outcome.failed(.storeClosed(S.self))
         switch enter() {
         case .free: return DispatchHandle(runEnteredTracked(action, mark))
-        case .closed: return DispatchHandle(closed)
+        case .closed: return DispatchHandle(.failed(.storeClosed(S.self)))
         case .taken: break
         }
         let tally = Tally()
@@ -98,7 +97,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
             serve(duty, mark)
             waitForRoom(mark)
             return tally.handle
-        case .closed: return DispatchHandle(closed)
+        case .closed: return DispatchHandle(.failed(.storeClosed(S.self)))
         case .route(let route): return route.submit(action)
         }
     }
@@ -144,9 +143,9 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         }
     }
 
-    /// Commits a global action as the one that serves the lane.
-    func runReserved(_ action: S.Action, _ mark: UnsafeMutablePointer<ThreadMark>) {
-        runEntered(mark) { _ = commit(action) }
+    /// Commits a global action as the one that serves the lane, in whose scope the caller runs.
+    func runReserved(_ action: S.Action) {
+        runEnteredInScope { _ = commit(action) }
     }
 
     /// Commits an action as the one that serves the lane, and tells how it ended.
