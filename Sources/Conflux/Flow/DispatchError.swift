@@ -1,0 +1,106 @@
+import ConfluxVocabulary
+
+/// Why a dispatch has no receipt, or a receipt without an effect.
+public struct DispatchError: Error, Sendable, CustomStringConvertible {
+    /// What kind of failure it is: stable, and fit for a program to decide by.
+    public struct Code: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+        /// The code as it is printed.
+        public let rawValue: String
+
+        /// Makes a code.
+        public init(rawValue: String) {
+            self.rawValue = rawValue
+        }
+
+        /// Never in the log; may be tried again.
+        public static let rejected = Code(rawValue: "rejected")
+        /// In the log, but a no-op: the state's check refused it.
+        public static let refused = Code(rawValue: "refused")
+        /// Whether the action is in the log can't be known any more.
+        public static let outcomeUnknown = Code(rawValue: "outcomeUnknown")
+        /// In the log, but whether it was refused can't be known here.
+        public static let effectUnknown = Code(rawValue: "effectUnknown")
+        /// In the log, but this replica of the store has stopped before it.
+        public static let storeStopped = Code(rawValue: "storeStopped")
+        /// The store was released, or closed, before the action's turn.
+        public static let storeClosed = Code(rawValue: "storeClosed")
+        /// A global dispatch found no store of its state.
+        public static let noStore = Code(rawValue: "noStore")
+        /// The node has as many actions under way as it may.
+        public static let outboxFull = Code(rawValue: "outboxFull")
+        /// The action can't be encoded, or breaks a limit.
+        public static let invalidAction = Code(rawValue: "invalidAction")
+        /// There is no connection to a sequencer.
+        public static let notConnected = Code(rawValue: "notConnected")
+        /// The action was withdrawn before it was ordered.
+        public static let withdrawn = Code(rawValue: "withdrawn")
+        /// The waiting task was cancelled; the action goes its way.
+        public static let cancelled = Code(rawValue: "cancelled")
+
+        /// The code as it is printed.
+        public var description: String { rawValue }
+    }
+
+    /// What kind of failure it is.
+    public let code: Code
+    /// What happened and what to do, in a sentence or two.
+    public let message: String
+    /// The action's receipt, if it is in the log nevertheless.
+    public let receipt: Receipt?
+    /// What caused the failure: for a refusal, the error that the check threw.
+    public let reason: (any Error)?
+
+    /// Makes an error.
+    ///
+    /// - Parameters:
+    ///   - code: What kind of failure it is.
+    ///   - message: What happened and what to do.
+    ///   - receipt: The action's receipt, if it is in the log.
+    ///   - reason: The cause.
+    public init(
+        code: Code, message: String, receipt: Receipt? = nil, reason: (any Error)? = nil
+    ) {
+        self.code = code
+        self.message = message
+        self.receipt = receipt
+        self.reason = reason
+    }
+
+    /// The code and the message.
+    public var description: String { "\(code): \(message)" }
+
+    /// A refusal: the check's error, and the receipt that the entry has all the same.
+    package static func refused(_ reason: any Error, receipt: Receipt) -> DispatchError {
+        DispatchError(
+            code: .refused,
+            message: "The state's check refused the action, which changed nothing: \(reason)",
+            receipt: receipt, reason: reason)
+    }
+
+    /// The store went before the action's turn.
+    package static func storeClosed<S>(_ state: S.Type) -> DispatchError {
+        DispatchError(
+            code: .storeClosed,
+            message: """
+                The store of \(state) was released before it came to the action, which changed \
+                nothing. Keep the store for as long as its actions are used.
+                """)
+    }
+
+    /// A global dispatch reached nobody.
+    static func noStore<S>(_ state: S.Type) -> DispatchError {
+        DispatchError(
+            code: .noStore,
+            message: """
+                No store of \(state) exists in this scope, so nobody heard of the action. Make \
+                one first, or dispatch in the scope that has one.
+                """)
+    }
+
+    static let cancelled = DispatchError(
+        code: .cancelled,
+        message: """
+            The wait was cancelled. The action goes its way; wait for its receipt again to learn \
+            how it ended.
+            """)
+}

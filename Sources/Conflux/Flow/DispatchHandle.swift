@@ -1,0 +1,52 @@
+import ConfluxVocabulary
+
+/// A dispatched action under way; what its outcome can be waited for by.
+///
+/// A handle is a value: copy it, send it to other tasks, wait on it as often as you like, or drop
+/// it. The action goes its way in any case.
+public struct DispatchHandle: Sendable {
+    private enum Place {
+        /// The outcome is in.
+        case settled(Outcome)
+        /// The outcome will stand in a block that other handles share.
+        case open(OutcomeBlock, Int)
+    }
+
+    private let place: Place
+
+    /// Makes the handle of an action that has ended.
+    package init(_ outcome: Outcome) {
+        place = .settled(outcome)
+    }
+
+    /// Makes the handle of an action that has a place in a block.
+    package init(block: OutcomeBlock, index: Int) {
+        place = .open(block, index)
+    }
+
+    /// Waits until the action is ordered, durable, and applied by this process's stores.
+    ///
+    /// Without a node: until the store has applied it. Cancelling the waiting task ends the wait
+    /// and not the dispatch.
+    ///
+    /// - Returns: The proof of commitment; without a node, the store's own count of its actions,
+    ///   and no log.
+    /// - Throws: A ``DispatchError`` when the action was not applied, when that can't be known, or
+    ///   when the waiting task was cancelled. The action of a whole state is refused only if every
+    ///   store of it here refused it.
+    @discardableResult
+    public func receipt() async throws(DispatchError) -> Receipt {
+        switch place {
+        case .settled(let outcome): try outcome.get()
+        case .open(let block, let index): try await block.wait(for: index).get()
+        }
+    }
+
+    /// How the action ended; nil as long as that is open.
+    package var outcome: Outcome? {
+        switch place {
+        case .settled(let outcome): outcome
+        case .open(let block, let index): block.outcome(at: index)
+        }
+    }
+}

@@ -1,0 +1,188 @@
+import ConfluxVocabulary
+import Synchronization
+
+/// How a dispatch ended.
+package enum Outcome: Sendable {
+    /// In the log, and applied here.
+    case committed(Receipt)
+    /// Anything else. Indirect: errors are rare, and a handle should be small.
+    indirect case failed(DispatchError)
+
+    /// The outcome of the entry that stands `distance` places further on in the same run.
+    func advanced(by distance: Int) -> Outcome {
+        guard case .committed(let first) = self, distance > 0 else { return self }
+        return .committed(
+            Receipt(
+                log: first.log, epoch: first.epoch,
+                sequence: first.sequence.advanced(by: UInt64(distance)),
+                timestamp: first.timestamp))
+    }
+
+    func get() throws(DispatchError) -> Receipt {
+        switch self {
+        case .committed(let receipt): return receipt
+        case .failed(let error): throw error
+        }
+    }
+}
+
+/// The outcomes of consecutive actions, and who waits for them.
+///
+/// A batch's handles share one block, so that a handle costs no allocation. What is known is kept
+/// as runs: consecutive actions that ended alike share one entry, in which the first receipt
+/// gives the others. Each action ends once: whatever is said of it later is ignored. So a
+/// refusal that is settled before the run around it stands.
+///
+/// The block lives as long as a handle, or whoever settles it, needs it. Safe on any thread; no
+/// lock is held while a continuation resumes.
+package final class OutcomeBlock: Sendable {
+    /// Consecutive indices that ended alike.
+    private struct Run {
+        var start: Int
+        var end: Int
+        /// The outcome of `start`; ``Outcome/advanced(by:)`` gives the others.
+        var outcome: Outcome
+    }
+
+    private struct Waiter {
+        let id: UInt64
+        let index: Int
+        let continuation: CheckedContinuation<Outcome, Never>
+    }
+
+    private struct Ledger {
+        /// How many actions have a place in the block.
+        var count = 0
+        /// Ordered by `start`, not overlapping.
+        var runs: [Run] = []
+        var waiters: [Waiter] = []
+        var waiterCount: UInt64 = 0
+
+        func outcome(at index: Int) -> Outcome? {
+            let position = firstRun(endingAfter: index)
+            guard position < runs.count, runs[position].start <= index else { return nil }
+            return runs[position].outcome.advanced(by: index - runs[position].start)
+        }
+
+        /// The position of the first run that ends after an index: a binary search.
+        private func firstRun(endingAfter index: Int) -> Int {
+            var low = 0
+            var high = runs.count
+            while low < high {
+                let middle = (low + high) / 2
+                if runs[middle].end <= index { low = middle + 1 } else { high = middle }
+            }
+            return low
+        }
+
+        /// Fills what is not yet settled between two indices.
+        mutating func fill(from start: Int, to end: Int, with outcome: Outcome) {
+            var next = start
+            var position = firstRun(endingAfter: start)
+            while next < end {
+                let known = position < runs.count ? runs[position] : nil
+                let gapEnd = min(end, known?.start ?? end)
+                if next < gapEnd {
+                    let run = Run(
+                        start: next, end: gapEnd, outcome: outcome.advanced(by: next - start))
+                    runs.insert(run, at: position)
+                    position += 1
+                }
+                next = max(gapEnd, known?.end ?? end)
+                position += 1
+            }
+        }
+
+        /// Takes out the waiters that an index range concerns, each with its outcome.
+        mutating func takeWaiters(
+            from start: Int, to end: Int
+        ) -> [(CheckedContinuation<Outcome, Never>, Outcome)] {
+            guard !waiters.isEmpty else { return [] }
+            var ready: [(CheckedContinuation<Outcome, Never>, Outcome)] = []
+            var open: [Waiter] = []
+            for waiter in waiters {
+                if waiter.index >= start, waiter.index < end,
+                    let outcome = outcome(at: waiter.index)
+                {
+                    ready.append((waiter.continuation, outcome))
+                } else {
+                    open.append(waiter)
+                }
+            }
+            waiters = open
+            return ready
+        }
+    }
+
+    private let ledger = Mutex(Ledger())
+
+    /// Makes a block without places.
+    package init() {}
+
+    /// Adds a place for one more action.
+    ///
+    /// - Returns: The action's index: 0, 1, 2 …
+    package func reserve() -> Int {
+        ledger.withLock { ledger in
+            defer { ledger.count += 1 }
+            return ledger.count
+        }
+    }
+
+    /// Says how consecutive actions ended. Those that have ended already stay as they are.
+    ///
+    /// - Parameters:
+    ///   - start: The first action's index.
+    ///   - count: How many they are; all must have been reserved.
+    ///   - outcome: The first action's outcome. Where that is a receipt, the following actions'
+    ///     sequence numbers follow it without holes.
+    package func settle(from start: Int, count: Int = 1, with outcome: Outcome) {
+        let ready = ledger.withLock { ledger in
+            precondition(
+                start >= 0 && count >= 0 && start + count <= ledger.count,
+                "settled \(start)..<\(start + count) of \(ledger.count) actions")
+            ledger.fill(from: start, to: start + count, with: outcome)
+            return ledger.takeWaiters(from: start, to: start + count)
+        }
+        for (continuation, outcome) in ready { continuation.resume(returning: outcome) }
+    }
+
+    /// How an action ended; nil as long as that is open.
+    package func outcome(at index: Int) -> Outcome? {
+        ledger.withLock { $0.outcome(at: index) }
+    }
+
+    /// Waits until an action has ended, or the task is cancelled.
+    package func wait(for index: Int) async -> Outcome {
+        if let known = outcome(at: index) { return known }
+        let id = ledger.withLock { ledger in
+            ledger.waiterCount += 1
+            return ledger.waiterCount
+        }
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let known = ledger.withLock { ledger -> Outcome? in
+                    if let known = ledger.outcome(at: index) { return known }
+                    // Either this sees the cancellation, or `cancel` sees the waiter.
+                    if Task.isCancelled { return .failed(.cancelled) }
+                    ledger.waiters.append(
+                        Waiter(id: id, index: index, continuation: continuation))
+                    return nil
+                }
+                if let known { continuation.resume(returning: known) }
+            }
+        } onCancel: {
+            cancel(id)
+        }
+    }
+
+    private func cancel(_ id: UInt64) {
+        let waiter = ledger.withLock { ledger -> Waiter? in
+            guard let position = ledger.waiters.firstIndex(where: { $0.id == id }) else {
+                return nil
+            }
+            return ledger.waiters.remove(at: position)
+        }
+        waiter?.continuation.resume(returning: .failed(.cancelled))
+    }
+}

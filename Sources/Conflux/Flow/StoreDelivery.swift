@@ -1,0 +1,80 @@
+import ConfluxVocabulary
+
+/// What a node needs of a store: ordered actions go in, the state at a known number comes out.
+extension StoreCore {
+    /// Puts a run of ordered actions into the lane, behind what is there.
+    ///
+    /// Called from one thread at a time, in the log's order, it commits in that order, whatever
+    /// the executor. Actions at or below the store's ``position`` are passed over. It never waits:
+    /// who delivers bounds what is under way by the completions.
+    ///
+    /// - Parameters:
+    ///   - run: The actions, in the log's order. It may be empty.
+    ///   - through: The number up to which the log has nothing more for this store; the position
+    ///     rises to it after the run.
+    ///   - completion: Called once, on the thread that committed the run, after it, holding no lock:
+    ///     with an uncontended immediate store before this returns. If the store is released
+    ///     earlier, called by whoever finds out.
+    package func deliver(
+        _ run: [OrderedAction<S>], through: SequenceNumber = .zero,
+        completion: @escaping @Sendable (RunReport) -> Void
+    ) {
+        enqueue(.run(run, through: through, completion: completion))
+    }
+
+    /// Runs a function in the lane, with the state and the number of the last ordered action that
+    /// it has; with nil if the store is released before.
+    ///
+    /// - Parameter body: Called once, holding no lock. It must not let the state escape.
+    package func inspect(
+        _ body: @escaping @Sendable (_ state: S?, _ position: SequenceNumber) -> Void
+    ) {
+        enqueue(.look(body))
+    }
+
+    /// Has a function called once when the store is released, at once if it was already.
+    ///
+    /// - Parameter hook: Called on the releasing thread, holding no lock.
+    /// - Returns: What ``forgetClose(_:)`` takes back; nil if the hook was called.
+    @discardableResult
+    package func whenClosed(_ hook: @escaping @Sendable () -> Void) -> Int? {
+        let token = control.withLock { control -> Int? in
+            if control.isClosed { return nil }
+            control.closeHookCount += 1
+            control.closeHooks[control.closeHookCount] = hook
+            return control.closeHookCount
+        }
+        if token == nil { hook() }
+        return token
+    }
+
+    /// Forgets a function that was to be called when the store is released.
+    package func forgetClose(_ token: Int) {
+        // Taken out under the lock and let go after it: what it captured is user code's to free.
+        _ = control.withLock { $0.closeHooks.removeValue(forKey: token) }
+    }
+}
+
+extension StoreCore where S: ReplicatedState {
+    /// Puts a snapshot into the state, in the lane, behind what is there.
+    ///
+    /// - Parameters:
+    ///   - snapshot: The state's content at `position`.
+    ///   - position: The number of the last action that the snapshot contains.
+    ///   - completion: Called once, after that, with whether it was done: not if the store was
+    ///     released before.
+    package func restore(
+        _ snapshot: S.Snapshot, at position: SequenceNumber,
+        completion: @escaping @Sendable (_ isDone: Bool) -> Void
+    ) {
+        inspect { [self] state, _ in
+            guard let state else { return completion(false) }
+            let mark = ThreadMark.current
+            mark.pointee.isRestoring = true
+            state.snapshot = snapshot
+            mark.pointee.isRestoring = false
+            lastOrdered.store(position.rawValue, ordering: .releasing)
+            completion(true)
+        }
+    }
+}

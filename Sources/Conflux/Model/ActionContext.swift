@@ -1,0 +1,92 @@
+import ConfluxVocabulary
+
+/// An action's place, time, origin and random numbers: the same on every replica.
+///
+/// What a reducer needs besides its state and its action it takes from here. With no node there is
+/// no log: the sequence number is the store's own count of its actions, the timestamp is the wall
+/// clock's, there is no origin, and the random numbers differ from store to store.
+public struct ActionContext: Sendable {
+    /// The action's place in the log; without a node, in the store's own count.
+    public let sequence: SequenceNumber
+    /// When the sequencer ordered the action; without a node, when the store came to it.
+    public let timestamp: Timestamp
+    /// Who dispatched the action; nil without a node.
+    public let origin: Origin?
+    /// What the random numbers of one store in one log have in common.
+    private let seed: UInt64
+
+    /// Makes a context, as for a test of a model.
+    ///
+    /// - Parameters:
+    ///   - sequence: The action's place; zero stands before the first.
+    ///   - timestamp: The action's time; the start of 1970 if none is given.
+    ///   - origin: Who dispatched it.
+    ///   - seed: Chooses the random numbers, together with the sequence number.
+    public init(
+        sequence: SequenceNumber = .zero, timestamp: Timestamp = Timestamp(0),
+        origin: Origin? = nil, seed: UInt64 = 0
+    ) {
+        self.sequence = sequence
+        self.timestamp = timestamp
+        self.origin = origin
+        self.seed = seed
+    }
+
+    /// A generator of this action's random numbers, at its start.
+    ///
+    /// Each use begins anew, with the same numbers. So draw all that an action needs from one:
+    ///
+    /// ```swift
+    /// var random = context.random
+    /// let first = Int.random(in: 1...6, using: &random)
+    /// let second = Int.random(in: 1...6, using: &random)
+    /// ```
+    public var random: SplitMix64 {
+        // One step of the generator spreads the number, so that neighbours share no sequence.
+        var mixer = SplitMix64(seed: sequence.rawValue)
+        return SplitMix64(seed: seed ^ mixer.next())
+    }
+
+    /// What the random numbers of one store in one log have in common: FNV-1a of both, mixed.
+    ///
+    /// - Parameters:
+    ///   - log: The log's id.
+    ///   - store: The store's name.
+    /// - Returns: What ``init(sequence:timestamp:origin:seed:)`` takes as the seed.
+    package static func seed(log: LogID, store: StoreName) -> UInt64 {
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        func take(_ byte: UInt8) { hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01b3 }
+        for half in [log.high, log.low] {
+            for shift in stride(from: 56, through: 0, by: -8) {
+                take(UInt8(truncatingIfNeeded: half >> UInt64(shift)))
+            }
+        }
+        store.description.utf8.forEach(take)
+        var mixer = SplitMix64(seed: hash)
+        return mixer.next()
+    }
+}
+
+/// A small generator of random numbers whose sequence is decided by its seed alone.
+///
+/// It is the same on every platform and must stay so: replicas draw from it. It isn't meant for
+/// secrets.
+public struct SplitMix64: RandomNumberGenerator, Sendable {
+    private var state: UInt64
+
+    /// Makes a generator.
+    ///
+    /// - Parameter seed: Decides all numbers.
+    public init(seed: UInt64) {
+        state = seed
+    }
+
+    /// The next 64 bits.
+    public mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
+        return mixed ^ (mixed >> 31)
+    }
+}

@@ -1,0 +1,65 @@
+import ConfluxVocabulary
+
+/// A state described as a value.
+///
+/// ```swift
+/// struct Stock: Model {
+///     static let name = "stock"
+///     var left = 0
+///     enum Action: Codable, Sendable { case add(amount: Int), take(amount: Int) }
+///
+///     func check(_ action: Action, _ context: ActionContext) throws {
+///         if case .take(let amount) = action, amount > left { throw OutOfStock(left: left) }
+///     }
+///     mutating func apply(_ action: Action, _ context: ActionContext) {
+///         switch action {
+///         case .add(let amount): left += amount
+///         case .take(let amount): left -= amount
+///         }
+///     }
+/// }
+/// ```
+///
+/// `check`, `apply` and computed properties run under the store's lock. They must use the model,
+/// the action and the context alone: no clock, no randomness of the system's, no store. Touching a
+/// store in them ends the program with a message.
+public protocol Model: Codable, Sendable {
+    /// What can happen to the model.
+    associatedtype Action: Codable & Sendable
+
+    /// The state's name: 1 to 64 characters of `a-z 0-9 . _ -`, the same in every process.
+    static var name: String { get }
+    /// The version of the actions' and the model's form; 1 unless stated.
+    static var schemaVersion: Int { get }
+    /// How the actions are encoded when dispatched here; ``PayloadCoding/json`` unless stated.
+    static var coding: PayloadCoding { get }
+
+    /// Makes the model as it is before the first action.
+    init()
+
+    /// Judges an action before anything has changed. Lets everything pass unless implemented.
+    ///
+    /// - Parameters:
+    ///   - action: What is to happen.
+    ///   - context: The action's place, time, origin and random numbers; ``apply(_:_:)`` gets the
+    ///     same.
+    /// - Throws: Why the action is refused; it becomes ``DispatchError/reason``.
+    func check(_ action: Action, _ context: ActionContext) throws
+
+    /// Changes the model by an action that passed the check. Can't fail.
+    ///
+    /// - Parameters:
+    ///   - action: What happens.
+    ///   - context: The action's place, time, origin and random numbers.
+    mutating func apply(_ action: Action, _ context: ActionContext)
+}
+
+extension Model {
+    /// The first version.
+    public static var schemaVersion: Int { 1 }
+    /// JSON: readable in the log.
+    public static var coding: PayloadCoding { .json }
+
+    /// Refuses nothing.
+    public func check(_ action: Action, _ context: ActionContext) throws {}
+}

@@ -1,0 +1,207 @@
+import Synchronization
+
+/// What a value was and what it became.
+public struct Change<Value> {
+    /// The value before.
+    public let old: Value
+    /// The value after.
+    public let new: Value
+
+    /// Pairs two values.
+    ///
+    /// - Parameters:
+    ///   - old: The value before.
+    ///   - new: The value after.
+    public init(old: Value, new: Value) {
+        self.old = old
+        self.new = new
+    }
+}
+
+extension Change: Sendable where Value: Sendable {}
+extension Change: Equatable where Value: Equatable {}
+
+/// The changes of a model, or of a part of it; what ``Store/changes(of:)`` gives.
+public struct ModelChanges<Model: Conflux.Model, Value: Sendable>: AsyncSequence, Sendable {
+    /// A change, from an old to a new value.
+    public typealias Element = Change<Value>
+    /// A sequence of changes doesn't fail.
+    public typealias Failure = Never
+
+    private let first: Value
+    private let state: ModelState<Model>
+    private let isSame: @Sendable (Value, Value) -> Bool
+    private let part: @Sendable (Model) -> Value
+    private let lane: any ListenedLane
+
+    init(
+        lane: any ListenedLane, state: ModelState<Model>,
+        isSame: @escaping @Sendable (Value, Value) -> Bool,
+        part: @escaping @Sendable (Model) -> Value
+    ) {
+        first = state._read(part)
+        self.lane = lane
+        self.state = state
+        self.isSame = isSame
+        self.part = part
+    }
+
+    /// Begins to listen, with what has changed since the sequence was made.
+    public func makeAsyncIterator() -> Iterator {
+        let listener = ChangeListener(last: first, isSame: isSame, part: part)
+        state.add(listener)
+        // In the lane, so that this first look comes between two actions.
+        lane.run { [state] in listener.look(at: state) }
+        let token = lane.whenClosed { listener.finish() }
+        return Iterator(
+            subscription: Subscription(listener: listener) { [state, lane] in
+                state.remove(listener)
+                if let token { lane.forgetClose(token) }
+            })
+    }
+
+    /// Reads the changes one after the other. Not to be used by two tasks at once.
+    public struct Iterator: AsyncIteratorProtocol {
+        private let subscription: Subscription
+
+        fileprivate init(subscription: Subscription) {
+            self.subscription = subscription
+        }
+
+        /// Waits for the next change.
+        ///
+        /// - Returns: nil when the store was released or the task cancelled, and ever after.
+        public mutating func next() async -> Change<Value>? {
+            await subscription.listener.next()
+        }
+
+        /// Waits for the next change.
+        ///
+        /// - Parameter actor: The caller's isolation.
+        /// - Returns: nil when the store was released or the task cancelled, and ever after.
+        public mutating func next(
+            isolation actor: isolated (any Actor)?
+        ) async -> Change<Value>? {
+            await subscription.listener.next(isolation: actor)
+        }
+    }
+
+    /// Ends the listening when the last copy of its iterator is gone.
+    fileprivate final class Subscription: Sendable {
+        let listener: ChangeListener<Model, Value>
+        private let end: @Sendable () -> Void
+
+        init(listener: ChangeListener<Model, Value>, end: @escaping @Sendable () -> Void) {
+            self.listener = listener
+            self.end = end
+        }
+
+        deinit {
+            end()
+        }
+    }
+}
+
+/// What listeners need of a store, whatever its state's type.
+protocol ListenedLane: Sendable {
+    /// Runs a function in the lane; drops it if the store is released before.
+    func run(_ body: @escaping @Sendable () -> Void)
+    /// Has a function called once when the store is released.
+    func whenClosed(_ hook: @escaping @Sendable () -> Void) -> Int?
+    /// Forgets such a function.
+    func forgetClose(_ token: Int)
+}
+
+extension StoreCore: ListenedLane {
+    func run(_ body: @escaping @Sendable () -> Void) {
+        inspect { state, _ in
+            if state != nil { body() }
+        }
+    }
+}
+
+/// One reader of changes: the lane puts them in, the reader takes them out.
+private final class ChangeListener<Model: Conflux.Model, Value: Sendable>: ModelObserver {
+    private struct Mailbox {
+        /// The value that the lane saw last.
+        var last: Value
+        /// What the reader hasn't taken yet.
+        var pending: Change<Value>?
+        /// Use: the reader waits. Invariant: nothing is pending then.
+        var reader: CheckedContinuation<Void, Never>?
+        var isFinished = false
+    }
+
+    private let mailbox: Mutex<Mailbox>
+    private let isSame: @Sendable (Value, Value) -> Bool
+    private let part: @Sendable (Model) -> Value
+
+    init(
+        last: Value, isSame: @escaping @Sendable (Value, Value) -> Bool,
+        part: @escaping @Sendable (Model) -> Value
+    ) {
+        mailbox = Mutex(Mailbox(last: last))
+        self.isSame = isSame
+        self.part = part
+    }
+
+    func look(at state: ModelState<Model>) {
+        let new = state._read(part)
+        let old = mailbox.withLock { $0.last }
+        if isSame(old, new) { return }
+        let noReader: (CheckedContinuation<Void, Never>?, Change<Value>?) = (nil, nil)
+        let (reader, replaced) = mailbox.withLock { mailbox in
+            guard !mailbox.isFinished else { return noReader }
+            mailbox.last = new
+            let former = mailbox.pending
+            mailbox.pending = Change(old: former?.old ?? old, new: new)
+            defer { mailbox.reader = nil }
+            return (mailbox.reader, former)
+        }
+        // What was replaced is let go outside the lock.
+        _ = replaced
+        reader?.resume()
+    }
+
+    func finish() {
+        let reader = mailbox.withLock { mailbox in
+            mailbox.isFinished = true
+            defer { mailbox.reader = nil }
+            return mailbox.reader
+        }
+        reader?.resume()
+    }
+
+    func next(isolation: isolated (any Actor)? = #isolation) async -> Change<Value>? {
+        while true {
+            let (change, isFinished) = mailbox.withLock { mailbox in
+                defer { mailbox.pending = nil }
+                return (mailbox.pending, mailbox.isFinished)
+            }
+            // A value that went and came back while nobody read is no change.
+            if let change, !isSame(change.old, change.new) {
+                if Task.isCancelled { break }
+                return change
+            }
+            if isFinished || Task.isCancelled { break }
+            await wait()
+        }
+        finish()
+        return nil
+    }
+
+    private func wait(isolation: isolated (any Actor)? = #isolation) async {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isReady = mailbox.withLock { mailbox in
+                    if mailbox.pending != nil || mailbox.isFinished { return true }
+                    mailbox.reader = continuation
+                    return false
+                }
+                if isReady { continuation.resume() }
+            }
+        } onCancel: {
+            finish()
+        }
+    }
+}

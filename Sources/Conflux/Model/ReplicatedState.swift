@@ -1,0 +1,41 @@
+import ConfluxVocabulary
+
+/// A state whose global dispatches can travel to other processes.
+///
+/// Its name means the same state in every process. A node's bridge sends what is dispatched by
+/// `Store<S>.actions` to the sequencer, and what comes back in order to every store of the state.
+public protocol BridgedState: State where Action: Codable & Sendable {
+    /// The state's name: 1 to 64 characters of `a-z 0-9 . _ -`, the same in every process.
+    static var name: String { get }
+    /// The version of the actions' and the snapshot's form; 1 unless stated. Raise it when either
+    /// changes in a way that older programs can't read.
+    static var schemaVersion: Int { get }
+    /// How the state's actions are encoded when dispatched here; ``PayloadCoding/json`` unless
+    /// stated. Every process reads every coding.
+    static var coding: PayloadCoding { get }
+}
+
+extension BridgedState {
+    /// The first version.
+    public static var schemaVersion: Int { 1 }
+    /// JSON: readable in the log.
+    public static var coding: PayloadCoding { .json }
+}
+
+/// A state that can be the same in every process: restored from snapshots, digested, archived.
+///
+/// Its mutations must change it by what the action, the state and the ``ActionContext`` say, and by
+/// nothing else: no clock, no randomness of the system's, nothing of the process.
+public protocol ReplicatedState: BridgedState {
+    /// All that the state consists of, as a value.
+    associatedtype Snapshot: Codable & Sendable
+
+    /// Makes the state as it is before the first action.
+    init()
+
+    /// Commits the state's actions, in every process alike.
+    static var mutations: Mutations { get }
+
+    /// All that the state consists of. Read and set by the thread that serves the store's lane.
+    var snapshot: Snapshot { get set }
+}

@@ -1,0 +1,83 @@
+import Synchronization
+
+/// A world of stores: `Store<S>.actions` reaches the stores of its own scope and no others.
+///
+/// A program has one scope, ``process``, and need not know of it. Tests and simulations make
+/// others, so that they don't meet, and so that many nodes fit in one process.
+///
+/// ```swift
+/// let scope = Scope()
+/// let store = scope.run { Store<CounterState>(state: .init(), mutations: .init(), executor: .immediate) }
+/// scope.run { Store<CounterState>.actions.increment() }   // changes that store, and no other test's
+/// ```
+///
+/// A store belongs to the scope in which it was made. Hence, a `static let shared` store belongs
+/// to the scope that first touched it. A store's mutations and observers run in its scope; queues
+/// of your own and detached tasks run in the process's.
+public final class Scope: Sendable {
+    /// The scope of everything that is in no other.
+    public static let process = Scope()
+
+    @TaskLocal private static var bound: Scope?
+
+    /// The scope that the current task, or the current synchronous code, runs in.
+    public static var current: Scope { bound ?? process }
+
+    /// Global dispatch by state type. An entry is never removed: there are as many as state types.
+    private let channels = Mutex<[ObjectIdentifier: any AnyObject & Sendable]>([:])
+
+    /// Makes a scope without stores.
+    public init() {}
+
+    /// Runs synchronous code in this scope.
+    ///
+    /// - Parameter body: Runs once, before this returns.
+    /// - Returns: What the body returns.
+    /// - Throws: What the body throws.
+    public func run<Result>(_ body: () throws -> Result) rethrows -> Result {
+        try Scope.$bound.withValue(self, operation: body)
+    }
+
+    /// Runs asynchronous code in this scope, with the tasks that it starts; detached ones excepted.
+    ///
+    /// - Parameters:
+    ///   - isolation: The actor that the body runs on: the caller's.
+    ///   - body: Runs once, before this returns.
+    /// - Returns: What the body returns.
+    /// - Throws: What the body throws.
+    public func run<Result>(
+        isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Result
+    ) async rethrows -> Result {
+        try await Scope.$bound.withValue(self, operation: body, isolation: isolation)
+    }
+
+    /// Runs a lane's work in this scope, binding it only where it isn't bound already.
+    @inline(__always)
+    func runLane(_ body: () -> Void) {
+        if Scope.current === self { body() } else { run(body) }
+    }
+
+    /// The way of global dispatches to the stores of a state.
+    package func channel<S: State>(of state: S.Type = S.self) -> GlobalChannel<S> {
+        let known = channels.withLock { $0[ObjectIdentifier(state)] }
+        guard let channel = known else { return makeChannel() }
+        // The key is the state's type, so what stands under it is that state's channel.
+        return unsafeDowncast(channel, to: GlobalChannel<S>.self)
+    }
+
+    @inline(never)
+    private func makeChannel<S: State>() -> GlobalChannel<S> {
+        let made = GlobalChannel<S>(scope: self)
+        let kept = channels.withLock { channels in
+            let kept = channels[ObjectIdentifier(S.self)] ?? made
+            channels[ObjectIdentifier(S.self)] = kept
+            return kept
+        }
+        return unsafeDowncast(kept, to: GlobalChannel<S>.self)
+    }
+
+    /// The live stores of a state, oldest first.
+    package func cores<S: State>(of state: S.Type = S.self) -> [StoreCore<S>] {
+        channel(of: state).cores
+    }
+}

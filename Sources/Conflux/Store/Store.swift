@@ -1,0 +1,137 @@
+/// Manages one state: takes actions, commits them through mutations, publishes what may be read.
+///
+/// ```swift
+/// let store = Store<CounterState>(state: .init(), mutations: .init(), executor: .immediate)
+///
+/// store.actions.increment()                  // changes this store
+/// Store<CounterState>.actions.increment()    // changes every store of CounterState
+/// print(store.computed.count)
+/// ```
+///
+/// Actions may be dispatched from any thread. Each store commits them one at a time, in the order
+/// in which they came, wherever its executor puts it; no lock is held while it does. An uncontended
+/// dispatch on `.immediate` has been committed on return. One from inside a commit or an observer,
+/// or while another thread's commit is under way, is committed soon after, by that thread.
+///
+/// A released store commits nothing more, also of what is on its way; what was read through
+/// ``computed`` stays readable.
+///
+/// Stores may be subclassed, as for a shared one:
+///
+/// ```swift
+/// final class CounterStore: Store<CounterState>, @unchecked Sendable {
+///     static let shared = CounterStore()
+///
+///     private init() {
+///         super.init(state: .init(), mutations: .init(), executor: .queue(.global()))
+///     }
+/// }
+/// ```
+// Sendable: what the store has is immutable, and the core keeps the state to one thread at a time.
+@dynamicMemberLookup
+open class Store<State: Conflux.State>: @unchecked Sendable {
+    /// Dispatches to every store of the state that there is in the current scope.
+    ///
+    /// The scope is the one current where this is read, also when the actions are used elsewhere.
+    public static var actions: Actions<State> {
+        Actions(channel: Scope.current.channel())
+    }
+
+    /// Dispatches to this store only.
+    public let actions: Actions<State>
+
+    /// What of the state may be read.
+    public let computed: Computed<State>
+
+    /// Where this store's actions are committed; shared with its actions, which may outlive it.
+    package let core: StoreCore<State>
+
+    /// Makes a store in the current scope.
+    ///
+    /// - Parameters:
+    ///   - state: The state, used by no other store.
+    ///   - mutations: Commits the actions.
+    ///   - executor: Where it does so.
+    public init(state: State, mutations: State.Mutations, executor: Executor) {
+        core = StoreCore(
+            state: state, mutations: mutations, executor: executor, scope: Scope.current)
+        actions = Actions(core: core)
+        computed = Computed(state: state)
+        core.open()
+    }
+
+    deinit {
+        core.close()
+    }
+}
+
+/// Dispatches actions, to one store or to all stores of a state.
+///
+/// Extend it with a function for each thing that can be asked of the state:
+///
+/// ```swift
+/// extension Actions where State == CounterState {
+///     func increment() { dispatch(action: .increment) }
+/// }
+/// ```
+///
+/// It may outlive its store, which then commits nothing.
+public struct Actions<State: Conflux.State>: Sendable {
+    private enum Destination {
+        case store(StoreCore<State>)
+        case all(GlobalChannel<State>)
+    }
+
+    private let destination: Destination
+
+    init(core: StoreCore<State>) {
+        destination = .store(core)
+    }
+
+    init(channel: GlobalChannel<State>) {
+        destination = .all(channel)
+    }
+
+    /// Dispatches an action. May be called on any thread, also inside a commit or an observer.
+    ///
+    /// - Parameter action: What happens.
+    public func dispatch(action: State.Action) {
+        switch destination {
+        case .store(let core): core.dispatch(action)
+        case .all(let channel): channel.dispatch(action)
+        }
+    }
+
+    /// Dispatches an action, and tells how it ends to who wants to know.
+    ///
+    /// - Parameter action: What happens.
+    /// - Returns: A handle, by which the action's receipt can be waited for.
+    @_disfavoredOverload
+    @discardableResult
+    public func dispatch(_ action: State.Action) -> DispatchHandle {
+        switch destination {
+        case .store(let core): core.dispatchTracked(action)
+        case .all(let channel): channel.dispatchTracked(action)
+        }
+    }
+}
+
+/// Publishes what of a state may be read.
+///
+/// Extend it beside the state, where the state's `fileprivate` properties are visible:
+///
+/// ```swift
+/// extension Computed where State == CounterState {
+///     var count: Int { state.count.value }
+/// }
+/// ```
+///
+/// It keeps the state alive, also after its store was released.
+public struct Computed<State: Conflux.State> {
+    /// The state.
+    public let state: State
+
+    init(state: State) {
+        self.state = state
+    }
+}
