@@ -9,7 +9,8 @@ import Foundation
 /// The functions between `begin` and `end` never suspend, so a mark stays with its thread.
 @usableFromInline
 struct ThreadMark {
-    /// How many lanes' user code the thread is in.
+    /// How many lanes' user code the thread is in; a signal's delivery to its observers counts as
+    /// one.
     @usableFromInline var lanes = 0
     /// Whether the thread is in a model's `check`, `apply` or key-path read.
     @usableFromInline var isInModel = false

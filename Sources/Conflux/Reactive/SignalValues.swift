@@ -1,0 +1,80 @@
+extension Signal where Value: Sendable {
+    /// The values as an asynchronous sequence that keeps the newest 64 for a slow reader.
+    ///
+    /// ```swift
+    /// for await count in variable.signal.values { print(count) }
+    /// ```
+    ///
+    /// See ``values(keepingNewest:)``.
+    public var values: SignalValues<Value> { values(keepingNewest: 64) }
+
+    /// The values as an asynchronous sequence, from this call on.
+    ///
+    /// The observation begins with this call, and ends when the loop's task is cancelled or the
+    /// sequence is released. The sequence ends on cancellation, and after its last value when no
+    /// more can come because the source has been released. A variable's latest value comes first.
+    ///
+    /// - Parameter count: How many unread values to keep, at least 1. At that bound each new value
+    ///   replaces the oldest unread one; a sender never waits. To read only the latest value of a
+    ///   variable, keep 1.
+    /// - Returns: A sequence to iterate once, by one task.
+    public func values(keepingNewest count: Int) -> SignalValues<Value> {
+        precondition(count >= 1, "a sequence of values that keeps \(count) would never have one")
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: Value.self, bufferingPolicy: .bufferingNewest(count))
+        let source = SignalValuesSource(continuation: continuation)
+        let subscription = observe { source.continuation.yield($0) }
+        continuation.onTermination = { _ in subscription.dispose() }
+        return SignalValues(stream: stream)
+    }
+}
+
+/// The values of a signal, to be read one after another; see ``Signal/values(keepingNewest:)``.
+public struct SignalValues<Element: Sendable>: AsyncSequence, Sendable {
+    /// `SignalValues` never throws.
+    public typealias Failure = Never
+
+    fileprivate let stream: AsyncStream<Element>
+
+    /// Reads the values of one observation. Use it in one task.
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        fileprivate var iterator: AsyncStream<Element>.Iterator
+
+        /// Waits for the next value.
+        ///
+        /// - Returns: The value; nil once the task is cancelled or no more can come.
+        public mutating func next() async -> Element? {
+            await iterator.next()
+        }
+
+        /// Waits for the next value on an actor.
+        ///
+        /// - Parameter actor: Where the caller runs.
+        /// - Returns: The value; nil once the task is cancelled or no more can come.
+        public mutating func next(
+            isolation actor: isolated (any Actor)?
+        ) async -> Element? {
+            await iterator.next(isolation: actor)
+        }
+    }
+
+    /// Begins to read.
+    ///
+    /// - Returns: An iterator over the values since the sequence was made.
+    public func makeAsyncIterator() -> AsyncIterator {
+        AsyncIterator(iterator: stream.makeAsyncIterator())
+    }
+}
+
+/// Ends the sequence when the observer that holds this is released: nothing can send any more.
+private final class SignalValuesSource<Value: Sendable>: Sendable {
+    let continuation: AsyncStream<Value>.Continuation
+
+    init(continuation: AsyncStream<Value>.Continuation) {
+        self.continuation = continuation
+    }
+
+    deinit {
+        continuation.finish()
+    }
+}

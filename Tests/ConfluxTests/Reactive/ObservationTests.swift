@@ -1,0 +1,152 @@
+import Conflux
+import Dispatch
+import Synchronization
+import Testing
+
+struct ObservationTests {
+    @Test func `an observer disposes itself`() {
+        let sink = Sink<Int>()
+        let seen = Seen<Int>()
+        let scope = DisposableScope()
+        scope += sink.signal.observe { value in
+            seen.add(value)
+            scope.dispose()
+        }
+        sink.send(value: 1)
+        sink.send(value: 2)
+        #expect(seen.values == [1])
+    }
+
+    @Test func `an observer that another one disposes misses the value being told`() {
+        let sink = Sink<Int>()
+        let seen = Seen<Int>()
+        let later = DisposableScope()
+        sink.signal.observe { _ in later.dispose() }
+        later += sink.signal.observe { seen.add($0) }
+        sink.send(value: 1)
+        #expect(seen.values == [])
+    }
+
+    @Test func `a first value may dispose what was observed before it`() {
+        let variable = Variable(0)
+        let seen = Seen<Int>()
+        let earlier = variable.signal.observe { seen.add($0) }
+        variable.signal.observe { _ in earlier.dispose() }
+        variable.value = 1
+        #expect(seen.values == [0])
+    }
+
+    @Test func `a value on its way through an executor does not reach a disposed observer`() {
+        let queue = DispatchQueue(label: "observers")
+        queue.suspend()
+        let variable = Variable(0)
+        let seen = Seen<Int>()
+        let disposable = variable.signal.observe(on: .queue(queue)).observe { seen.add($0) }
+        variable.value = 1
+        disposable.dispose()
+        queue.resume()
+        queue.sync {}
+        #expect(seen.values == [])
+    }
+
+    @Test func `what is sent after dispose is not seen while a hundred threads send`() {
+        let sink = Sink<Int>()
+        let before = Atomic<Int>(0)
+        let after = Atomic<Int>(0)
+        onThreads(100) { thread in
+            for step in 0..<20 {
+                let own = 1 + thread * 20 + step
+                let disposable = sink.signal.observe { value in
+                    if value == own { before.add(1, ordering: .relaxed) }
+                    if value == -own { after.add(1, ordering: .relaxed) }
+                }
+                sink.send(value: own)
+                disposable.dispose()
+                sink.send(value: -own)
+            }
+        }
+        #expect(after.load(ordering: .relaxed) == 0)
+        // A value may still be with the thread that delivers when its observer is disposed.
+        #expect(before.load(ordering: .relaxed) > 0)
+    }
+
+    @Test func `disposing releases what the observer captured`() {
+        let sink = Sink<Int>()
+        let seen = Seen<String>()
+        let disposable: any Disposable
+        do {
+            let witness = Witness { seen.add("released") }
+            disposable = sink.signal.map { $0 }.observe { _ in witness.stay() }
+        }
+        sink.send(value: 1)
+        #expect(seen.values == [])
+        disposable.dispose()
+        #expect(seen.values == ["released"])
+    }
+
+    @Test func `a producer's disposable is disposed once`() {
+        let ends = Atomic<Int>(0)
+        let signal = Signal<Int> { send in
+            send(1)
+            return AnyDisposable { ends.add(1, ordering: .relaxed) }
+        }
+        let disposable = signal.map { $0 + 1 }.observe { _ in }
+        #expect(ends.load(ordering: .relaxed) == 0)
+        onThreads(10) { _ in disposable.dispose() }
+        #expect(ends.load(ordering: .relaxed) == 1)
+    }
+
+    @Test func `nothing is retained once the source goes`() {
+        let seen = Seen<String>()
+        do {
+            let variable = Variable(0)
+            let sink = Sink<Int>()
+            let target = Target()
+            let first = Witness { seen.add("observer") }
+            let second = Witness { seen.add("map") }
+            let third = Witness { seen.add("queue") }
+            let fourth = Witness { seen.add("binding") }
+            variable.signal.observe { _ in first.stay() }
+            variable.constant.signal.map { value in
+                second.stay()
+                return value
+            }.observe { _ in }
+            sink.signal.observe(on: .queue(.global())).observe { _ in third.stay() }
+            variable.signal.bind(to: target, on: .immediate) { target, value in
+                fourth.stay()
+                target.number = value
+            }
+            variable.value = 1
+            #expect(target.number == 1)
+        }
+        #expect(Set(seen.values) == ["observer", "map", "queue", "binding"])
+    }
+
+    @Test func `a producer's resources go though they hold the send function`() {
+        let released = Seen<Bool>()
+        let signal = Signal<Int> { send in
+            let resource = Resource(send: send, witness: Witness { released.add(true) })
+            return AnyDisposable { resource.stop() }
+        }
+        signal.observe { _ in }
+        #expect(released.values == [true])
+    }
+}
+
+private final class Target: @unchecked Sendable {
+    // Sendable: used by one thread.
+    var number = 0
+}
+
+private final class Resource: Sendable {
+    let send: @Sendable (Int) -> Void
+
+    let witness: Witness
+
+    init(send: @escaping @Sendable (Int) -> Void, witness: Witness) {
+        self.send = send
+        self.witness = witness
+    }
+
+    func stop() {}
+}

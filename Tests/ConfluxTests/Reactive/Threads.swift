@@ -1,0 +1,64 @@
+import Dispatch
+import Foundation
+import Synchronization
+import Testing
+
+/// Runs a function on threads of its own, all let go at once, and waits for them to end.
+func onThreads(
+    _ count: Int, sourceLocation: SourceLocation = #_sourceLocation,
+    _ body: @escaping @Sendable (Int) -> Void
+) {
+    let start = DispatchSemaphore(value: 0)
+    let ended = DispatchGroup()
+    for index in 0..<count {
+        ended.enter()
+        Thread {
+            start.wait()
+            body(index)
+            ended.leave()
+        }.start()
+    }
+    for _ in 0..<count { start.signal() }
+    #expect(ended.wait(timeout: .now() + 30) == .success, sourceLocation: sourceLocation)
+}
+
+/// Something that one thread waits for and another makes happen.
+struct Happening: Sendable {
+    private let semaphore = DispatchSemaphore(value: 0)
+
+    func happen() { semaphore.signal() }
+
+    func wait(sourceLocation: SourceLocation = #_sourceLocation) {
+        #expect(semaphore.wait(timeout: .now() + 30) == .success, sourceLocation: sourceLocation)
+    }
+}
+
+/// Lets other threads run until a condition holds, for what has no event to wait for.
+func awaitCondition(
+    sourceLocation: SourceLocation = #_sourceLocation, _ condition: () -> Bool
+) {
+    let deadline = ContinuousClock.now + .seconds(30)
+    while !condition(), ContinuousClock.now < deadline { sched_yield() }
+    #expect(condition(), sourceLocation: sourceLocation)
+}
+
+/// What observers have seen.
+final class Seen<Value: Sendable>: Sendable {
+    private let guarded = Mutex<[Value]>([])
+
+    var values: [Value] { guarded.withLock { $0 } }
+
+    func add(_ value: Value) { guarded.withLock { $0.append(value) } }
+}
+
+/// An object whose end is noticed.
+final class Witness: Sendable {
+    private let atEnd: @Sendable () -> Void
+
+    init(atEnd: @escaping @Sendable () -> Void = {}) { self.atEnd = atEnd }
+
+    deinit { atEnd() }
+
+    /// Does nothing, but keeps what captures the witness from letting it go.
+    func stay() {}
+}

@@ -1,0 +1,227 @@
+import Conflux
+import Dispatch
+import Foundation
+import XCTest
+
+/// A state whose action carries a value, and whose mutations have a witness made of a dispatch.
+final class ListState: State {
+    typealias Action = String
+    typealias Mutations = ListMutations
+
+    fileprivate(set) var items = [String]()
+    init() {}
+}
+
+final class ListMutations: Mutations {
+    func commit(action: String, state: ListState) {
+        state.items.append(action)
+    }
+}
+
+extension Computed where State == ListState {
+    var items: [String] { return state.items }
+}
+
+class ListStore: Store<ListState> {
+    // A subclass may use these names: the store has no such members.
+    let value = 1
+    var changes = [String]()
+    func dispatch(_ text: String) { actions.dispatch(action: text) }
+}
+
+protocol Dispatching {
+    associatedtype Action
+    func send(_ action: Action)
+    var dispatcher: (Action) -> Void { get }
+}
+
+struct ListDispatcher: Dispatching {
+    let store: Store<ListState>
+    func send(_ action: String) { store.actions.dispatch(action: action) }
+    var dispatcher: (String) -> Void { return store.actions.dispatch(action:) }
+}
+
+protocol ActionReceiving {
+    associatedtype Action
+    func dispatch(action: Action)
+}
+
+extension Actions: ActionReceiving {}
+
+private struct Counted: Disposable {
+    let count: AtomicReference<Int>
+    var isDisposed: Bool { return count.value > 0 }
+    func dispose() { count.modify { $0 += 1 } }
+}
+
+final class InterfaceTests: XCTestCase {
+    private func makeStore() -> ListStore {
+        return ListStore(state: .init(), mutations: .init(), executor: .immediate)
+    }
+
+    func testDispatchAsAFunction() {
+        let store = makeStore()
+        let dispatch: (String) -> Void = store.actions.dispatch(action:)
+        dispatch("a")
+        ["b", "c"].forEach(store.actions.dispatch)
+        _ = ["d"].map(store.actions.dispatch)
+        Optional("e").map(store.actions.dispatch)
+        let dispatcher = ListDispatcher(store: store)
+        dispatcher.send("f")
+        dispatcher.dispatcher("g")
+        let result: Void = store.actions.dispatch(action: "h")
+        XCTAssert(result == ())
+        store.dispatch("i")
+        func receive<Receiver: ActionReceiving>(_ receiver: Receiver, _ action: Receiver.Action) {
+            receiver.dispatch(action: action)
+        }
+        receive(store.actions, "j")
+        XCTAssertEqual(
+            store.computed.items, ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"])
+        XCTAssertEqual(store.computed.state.items.count, 10)
+        XCTAssertEqual(store.value, 1)
+    }
+
+    func testStoreTypesAreNameable() {
+        let actions: Actions<ListState> = Store<ListState>.actions
+        let store: Store<ListState> = makeStore()
+        let computed: Computed<ListState> = store.computed
+        actions.dispatch(action: "all")
+        XCTAssertEqual(computed.items, ["all"])
+    }
+
+    func testExecutors() {
+        var order = [String]()
+        let inPlace: Executor.Context = { function in function() }
+        Executor(inPlace).execute { order.append("context") }
+        func run(_ function: @escaping () -> Void) { function() }
+        Executor(run).execute { order.append("function") }
+        Executor.immediate.execute { order.append("immediate") }
+        Executor.mainThread.execute { order.append("main") }
+        XCTAssertEqual(order, ["context", "function", "immediate", "main"])
+
+        let queue = DispatchQueue(label: "client")
+        let key = DispatchSpecificKey<Int>()
+        queue.setSpecific(key: key, value: 7)
+        let done = expectation(description: "the queue has run it")
+        Executor.queue(queue).execute {
+            XCTAssertEqual(DispatchQueue.getSpecific(key: key), 7)
+            done.fulfill()
+        }
+        wait(for: [done], timeout: 10)
+    }
+
+    func testAtomicReference() throws {
+        let reference = AtomicReference(1)
+        reference.value = 2
+        XCTAssertEqual(reference.value, 2)
+        XCTAssertEqual(reference.swap(3), 2)
+        reference.swap(4)
+        XCTAssertEqual(reference.synchronized { $0 + 1 }, 5)
+        XCTAssertEqual(
+            reference.modify { value -> String in
+                value += 1
+                return "\(value)"
+            }, "5")
+        reference.modify { $0 += 1 }
+        struct Failure: Error {}
+        XCTAssertThrowsError(try reference.modify { _ in throw Failure() })
+        XCTAssertThrowsError(try reference.synchronized { _ in throw Failure() })
+        let recursive = AtomicReference("a", recursive: true)
+        recursive.synchronized { _ in recursive.value = "b" }
+        XCTAssertEqual(recursive.value, "b")
+    }
+
+    func testDisposables() {
+        var count = 0
+        let some: Disposable = AnyDisposable { count += 1 }
+        XCTAssertFalse(some.isDisposed)
+        some.dispose()
+        some.dispose()
+        XCTAssertTrue(some.isDisposed)
+        XCTAssertEqual(count, 1)
+        let empty = AnyDisposable()
+        empty.dispose()
+        XCTAssertTrue(empty.isDisposed)
+
+        let ownCount = AtomicReference(0)
+        let scope = DisposableScope([AnyDisposable { count += 1 }])
+        scope.add(disposable: Counted(count: ownCount))
+        scope += AnyDisposable { count += 1 }
+        XCTAssertFalse(scope.isDisposed)
+        scope.dispose()
+        XCTAssertTrue(scope.isDisposed)
+        XCTAssertEqual(count, 3)
+        XCTAssertEqual(ownCount.value, 1)
+        scope += AnyDisposable { count += 1 }
+        XCTAssertEqual(count, 4)
+        var temporary: DisposableScope? = DisposableScope()
+        temporary += AnyDisposable { count += 1 }
+        temporary = nil
+        XCTAssertNil(temporary)
+        XCTAssertEqual(count, 5)
+        let disposables: [Disposable] = [AnyDisposable(), Counted(count: ownCount)]
+        DisposableScope(disposables).dispose()
+        XCTAssertEqual(ownCount.value, 2)
+    }
+
+    func testSignalFromProducer() {
+        var ends = 0
+        let producer: Signal<Int>.Producer = { send in
+            send(1)
+            send(2)
+            return AnyDisposable { ends += 1 }
+        }
+        let signal = Signal<Int>(producer)
+        var values = [Int]()
+        let disposable = signal.observe { values.append($0) }
+        XCTAssertEqual(values, [1, 2])
+        disposable.dispose()
+        disposable.dispose()
+        XCTAssertEqual(ends, 1)
+        Signal<String> { send in
+            send("a")
+            return AnyDisposable()
+        }.observe { XCTAssertEqual($0, "a") }
+    }
+
+    func testBindings() {
+        let texts = Variable("a")
+        let label = Label()
+        texts.signal.bind(to: label, on: .immediate) { label, text in label.text = text }
+        XCTAssertEqual(label.text, "a")
+        let optional = Variable<String?>(nil)
+        optional.signal.bind(to: label, \.text, on: .immediate)
+        XCTAssertNil(label.text)
+        let hidden = Variable(true)
+        let view = View()
+        hidden.signal.bind(to: view, \.isHidden)
+        XCTAssertTrue(view.isHidden)
+        let binder = Binder<Bool>(target: view) { view, value in view.isHidden = !value }
+        binder.bind(signal: hidden.signal, on: .immediate)
+        XCTAssertFalse(view.isHidden)
+        hidden.signal.bind(to: binder, on: .mainThread).dispose()
+        var calls = 0
+        hidden.signal.bind(to: view, binding: { _, _ in calls += 1 })
+        XCTAssertEqual(calls, 1)
+    }
+
+    func testBindingToADeadTargetIsDisposed() {
+        var view: View? = View()
+        let binder = Binder<Bool>(target: view!) { _, _ in XCTFail("the target is gone") }
+        view = nil
+        let disposable = Variable(true).signal.bind(to: binder, on: .immediate)
+        XCTAssertTrue(disposable.isDisposed)
+        XCTAssertNil(view)
+    }
+
+    func testConstants() {
+        let fixed = Constant("a")
+        XCTAssertEqual(fixed.value, "a")
+        let variable = Variable("b")
+        let following = Constant(variable: variable)
+        variable.value = "c"
+        XCTAssertEqual(following.value, "c")
+        fixed.signal.map { $0 + "!" }.observe { XCTAssertEqual($0, "a!") }
+    }
+}
