@@ -36,6 +36,7 @@ public struct ActionCoder<Action: Codable & Sendable>: Sendable {
     /// - Parameters:
     ///   - action: The action.
     ///   - coding: How.
+    /// - Returns: The payload: one form for each action, but for sets in it.
     /// - Throws: Why it has no encoding, or that it is too large.
     public func encode(
         _ action: Action, as coding: PayloadCoding
@@ -59,6 +60,7 @@ public struct ActionCoder<Action: Codable & Sendable>: Sendable {
     /// - Parameters:
     ///   - bytes: The payload.
     ///   - coding: How it is encoded, as its entry says.
+    /// - Returns: The action.
     /// - Throws: What was expected, and where.
     public func decode(
         _ bytes: Bytes, as coding: PayloadCoding

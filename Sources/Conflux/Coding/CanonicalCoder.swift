@@ -48,6 +48,7 @@ public struct CanonicalDecoder: Sendable {
     /// - Parameters:
     ///   - type: The type of the value.
     ///   - bytes: JSON in UTF-8.
+    /// - Returns: The value.
     /// - Throws: What was expected, and where.
     public func decode<Value: Decodable>(
         _ type: Value.Type, from bytes: some Sequence<UInt8>

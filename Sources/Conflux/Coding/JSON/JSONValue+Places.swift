@@ -70,6 +70,7 @@ extension JSONValue {
     ///
     /// - Parameters:
     ///   - tokens: The place.
+    ///   - isNew: Whether this value itself is new, so that it becomes what is needed.
     ///   - change: Gets the value, and whether it is new: then it is null so far.
     package mutating func update(
         at tokens: ArraySlice<String>, isNew: Bool = false,
@@ -129,6 +130,14 @@ extension JSONValue {
             self = .array(elements)
         default: return
         }
+    }
+
+    /// Adds an element to an array, in place; does nothing to anything else.
+    package mutating func append(_ element: JSONValue) {
+        guard case .array(var elements) = self else { return }
+        self = .null
+        elements.append(element)
+        self = .array(elements)
     }
 
     /// Applies a merge patch (RFC 7386).
