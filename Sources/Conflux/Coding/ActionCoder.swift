@@ -1,0 +1,163 @@
+import ConfluxVocabulary
+
+/// An action type that tells its actions' names, so that a message can list them.
+///
+/// Worth adopting for actions that people type: whoever mistypes one reads `expected one of: add,
+/// decrement, increment`.
+public protocol NamedActions {
+    /// The names of the cases as they stand in JSON.
+    static var actionNames: [String] { get }
+}
+
+/// Encodes and decodes the actions of one type, as payloads of entries.
+///
+/// An action is the same value in both codings: an enum case is an object with one member,
+/// `{"add":{"amount":5}}`. Decoding is strict, since what a misspelt field meant is not for us to
+/// guess: a field that the type doesn't ask for is an error, as is one that is missing. So a type
+/// with an `init(from:)` of its own must read every field that it accepts. Hostile bytes end in an
+/// error, never in a trap, and never take more than 32 bytes of memory for each of their own, besides
+/// what the action itself takes.
+///
+/// Use one coder from any thread.
+public struct ActionCoder<Action: Codable & Sendable>: Sendable {
+    /// The most bytes of one payload.
+    public let sizeBytesMax: Int
+    private let pool = TapePool()
+
+    /// Makes a coder.
+    ///
+    /// - Parameter sizeBytesMax: The most bytes of one payload; 1 MiB if not given.
+    public init(sizeBytesMax: Int = 1 << 20) {
+        self.sizeBytesMax = sizeBytesMax
+    }
+
+    /// Encodes an action.
+    ///
+    /// - Parameters:
+    ///   - action: The action.
+    ///   - coding: How.
+    /// - Returns: The payload: one form for each action, but for sets in it.
+    /// - Throws: Why it has no encoding, or that it is too large.
+    public func encode(
+        _ action: Action, as coding: PayloadCoding
+    ) throws(CodingFailure) -> [UInt8] {
+        let bytes = try pool.withTape { (tape) throws(CodingFailure) in
+            try tape.encode(action)
+            return switch coding {
+            case .json: try tape.canonicalBytes(of: 0)
+            case .compact: try CompactWriter.write(tape)
+            }
+        }
+        guard bytes.count <= sizeBytesMax else {
+            throw CodingFailure(
+                .tooLarge, "the action takes \(bytes.count) bytes of at most \(sizeBytesMax)")
+        }
+        return bytes
+    }
+
+    /// Decodes an action.
+    ///
+    /// - Parameters:
+    ///   - bytes: The payload.
+    ///   - coding: How it is encoded, as its entry says.
+    /// - Returns: The action.
+    /// - Throws: What was expected, and where.
+    public func decode(
+        _ bytes: Bytes, as coding: PayloadCoding
+    ) throws(CodingFailure) -> Action {
+        try pool.withTape { (tape) throws(CodingFailure) in
+            switch coding {
+            case .json: try JSONReader.read(bytes, into: tape, sizeBytesMax: sizeBytesMax)
+            case .compact: try CompactReader.read(bytes, into: tape, sizeBytesMax: sizeBytesMax)
+            }
+            let action: Action
+            do throws(CodingFailure) {
+                action = try tape.decode(Action.self)
+            } catch {
+                throw Self.explain(error, tape)
+            }
+            try tape.checkAllUsed()
+            return action
+        }
+    }
+
+    /// Decodes an action as it is written on a command line: JSON, or the bare name of an action
+    /// without fields.
+    ///
+    /// - Throws: What was expected, and where.
+    public func decode(commandLine text: String) throws(CodingFailure) -> Action {
+        try decode(ActionText.json(commandLine: text)[...], as: .json)
+    }
+
+    /// Says in the user's words what is wrong, where the names of the actions are.
+    private static func explain(_ failure: CodingFailure, _ tape: Tape) -> CodingFailure {
+        guard let names = (Action.self as? any NamedActions.Type)?.actionNames else {
+            return failure.code == .wrongType && tape.hasSeveralMembers
+                ? CodingFailure(
+                    .unknownAction, "expected one action, found \(tape.memberNames(of: 0))")
+                : failure
+        }
+        let expected = "expected one of: \(names.sorted().joined(separator: ", "))"
+        guard tape.nodes[0].kind == .object else {
+            return CodingFailure(
+                .unknownAction, "\(expected); found \(tape.kindInWords(of: 0)), no object")
+        }
+        let members = tape.children(of: 0)
+        if members.count == 1, names.contains(tape.key(of: members[0])) { return failure }
+        return CodingFailure(
+            .unknownAction,
+            members.isEmpty
+                ? "\(expected); found none" : "\(expected); found \(tape.memberNames(of: 0))")
+    }
+}
+
+/// How an action is written on a command line.
+public enum ActionText {
+    /// The JSON of an action: a bare name such as `increment` stands for `{"increment":{}}`;
+    /// everything else is JSON already.
+    public static func json(commandLine text: String) -> [UInt8] {
+        let blanks: Set<UInt8> = [0x20, 0x09, 0x0A, 0x0D]
+        let trimmed = text.utf8.drop(while: blanks.contains)
+        let name = trimmed.prefix { byte in !blanks.contains(byte) }
+        let isBare =
+            name.first.map { isLetter($0) } == true
+            && name.allSatisfy { isLetter($0) || isDigit($0) }
+            && trimmed.dropFirst(name.count).allSatisfy(blanks.contains)
+            && !["true", "false", "null"].contains(Substring(name))
+        guard isBare else { return Array(text.utf8) }
+        return Array("{\"".utf8) + name + Array("\":{}}".utf8)
+    }
+
+    private static func isLetter(_ byte: UInt8) -> Bool {
+        (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20) || byte == UInt8(ascii: "_")
+    }
+
+    private static func isDigit(_ byte: UInt8) -> Bool {
+        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+    }
+}
+
+extension Tape {
+    /// Whether the root is an object of more than one member.
+    var hasSeveralMembers: Bool { nodes[0].kind == .object && nodes[0].count > 1 }
+
+    /// The first few keys of an object, for a message.
+    func memberNames(of index: UInt32) -> String {
+        let shown = children(of: index).prefix(5).map { "\"\(key(of: $0).prefix(40))\"" }
+        let rest = Int(nodes[Int(index)].count) - shown.count
+        return shown.joined(separator: ", ") + (rest > 0 ? " and \(rest) more" : "")
+    }
+
+    /// Checks that every member of every object that was read by key was asked for.
+    func checkAllUsed() throws(CodingFailure) {
+        for (index, node) in nodes.enumerated() where node.isOpened {
+            try forEachChild(of: UInt32(index)) { (child) throws(CodingFailure) in
+                guard nodes[Int(child)].isUsed else {
+                    let place = Self.place(path(to: UInt32(index)))
+                    throw CodingFailure(
+                        .unknownField, "\(place)nothing has a field \"\(key(of: child))\"")
+                }
+            }
+        }
+    }
+}

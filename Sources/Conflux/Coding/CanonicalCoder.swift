@@ -1,0 +1,62 @@
+/// Encodes any value as canonical JSON: equal values have equal bytes, in every process.
+///
+/// Keys are sorted by their UTF-8 bytes. What has no order of its own gets one: sets, and
+/// dictionaries whose keys are no texts, are sorted by their elements' (keys') canonical bytes,
+/// wherever they are nested. Numbers have their shortest form that reads back as the same number; a
+/// `Double` always has a fraction or an exponent. A number that isn't finite is an error. A date is
+/// its seconds since the start of 2001 UTC, bytes (`Data`) are base64, a URL and a `Decimal` are
+/// strings.
+///
+/// Not sorted is what a type encodes by handing the encoder to a collection itself
+/// (`set.encode(to: encoder)`): hand the collection to a container instead.
+///
+/// Use one encoder from any thread.
+public struct CanonicalEncoder: Sendable {
+    private let pool = TapePool()
+
+    /// Makes an encoder.
+    public init() {}
+
+    /// Encodes a value.
+    ///
+    /// - Returns: JSON in UTF-8, which ``CanonicalDecoder`` and any JSON parser read.
+    /// - Throws: Why the value has no encoding.
+    public func encode(_ value: some Encodable) throws(CodingFailure) -> [UInt8] {
+        try pool.withTape { (tape) throws(CodingFailure) in
+            tape.sortsUnordered = true
+            defer { tape.sortsUnordered = false }
+            try tape.encode(value)
+            return try tape.canonicalBytes(of: 0)
+        }
+    }
+}
+
+/// Decodes what ``CanonicalEncoder`` encoded: snapshots.
+///
+/// It reads all of JSON, not only its canonical form. Fields that a type doesn't ask for are
+/// ignored, so that a newer version of a type may drop some.
+///
+/// Use one decoder from any thread.
+public struct CanonicalDecoder: Sendable {
+    private let pool = TapePool()
+
+    /// Makes a decoder.
+    public init() {}
+
+    /// Decodes a value.
+    ///
+    /// - Parameters:
+    ///   - type: The type of the value.
+    ///   - bytes: JSON in UTF-8.
+    /// - Returns: The value.
+    /// - Throws: What was expected, and where.
+    public func decode<Value: Decodable>(
+        _ type: Value.Type, from bytes: some Sequence<UInt8>
+    ) throws(CodingFailure) -> Value {
+        try pool.withTape { (tape) throws(CodingFailure) in
+            let slice = bytes as? ArraySlice<UInt8> ?? ArraySlice(bytes)
+            try JSONReader.read(slice, into: tape, sizeBytesMax: CodingLimits.sizeBytesMax)
+            return try tape.decode(type)
+        }
+    }
+}

@@ -1,0 +1,218 @@
+/// The members of a JSON object, in the order of their keys' UTF-8 bytes.
+///
+/// Keys are equal only when their bytes are: `é` written as one scalar and as two are different
+/// keys, though they are one `String`. A lookup takes O(log n). The members lie in chunks of at most
+/// 256, so that inserting into a large object moves a chunk and not the object, and changing a copy
+/// copies a chunk and the list of chunks.
+public struct JSONObject: Sendable {
+    /// A key and its value.
+    public struct Member: Sendable {
+        /// The key.
+        public let key: String
+        /// The value.
+        public internal(set) var value: JSONValue
+
+        /// Makes a member.
+        public init(key: String, value: JSONValue) {
+            self.key = key
+            self.value = value
+        }
+    }
+
+    static let chunkMax = 256
+
+    /// *Invariant*: no chunk is empty or longer than `chunkMax`; keys rise strictly throughout.
+    private var chunks: [[Member]] = []
+    /// How many members there are.
+    public private(set) var count = 0
+
+    /// Makes an object without members.
+    public init() {}
+
+    /// Makes an object of members whose keys rise strictly.
+    init(sorted members: [Member]) {
+        count = members.count
+        guard count > Self.chunkMax else {
+            if count > 0 { chunks = [members] }
+            return
+        }
+        // Half full, so that the first insertions split nothing.
+        chunks = stride(from: 0, to: count, by: Self.chunkMax / 2).map { start in
+            Array(members[start..<Swift.min(start + Self.chunkMax / 2, count)])
+        }
+    }
+
+    /// Whether there are no members.
+    public var isEmpty: Bool { count == 0 }
+
+    /// The value of a key; nil when there is no such member. Setting nil removes the member.
+    public subscript(key: String) -> JSONValue? {
+        get {
+            guard case .found(let chunk, let place) = find(key) else { return nil }
+            return chunks[chunk][place].value
+        }
+        set {
+            if let newValue {
+                update(key) { value, _ in value = newValue }
+            } else {
+                _ = remove(key)
+            }
+        }
+    }
+
+    /// Changes the value of a key in place.
+    ///
+    /// - Parameters:
+    ///   - key: The key.
+    ///   - change: Gets the value, and whether it is new: then it is null so far.
+    mutating func update(_ key: String, _ change: (inout JSONValue, _ isNew: Bool) -> Void) {
+        switch find(key) {
+        case .found(let chunk, let place):
+            change(&chunks[chunk][place].value, false)
+        case .missing(let chunk, let place):
+            var value = JSONValue.null
+            change(&value, true)
+            insert(Member(key: key, value: value), chunk, place)
+        }
+    }
+
+    /// Removes a member.
+    ///
+    /// - Returns: Its value; nil when there was none.
+    @discardableResult
+    public mutating func remove(_ key: String) -> JSONValue? {
+        guard case .found(let chunk, let place) = find(key) else { return nil }
+        let removed = chunks[chunk].remove(at: place)
+        if chunks[chunk].isEmpty { chunks.remove(at: chunk) }
+        count -= 1
+        return removed.value
+    }
+
+    private mutating func insert(_ member: Member, _ chunk: Int, _ place: Int) {
+        count += 1
+        guard chunk < chunks.count else {
+            chunks.append([member])
+            return
+        }
+        chunks[chunk].insert(member, at: place)
+        guard chunks[chunk].count > Self.chunkMax else { return }
+        // Keys that come in rising order leave full chunks behind.
+        let atEnd = chunk == chunks.count - 1 && place == chunks[chunk].count - 1
+        let keep = atEnd ? Self.chunkMax : chunks[chunk].count / 2
+        let rest = Array(chunks[chunk][keep...])
+        chunks[chunk].removeLast(rest.count)
+        chunks.insert(rest, at: chunk + 1)
+    }
+
+    private enum Place {
+        case found(chunk: Int, place: Int)
+        /// Where the key belongs; the chunk is `chunks.count` only when there are none.
+        case missing(chunk: Int, place: Int)
+    }
+
+    private func find(_ key: String) -> Place {
+        // The last chunk whose first key isn't above the key.
+        var (low, high) = (0, chunks.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if UTF8Order.compare(chunks[middle][0].key, key) <= 0 {
+                low = middle + 1
+            } else {
+                high = middle
+            }
+        }
+        let chunk = Swift.max(low - 1, 0)
+        guard chunk < chunks.count else { return .missing(chunk: 0, place: 0) }
+        (low, high) = (0, chunks[chunk].count)
+        while low < high {
+            let middle = (low + high) / 2
+            let order = UTF8Order.compare(chunks[chunk][middle].key, key)
+            if order == 0 { return .found(chunk: chunk, place: middle) }
+            if order < 0 { low = middle + 1 } else { high = middle }
+        }
+        return .missing(chunk: chunk, place: low)
+    }
+}
+
+extension JSONObject: Sequence {
+    /// Goes through the members in the order of their keys.
+    public struct Iterator: IteratorProtocol {
+        private let chunks: [[Member]]
+        private var chunk = 0
+        private var place = 0
+
+        fileprivate init(_ chunks: [[Member]]) {
+            self.chunks = chunks
+        }
+
+        /// The next member.
+        public mutating func next() -> Member? {
+            guard chunk < chunks.count else { return nil }
+            let member = chunks[chunk][place]
+            place += 1
+            if place == chunks[chunk].count { (chunk, place) = (chunk + 1, 0) }
+            return member
+        }
+    }
+
+    /// The members in the order of their keys.
+    public func makeIterator() -> Iterator { Iterator(chunks) }
+
+    /// As many as there are.
+    public var underestimatedCount: Int { count }
+}
+
+extension JSONObject: Hashable {
+    /// Whether the members are the same, byte by byte.
+    public static func == (left: JSONObject, right: JSONObject) -> Bool {
+        left.count == right.count
+            && zip(left, right).allSatisfy { left, right in
+                UTF8Order.compare(left.key, right.key) == 0 && left.value == right.value
+            }
+    }
+
+    /// Hashes the members' bytes.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(count)
+        for member in self {
+            UTF8Order.hash(member.key, into: &hasher)
+            hasher.combine(member.value)
+        }
+    }
+}
+
+extension JSONObject: ExpressibleByDictionaryLiteral {
+    /// Makes an object from a literal; of equal keys the last counts.
+    public init(dictionaryLiteral elements: (String, JSONValue)...) {
+        for (key, value) in elements { self[key] = value }
+    }
+}
+
+/// Texts compared by their UTF-8 bytes, without Unicode normalisation.
+enum UTF8Order {
+    /// Below 0 when the left text sorts first, 0 when the bytes are the same.
+    static func compare(_ left: String, _ right: String) -> Int {
+        let quick = left.utf8.withContiguousStorageIfAvailable { left in
+            right.utf8.withContiguousStorageIfAvailable { right in
+                let common = min(left.count, right.count)
+                var index = 0
+                while index < common {
+                    if left[index] != right[index] {
+                        return Int(left[index]) - Int(right[index])
+                    }
+                    index += 1
+                }
+                return left.count - right.count
+            }
+        }
+        if case .some(.some(let order)) = quick { return order }
+        // Only strings bridged from Objective-C come here.
+        if left.utf8.elementsEqual(right.utf8) { return 0 }
+        return left.utf8.lexicographicallyPrecedes(right.utf8) ? -1 : 1
+    }
+
+    static func hash(_ text: String, into hasher: inout Hasher) {
+        hasher.combine(text.utf8.count)
+        for byte in text.utf8 { hasher.combine(byte) }
+    }
+}

@@ -1,0 +1,139 @@
+extension JSONValue: Codable {
+    /// Decodes whatever is there. Through our own coders nothing is lost; others may round.
+    ///
+    /// - Throws: The decoder's error when the value is of no type that JSON has.
+    public init(from decoder: any Decoder) throws {
+        if let own = decoder as? TapeDecoder {
+            self = own.tape.jsonValue(at: own.node)
+            return
+        }
+        if let object = try? decoder.container(keyedBy: TapeKey.self) {
+            var members = JSONObject()
+            for key in object.allKeys {
+                members[key.stringValue] = try object.decode(JSONValue.self, forKey: key)
+            }
+            self = .object(members)
+        } else if var array = try? decoder.unkeyedContainer() {
+            var elements: [JSONValue] = []
+            while !array.isAtEnd { elements.append(try array.decode(JSONValue.self)) }
+            self = .array(elements)
+        } else {
+            self = try JSONValue(scalar: decoder.singleValueContainer())
+        }
+    }
+
+    private init(scalar container: any SingleValueDecodingContainer) throws {
+        if container.decodeNil() {
+            self = .null
+        } else if let value = try? container.decode(Bool.self) {
+            self = .bool(value)
+        } else if let value = try? container.decode(Int64.self) {
+            self = .integer(JSONInteger(value))
+        } else if let value = try? container.decode(UInt64.self) {
+            self = .integer(JSONInteger(value))
+        } else if let value = try? container.decode(Double.self) {
+            self = .number(value)
+        } else {
+            self = .string(try container.decode(String.self))
+        }
+    }
+
+    /// Encodes the value as itself.
+    ///
+    /// - Throws: The encoder's error.
+    public func encode(to encoder: any Encoder) throws {
+        if let own = encoder as? TapeEncoder {
+            try own.tape.fill(own.node, with: self, depth: Int(own.depth))
+            return
+        }
+        switch self {
+        case .object(let members):
+            var container = encoder.container(keyedBy: TapeKey.self)
+            for member in members {
+                try container.encode(member.value, forKey: TapeKey(stringValue: member.key))
+            }
+        case .array(let elements):
+            var container = encoder.unkeyedContainer()
+            for element in elements { try container.encode(element) }
+        default:
+            var container = encoder.singleValueContainer()
+            switch self {
+            case .bool(let value): try container.encode(value)
+            case .integer(let value):
+                if let small = value.converted(to: Int64.self) {
+                    try container.encode(small)
+                } else {
+                    try container.encode(value.bits)
+                }
+            case .number(let value): try container.encode(value)
+            case .string(let value): try container.encode(value)
+            case .null, .array, .object: try container.encodeNil()
+            }
+        }
+    }
+}
+
+extension Tape {
+    /// Builds the value of a node. The tape's reader has bounded the depth.
+    func jsonValue(at index: UInt32) -> JSONValue {
+        let node = nodes[Int(index)]
+        switch node.kind {
+        case .unset, .null: return .null
+        case .no: return .bool(false)
+        case .yes: return .bool(true)
+        case .natural, .negative:
+            return .integer(JSONInteger(bits: node.payload, isNegative: node.kind == .negative))
+        case .double: return .number(Double(bitPattern: node.payload))
+        case .float: return .number(JSONWriter.double(of: node.floatValue))
+        case .string: return .string(string(of: index))
+        case .bytes: return .string(base64(of: index))
+        case .array:
+            var elements: [JSONValue] = []
+            elements.reserveCapacity(Int(node.count))
+            forEachChild(of: index) { elements.append(jsonValue(at: $0)) }
+            return .array(elements)
+        case .object:
+            var members: [JSONObject.Member] = []
+            members.reserveCapacity(Int(node.count))
+            let sorted = isSorted(index) ? children(of: index) : sortedMembers(of: index)
+            for child in sorted {
+                members.append(.init(key: key(of: child), value: jsonValue(at: child)))
+            }
+            return .object(JSONObject(sorted: members))
+        }
+    }
+
+    /// Makes a node of a value.
+    func fill(_ index: UInt32, with value: JSONValue, depth: Int) throws(CodingFailure) {
+        guard depth <= CodingLimits.depthMax else { throw .tooDeep(CodingLimits.depthMax) }
+        switch value {
+        case .null: set(index, .null)
+        case .bool(let value): set(index, value ? .yes : .no)
+        case .integer(let value): set(index, integer: value)
+        case .number(let value): set(index, .double, payload: value.bitPattern)
+        case .string(let value): set(index, string: value)
+        case .array(let elements):
+            set(index, .array)
+            for element in elements {
+                try fill(appendElement(to: index), with: element, depth: depth + 1)
+            }
+        case .object(let members):
+            set(index, .object)
+            for member in members {
+                let child = appendMember(to: index, key: member.key)
+                try fill(child, with: member.value, depth: depth + 1)
+            }
+        }
+    }
+}
+
+extension Tape.Node {
+    var floatValue: Float { Float(bitPattern: UInt32(truncatingIfNeeded: payload)) }
+}
+
+extension CodingFailure {
+    static func tooDeep(_ bound: Int, offset: Int? = nil) -> CodingFailure {
+        CodingFailure(
+            .tooDeep, "expected at most \(bound) levels of arrays and objects", offset: offset)
+    }
+}

@@ -1,0 +1,201 @@
+/// Why there is nothing at a place in a JSON value, and can't be.
+public struct JSONPlaceFailure: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What is wrong, and where.
+    public let message: String
+
+    /// What is wrong, and where.
+    public var description: String { message }
+}
+
+extension JSONValue {
+    /// The value at a place; nil when there is none.
+    public subscript(pointer: JSONPointer) -> JSONValue? {
+        var value = self
+        for token in pointer.tokens {
+            switch value {
+            case .object(let members):
+                guard let member = members[token] else { return nil }
+                value = member
+            case .array(let elements):
+                guard let position = JSONPointer.position(token), position < elements.count
+                else { return nil }
+                value = elements[position]
+            default: return nil
+            }
+        }
+        return value
+    }
+
+    /// The value at a place, or nil when the place is free.
+    ///
+    /// A free place is a member that an object lacks, or the end of an array, as `-` or as its
+    /// count; and every place in what is free.
+    ///
+    /// - Throws: Why nothing can be put there.
+    public func place(at pointer: JSONPointer) throws(JSONPlaceFailure) -> JSONValue? {
+        var value = self
+        for (depth, token) in pointer.tokens.enumerated() {
+            switch value {
+            case .object(let members):
+                guard let member = members[token] else { return nil }
+                value = member
+            case .array(let elements):
+                if token == "-" { return nil }
+                guard let position = JSONPointer.position(token), position <= elements.count
+                else {
+                    let parent = JSONPointer(tokens: Array(pointer.tokens[..<depth]))
+                    throw JSONPlaceFailure(
+                        message: """
+                            "\(parent)" is an array of \(elements.count): expected a position \
+                            from 0 to \(elements.count), or "-" for its end, found "\(token)"
+                            """)
+                }
+                if position == elements.count { return nil }
+                value = elements[position]
+            default:
+                let parent = JSONPointer(tokens: Array(pointer.tokens[..<depth]))
+                throw JSONPlaceFailure(
+                    message: """
+                        "\(parent)" is \(value.kindInWords): expected an object or an array, to \
+                        find "\(token)" in it
+                        """)
+            }
+        }
+        return value
+    }
+
+    /// Changes the value at a place, in place; what is missing on the way there becomes an object.
+    ///
+    /// Does nothing where ``place(at:)`` throws.
+    ///
+    /// - Parameters:
+    ///   - tokens: The place.
+    ///   - isNew: Whether this value itself is new, so that it becomes what is needed.
+    ///   - change: Gets the value, and whether it is new: then it is null so far.
+    package mutating func update(
+        at tokens: ArraySlice<String>, isNew: Bool = false,
+        _ change: (inout JSONValue, _ isNew: Bool) -> Void
+    ) {
+        guard let token = tokens.first else {
+            change(&self, isNew)
+            return
+        }
+        let rest = tokens.dropFirst()
+        if isNew { self = .object(JSONObject()) }
+        // Taken out of `self`, a buffer has one owner and is changed without being copied.
+        switch self {
+        case .object(var members):
+            self = .null
+            members.update(token) { $0.update(at: rest, isNew: $1, change) }
+            self = .object(members)
+        case .array(var elements):
+            let position = token == "-" ? elements.count : JSONPointer.position(token)
+            guard let position, position <= elements.count else { return }
+            self = .null
+            if position == elements.count {
+                var element = JSONValue.null
+                element.update(at: rest, isNew: true, change)
+                elements.append(element)
+            } else {
+                elements[position].update(at: rest, change)
+            }
+            self = .array(elements)
+        default: return
+        }
+    }
+
+    /// Removes the value at a place; does nothing when there is none, or for the whole value.
+    package mutating func remove(at tokens: ArraySlice<String>) {
+        guard let token = tokens.first else { return }
+        let rest = tokens.dropFirst()
+        switch self {
+        case .object(var members):
+            guard members[token] != nil else { return }
+            self = .null
+            if rest.isEmpty {
+                members.remove(token)
+            } else {
+                members.update(token) { value, _ in value.remove(at: rest) }
+            }
+            self = .object(members)
+        case .array(var elements):
+            guard let position = JSONPointer.position(token), position < elements.count
+            else { return }
+            self = .null
+            if rest.isEmpty {
+                elements.remove(at: position)
+            } else {
+                elements[position].remove(at: rest)
+            }
+            self = .array(elements)
+        default: return
+        }
+    }
+
+    /// Adds an element to an array, in place; does nothing to anything else.
+    package mutating func append(_ element: JSONValue) {
+        guard case .array(var elements) = self else { return }
+        self = .null
+        elements.append(element)
+        self = .array(elements)
+    }
+
+    /// Applies a merge patch (RFC 7386).
+    ///
+    /// A patch that is no object replaces the value. The members of one that is replace, add and,
+    /// where they are null, remove the members of the value, which counts as an empty object unless
+    /// it is one.
+    ///
+    /// - Parameter patch: The patch.
+    public mutating func merge(patch: JSONValue) {
+        guard case .object(let changes) = patch else {
+            self = patch
+            return
+        }
+        var members = JSONObject()
+        if case .object(let present) = self { members = present }
+        self = .null
+        for change in changes {
+            if case .null = change.value {
+                members.remove(change.key)
+            } else {
+                members.update(change.key) { value, _ in value.merge(patch: change.value) }
+            }
+        }
+        self = .object(members)
+    }
+
+    /// The first place, in the order of keys and positions, at which two values differ; nil when
+    /// they are equal.
+    public func firstDifference(from other: JSONValue) -> JSONPointer? {
+        var tokens: [String] = []
+        return differs(from: other, at: &tokens) ? JSONPointer(tokens: tokens) : nil
+    }
+
+    private func differs(from other: JSONValue, at tokens: inout [String]) -> Bool {
+        switch (self, other) {
+        case (.array(let left), .array(let right)):
+            for (position, pair) in zip(left, right).enumerated() {
+                tokens.append(String(position))
+                if pair.0.differs(from: pair.1, at: &tokens) { return true }
+                tokens.removeLast()
+            }
+            if left.count != right.count { tokens.append(String(min(left.count, right.count))) }
+            return left.count != right.count
+        case (.object(let left), .object(let right)):
+            var (lefts, rights) = (left.makeIterator(), right.makeIterator())
+            while true {
+                let (one, two) = (lefts.next(), rights.next())
+                guard let one, let two else {
+                    if let extra = one ?? two { tokens.append(extra.key) }
+                    return one != nil || two != nil
+                }
+                let order = UTF8Order.compare(one.key, two.key)
+                tokens.append(order <= 0 ? one.key : two.key)
+                if order != 0 || one.value.differs(from: two.value, at: &tokens) { return true }
+                tokens.removeLast()
+            }
+        default: return self != other
+        }
+    }
+}

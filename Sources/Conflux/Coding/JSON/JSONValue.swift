@@ -1,0 +1,158 @@
+/// A JSON value (RFC 8259) that keeps whole numbers whole and keys apart by their bytes.
+///
+/// Two values are equal when their canonical bytes are: `1` and `1.0` differ, and so do texts that
+/// Unicode would normalise to the same one. Changing a value in place copies nothing that is not
+/// shared.
+public enum JSONValue: Sendable {
+    /// `null`.
+    case null
+    /// `true` or `false`.
+    case bool(Bool)
+    /// A number written without fraction and exponent.
+    case integer(JSONInteger)
+    /// Any other number. It is finite in whatever was parsed; others can't be encoded.
+    case number(Double)
+    /// A string.
+    case string(String)
+    /// An array.
+    case array([JSONValue])
+    /// An object.
+    case object(JSONObject)
+}
+
+extension JSONValue {
+    /// Parses JSON, strictly: UTF-8 without a byte order mark, one value, no duplicate keys, no lone
+    /// surrogates, no whole numbers beyond 64 bits.
+    ///
+    /// - Parameters:
+    ///   - bytes: The text in UTF-8.
+    ///   - sizeBytesMax: The most bytes that are accepted.
+    /// - Throws: What was expected, and at which byte.
+    public init(
+        json bytes: some Sequence<UInt8>, sizeBytesMax: Int = CodingLimits.sizeBytesMax
+    ) throws(CodingFailure) {
+        let tape = Tape()
+        try JSONReader.read(ArraySlice(bytes), into: tape, sizeBytesMax: sizeBytesMax)
+        self = tape.jsonValue(at: 0)
+    }
+
+    /// Parses JSON.
+    ///
+    /// - Throws: What was expected, and at which byte.
+    public init(json text: String) throws(CodingFailure) {
+        try self.init(json: Array(text.utf8))
+    }
+
+    /// The canonical bytes: no blanks, keys sorted by their UTF-8 bytes, numbers in their shortest
+    /// form, in strings only those characters escaped that must be.
+    ///
+    /// - Throws: ``CodingFailure/Code-swift.enum/numberOutOfRange`` for a number that isn't finite,
+    ///   ``CodingFailure/Code-swift.enum/tooDeep`` above ``CodingLimits/depthMax``.
+    public func canonicalBytes() throws(CodingFailure) -> [UInt8] {
+        var writer = JSONWriter()
+        try writer.write(self, depth: 0)
+        return writer.bytes
+    }
+
+    /// How deeply arrays and objects are nested: 0 for a scalar.
+    public var depth: Int {
+        switch self {
+        case .array(let elements):
+            elements.reduce(into: 1) { $0 = max($0, $1.depth + 1) }
+        case .object(let members):
+            members.reduce(into: 1) { $0 = max($0, $1.value.depth + 1) }
+        default: 0
+        }
+    }
+
+    /// What kind of value it is, in words for a message: `a string`, `an array` …
+    public var kindInWords: String {
+        switch self {
+        case .null: "null"
+        case .bool: "a boolean"
+        case .integer: "a whole number"
+        case .number: "a number"
+        case .string: "a string"
+        case .array: "an array"
+        case .object: "an object"
+        }
+    }
+
+    /// The whole number; nil for anything else.
+    public var integer: JSONInteger? {
+        if case .integer(let value) = self { value } else { nil }
+    }
+
+    /// The string; nil for anything else.
+    public var string: String? { if case .string(let value) = self { value } else { nil } }
+
+    /// The array; nil for anything else.
+    public var array: [JSONValue]? { if case .array(let value) = self { value } else { nil } }
+
+    /// The object; nil for anything else.
+    public var object: JSONObject? { if case .object(let value) = self { value } else { nil } }
+}
+
+extension JSONValue: CustomStringConvertible {
+    /// The canonical JSON text; a sentence for what has none.
+    public var description: String {
+        do {
+            return String(decoding: try canonicalBytes(), as: UTF8.self)
+        } catch {
+            return "(not encodable: \(error.message))"
+        }
+    }
+}
+
+extension JSONValue: Hashable {
+    /// Whether the values have the same canonical bytes.
+    public static func == (left: JSONValue, right: JSONValue) -> Bool {
+        switch (left, right) {
+        case (.null, .null): true
+        case (.bool(let left), .bool(let right)): left == right
+        case (.integer(let left), .integer(let right)): left == right
+        case (.number(let left), .number(let right)): left.bitPattern == right.bitPattern
+        case (.string(let left), .string(let right)): UTF8Order.compare(left, right) == 0
+        case (.array(let left), .array(let right)): left == right
+        case (.object(let left), .object(let right)): left == right
+        default: false
+        }
+    }
+
+    /// Hashes what the canonical bytes are made from.
+    public func hash(into hasher: inout Hasher) {
+        switch self {
+        case .null: hasher.combine(0)
+        case .bool(let value): hasher.combine(value)
+        case .integer(let value): hasher.combine(value)
+        case .number(let value): hasher.combine(value.bitPattern)
+        case .string(let value): UTF8Order.hash(value, into: &hasher)
+        case .array(let value): hasher.combine(value)
+        case .object(let value): hasher.combine(value)
+        }
+    }
+}
+
+extension JSONValue: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral,
+    ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral, ExpressibleByStringLiteral,
+    ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
+{
+    /// `null`.
+    public init(nilLiteral: ()) { self = .null }
+    /// A boolean.
+    public init(booleanLiteral value: Bool) { self = .bool(value) }
+    /// A whole number.
+    public init(integerLiteral value: Int64) { self = .integer(JSONInteger(value)) }
+    /// A number.
+    public init(floatLiteral value: Double) { self = .number(value) }
+    /// A string.
+    public init(stringLiteral value: String) { self = .string(value) }
+    /// An array.
+    public init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
+    /// An object; of equal keys the last counts.
+    public init(dictionaryLiteral elements: (String, JSONValue)...) {
+        var object = JSONObject()
+        for (key, value) in elements { object[key] = value }
+        self = .object(object)
+    }
+}

@@ -1,0 +1,171 @@
+import Foundation
+
+/// Writes canonical JSON bytes: one value has one form.
+///
+/// No blanks; keys in the order of their UTF-8 bytes; whole numbers in digits; other numbers as the
+/// shortest text that reads back as the same number, always with a fraction or an exponent, so that
+/// they stay what they are; in strings only `"`, `\` and control characters are escaped, by their
+/// short escapes where there are any and in lower-case hexadecimal digits otherwise.
+struct JSONWriter {
+    var bytes: [UInt8] = []
+
+    // MARK: Values
+
+    mutating func write(_ value: JSONValue, depth: Int) throws(CodingFailure) {
+        guard depth <= CodingLimits.depthMax else { throw .tooDeep(CodingLimits.depthMax) }
+        switch value {
+        case .null: bytes.append(contentsOf: "null".utf8)
+        case .bool(let value): bytes.append(contentsOf: (value ? "true" : "false").utf8)
+        case .integer(let value): write(value)
+        case .number(let value): try write(value)
+        case .string(let value): write(value)
+        case .array(let elements):
+            bytes.append(UInt8(ascii: "["))
+            var isFirst = true
+            for element in elements {
+                if !isFirst { bytes.append(UInt8(ascii: ",")) }
+                isFirst = false
+                try write(element, depth: depth + 1)
+            }
+            bytes.append(UInt8(ascii: "]"))
+        case .object(let members):
+            bytes.append(UInt8(ascii: "{"))
+            var isFirst = true
+            for member in members {
+                if !isFirst { bytes.append(UInt8(ascii: ",")) }
+                isFirst = false
+                write(member.key)
+                bytes.append(UInt8(ascii: ":"))
+                try write(member.value, depth: depth + 1)
+            }
+            bytes.append(UInt8(ascii: "}"))
+        }
+    }
+
+    // MARK: Tapes
+
+    /// Writes a node and what is in it.
+    mutating func write(_ tape: Tape, _ index: UInt32 = 0, depth: Int = 0) throws(CodingFailure) {
+        guard depth <= CodingLimits.depthMax else { throw .tooDeep(CodingLimits.depthMax) }
+        let node = tape.nodes[Int(index)]
+        switch node.kind {
+        case .unset: bytes.append(contentsOf: "{}".utf8)
+        case .null: bytes.append(contentsOf: "null".utf8)
+        case .no: bytes.append(contentsOf: "false".utf8)
+        case .yes: bytes.append(contentsOf: "true".utf8)
+        case .natural, .negative:
+            write(JSONInteger(bits: node.payload, isNegative: node.kind == .negative))
+        case .double: try write(Double(bitPattern: node.payload))
+        case .float: try write(node.floatValue)
+        case .string: writeText(tape, Int(node.payload), Int(node.count))
+        case .bytes: write(tape.base64(of: index))
+        case .array:
+            bytes.append(UInt8(ascii: "["))
+            var isFirst = true
+            try tape.forEachChild(of: index) { (child) throws(CodingFailure) in
+                if !isFirst { bytes.append(UInt8(ascii: ",")) }
+                isFirst = false
+                try write(tape, child, depth: depth + 1)
+            }
+            bytes.append(UInt8(ascii: "]"))
+        case .object:
+            bytes.append(UInt8(ascii: "{"))
+            if tape.isSorted(index) {
+                try tape.forEachChild(of: index) { (child) throws(CodingFailure) in
+                    try writeMember(tape, child, depth: depth)
+                }
+            } else {
+                for child in tape.sortedMembers(of: index) {
+                    try writeMember(tape, child, depth: depth)
+                }
+            }
+            bytes.append(UInt8(ascii: "}"))
+        }
+    }
+
+    private mutating func writeMember(
+        _ tape: Tape, _ child: UInt32, depth: Int
+    ) throws(CodingFailure) {
+        if bytes.last != UInt8(ascii: "{") { bytes.append(UInt8(ascii: ",")) }
+        let node = tape.nodes[Int(child)]
+        writeText(tape, Int(node.keyStart), Int(node.keyLength))
+        bytes.append(UInt8(ascii: ":"))
+        try write(tape, child, depth: depth + 1)
+    }
+
+    private mutating func writeText(_ tape: Tape, _ start: Int, _ count: Int) {
+        tape.text.withUnsafeBufferPointer { text in
+            writeQuoted(UnsafeBufferPointer(rebasing: text[start..<start + count]))
+        }
+    }
+
+    // MARK: Scalars
+
+    mutating func write(_ value: JSONInteger) {
+        if value.bits < 10, !value.isNegative {
+            bytes.append(UInt8(ascii: "0") + UInt8(value.bits))
+        } else {
+            bytes.append(contentsOf: value.description.utf8)
+        }
+    }
+
+    mutating func write(_ value: Double) throws(CodingFailure) {
+        guard value.isFinite else { throw .notFinite("\(value)") }
+        bytes.append(contentsOf: value.description.utf8)
+    }
+
+    private mutating func write(_ value: Float) throws(CodingFailure) {
+        guard value.isFinite else { throw .notFinite("\(value)") }
+        try write(Self.double(of: value))
+    }
+
+    /// The number with the fewest digits that reads back as the same `Float`.
+    static func double(of value: Float) -> Double {
+        if let short = Double(value.description), Float(short) == value { return short }
+        return Double(value)
+    }
+
+    mutating func write(_ value: String) {
+        var value = value
+        value.withUTF8 { writeQuoted($0) }
+    }
+
+    private mutating func writeQuoted(_ text: UnsafeBufferPointer<UInt8>) {
+        bytes.append(UInt8(ascii: "\""))
+        var start = 0
+        for (index, byte) in text.enumerated()
+        where byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") {
+            bytes.append(contentsOf: text[start..<index])
+            start = index + 1
+            bytes.append(UInt8(ascii: "\\"))
+            switch byte {
+            case 0x08: bytes.append(UInt8(ascii: "b"))
+            case 0x09: bytes.append(UInt8(ascii: "t"))
+            case 0x0A: bytes.append(UInt8(ascii: "n"))
+            case 0x0C: bytes.append(UInt8(ascii: "f"))
+            case 0x0D: bytes.append(UInt8(ascii: "r"))
+            case 0..<0x20:
+                bytes.append(contentsOf: byte < 0x10 ? "u000".utf8 : "u00".utf8)
+                bytes.append(contentsOf: String(byte, radix: 16).utf8)
+            default: bytes.append(byte)
+            }
+        }
+        bytes.append(contentsOf: text[start...])
+        bytes.append(UInt8(ascii: "\""))
+    }
+}
+
+extension Tape {
+    /// A byte run as text (RFC 4648, with padding).
+    func base64(of index: UInt32) -> String {
+        Data(content(of: index)).base64EncodedString()
+    }
+}
+
+extension CodingFailure {
+    static func notFinite(_ value: String) -> CodingFailure {
+        CodingFailure(
+            .numberOutOfRange, "expected a finite number: \(value) has no encoding; use an optional"
+        )
+    }
+}

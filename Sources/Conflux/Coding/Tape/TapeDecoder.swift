@@ -1,0 +1,344 @@
+import Foundation
+
+/// Lets a type take what it wants from one node of a tape.
+struct TapeDecoder: Decoder, SingleValueDecodingContainer {
+    let tape: Tape
+    let node: UInt32
+    /// How many values this one is in.
+    let depth: UInt32
+
+    var codingPath: [any CodingKey] { tape.path(to: node) }
+    var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+    func container<Key: CodingKey>(
+        keyedBy type: Key.Type
+    ) throws -> KeyedDecodingContainer<Key> {
+        guard tape.nodes[Int(node)].kind == .object else {
+            throw mismatch([String: Any].self, "an object")
+        }
+        try checkDepth()
+        tape.nodes[Int(node)].isOpened = true
+        return KeyedDecodingContainer(KeyedTapeReader<Key>(tape: tape, node: node, depth: depth))
+    }
+
+    func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
+        guard tape.nodes[Int(node)].kind == .array else { throw mismatch([Any].self, "an array") }
+        try checkDepth()
+        return UnkeyedTapeReader(tape: tape, node: node, depth: depth)
+    }
+
+    func singleValueContainer() -> any SingleValueDecodingContainer { self }
+
+    private func checkDepth() throws {
+        guard depth <= CodingLimits.typedDepthMax else {
+            throw CodingFailure.tooDeep(CodingLimits.typedDepthMax)
+        }
+    }
+
+    // MARK: Scalars
+
+    func decodeNil() -> Bool { tape.nodes[Int(node)].kind == .null }
+
+    func decode(_ type: Bool.Type) throws -> Bool {
+        switch tape.nodes[Int(node)].kind {
+        case .yes: return true
+        case .no: return false
+        default: throw mismatch(type, "true or false")
+        }
+    }
+
+    func decode(_ type: String.Type) throws -> String {
+        switch tape.nodes[Int(node)].kind {
+        case .string: return tape.string(of: node)
+        case .bytes: return tape.base64(of: node)
+        default: throw mismatch(type, "a string")
+        }
+    }
+
+    func decode(_ type: Double.Type) throws -> Double {
+        let node = tape.nodes[Int(node)]
+        switch node.kind {
+        case .double: return Double(bitPattern: node.payload)
+        case .float: return JSONWriter.double(of: node.floatValue)
+        case .natural, .negative:
+            return JSONInteger(bits: node.payload, isNegative: node.kind == .negative).rounded
+        default: throw mismatch(type, "a number")
+        }
+    }
+
+    func decode(_ type: Float.Type) throws -> Float {
+        let node = tape.nodes[Int(node)]
+        if node.kind == .float { return node.floatValue }
+        let value = Float(try decode(Double.self))
+        guard value.isFinite else { throw corrupted("expected a number that fits a Float") }
+        return value
+    }
+
+    func decode(_ type: Int.Type) throws -> Int { try integer(type) }
+    func decode(_ type: Int8.Type) throws -> Int8 { try integer(type) }
+    func decode(_ type: Int16.Type) throws -> Int16 { try integer(type) }
+    func decode(_ type: Int32.Type) throws -> Int32 { try integer(type) }
+    func decode(_ type: Int64.Type) throws -> Int64 { try integer(type) }
+    func decode(_ type: UInt.Type) throws -> UInt { try integer(type) }
+    func decode(_ type: UInt8.Type) throws -> UInt8 { try integer(type) }
+    func decode(_ type: UInt16.Type) throws -> UInt16 { try integer(type) }
+    func decode(_ type: UInt32.Type) throws -> UInt32 { try integer(type) }
+    func decode(_ type: UInt64.Type) throws -> UInt64 { try integer(type) }
+
+    @inline(__always)
+    private func integer<Number: FixedWidthInteger>(_ type: Number.Type) throws -> Number {
+        let node = tape.nodes[Int(node)]
+        let value: Number? =
+            switch node.kind {
+            case .natural: Number(exactly: node.payload)
+            case .negative: Number(exactly: Int64(bitPattern: node.payload))
+            // Languages with one kind of number write 5.0 where they mean 5.
+            case .double: Number(exactly: Double(bitPattern: node.payload))
+            default: throw mismatch(type, "a whole number")
+            }
+        guard let value else {
+            throw corrupted("expected a whole number from \(Number.min) to \(Number.max)")
+        }
+        return value
+    }
+
+    // MARK: Values
+
+    func decode<T: Decodable>(_ type: T.Type) throws -> T {
+        if let special = try decodeSpecially(type) { return special }
+        try checkDepth()
+        return try T(from: self)
+    }
+
+    /// Decodes what ``TapeEncoder`` encodes specially.
+    private func decodeSpecially<T: Decodable>(_ type: T.Type) throws -> T? {
+        if type == JSONValue.self {
+            return tape.jsonValue(at: node) as? T
+        } else if type == Data.self {
+            if tape.nodes[Int(node)].kind == .bytes { return Data(tape.content(of: node)) as? T }
+            guard let value = Data(base64Encoded: try decode(String.self)) else {
+                throw corrupted("expected bytes as base64")
+            }
+            return value as? T
+        } else if type == URL.self {
+            guard let value = URL(string: try decode(String.self)) else {
+                throw corrupted("expected a URL")
+            }
+            return value as? T
+        } else if type == Decimal.self {
+            return try decimal() as? T
+        }
+        return nil
+    }
+
+    private func decimal() throws -> Decimal {
+        let text =
+            switch tape.nodes[Int(node)].kind {
+            case .string: tape.string(of: node)
+            case .natural, .negative, .double: tape.jsonValue(at: node).description
+            default: throw mismatch(Decimal.self, "a decimal number as a string")
+            }
+        // `Decimal` itself takes the longest number that the text begins with.
+        guard (try? JSONValue(json: text)).map(\.isNumber) == true || text.isDecimal,
+            let value = Decimal(string: text, locale: Locale(identifier: "en_US_POSIX"))
+        else { throw corrupted("expected a decimal number") }
+        return value
+    }
+
+    // MARK: Errors
+
+    func mismatch(_ type: any Any.Type, _ expected: String) -> DecodingError {
+        DecodingError.typeMismatch(
+            type,
+            .init(
+                codingPath: codingPath,
+                debugDescription: "expected \(expected), found \(tape.kindInWords(of: node))"))
+    }
+
+    func corrupted(_ message: String) -> DecodingError {
+        DecodingError.dataCorrupted(.init(codingPath: codingPath, debugDescription: message))
+    }
+}
+
+extension JSONValue {
+    fileprivate var isNumber: Bool {
+        switch self {
+        case .integer, .number: true
+        default: false
+        }
+    }
+}
+
+extension String {
+    /// Whether this is a sign, digits, and digits after a point: a `Decimal` of up to 38 digits.
+    fileprivate var isDecimal: Bool {
+        let digits = utf8.first == UInt8(ascii: "-") ? utf8.dropFirst() : self[...].utf8
+        let parts = digits.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        return (1...2).contains(parts.count)
+            && parts.allSatisfy { part in
+                !part.isEmpty
+                    && part.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+            }
+    }
+}
+
+extension Tape {
+    func kindInWords(of index: UInt32) -> String {
+        switch nodes[Int(index)].kind {
+        case .unset, .null: "null"
+        case .no, .yes: "a boolean"
+        case .natural, .negative: "a whole number"
+        case .double, .float: "a number"
+        case .string: "a string"
+        case .bytes: "bytes"
+        case .array: "an array"
+        case .object: "an object"
+        }
+    }
+}
+
+/// Reads the members of one object.
+struct KeyedTapeReader<Key: CodingKey>: KeyedDecodingContainerProtocol {
+    let tape: Tape
+    let node: UInt32
+    let depth: UInt32
+
+    var codingPath: [any CodingKey] { tape.path(to: node) }
+
+    var allKeys: [Key] {
+        var keys: [Key] = []
+        keys.reserveCapacity(Int(tape.nodes[Int(node)].count))
+        tape.forEachChild(of: node) { child in
+            if let key = Key(stringValue: tape.key(of: child)) { keys.append(key) }
+        }
+        return keys
+    }
+
+    func contains(_ key: Key) -> Bool { tape.member(of: node, key: key.stringValue) != nil }
+
+    @inline(__always)
+    private func slot(_ key: some CodingKey) throws -> TapeDecoder {
+        guard let member = tape.member(of: node, key: key.stringValue) else {
+            throw DecodingError.keyNotFound(
+                key,
+                .init(codingPath: codingPath, debugDescription: "expected \"\(key.stringValue)\""))
+        }
+        tape.nodes[Int(member)].isUsed = true
+        return TapeDecoder(tape: tape, node: member, depth: depth + 1)
+    }
+
+    func decodeNil(forKey key: Key) throws -> Bool { try slot(key).decodeNil() }
+    func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool { try slot(key).decode(type) }
+    func decode(_ type: String.Type, forKey key: Key) throws -> String {
+        try slot(key).decode(type)
+    }
+    func decode(_ type: Double.Type, forKey key: Key) throws -> Double {
+        try slot(key).decode(type)
+    }
+    func decode(_ type: Float.Type, forKey key: Key) throws -> Float { try slot(key).decode(type) }
+    func decode(_ type: Int.Type, forKey key: Key) throws -> Int { try slot(key).decode(type) }
+    func decode(_ type: Int8.Type, forKey key: Key) throws -> Int8 { try slot(key).decode(type) }
+    func decode(_ type: Int16.Type, forKey key: Key) throws -> Int16 { try slot(key).decode(type) }
+    func decode(_ type: Int32.Type, forKey key: Key) throws -> Int32 { try slot(key).decode(type) }
+    func decode(_ type: Int64.Type, forKey key: Key) throws -> Int64 { try slot(key).decode(type) }
+    func decode(_ type: UInt.Type, forKey key: Key) throws -> UInt { try slot(key).decode(type) }
+    func decode(_ type: UInt8.Type, forKey key: Key) throws -> UInt8 { try slot(key).decode(type) }
+    func decode(_ type: UInt16.Type, forKey key: Key) throws -> UInt16 {
+        try slot(key).decode(type)
+    }
+    func decode(_ type: UInt32.Type, forKey key: Key) throws -> UInt32 {
+        try slot(key).decode(type)
+    }
+    func decode(_ type: UInt64.Type, forKey key: Key) throws -> UInt64 {
+        try slot(key).decode(type)
+    }
+    func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T {
+        try slot(key).decode(type)
+    }
+
+    func nestedContainer<NestedKey: CodingKey>(
+        keyedBy type: NestedKey.Type, forKey key: Key
+    ) throws -> KeyedDecodingContainer<NestedKey> {
+        try slot(key).container(keyedBy: type)
+    }
+
+    func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
+        try slot(key).unkeyedContainer()
+    }
+
+    func superDecoder() throws -> any Decoder { try slot(TapeKey(stringValue: "super")) }
+    func superDecoder(forKey key: Key) throws -> any Decoder { try slot(key) }
+}
+
+/// Reads the elements of one array, one after the other.
+struct UnkeyedTapeReader: UnkeyedDecodingContainer {
+    let tape: Tape
+    let node: UInt32
+    let depth: UInt32
+    private var next: UInt32
+    private(set) var currentIndex = 0
+
+    init(tape: Tape, node: UInt32, depth: UInt32) {
+        self.tape = tape
+        self.node = node
+        self.depth = depth
+        next = tape.nodes[Int(node)].count == 0 ? 0 : tape.nodes[Int(node)].first
+    }
+
+    var codingPath: [any CodingKey] { tape.path(to: node) }
+    var count: Int? { Int(tape.nodes[Int(node)].count) }
+    var isAtEnd: Bool { next == 0 }
+
+    /// Reads the present element, and goes on to the next if that succeeded.
+    @inline(__always)
+    private mutating func take<Value>(
+        _ read: (TapeDecoder) throws -> Value
+    ) throws -> Value {
+        guard next != 0 else {
+            throw DecodingError.valueNotFound(
+                Value.self,
+                .init(
+                    codingPath: codingPath,
+                    debugDescription: "expected more than \(currentIndex) elements"))
+        }
+        let value = try read(TapeDecoder(tape: tape, node: next, depth: depth + 1))
+        next = tape.nodes[Int(next)].next
+        currentIndex += 1
+        return value
+    }
+
+    mutating func decodeNil() throws -> Bool {
+        guard next != 0, tape.nodes[Int(next)].kind == .null else { return false }
+        return try take { $0.decodeNil() }
+    }
+
+    mutating func decode(_ type: Bool.Type) throws -> Bool { try take { try $0.decode(type) } }
+    mutating func decode(_ type: String.Type) throws -> String { try take { try $0.decode(type) } }
+    mutating func decode(_ type: Double.Type) throws -> Double { try take { try $0.decode(type) } }
+    mutating func decode(_ type: Float.Type) throws -> Float { try take { try $0.decode(type) } }
+    mutating func decode(_ type: Int.Type) throws -> Int { try take { try $0.decode(type) } }
+    mutating func decode(_ type: Int8.Type) throws -> Int8 { try take { try $0.decode(type) } }
+    mutating func decode(_ type: Int16.Type) throws -> Int16 { try take { try $0.decode(type) } }
+    mutating func decode(_ type: Int32.Type) throws -> Int32 { try take { try $0.decode(type) } }
+    mutating func decode(_ type: Int64.Type) throws -> Int64 { try take { try $0.decode(type) } }
+    mutating func decode(_ type: UInt.Type) throws -> UInt { try take { try $0.decode(type) } }
+    mutating func decode(_ type: UInt8.Type) throws -> UInt8 { try take { try $0.decode(type) } }
+    mutating func decode(_ type: UInt16.Type) throws -> UInt16 { try take { try $0.decode(type) } }
+    mutating func decode(_ type: UInt32.Type) throws -> UInt32 { try take { try $0.decode(type) } }
+    mutating func decode(_ type: UInt64.Type) throws -> UInt64 { try take { try $0.decode(type) } }
+    mutating func decode<T: Decodable>(_ type: T.Type) throws -> T {
+        try take { try $0.decode(type) }
+    }
+
+    mutating func nestedContainer<NestedKey: CodingKey>(
+        keyedBy type: NestedKey.Type
+    ) throws -> KeyedDecodingContainer<NestedKey> {
+        try take { try $0.container(keyedBy: type) }
+    }
+
+    mutating func nestedUnkeyedContainer() throws -> any UnkeyedDecodingContainer {
+        try take { try $0.unkeyedContainer() }
+    }
+
+    mutating func superDecoder() throws -> any Decoder { try take { $0 } }
+}

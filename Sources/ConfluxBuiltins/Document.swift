@@ -1,0 +1,187 @@
+import Conflux
+
+/// One JSON document, changed at JSON pointers: the state `document`.
+///
+/// At first it is `{}`. In a pointer (RFC 6901), a position in an array counts from 0; `-`, and the
+/// array's count, mean its end, where something new goes. All actions but ``Action/remove(at:)``
+/// make what is missing on the way: members are added to objects, and one element at the end of an
+/// array; what lies below something new consists of objects. What does not fit what is there is
+/// refused before anything has changed.
+public struct Document: Model {
+    /// `document`.
+    public static let name = "document"
+
+    /// What can happen to a document.
+    public enum Action: Codable, Hashable, Sendable, NamedActions {
+        /// Puts a value at a place; what was there is replaced.
+        case set(at: JSONPointer, value: JSONValue)
+        /// Applies a merge patch (RFC 7386) to what is at a place; to an empty object where nothing
+        /// is.
+        case merge(at: JSONPointer, value: JSONValue)
+        /// Removes what is at a place; elements behind one of an array move up. Refused when
+        /// nothing is there, and for the whole document.
+        case remove(at: JSONPointer)
+        /// Adds to the number at a place; to 0 where nothing is. Two whole numbers make a whole
+        /// one, and with a fraction the sum is a fraction. Refused when the sum does not fit 64
+        /// bits, or when the whole number would lose digits.
+        case increment(at: JSONPointer, by: JSONNumber)
+        /// Adds an element to the end of the array at a place; to an empty one where nothing is.
+        case append(at: JSONPointer, value: JSONValue)
+
+        /// The names in JSON.
+        public static var actionNames: [String] {
+            ["append", "increment", "merge", "remove", "set"]
+        }
+    }
+
+    /// The document.
+    public private(set) var root: JSONValue = [:]
+
+    /// Makes the document `{}`.
+    public init() {}
+
+    /// Decodes a document: it is its own JSON.
+    ///
+    /// - Throws: The decoder's error.
+    public init(from decoder: any Decoder) throws {
+        root = try decoder.singleValueContainer().decode(JSONValue.self)
+    }
+
+    /// Encodes the document as itself.
+    ///
+    /// - Throws: The encoder's error.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(root)
+    }
+
+    /// Refuses what does not fit what is there.
+    ///
+    /// - Parameters:
+    ///   - action: What is to happen.
+    ///   - context: Not used.
+    /// - Throws: ``DocumentRefusal``.
+    public func check(_ action: Action, _ context: ActionContext) throws {
+        switch action {
+        case .set(let at, let value), .merge(let at, let value):
+            _ = try self.value(at)
+            try checkDepth(at, value.depth)
+        case .remove(let at):
+            try checkRemoval(at)
+        case .increment(let at, let amount):
+            try checkDepth(at, 0)
+            try checkIncrement(at, amount)
+        case .append(let at, let value):
+            try checkDepth(at, value.depth + 1)
+            if let present = try self.value(at), present.array == nil {
+                throw DocumentRefusal(
+                    .doesNotFit,
+                    "\"\(at)\" is \(present.kindInWords): expected an array to append to")
+            }
+        }
+    }
+
+    /// Changes the document.
+    ///
+    /// - Parameters:
+    ///   - action: What happens; it passed the check.
+    ///   - context: Not used.
+    public mutating func apply(_ action: Action, _ context: ActionContext) {
+        switch action {
+        case .set(let at, let value):
+            root.update(at: at.tokens[...]) { place, _ in place = value }
+        case .merge(let at, let patch):
+            root.update(at: at.tokens[...]) { place, _ in place.merge(patch: patch) }
+        case .remove(let at):
+            root.remove(at: at.tokens[...])
+        case .increment(let at, let amount):
+            root.update(at: at.tokens[...]) { place, isNew in
+                let present = isNew ? 0 : JSONNumber(place)
+                if let sum = present?.adding(amount) { place = sum.value }
+            }
+        case .append(let at, let value):
+            root.update(at: at.tokens[...]) { place, isNew in
+                if isNew { place = [] }
+                place.append(value)
+            }
+        }
+    }
+
+    // MARK: Checks
+
+    private func value(_ at: JSONPointer) throws -> JSONValue? {
+        do {
+            return try root.place(at: at)
+        } catch {
+            throw DocumentRefusal(.doesNotFit, error.message)
+        }
+    }
+
+    private func checkRemoval(_ at: JSONPointer) throws {
+        guard !at.tokens.isEmpty else {
+            throw DocumentRefusal(
+                .doesNotFit, "the whole document can't be removed: set \"\" to {} instead")
+        }
+        guard root[at] != nil else {
+            throw DocumentRefusal(.nothingThere, "nothing is at \"\(at)\"")
+        }
+    }
+
+    private func checkIncrement(_ at: JSONPointer, _ amount: JSONNumber) throws {
+        let present: JSONNumber
+        if let value = try value(at) {
+            guard let number = JSONNumber(value) else {
+                throw DocumentRefusal(
+                    .doesNotFit,
+                    "\"\(at)\" is \(value.kindInWords): expected a number to increment")
+            }
+            present = number
+        } else {
+            present = 0
+        }
+        guard present.adding(amount) != nil else {
+            throw DocumentRefusal(
+                .overflow,
+                "adding \(amount) to the \(present) at \"\(at)\" gives a number that does not fit "
+                    + "64 bits, or loses digits")
+        }
+    }
+
+    /// Whoever reads the document must be able to: no deeper than our own parser goes.
+    private func checkDepth(_ at: JSONPointer, _ depth: Int) throws {
+        guard at.tokens.count + depth <= CodingLimits.depthMax else {
+            throw DocumentRefusal(
+                .tooDeep,
+                "the document would have more than \(CodingLimits.depthMax) levels of arrays and "
+                    + "objects")
+        }
+    }
+}
+
+/// Why a document refuses an action.
+public struct DocumentRefusal: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What kind of refusal it is: stable, and fit for a program to decide by.
+    public enum Code: String, Hashable, Sendable {
+        /// What is there is of another kind, or a position lies beyond the end of an array.
+        case doesNotFit
+        /// Nothing is there to be removed.
+        case nothingThere
+        /// A sum doesn't fit 64 bits, or would lose digits.
+        case overflow
+        /// The document would be nested too deeply.
+        case tooDeep
+    }
+
+    /// What kind of refusal it is.
+    public let code: Code
+    /// What does not fit, and where.
+    public let message: String
+
+    init(_ code: Code, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    /// The message.
+    public var description: String { message }
+}
