@@ -36,7 +36,7 @@ let package = Package(
             name: "ConfluxZeroMQ", dependencies: ["ConfluxVocabulary", "CZeroMQ"],
             swiftSettings: strict),
         .target(
-            name: "ConfluxLog", dependencies: ["ConfluxVocabulary", "ConfluxProtocol", "CSQLite"],
+            name: "ConfluxLog", dependencies: ["ConfluxVocabulary", "CSQLite"],
             swiftSettings: strict),
         .target(
             name: "ConfluxSequencer",
@@ -71,9 +71,11 @@ let package = Package(
             name: "ConfluxArgumentsTests", dependencies: ["ConfluxArguments"],
             swiftSettings: strict),
         .testTarget(
-            name: "ConfluxZeroMQTests", dependencies: ["ConfluxZeroMQ"], swiftSettings: strict),
+            name: "ConfluxZeroMQTests", dependencies: ["ConfluxVocabulary", "ConfluxZeroMQ"],
+            swiftSettings: strict),
         .testTarget(
-            name: "ConfluxLogTests", dependencies: ["ConfluxLog"], swiftSettings: strict),
+            name: "ConfluxLogTests", dependencies: ["ConfluxLog", "ConfluxVocabulary", "CSQLite"],
+            swiftSettings: strict),
         .testTarget(
             name: "ConfluxBuiltinsTests", dependencies: ["ConfluxBuiltins"],
             swiftSettings: strict),

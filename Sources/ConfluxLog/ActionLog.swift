@@ -1,0 +1,147 @@
+import ConfluxVocabulary
+
+/// The one totally ordered history, and the only thing that decides who may extend it.
+///
+/// A sequencer claims the log, reads to its end, and then appends commits, each conditional on its
+/// claim and on where the log ends. Only that condition fences: a tenure that was superseded
+/// cannot append, however late it notices.
+///
+/// Whoever calls must expect of every call that it
+///
+/// - takes long: an engine may wait for a disk or for a majority of machines. Call from a thread
+///   that can wait; no call is cancelled.
+/// - ends with `LogError.Code.unknownOutcome`: what was asked may have happened, or may yet
+///   happen. Nothing that was admitted may be published on such an answer.
+/// - says `superseded`: a newer claim exists, and this tenure is over.
+///
+/// One thread at a time owns a log; it may be made by one and handed to another, and need not be
+/// Sendable. Commits are opaque here.
+public protocol ActionLog: AnyObject {
+    /// The random identity of this log. It never changes while the log is open.
+    var id: LogID { get }
+
+    /// The highest number that is in the log, as far as this object knows; `zero` if none is.
+    /// After `claim()`, and after each append that succeeded, that is the log's end.
+    var last: SequenceNumber { get }
+
+    /// The lowest number that the log still holds, or would hold if it were not empty.
+    var floor: SequenceNumber { get }
+
+    /// Begins a tenure: raises the log's epoch by one, durably, whatever the durability of appends.
+    /// Every earlier claim is superseded from then on.
+    ///
+    /// - Returns: The new epoch, and where the log ends.
+    /// - Throws: `unknownOutcome`: an epoch may have been used up; claim again. `damaged` if the
+    ///   end of the log is. `failed`, `full`, `closed`.
+    func claim() throws(LogError) -> LogClaim
+
+    /// Adds a commit to the end, if the claim of its epoch stands and the log ends where expected.
+    ///
+    /// Appending a commit that already is the log's last, with the same numbers, epoch and bytes,
+    /// succeeds and changes nothing, even if a newer claim exists: so a retry after an unknown
+    /// outcome tells the truth.
+    ///
+    /// - Parameters:
+    ///   - commit: What to add. It follows `last` directly and bears the claim's epoch.
+    ///   - last: Where the caller believes that the log ends.
+    ///   - forced: Whether it must be durable on return even if the log's durability is less.
+    /// - Throws: `superseded`; `endDiffers`; `unknownOutcome`: retry with the very same commit;
+    ///   `full` and `failed`: it is not in the log; `invalidCommit`, `notClaimed`, `closed`.
+    func append(
+        _ commit: LoggedCommit, expecting last: SequenceNumber, forced: Bool
+    ) throws(LogError)
+
+    /// Makes sure that no newer claim existed at some moment during this call.
+    ///
+    /// - Throws: `superseded`; `failed` or `unknownOutcome` if it cannot be told; `notClaimed`,
+    ///   `closed`.
+    func confirm() throws(LogError)
+
+    /// Reads commits, whole and in order, without holes, from the one that contains a number.
+    ///
+    /// - Parameters:
+    ///   - from: The number to begin with; one below `floor` begins at `floor`.
+    ///   - limitBytes: How many bytes the commits have together at most. The first is given even if
+    ///     it alone has more.
+    /// - Returns: The commits; none if the log ends before `from`.
+    /// - Throws: `damaged` with the numbers concerned, if the first commit is: whole ones before a
+    ///   damaged one are served, and nothing behind it. `failed`, `closed`.
+    func read(from: SequenceNumber, limitBytes: Int) throws(LogError) -> [LoggedCommit]
+
+    /// Releases everything; what was appended is durable then, as far as the engine can. Every
+    /// later call throws `closed`; closing again does nothing.
+    func close()
+}
+
+/// What a claim found.
+public struct LogClaim: Sendable, Hashable {
+    /// The epoch of the tenure that begins.
+    public let epoch: Epoch
+    /// Where the log ends; `zero` if it is empty.
+    public let last: SequenceNumber
+    /// The epoch of the last commit; `none` if there is no commit.
+    public let lastEpoch: Epoch
+
+    /// Makes a claim's result.
+    ///
+    /// - Parameters:
+    ///   - epoch: The epoch of the tenure that begins.
+    ///   - last: Where the log ends.
+    ///   - lastEpoch: The epoch of the last commit.
+    public init(epoch: Epoch, last: SequenceNumber, lastEpoch: Epoch) {
+        self.epoch = epoch
+        self.last = last
+        self.lastEpoch = lastEpoch
+    }
+}
+
+/// A commit as the log keeps it: its place and its bytes.
+public struct LoggedCommit: Sendable, Hashable {
+    /// The largest commit that a log takes: 256 MiB.
+    public static let bytesMax = 256 << 20
+
+    /// The number of its first entry.
+    public let first: SequenceNumber
+    /// The number of its last entry.
+    public let last: SequenceNumber
+    /// The tenure that committed it.
+    public let epoch: Epoch
+    /// Its contents, which the log does not look at.
+    public let bytes: Bytes
+
+    /// Makes a commit.
+    ///
+    /// - Parameters:
+    ///   - first: The number of its first entry, 1 or more.
+    ///   - last: The number of its last entry, `first` or more.
+    ///   - epoch: The tenure that commits it.
+    ///   - bytes: Its contents.
+    public init(first: SequenceNumber, last: SequenceNumber, epoch: Epoch, bytes: Bytes) {
+        self.first = first
+        self.last = last
+        self.epoch = epoch
+        self.bytes = bytes
+    }
+
+    /// What every engine checks before it looks at the log.
+    ///
+    /// - Parameter expected: Where the caller believes that the log ends.
+    /// - Throws: `invalidCommit`.
+    package func validate(expecting expected: SequenceNumber) throws(LogError) {
+        // The largest number that SQLite and most other engines keep.
+        let numberMax = UInt64(Int64.max)
+        guard expected.rawValue < numberMax, first == expected.next, first <= last,
+            last.rawValue < numberMax, epoch != .none, epoch.rawValue < numberMax
+        else {
+            throw LogError(
+                .invalidCommit,
+                "A commit of entries \(first) to \(last) in epoch \(epoch) cannot follow \(expected).")
+        }
+        guard bytes.count <= Self.bytesMax else {
+            throw LogError(
+                .invalidCommit,
+                "The commit of entries \(first) to \(last) has \(bytes.count) bytes; the log takes "
+                    + "\(Self.bytesMax). Commit fewer entries at a time.", numbers: first...last)
+        }
+    }
+}

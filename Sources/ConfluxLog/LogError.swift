@@ -1,0 +1,88 @@
+import ConfluxVocabulary
+
+/// Why a log did not do what it was asked to.
+public struct LogError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// What kind of failure it is; a program decides by this.
+    public enum Code: String, Sendable, Hashable {
+        /// A newer claim exists. This tenure is over: publish nothing more, stop or claim again.
+        case superseded
+        /// The commit may or may not be in the log. Append the very same commit again until the
+        /// outcome is known, or open the log anew and read its end.
+        case unknownOutcome
+        /// Nothing was changed, for a reason that may pass.
+        case failed
+        /// Nothing was changed: the disk, or the log up to its bound, is full.
+        case full
+        /// The log ends elsewhere than the caller says. Nothing was changed.
+        case endDiffers
+        /// A commit that no log can take: its numbers do not fit together, or it is too large.
+        case invalidCommit
+        /// Nothing was claimed yet through this log.
+        case notClaimed
+        /// Bytes are not what was written, or commits are missing.
+        case damaged
+        /// Another process, or another log in this one, has the folder open.
+        case inUse
+        /// The folder cannot be made or used.
+        case unusableFolder
+        /// The file is no log of ours.
+        case notALog
+        /// The log was written by a newer version of this program.
+        case newerFormat
+        /// A setting lies outside its bounds.
+        case invalidSetting
+        /// The log was closed before.
+        case closed
+    }
+
+    /// What kind of failure it is.
+    public let code: Code
+    /// What happened, and what to do about it.
+    public let message: String
+    /// The sequence numbers concerned, where the failure is about some.
+    public let numbers: ClosedRange<SequenceNumber>?
+
+    /// Makes an error.
+    ///
+    /// - Parameters:
+    ///   - code: What kind of failure it is.
+    ///   - message: What happened, and what to do about it.
+    ///   - numbers: The sequence numbers concerned, if there are such.
+    public init(_ code: Code, _ message: String, numbers: ClosedRange<SequenceNumber>? = nil) {
+        self.code = code
+        self.message = message
+        self.numbers = numbers
+    }
+
+    /// The message.
+    public var description: String { message }
+
+    static let closed = LogError(.closed, "The log is closed. Open it again to go on.")
+
+    static let notClaimed = LogError(
+        .notClaimed, "Nothing was claimed through this log. Call claim() before appending.")
+
+    static func superseded(_ epoch: Epoch, by newest: Epoch) -> LogError {
+        LogError(
+            .superseded,
+            "Epoch \(epoch) is over: epoch \(newest) has claimed the log. Another sequencer serves "
+                + "it now; stop this one, or claim again.")
+    }
+
+    static func endDiffers(expected: SequenceNumber, found: SequenceNumber) -> LogError {
+        LogError(
+            .endDiffers,
+            "The log ends at \(found), not at \(expected) as expected. Read its end and begin there.")
+    }
+
+    static func damaged(
+        _ first: SequenceNumber, _ last: SequenceNumber, _ what: String
+    ) -> LogError {
+        let range = first...max(first, last)
+        let words = first < last ? "Entries \(first) to \(last)" : "Entry \(first)"
+        return LogError(
+            .damaged,
+            "\(words) of the log: \(what). Nothing from there on is served. Restore the log from a "
+                + "backup.", numbers: range)
+    }
+}

@@ -1,0 +1,128 @@
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// The folder of a log on disk, locked for one owner for as long as this object lives.
+///
+/// The lock is the system's (`flock`) and ends with the process, however that ends.
+final class LogFolder {
+    let path: String
+    private let descriptor: Int32
+
+    var databasePath: String { path + "/log.sqlite" }
+    var writeAheadPath: String { databasePath + "-wal" }
+
+    /// Makes the folder if it is absent, and locks it.
+    ///
+    /// - Parameter path: The folder.
+    /// - Throws: `unusableFolder`, `inUse`.
+    init(_ path: String) throws(LogError) {
+        guard !path.isEmpty, !path.utf8.contains(0) else {
+            throw LogError(.unusableFolder, "The log needs the name of a folder. Give one.")
+        }
+        var trimmed = path[...]
+        while trimmed.utf8.count > 1 && trimmed.hasSuffix("/") { trimmed = trimmed.dropLast() }
+        self.path = String(trimmed)
+        try Self.make(self.path)
+
+        let lockPath = self.path + "/lock"
+        let descriptor = open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC, 0o640)
+        guard descriptor >= 0 else { throw Self.unusable(self.path, errno) }
+        while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
+            let number = errno
+            if number == EINTR { continue }
+            let owner = Self.owner(in: descriptor)
+            close(descriptor)
+            guard number == EWOULDBLOCK else { throw Self.unusable(self.path, number) }
+            throw LogError(
+                .inUse,
+                "The log in \(self.path) is open already\(owner.map { ", in process \($0)" } ?? ""). "
+                    + "A log has one owner: end that one, or choose another folder.")
+        }
+        self.descriptor = descriptor
+        // For people, and for the message above; the lock does not depend on it.
+        let words = Array("\(getpid())\n".utf8)
+        if ftruncate(descriptor, 0) == 0 { pwrite(descriptor, words, words.count, 0) }
+    }
+
+    deinit {
+        close(descriptor)
+    }
+
+    /// Makes the names of new files in the folder durable.
+    func synchronize() throws(LogError) {
+        try Self.synchronize(path)
+    }
+
+    /// Gives the write-ahead log blocks to write into, since a write that grows a file takes twice
+    /// as long to reach the disk. What is in the file stays; zeros behind it mean nothing to
+    /// SQLite.
+    ///
+    /// - Parameter bytes: How long the file is to be at least.
+    func extendWriteAheadFile(to bytes: Int) throws(LogError) {
+        let file = open(writeAheadPath, O_WRONLY | O_CLOEXEC)
+        guard file >= 0 else { throw Self.unusable(path, errno) }
+        defer { close(file) }
+        var end = Int(lseek(file, 0, SEEK_END))
+        guard end >= 0 else { throw Self.unusable(path, errno) }
+        guard end < bytes else { return }
+        let zeros = [UInt8](repeating: 0, count: 1 << 20)
+        while end < bytes {
+            let written = pwrite(file, zeros, min(zeros.count, bytes - end), off_t(end))
+            if written > 0 {
+                end += written
+            } else if errno == ENOSPC {
+                throw LogError(
+                    .full,
+                    "The disk of \(path) has no room for a log of \(bytes) bytes. Free some space.")
+            } else if errno != EINTR {
+                throw Self.unusable(path, errno)
+            }
+        }
+        guard fsync(file) == 0 else { throw Self.unusable(path, errno) }
+    }
+
+    private static func make(_ path: String) throws(LogError) {
+        var status = stat()
+        if stat(path, &status) == 0 {
+            guard status.st_mode & S_IFMT == S_IFDIR else { throw unusable(path, ENOTDIR) }
+            return
+        }
+        let parent = parent(of: path)
+        if parent != path { try make(parent) }
+        if mkdir(path, 0o750) != 0 && errno != EEXIST { throw unusable(path, errno) }
+        try synchronize(parent)
+    }
+
+    private static func parent(of path: String) -> String {
+        guard let slash = path.lastIndex(of: "/") else { return "." }
+        return slash == path.startIndex ? "/" : String(path[..<slash])
+    }
+
+    private static func synchronize(_ path: String) throws(LogError) {
+        let folder = open(path, O_RDONLY | O_CLOEXEC)
+        guard folder >= 0 else { throw unusable(path, errno) }
+        defer { close(folder) }
+        // Some file systems have nothing to do here, and say so.
+        if fsync(folder) != 0 && errno != EINVAL && errno != ENOTSUP {
+            throw unusable(path, errno)
+        }
+    }
+
+    private static func owner(in descriptor: Int32) -> Int32? {
+        var buffer = [UInt8](repeating: 0, count: 32)
+        let count = pread(descriptor, &buffer, buffer.count, 0)
+        guard count > 0 else { return nil }
+        let line = buffer.prefix(count).prefix { $0 != UInt8(ascii: "\n") }
+        return Int32(String(decoding: line, as: UTF8.self))
+    }
+
+    private static func unusable(_ path: String, _ number: Int32) -> LogError {
+        LogError(
+            .unusableFolder,
+            "The folder \(path) cannot be used for a log: \(String(cString: strerror(number))). "
+                + "Give a folder that this user may make and write.")
+    }
+}

@@ -1,0 +1,161 @@
+/// An address that a socket binds or connects to: `tcp://host:port`, `ipc://path`, `inproc://name`.
+///
+/// Parsing finds what cannot be right, before libzmq is asked and with a message that says what
+/// to write instead. It resolves no names.
+public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
+    /// How bytes travel, and to where.
+    public enum Transport: Hashable, Sendable {
+        /// TCP. The host is a name, an IPv4 address, an IPv6 address without its brackets, or `*`
+        /// for every interface (only to bind). Port 0 is one that the system chooses (only to
+        /// bind).
+        case tcp(host: String, port: UInt16)
+        /// A Unix socket at this path.
+        case ipc(path: String)
+        /// Between sockets of one context.
+        case inproc(name: String)
+    }
+
+    /// How bytes travel, and to where.
+    public let transport: Transport
+
+    /// The longest path of a Unix socket, in bytes: the smaller of what Linux and macOS take.
+    static let ipcPathBytesMax = 103
+    static let inprocNameBytesMax = 200
+    static let hostBytesMax = 253
+
+    /// Parses an endpoint.
+    ///
+    /// - Parameter text: `tcp://host:port`, where the port is 0–65535 or `*` (which is 0);
+    ///   `ipc://path`; or `inproc://name`. An IPv6 address stands in brackets.
+    /// - Throws: `invalidEndpoint`, saying what is wrong with it.
+    public init(_ text: String) throws(ZeroMQError) {
+        if let rest = Self.rest(of: text, after: "tcp://") {
+            transport = try Self.parseTCP(rest, of: text)
+        } else if let path = Self.rest(of: text, after: "ipc://") {
+            guard !path.isEmpty, path.utf8.count <= Self.ipcPathBytesMax, !path.utf8.contains(0)
+            else {
+                throw Self.invalid(
+                    text, "the path has 1 to \(Self.ipcPathBytesMax) bytes, as in ipc:///run/feed")
+            }
+            transport = .ipc(path: path)
+        } else if let name = Self.rest(of: text, after: "inproc://") {
+            guard !name.isEmpty, name.utf8.count <= Self.inprocNameBytesMax,
+                !name.utf8.contains(0)
+            else {
+                throw Self.invalid(text, "the name has 1 to \(Self.inprocNameBytesMax) bytes")
+            }
+            transport = .inproc(name: name)
+        } else {
+            throw Self.invalid(text, "write tcp://host:port, ipc://path or inproc://name")
+        }
+    }
+
+    /// Makes a TCP endpoint.
+    ///
+    /// - Parameters:
+    ///   - host: A name, an IPv4 address, an IPv6 address without brackets, or `*`.
+    ///   - port: The port; 0 lets the system choose when binding.
+    /// - Throws: `invalidEndpoint` for a host that cannot be one.
+    public init(host: String, port: UInt16) throws(ZeroMQError) {
+        let written = host.utf8.contains(UInt8(ascii: ":")) ? "[\(host)]" : host
+        try self.init("tcp://\(written):\(port)")
+    }
+
+    /// The port of a TCP endpoint; nil for another transport.
+    public var port: UInt16? {
+        if case .tcp(_, let port) = transport { port } else { nil }
+    }
+
+    /// The host of a TCP endpoint, an IPv6 address without brackets; nil for another transport.
+    public var host: String? {
+        if case .tcp(let host, _) = transport { host } else { nil }
+    }
+
+    /// Whether one can bind to it but not connect: `*`, or a port that the system chooses.
+    public var isWildcard: Bool {
+        if case .tcp(let host, let port) = transport { host == "*" || port == 0 } else { false }
+    }
+
+    var isIPv6Literal: Bool { host?.utf8.contains(UInt8(ascii: ":")) ?? false }
+
+    /// The endpoint as it is parsed.
+    public var description: String {
+        switch transport {
+        case .tcp(let host, let port):
+            isIPv6Literal ? "tcp://[\(host)]:\(port)" : "tcp://\(host):\(port)"
+        case .ipc(let path): "ipc://\(path)"
+        case .inproc(let name): "inproc://\(name)"
+        }
+    }
+
+    /// What libzmq is given to bind to. It does not look up names there, and `localhost` is the
+    /// one that people write.
+    var bindText: String {
+        guard case .tcp(let host, let port) = transport else { return description }
+        let address = host == "localhost" ? "127.0.0.1" : (isIPv6Literal ? "[\(host)]" : host)
+        return "tcp://\(address):\(port == 0 ? "*" : String(port))"
+    }
+
+    private static func parseTCP(
+        _ rest: String, of text: String
+    ) throws(ZeroMQError) -> Transport {
+        guard let colon = rest.lastIndex(of: ":") else {
+            throw invalid(text, "the port is missing, as in tcp://127.0.0.1:7400")
+        }
+        let portText = rest[rest.index(after: colon)...]
+        let port: UInt16
+        if portText == "*" {
+            port = 0
+        } else if portText.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
+            let number = UInt16(portText)
+        {
+            port = number
+        } else {
+            throw invalid(text, "the port is a number from 0 to 65535, or * to let the system choose")
+        }
+        var host = rest[..<colon]
+        if host.hasPrefix("[") {
+            guard host.hasSuffix("]") else { throw invalid(text, "the bracket is not closed") }
+            host = host.dropFirst().dropLast()
+            let isAddress = host.utf8.allSatisfy {
+                isLetterOrDigit($0) || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: ".")
+                    || $0 == UInt8(ascii: "%")
+            }
+            guard host.utf8.contains(UInt8(ascii: ":")), isAddress else {
+                throw invalid(text, "an IPv6 address is expected in the brackets, as in [::1]")
+            }
+        } else if host.utf8.contains(UInt8(ascii: ":")) {
+            throw invalid(text, "an IPv6 address stands in brackets, as in tcp://[::1]:7400")
+        } else if host != "*" {
+            let isName = host.utf8.allSatisfy {
+                isLetterOrDigit($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ".")
+                    || $0 == UInt8(ascii: "_")
+            }
+            guard !host.isEmpty, isName else {
+                throw invalid(text, "the host is a name, an IP address, or * to bind to all")
+            }
+        }
+        guard host.utf8.count <= hostBytesMax else {
+            throw invalid(text, "the host has more than \(hostBytesMax) bytes")
+        }
+        return .tcp(host: String(host), port: port)
+    }
+
+    private static func isLetterOrDigit(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"):
+            true
+        default: false
+        }
+    }
+
+    private static func rest(of text: String, after prefix: String) -> String? {
+        text.hasPrefix(prefix) ? String(text.dropFirst(prefix.count)) : nil
+    }
+
+    private static func invalid(_ text: String, _ reason: String) -> ZeroMQError {
+        let shown = text.count > 120 ? text.prefix(120) + "…" : text[...]
+        return ZeroMQError(.invalidEndpoint, "\"\(shown)\" is not an endpoint: \(reason).")
+    }
+}

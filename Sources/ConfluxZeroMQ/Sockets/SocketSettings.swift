@@ -1,0 +1,155 @@
+import CZeroMQ
+
+/// Everything that is set when a socket opens. Each value is bounded; opening a socket checks it.
+///
+/// Three things are not settings, since nothing here works without them: a router reports peers
+/// that it cannot reach (`ZMQ_ROUTER_MANDATORY`), a publisher drops for a subscriber that is too
+/// slow and slows nobody else (no `ZMQ_XPUB_NODROP`), and no call ever blocks.
+public struct SocketSettings: Sendable, Hashable {
+    /// How many messages wait to be sent to one peer, 1 to 1,000,000. At the bound a router and
+    /// a dealer report `wouldBlock`, and a publisher drops for that subscriber alone. 1,000 is
+    /// many times what a healthy peer leaves waiting.
+    public var sendQueueMessages = 1_000
+
+    /// How many messages of one peer wait to be received, 1 to 1,000,000. At the bound its
+    /// connection is no longer read, and TCP slows that peer.
+    public var receiveQueueMessages = 1_000
+
+    /// The largest message that is received, 1 byte to 1 GiB. Who sends a larger one is
+    /// disconnected. 64 MiB leaves room for a snapshot's chunk, and bounds what one peer can
+    /// make us hold.
+    public var messageBytesMax = 64 << 20
+
+    /// How long unsent messages outlive `close()`, 0 to 60 s. A second lets farewells out;
+    /// libzmq's own "for ever" would hang a process that ends while its peer is away.
+    public var linger = Duration.seconds(1)
+
+    /// After how long a silence TCP probes the connection, 1 s to 2 h; nil: the system's choice.
+    /// Below what firewalls and load balancers forget a connection after.
+    public var keepAliveIdle: Duration? = .seconds(30)
+
+    /// The time between two TCP probes, 1 s to 10 min; three without an answer end it.
+    public var keepAliveInterval = Duration.seconds(10)
+
+    /// Whether a peer that names itself as a connected one does replaces it (routers). Off:
+    /// nobody takes over a connection by guessing its name.
+    public var hasRouterHandover = false
+
+    /// Whether messages are queued only for connections that stand (`ZMQ_IMMEDIATE`). On: what
+    /// is sent while there is no connection is reported as `wouldBlock` and not delivered late,
+    /// in another session.
+    public var queuesForConnectedOnly = true
+
+    /// How long to wait before connecting again, 1 ms to 60 s; libzmq adds jitter.
+    public var reconnectInterval = Duration.milliseconds(100)
+
+    /// The longest that repeated failures stretch that to, up to 10 min. With 2 s a sequencer
+    /// that was away for long has its nodes back soon, and no storm of them.
+    public var reconnectIntervalMax = Duration.seconds(2)
+
+    /// The time after which an attempt to connect is given up, 1 ms to 10 min; the system's own
+    /// is minutes.
+    public var connectTimeout = Duration.seconds(5)
+
+    /// The time between ZMTP pings, 100 ms to 1 h; nil: none. They find a peer that is cut off
+    /// without a sign.
+    public var heartbeatInterval: Duration? = .seconds(2)
+
+    /// How long a ping may stay unanswered before the connection ends, 100 ms to 1 h. Longer
+    /// than any pause of a healthy process.
+    public var heartbeatTimeout = Duration.seconds(10)
+
+    /// The time within which a new connection must have said what it is, 100 ms to 10 min.
+    /// It ends whoever connects and stays silent.
+    public var handshakeInterval = Duration.seconds(10)
+
+    /// How many connections wait to be accepted, 1 to 65,535; the system caps it further. All
+    /// nodes come at once after a restart.
+    public var backlog = 512
+
+    /// Whether host names are looked up as IPv6 addresses. Off, since names such as `localhost`
+    /// have both and servers mostly bind to IPv4. An IPv6 address in brackets always works.
+    public var resolvesToIPv6 = false
+
+    /// The settings that this documentation names.
+    public init() {}
+
+    /// Checks every value against its bounds.
+    ///
+    /// - Throws: `invalidSetting` for the first value that lies outside, with its bounds.
+    public func validate() throws(ZeroMQError) {
+        try check("sendQueueMessages", sendQueueMessages, 1...1_000_000)
+        try check("receiveQueueMessages", receiveQueueMessages, 1...1_000_000)
+        try check("messageBytesMax", messageBytesMax, 1...(1 << 30))
+        try check("linger", linger, .zero ... .seconds(60))
+        if let keepAliveIdle {
+            try check("keepAliveIdle", keepAliveIdle, .seconds(1) ... .seconds(7_200))
+        }
+        try check("keepAliveInterval", keepAliveInterval, .seconds(1) ... .seconds(600))
+        try check("reconnectInterval", reconnectInterval, .milliseconds(1) ... .seconds(60))
+        try check("reconnectIntervalMax", reconnectIntervalMax, reconnectInterval ... .seconds(600))
+        try check("connectTimeout", connectTimeout, .milliseconds(1) ... .seconds(600))
+        if let heartbeatInterval {
+            try check("heartbeatInterval", heartbeatInterval, .milliseconds(100) ... .seconds(3_600))
+        }
+        try check("heartbeatTimeout", heartbeatTimeout, .milliseconds(100) ... .seconds(3_600))
+        try check("handshakeInterval", handshakeInterval, .milliseconds(100) ... .seconds(600))
+        try check("backlog", backlog, 1...65_535)
+    }
+
+    private func check<Value: Comparable>(
+        _ name: String, _ value: Value, _ bounds: ClosedRange<Value>
+    ) throws(ZeroMQError) {
+        guard bounds.contains(value) else {
+            throw ZeroMQError(
+                .invalidSetting,
+                "\(name) is \(value); it lies between \(bounds.lowerBound) and "
+                    + "\(bounds.upperBound).")
+        }
+    }
+
+    /// libzmq's options of 32 bits and their values.
+    var options: [(Int32, Int32)] {
+        var options: [(Int32, Int32)] = [
+            (ZMQ_SNDHWM, Int32(sendQueueMessages)),
+            (ZMQ_RCVHWM, Int32(receiveQueueMessages)),
+            (ZMQ_LINGER, linger.wholeMilliseconds),
+            (ZMQ_IMMEDIATE, queuesForConnectedOnly ? 1 : 0),
+            (ZMQ_RECONNECT_IVL, reconnectInterval.wholeMilliseconds),
+            (ZMQ_RECONNECT_IVL_MAX, reconnectIntervalMax.wholeMilliseconds),
+            (ZMQ_CONNECT_TIMEOUT, connectTimeout.wholeMilliseconds),
+            (ZMQ_HANDSHAKE_IVL, handshakeInterval.wholeMilliseconds),
+            (ZMQ_BACKLOG, Int32(backlog)),
+            (ZMQ_IPV6, resolvesToIPv6 ? 1 : 0),
+        ]
+        if let keepAliveIdle {
+            options += [
+                (ZMQ_TCP_KEEPALIVE, 1),
+                (ZMQ_TCP_KEEPALIVE_IDLE, keepAliveIdle.wholeSeconds),
+                (ZMQ_TCP_KEEPALIVE_INTVL, keepAliveInterval.wholeSeconds),
+                (ZMQ_TCP_KEEPALIVE_CNT, 3),
+            ]
+        }
+        if let heartbeatInterval {
+            options += [
+                (ZMQ_HEARTBEAT_IVL, heartbeatInterval.wholeMilliseconds),
+                (ZMQ_HEARTBEAT_TIMEOUT, heartbeatTimeout.wholeMilliseconds),
+            ]
+        }
+        return options
+    }
+}
+
+extension Duration {
+    /// Milliseconds, rounded up, so that who waits for them does not come back too early.
+    var wholeMilliseconds: Int32 {
+        let (seconds, attoseconds) = components
+        guard seconds >= 0, attoseconds >= 0 else { return 0 }
+        let bounded = min(seconds, Int64(Int32.max) / 1_000 - 1)
+        return Int32(bounded * 1_000 + (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000)
+    }
+
+    fileprivate var wholeSeconds: Int32 {
+        Int32(clamping: components.seconds + (components.attoseconds > 0 ? 1 : 0))
+    }
+}

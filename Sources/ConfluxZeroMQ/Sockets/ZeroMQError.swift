@@ -1,0 +1,103 @@
+import CZeroMQ
+
+/// Why a call on a socket, a context, an endpoint or a thread failed.
+///
+/// Conditions that belong to normal operation are not errors but results: nothing to receive, a
+/// full queue, a peer that is gone.
+public struct ZeroMQError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// What kind of failure it is; a program decides by this.
+    public enum Code: String, Sendable, Hashable {
+        /// Another socket is bound to the address.
+        case addressInUse
+        /// No interface of this machine has the address.
+        case addressNotAvailable
+        /// The text is no endpoint, or one that cannot be used in this way.
+        case invalidEndpoint
+        /// A setting lies outside its bounds.
+        case invalidSetting
+        /// The endpoint cannot be reached as things are: no route, or no such `inproc` name.
+        case unreachable
+        /// The system does not permit it.
+        case permissionDenied
+        /// The process or the context has no more sockets or descriptors to give.
+        case tooManyOpen
+        /// There is not enough memory.
+        case outOfMemory
+        /// The socket was closed before.
+        case closed
+        /// The context was shut down.
+        case terminated
+        /// The context cannot end while sockets of it are open.
+        case socketsOpen
+        /// A thread could not be started.
+        case threadNotStarted
+        /// Anything else; the message has the system's words.
+        case failed
+    }
+
+    /// What kind of failure it is.
+    public let code: Code
+    /// What happened, and what to do about it.
+    public let message: String
+    /// The system's or libzmq's number for it; 0 if it was found before either was asked.
+    public let systemNumber: Int32
+
+    /// Makes an error.
+    ///
+    /// - Parameters:
+    ///   - code: What kind of failure it is.
+    ///   - message: What happened, and what to do about it.
+    ///   - systemNumber: The `errno`, or 0.
+    public init(_ code: Code, _ message: String, systemNumber: Int32 = 0) {
+        self.code = code
+        self.message = message
+        self.systemNumber = systemNumber
+    }
+
+    /// The message.
+    public var description: String { message }
+
+    static let socketClosed = ZeroMQError(
+        .closed, "The socket is closed. Open a new one to go on.")
+
+    /// The error for a failed call of libzmq.
+    ///
+    /// - Parameters:
+    ///   - number: The call's `errno`.
+    ///   - attempt: What was tried, as the beginning of a sentence: "Binding to …".
+    static func system(_ number: Int32, _ attempt: String) -> ZeroMQError {
+        let (code, advice) = meaning(of: number)
+        let words = zmq_strerror(number).map { String(cString: $0) } ?? "error \(number)"
+        let reason = advice.map { "\(words). \($0)" } ?? "\(words)."
+        return ZeroMQError(code, "\(attempt) failed: \(reason)", systemNumber: number)
+    }
+
+    private static func meaning(of number: Int32) -> (Code, String?) {
+        switch number {
+        case EADDRINUSE:
+            (.addressInUse, "End the process that holds the address, or choose another port.")
+        case EADDRNOTAVAIL, ENODEV:
+            (.addressNotAvailable, "Give the IP address of an interface of this machine, or *.")
+        case EINVAL:
+            (.invalidEndpoint, "Check the address: tcp://host:port, ipc://path or inproc://name.")
+        case EPROTONOSUPPORT, ENOCOMPATPROTO:
+            (.invalidEndpoint, "Use tcp://host:port, ipc://path or inproc://name.")
+        case ECONNREFUSED, ENETUNREACH, EHOSTUNREACH, ENETDOWN:
+            (.unreachable, "Check the address, and that the other side is running.")
+        case EACCES, EPERM:
+            (.permissionDenied, "Choose a port above 1023, or a path that you may write.")
+        case EMFILE, ENFILE:
+            (.tooManyOpen, "Raise the limit of open files (ulimit -n), or close sockets.")
+        case ENOMEM, ENOBUFS:
+            (.outOfMemory, "Free memory, or lower the queue and message limits.")
+        case ENOTSOCK:
+            (.closed, "Open a new socket to go on.")
+        case ETERM, EFAULT:
+            (.terminated, "The context was shut down; close this socket.")
+        case ENOENT:
+            (.unreachable, "The folder of the ipc path must exist.")
+        default:
+            (.failed, nil)
+        }
+    }
+}

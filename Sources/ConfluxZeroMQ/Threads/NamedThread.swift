@@ -1,0 +1,113 @@
+import CZeroMQ
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+import Synchronization
+
+/// A thread of the system's, with a name that debuggers show and a stack of a stated size.
+///
+/// It runs one function and ends. Who never joins it lets it run on by itself.
+public final class NamedThread: Sendable {
+    private struct Handle: @unchecked Sendable {  // `Mutex` below guards it; the system owns it
+        let thread: pthread_t
+    }
+
+    private final class Start {
+        let name: String
+        let body: () -> Void
+
+        init(name: String, body: sending @escaping () -> Void) {
+            self.name = name
+            self.body = body
+        }
+    }
+
+    /// What the thread is called; Linux shows the first 15 bytes.
+    public let name: String
+    /// nil once joined.
+    private let handle: Mutex<Handle?>
+
+    /// Starts a thread.
+    ///
+    /// - Parameters:
+    ///   - name: What to call it.
+    ///   - stackBytes: The size of its stack, 64 KiB to 1 GiB, rounded up to pages. The 8 MiB that
+    ///     main threads have suit code that we do not know.
+    ///   - body: What it runs. It may own what it captures, such as sockets.
+    /// - Throws: `invalidSetting`; `threadNotStarted` if the system has no room for one.
+    public init(
+        _ name: String, stackBytes: Int = 8 << 20, body: sending @escaping () -> Void
+    ) throws(ZeroMQError) {
+        guard (64 << 10...1 << 30).contains(stackBytes) else {
+            throw ZeroMQError(
+                .invalidSetting,
+                "The stack of thread \(name) is to have \(stackBytes) bytes; it has 64 KiB to 1 GiB.")
+        }
+        var attributes = pthread_attr_t()
+        pthread_attr_init(&attributes)
+        defer { pthread_attr_destroy(&attributes) }
+        let page = Int(getpagesize())
+        pthread_attr_setstacksize(&attributes, (stackBytes + page - 1) / page * page)
+
+        let start = Unmanaged.passRetained(Start(name: name, body: body))
+        #if canImport(Darwin)
+            var thread: pthread_t?
+            let number = pthread_create(&thread, &attributes, Self.run, start.toOpaque())
+        #else
+            var created = pthread_t()
+            let number = pthread_create(&created, &attributes, Self.run, start.toOpaque())
+            let thread: pthread_t? = created
+        #endif
+        guard number == 0, let thread else {
+            start.release()
+            throw ZeroMQError(
+                .threadNotStarted,
+                "Thread \(name) could not be started (error \(number)). Raise the limit of "
+                    + "processes (ulimit -u), or free memory.", systemNumber: number)
+        }
+        self.name = name
+        handle = Mutex(Handle(thread: thread))
+    }
+
+    #if canImport(Darwin)
+        private static let run: @convention(c) (UnsafeMutableRawPointer) -> UnsafeMutableRawPointer? =
+            { argument in
+                begin(argument)
+                return nil
+            }
+    #else
+        private static let run: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? =
+            { argument in
+                if let argument { begin(argument) }
+                return nil
+            }
+    #endif
+
+    private static func begin(_ argument: UnsafeMutableRawPointer) {
+        let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
+        conflux_name_thread(start.name)
+        start.body()
+    }
+
+    /// Waits until the thread has ended. Several threads may wait; once it has ended, this returns
+    /// at once. A thread must not join itself: that traps.
+    public func join() {
+        // Only joiners ever meet at this lock.
+        handle.withLock { handle in
+            guard let running = handle else { return }
+            precondition(
+                pthread_equal(running.thread, pthread_self()) == 0, "thread \(name) joins itself")
+            pthread_join(running.thread, nil)
+            handle = nil
+        }
+    }
+
+    deinit {
+        handle.withLock { handle in
+            if let running = handle { pthread_detach(running.thread) }
+        }
+    }
+}
