@@ -43,7 +43,7 @@ package final class NodeCore: Sendable {
         let waker = port.waker
         outbox = Outbox(
             bytesMax: settings.outboxBytesMax, policy: settings.outboxPolicy,
-            limits: Self.limits(settings), wake: { waker.wake() })
+            limits: try Self.limits(settings), wake: { waker.wake() })
         var replica = settings.replica
         replica.name = settings.name
         replica.role = role

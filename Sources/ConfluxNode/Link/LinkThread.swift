@@ -56,7 +56,7 @@ final class LinkThread: @unchecked Sendable {
         // The window bounds what is under way in bytes; the count must not bound it before.
         settings.sendQueueMessages = 100_000
         settings.receiveQueueMessages = 10_000
-        dealer = try DealerSocket(context: context, settings: settings)
+        dealer = try DealerSocket(context, settings: settings)
         monitor = try dealer.openMonitor()
         poller = Poller(waker: port.waker)
         dealerToken = try poller.add(dealer)
@@ -258,7 +258,7 @@ final class LinkThread: @unchecked Sendable {
         do {
             var settings = SocketSettings()
             settings.receiveQueueMessages = 10_000
-            let socket = try SubscriberSocket(context: context, settings: settings)
+            let socket = try SubscriberSocket(context, settings: settings)
             try socket.subscribe()
             try socket.connect(Endpoint(endpoint))
             feed = (endpoint, socket, try poller.add(socket))
