@@ -77,6 +77,9 @@ let package = Package(
             name: "ConfluxLogTests", dependencies: ["ConfluxLog", "ConfluxVocabulary", "CSQLite"],
             swiftSettings: strict),
         .testTarget(
+            name: "ConfluxNodeTests", dependencies: ["ConfluxNode", "ConfluxSequencer"],
+            swiftSettings: strict),
+        .testTarget(
             name: "ConfluxBuiltinsTests", dependencies: ["ConfluxBuiltins"],
             swiftSettings: strict),
         // Reads the repository and checks the house rules.

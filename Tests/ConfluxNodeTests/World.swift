@@ -1,0 +1,129 @@
+import ConfluxNode
+import ConfluxSequencer
+import Dispatch
+import Synchronization
+import Testing
+
+/// A sequencer on free ports with a log in memory, and any number of nodes with scopes of their own.
+final class World: Sendable {
+    let sequencer: Sequencer
+
+    init(
+        bind: String = "tcp://127.0.0.1:0",
+        adjust: @escaping @Sendable (inout SequencerSettings) -> Void = { _ in }
+    ) throws {
+        var configuration = SequencerConfiguration(bind: bind, storage: .memory)
+        configuration.adjust = adjust
+        sequencer = try Sequencer.start(configuration)
+    }
+
+    func node(
+        _ name: String? = nil, scope: Scope = Scope(),
+        adjust: (inout NodeSettings) -> Void = { _ in }
+    ) async throws -> Node {
+        var settings = NodeSettings(name: name.flatMap { Name($0) })
+        adjust(&settings)
+        return try await Node.connect(to: sequencer.address, settings: settings, scope: scope)
+    }
+}
+
+/// Runs a test's body with a world, and ends the world whatever happened.
+func withWorld(
+    adjust: @escaping @Sendable (inout SequencerSettings) -> Void = { _ in },
+    _ body: (World) async throws -> Void
+) async throws {
+    let world = try World(adjust: adjust)
+    do {
+        try await body(world)
+    } catch {
+        await world.sequencer.stop()
+        throw error
+    }
+    await world.sequencer.stop()
+}
+
+/// Waits for the first element that fits, for ten seconds at most.
+func first<Elements: AsyncSequence & Sendable>(
+    of elements: Elements, where isWanted: @escaping @Sendable (Elements.Element) -> Bool
+) async throws -> Elements.Element where Elements.Element: Sendable {
+    try await withDeadline {
+        for try await element in elements where isWanted(element) { return element }
+        throw Missing()
+    }
+}
+
+/// Runs work that must end in time.
+func withDeadline<Value: Sendable>(
+    seconds: Double = 20, _ work: @escaping @Sendable () async throws -> Value
+) async throws -> Value {
+    let task = Task { try await work() }
+    let timer = DispatchSource.makeTimerSource()
+    timer.schedule(deadline: .now() + seconds)
+    timer.setEventHandler { task.cancel() }
+    timer.resume()
+    defer { timer.cancel() }
+    return try await task.value
+}
+
+struct Missing: Error {}
+
+// MARK: States
+
+final class TallyState: ReplicatedState {
+    static let name = "tally"
+    enum Action: Codable, Sendable, Equatable { case add(Int), fail }
+    typealias Mutations = TallyMutations
+    struct Snapshot: Codable, Sendable { var count: Int }
+
+    let count = Variable(0)
+    static var mutations: TallyMutations { TallyMutations() }
+    var snapshot: Snapshot {
+        get { Snapshot(count: count.value) }
+        set { count.value = newValue.count }
+    }
+}
+
+struct Refusal: Error, CustomStringConvertible {
+    var description: String { "this tally does not fail" }
+}
+
+struct TallyMutations: CheckedMutations {
+    func check(
+        action: TallyState.Action, state: TallyState, context: ActionContext
+    ) throws {
+        if case .fail = action { throw Refusal() }
+    }
+
+    func commit(action: TallyState.Action, state: TallyState) {
+        if case .add(let amount) = action { state.count.value += amount }
+    }
+}
+
+extension Actions where State == TallyState {
+    func add(_ amount: Int) { dispatch(action: .add(amount)) }
+}
+
+extension Computed where State == TallyState {
+    var count: Int { state.count.value }
+    var counts: Signal<Int> { state.count.signal }
+}
+
+struct Journal: Model {
+    static let name = "journal"
+    var lines: [String] = []
+    var dice: [Int] = []
+    enum Action: Codable, Sendable { case write(String), roll }
+
+    func check(_ action: Action, _ context: ActionContext) throws {
+        if case .write("") = action { throw Refusal() }
+    }
+
+    mutating func apply(_ action: Action, _ context: ActionContext) {
+        switch action {
+        case .write(let line): lines.append(line)
+        case .roll:
+            var random = context.random
+            dice.append(Int.random(in: 1...1_000_000, using: &random))
+        }
+    }
+}
