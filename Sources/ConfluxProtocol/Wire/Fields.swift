@@ -22,11 +22,15 @@ extension FrameReader {
         return value
     }
 
-    /// How many, at least one.
-    mutating func some(_ expected: String) throws(WireError) -> UInt32 {
+    /// How many consecutive numbers begin with `first`: at least one, and the last of them is a
+    /// ``number(_:)`` too.
+    mutating func run(from first: UInt64, _ expected: String) throws(WireError) -> UInt32 {
         let at = offset
         let value = try fixed(UInt32.self, expected)
         guard value > 0 else { throw .malformed(at: at, expected: "\(expected), at least 1") }
+        guard first + UInt64(value - 1) <= UInt64(Int64.max) else {
+            throw .malformed(at: at, expected: "\(expected), the last number at most 2^63 − 1")
+        }
         return value
     }
 

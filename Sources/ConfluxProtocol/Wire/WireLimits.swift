@@ -68,6 +68,7 @@ public struct WireLimits: Sendable, Hashable {
     /// These limits, narrowed to what a welcome grants.
     ///
     /// - Parameter session: The welcome's limits. They never widen these.
+    /// - Returns: The narrower limits.
     public func narrowed(to session: SessionLimits) -> WireLimits {
         WireLimits(
             checkedFrameBytesMax: frameBytesMax,

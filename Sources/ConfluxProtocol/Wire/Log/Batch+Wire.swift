@@ -50,7 +50,7 @@ public struct BatchOutline: Sendable, Hashable {
         firstCounter = try reader.positive("a batch's first counter")
         settled = try reader.number("the settled counter")
         isAtomic = try reader.flag("whether a batch is atomic")
-        count = try reader.some("how many entries a batch has")
+        count = try reader.run(from: firstCounter, "how many entries a batch has")
     }
 }
 
@@ -60,6 +60,7 @@ extension Batch {
     /// - Parameters:
     ///   - encoded: What ``encoded`` of a batch was; the result shares its storage.
     ///   - limits: Against what lengths and counts are checked.
+    /// - Returns: The batch.
     /// - Throws: ``WireError``.
     public static func decode(
         _ encoded: Bytes, limits: WireLimits = .standard

@@ -43,6 +43,7 @@ public struct BatchBuilder: Sendable {
     /// - Parameters:
     ///   - target: What the action concerns.
     ///   - payloadBytes: The size of its payload.
+    /// - Returns: Whether it fits.
     public func canAppend(target: BatchTarget, payloadBytes: Int) -> Bool {
         room(for: target, row: row(of: target), payloadBytes: payloadBytes) != nil
     }
@@ -112,6 +113,7 @@ public struct BatchBuilder: Sendable {
     ///   - firstCounter: The counter of its first action, at least 1.
     ///   - settled: The counter up to which the node has every outcome.
     ///   - isAtomic: Whether its actions stand or fall together.
+    /// - Returns: The batch, which keeps no storage of the builder's.
     public mutating func finish(
         firstCounter: UInt64, settled: UInt64, isAtomic: Bool = false
     ) -> Batch {

@@ -55,6 +55,7 @@ extension Batch {
     ///
     /// - Parameter body: Gets the row of the entry's target and its payload, which shares the
     ///   batch's storage. What it throws ends the walk.
+    /// - Throws: What the function throws.
     public func forEachEntry<Failure: Error>(
         _ body: (_ target: Int, _ payload: Bytes) throws(Failure) -> Void
     ) throws(Failure) {
@@ -78,7 +79,7 @@ extension Batch {
             origin: entries.startIndex - encoded.startIndex)
     }
 
-    /// - Parameter origin: The offset of the first entry, for what is thrown.
+    // `origin` is the offset of the first entry, for what is thrown.
     func checkEntries(payloadBytesMax: Int, origin: Int) throws(WireError) -> [Int] {
         let rows = targets.count
         let claimed = Int(count)
@@ -112,6 +113,7 @@ extension Batch {
     ///
     /// - Parameter isAdmitted: Called once for each entry, in their order, with the entry's offset
     ///   from 0 and the row of its target. The batch must have passed ``validate(_:)``.
+    /// - Returns: The runs, ascending; empty where no entry is admitted.
     package func splitting(
         admitting isAdmitted: (_ offset: Int, _ target: Int) -> Bool
     ) -> [Batch] {

@@ -32,6 +32,7 @@ extension Commit {
     /// - Parameters:
     ///   - body: The body; the batches share its storage.
     ///   - limits: Against what lengths and counts are checked.
+    /// - Returns: The commit.
     /// - Throws: ``WireError``; its offset counts from the body's first byte.
     public static func decode(
         body: Bytes, limits: WireLimits = .standard
@@ -53,7 +54,7 @@ extension Commit {
         let first = SequenceNumber(try reader.positive("a commit's first number"))
         let timestamp = try reader.timestamp()
         let countAt = reader.offset
-        let count = try reader.some("how many entries a commit has")
+        let count = try reader.run(from: first.rawValue, "how many entries a commit has")
         let blockCount = try reader.count(
             limit: reader.limits.blocksPerCommitMax,
             elementBytesMin: CommitLayout.blockBytesMin, "how many blocks a commit has")
