@@ -207,9 +207,9 @@ extension Name: WireField {
                 at: at, expected: "a name", found: UInt64(length), limit: UInt64(NameRule.lengthMax)
             )
         }
-        // Bytes that are no UTF-8 become a character that the rule refuses.
-        guard let name = Name(String(decoding: try reader.cut(length, "a name"), as: UTF8.self))
-        else { throw .malformed(at: at, expected: "a name: 1 to 64 of a-z 0-9 . _ -") }
+        guard let name = Name(utf8: try reader.cut(length, "a name")) else {
+            throw .malformed(at: at, expected: "a name: 1 to 64 of a-z 0-9 . _ -")
+        }
         self = name
     }
 

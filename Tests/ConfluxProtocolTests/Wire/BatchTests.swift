@@ -72,6 +72,31 @@ struct BatchTests {
         #expect(try Batch.decode(batch.encoded, limits: limits) == batch)
     }
 
+    @Test func `a known row is appended to without its target, until its batch is finished`() throws
+    {
+        let limits = try WireLimits(rowsPerBatchMax: 2, entriesPerBatchMax: 2)
+        var other = Self.target
+        other.life = SequenceNumber(9)
+        var third = Self.target
+        third.life = SequenceNumber(10)
+        var builder = BatchBuilder(limits: limits)
+        let rows = [Self.target, other, Self.target, third].map { builder.row(for: $0) }
+        let first = try #require(rows[0])
+        let second = try #require(rows[1])
+        #expect(rows == [first, second, first, nil])
+        let payload: [UInt8] = [1, 2, 3]
+        let appended = payload.withUnsafeBytes { bytes in
+            [second, first, first].map { builder.appendIfFits(row: $0, payload: bytes) }
+        }
+        #expect(appended == [true, true, false])
+        #expect(builder.isCurrent(first))
+        let batch = builder.finish(firstCounter: 1, settled: 0)
+        #expect(!builder.isCurrent(first))
+        #expect(batch.targets == [Self.target, other])
+        #expect(batch.parsedEntries.map(\.target) == [1, 0])
+        #expect(try Batch.decode(batch.encoded, limits: limits) == batch)
+    }
+
     @Test func `payloads above the limit are found by their offsets`() throws {
         let limits = try WireLimits(payloadBytesMax: 10)
         var builder = BatchBuilder()

@@ -53,6 +53,11 @@ enum GoldenFile {
     /// A value as JSON, its fields in the order of the grammar: numbers as numbers, names and codes
     /// as text, bytes in hexadecimal digits, durations in nanoseconds.
     private static func rendered(_ value: Any) -> String {
+        // First, for an optional is also what it wraps.
+        let mirror = Mirror(reflecting: value)
+        if mirror.displayStyle == .optional {
+            return mirror.children.first.map { rendered($0.value) } ?? "null"
+        }
         switch value {
         case let batch as Batch: return rendered(batch)
         case let bytes as Bytes: return quoted(hexadecimal(bytes))
@@ -66,10 +71,7 @@ enum GoldenFile {
         case is Name, is StoreName, is Target, is Identifier: return quoted("\(value)")
         default: break
         }
-        let mirror = Mirror(reflecting: value)
         switch mirror.displayStyle {
-        case .optional:
-            return mirror.children.first.map { rendered($0.value) } ?? "null"
         case .collection:
             return "[" + mirror.children.map { rendered($0.value) }.joined(separator: ", ") + "]"
         case .enum:

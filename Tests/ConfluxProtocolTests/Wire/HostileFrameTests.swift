@@ -141,7 +141,6 @@ struct HostileFrameTests {
         }
     }
 
-    /// - Parameter frame: Bytes that may be anything.
     private func expectErrorOrMessage(
         _ frame: Bytes, from speaker: AnyMessage.Speaker, _ comment: Comment? = nil
     ) throws {

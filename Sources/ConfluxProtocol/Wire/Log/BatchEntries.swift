@@ -56,11 +56,19 @@ extension Batch {
     /// - Parameter body: Gets the row of the entry's target and its payload, which shares the
     ///   batch's storage. What it throws ends the walk.
     /// - Throws: What the function throws.
+    @inlinable
     public func forEachEntry<Failure: Error>(
         _ body: (_ target: Int, _ payload: Bytes) throws(Failure) -> Void
     ) throws(Failure) {
-        for entry in parsedEntries {
-            try body(entry.target, entry.payload)
+        let bytes = entries
+        let start = bytes.startIndex
+        let rows = targets.count
+        try bytes.withUnsafeBufferPointer { (buffer) throws(Failure) in
+            var position = 0
+            while let head = EntryHead(buffer, at: position, rows: rows) {
+                try body(head.target, bytes[start + head.lower..<start + head.upper])
+                position = head.upper
+            }
         }
     }
 
@@ -166,15 +174,16 @@ private struct BatchRun {
 }
 
 /// Where one entry's payload stands.
+@usableFromInline
 struct EntryHead {
     /// The row of its target.
-    let target: Int
+    @usableFromInline let target: Int
     /// The payload's first byte, and the byte behind its last, where the next entry begins.
-    let lower: Int
-    let upper: Int
+    @usableFromInline let lower: Int
+    @usableFromInline let upper: Int
 
     /// Reads the head of the entry at `position`; nil where it breaks the grammar or there is none.
-    @inline(__always)
+    @inlinable @inline(__always)
     init?(_ buffer: UnsafeBufferPointer<UInt8>, at position: Int, rows: Int) {
         var position = position
         guard let target = Self.varint(buffer, &position), target < rows,
@@ -187,8 +196,8 @@ struct EntryHead {
 
     /// Reads a number of at most 32 bits in groups of 7, the lowest first; only the shortest form
     /// of a number is one.
-    @inline(__always)
-    private static func varint(
+    @inlinable @inline(__always)
+    static func varint(
         _ buffer: UnsafeBufferPointer<UInt8>, _ position: inout Int
     ) -> Int? {
         guard position < buffer.count else { return nil }
@@ -200,7 +209,8 @@ struct EntryHead {
         return longVarint(buffer, &position)
     }
 
-    private static func longVarint(
+    @usableFromInline
+    static func longVarint(
         _ buffer: UnsafeBufferPointer<UInt8>, _ position: inout Int
     ) -> Int? {
         var value = 0
@@ -218,29 +228,5 @@ struct EntryHead {
             }
         }
         return nil
-    }
-}
-
-extension FrameWriter {
-    /// Writes a number of at most 32 bits in groups of 7, the lowest first.
-    @inline(__always)
-    mutating func varint(_ value: UInt32) {
-        var rest = value
-        while rest >= 0x80 {
-            byte(UInt8(truncatingIfNeeded: rest) | 0x80)
-            rest >>= 7
-        }
-        byte(UInt8(truncatingIfNeeded: rest))
-    }
-
-    /// How many bytes ``varint(_:)`` writes.
-    static func varintBytes(_ value: Int) -> Int {
-        var bytes = 1
-        var rest = value >> 7
-        while rest > 0 {
-            bytes += 1
-            rest >>= 7
-        }
-        return bytes
     }
 }
