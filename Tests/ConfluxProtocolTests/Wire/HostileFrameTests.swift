@@ -125,6 +125,18 @@ struct HostileFrameTests {
         #expect(throws: WireError.self) { try Commit.decode(body: body[...]) }
     }
 
+    @Test func `a flag is 0 or 1, and nothing else`() {
+        let answer = Answer(number: 1, isLast: true, node: nil, body: .alive)
+        var frame = Frame.encode(.answer(answer) as NodeMessage, epoch: .none)
+        for value in 2...UInt8.max {
+            frame[Frame.size + 8] = value
+            #expect(
+                throws: WireError.malformed(
+                    at: Frame.size + 8, expected: "whether it is the last answer, 0 or 1")
+            ) { try Frame.decodeNodeMessage(frame[...]) }
+        }
+    }
+
     @Test func `text that is no UTF-8 and names outside the alphabet are errors`() throws {
         var bye = Frame.encode(
             .bye(Bye(code: .leaving, message: "ab")) as NodeMessage, epoch: .none)

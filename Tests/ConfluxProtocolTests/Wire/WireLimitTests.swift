@@ -44,13 +44,62 @@ struct WireLimitTests {
         #expect(throws: Never.self) { try WireLimits() }
     }
 
-    @Test func `a welcome narrows limits and never widens them`() {
-        let narrow = WireLimits.standard.narrowed(
-            to: SessionLimits(
-                windowBytes: 1, batchBytesMax: 1_000, payloadBytesMax: .max,
-                beatInterval: .zero, silenceMax: .zero))
-        #expect(narrow.batchBytesMax == 1_000)
-        #expect(narrow.payloadBytesMax == WireLimits.standard.payloadBytesMax)
+    @Test func `what a welcome grants is taken as far as it can be`() throws {
+        func granted(batch: UInt32, payload: UInt32) -> WireLimits {
+            WireLimits.standard.granted(
+                by: SessionLimits(
+                    windowBytes: 1, batchBytesMax: batch, payloadBytesMax: payload,
+                    beatInterval: .zero, silenceMax: .zero))
+        }
+        #expect(granted(batch: 1_000, payload: 500).batchBytesMax == 1_000)
+        #expect(granted(batch: 1_000, payload: 500).payloadBytesMax == 500)
+        #expect(granted(batch: 32 << 20, payload: 16 << 20).payloadBytesMax == 16 << 20)
+        for limits in [granted(batch: 0, payload: 0), granted(batch: .max, payload: .max)] {
+            // Both would pass as settings.
+            let checked = try WireLimits(
+                batchBytesMax: limits.batchBytesMax, payloadBytesMax: limits.payloadBytesMax)
+            #expect(checked == limits)
+        }
+    }
+
+    @Test func `a batch that was admitted under a wider limit is read in its commit`() throws {
+        let narrow = try WireLimits(batchBytesMax: 250, payloadBytesMax: 50)
+        #expect(throws: WireError.self) {
+            try Batch.decode(GoldenSample.batch.encoded, limits: narrow)
+        }
+        #expect(throws: Never.self) {
+            try Frame.decodeFeedMessage(GoldenSample.commitFrame, limits: narrow)
+        }
+    }
+
+    @Test func `a batch with more targets or entries than the limit is refused`() throws {
+        let encoded = GoldenSample.batch.encoded
+        #expect(
+            throws: WireError.limitExceeded(
+                at: 21, expected: "how many targets a batch has", found: 3, limit: 2)
+        ) { try Batch.decode(encoded, limits: WireLimits(rowsPerBatchMax: 2)) }
+        #expect(
+            throws: WireError.limitExceeded(
+                at: 17, expected: "how many entries a batch has", found: 4, limit: 3)
+        ) { try Batch.decode(encoded, limits: WireLimits(entriesPerBatchMax: 3)) }
+    }
+
+    @Test func `a text or a name above its limit is refused, though it is all there`() throws {
+        let text = [UInt8](repeating: 0x61, count: WireLimits.textBytesMax + 1)
+        var bye = Frame.encode(.bye(Bye(code: .leaving, message: "")) as NodeMessage, epoch: .none)
+        bye.replaceSubrange((Frame.size + 2)..., with: [0x01, 0x10] + text)
+        #expect(
+            throws: WireError.limitExceeded(
+                at: Frame.size + 2, expected: "a bye's message", found: 4_097, limit: 4_096)
+        ) { try Frame.decodeNodeMessage(bye[...]) }
+
+        var close = Frame.encode(
+            .close(Close(subject: .state(Name("a")!))) as NodeMessage, epoch: .none)
+        close.replaceSubrange((Frame.size + 1)..., with: [65] + text.prefix(65))
+        #expect(
+            throws: WireError.limitExceeded(
+                at: Frame.size + 1, expected: "a name", found: 65, limit: 64)
+        ) { try Frame.decodeNodeMessage(close[...]) }
     }
 
     @Test func `a list that claims more than the bytes left hold is refused at its count`() throws {

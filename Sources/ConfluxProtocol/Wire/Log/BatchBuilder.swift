@@ -26,7 +26,7 @@ public struct BatchBuilder: Sendable {
 
     /// Makes an empty builder.
     ///
-    /// - Parameter limits: What a batch must keep to; see ``WireLimits/narrowed(to:)``.
+    /// - Parameter limits: What a batch must keep to; see ``WireLimits/granted(by:)``.
     public init(limits: WireLimits = .standard) {
         self.limits = limits
     }

@@ -194,8 +194,8 @@ struct EntryHead {
         self.upper = position + length
     }
 
-    /// Reads a number of at most 32 bits in groups of 7, the lowest first; only the shortest form
-    /// of a number is one.
+    /// Reads a number of at most five groups of 7 bits, the lowest first; only the shortest form of
+    /// a number is one. That a number is within 32 bits follows from what it is compared with.
     @inlinable @inline(__always)
     static func varint(
         _ buffer: UnsafeBufferPointer<UInt8>, _ position: inout Int
@@ -222,7 +222,7 @@ struct EntryHead {
             value |= Int(byte & 0x7F) << shift
             shift += 7
             if byte < 0x80 {
-                guard byte != 0, value <= Int(UInt32.max) else { return nil }
+                guard byte != 0 else { return nil }
                 position = index
                 return value
             }
