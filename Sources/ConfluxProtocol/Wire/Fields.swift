@@ -162,18 +162,13 @@ extension FrameWriter {
         fixed(value.rawValue)
     }
 
-    /// Writes a text for people. What is above the limit is cut off behind a whole character.
+    /// Writes a text for people. What is above the limit is cut off behind a whole scalar: a slice
+    /// begins and ends at scalars, whatever index it is given.
     mutating func text(_ value: String) {
-        let limit = WireLimits.textBytesMax
-        var kept = value[...]
-        if value.utf8.count > limit {
-            let utf8 = value.utf8
-            var cut = utf8.index(utf8.startIndex, offsetBy: limit)
-            while cut.samePosition(in: value.unicodeScalars) == nil {
-                cut = utf8.index(before: cut)
-            }
-            kept = value[..<cut]
-        }
+        let utf8 = value.utf8
+        let end = utf8.index(
+            utf8.startIndex, offsetBy: WireLimits.textBytesMax, limitedBy: utf8.endIndex)
+        let kept = value[..<(end ?? value.endIndex)]
         fixed(UInt16(kept.utf8.count))
         characters(of: kept)
     }
