@@ -9,13 +9,16 @@ public enum NameRule {
     /// Whether the text is a name.
     public static func accepts(_ text: some Collection<UInt8>) -> Bool {
         guard !text.isEmpty, text.count <= lengthMax else { return false }
-        return text.allSatisfy { byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
-                UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "-"):
-                true
-            default: false
-            }
+        return text.allSatisfy { accepts($0) }
+    }
+
+    /// Whether a name may have this byte.
+    static func accepts(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+            UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "-"):
+            true
+        default: false
         }
     }
 }
@@ -31,6 +34,19 @@ public struct Name: Hashable, Comparable, Sendable, CustomStringConvertible {
     public init?(_ text: some StringProtocol) {
         guard NameRule.accepts(text.utf8) else { return nil }
         self.text = String(text)
+    }
+
+    /// Checks a text that arrived as bytes.
+    ///
+    /// - Returns: nil when the bytes break ``NameRule``.
+    public init?(utf8 bytes: Bytes) {
+        guard !bytes.isEmpty, bytes.count <= NameRule.lengthMax else { return nil }
+        let text: String? = bytes.withUnsafeBufferPointer { buffer in
+            for byte in buffer where !NameRule.accepts(byte) { return nil }
+            return String(decoding: buffer, as: UTF8.self)
+        }
+        guard let text else { return nil }
+        self.text = text
     }
 
     private init(checked text: String) {

@@ -22,11 +22,15 @@ extension FrameReader {
         return value
     }
 
-    /// How many, at least one.
-    mutating func some(_ expected: String) throws(WireError) -> UInt32 {
+    /// How many consecutive numbers begin with `first`: at least one, and the last of them is a
+    /// ``number(_:)`` too.
+    mutating func run(from first: UInt64, _ expected: String) throws(WireError) -> UInt32 {
         let at = offset
         let value = try fixed(UInt32.self, expected)
         guard value > 0 else { throw .malformed(at: at, expected: "\(expected), at least 1") }
+        guard first + UInt64(value - 1) <= UInt64(Int64.max) else {
+            throw .malformed(at: at, expected: "\(expected), the last number at most 2^63 − 1")
+        }
         return value
     }
 
@@ -158,18 +162,13 @@ extension FrameWriter {
         fixed(value.rawValue)
     }
 
-    /// Writes a text for people. What is above the limit is cut off behind a whole character.
+    /// Writes a text for people. What is above the limit is cut off behind a whole scalar: a slice
+    /// begins and ends at scalars, whatever index it is given.
     mutating func text(_ value: String) {
-        let limit = WireLimits.textBytesMax
-        var kept = value[...]
-        if value.utf8.count > limit {
-            let utf8 = value.utf8
-            var cut = utf8.index(utf8.startIndex, offsetBy: limit)
-            while cut.samePosition(in: value.unicodeScalars) == nil {
-                cut = utf8.index(before: cut)
-            }
-            kept = value[..<cut]
-        }
+        let utf8 = value.utf8
+        let end = utf8.index(
+            utf8.startIndex, offsetBy: WireLimits.textBytesMax, limitedBy: utf8.endIndex)
+        let kept = value[..<(end ?? value.endIndex)]
         fixed(UInt16(kept.utf8.count))
         characters(of: kept)
     }
@@ -203,9 +202,9 @@ extension Name: WireField {
                 at: at, expected: "a name", found: UInt64(length), limit: UInt64(NameRule.lengthMax)
             )
         }
-        // Bytes that are no UTF-8 become a character that the rule refuses.
-        guard let name = Name(String(decoding: try reader.cut(length, "a name"), as: UTF8.self))
-        else { throw .malformed(at: at, expected: "a name: 1 to 64 of a-z 0-9 . _ -") }
+        guard let name = Name(utf8: try reader.cut(length, "a name")) else {
+            throw .malformed(at: at, expected: "a name: 1 to 64 of a-z 0-9 . _ -")
+        }
         self = name
     }
 

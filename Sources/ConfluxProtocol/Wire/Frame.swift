@@ -28,6 +28,7 @@ public enum Frame {
     /// Reads the header of a frame of any version and kind.
     ///
     /// - Parameter frame: The whole frame, or at least its first 16 bytes.
+    /// - Returns: The header.
     /// - Throws: ``WireError/notAFrame``, ``WireError/truncated(at:expected:)``, or
     ///   ``WireError/malformed(at:expected:)`` for an epoch above 2⁶³ − 1.
     public static func header(of frame: Bytes) throws(WireError) -> FrameHeader {
@@ -62,6 +63,7 @@ public enum Frame {
     /// - Parameters:
     ///   - commitBody: The body; it is not looked into.
     ///   - epoch: The speaker's tenure, which may be later than the commit's.
+    /// - Returns: The frame.
     public static func encode(commitBody: Bytes, epoch: Epoch) -> [UInt8] {
         var writer = FrameWriter(kind: .commit, epoch: epoch, bodyBytes: commitBody.count)
         writer.raw(commitBody)

@@ -73,10 +73,8 @@ struct FrameReader {
 
     /// Reads a count and checks it before anything is reserved for the elements.
     ///
-    /// - Parameters:
-    ///   - limit: The most elements.
-    ///   - elementBytesMin: The fewest bytes of an element, by which a count that the bytes left
-    ///     can't hold is refused.
+    /// A count above `limit` is refused, and so is one that the bytes left can't hold, an element
+    /// taking at least `elementBytesMin`.
     mutating func count(
         limit: Int, elementBytesMin: Int, _ expected: String
     ) throws(WireError) -> Int {

@@ -27,12 +27,6 @@ struct FrameWriter {
         withUnsafeBytes(of: value.littleEndian) { bytes.append(contentsOf: $0) }
     }
 
-    /// Writes one byte.
-    @inline(__always)
-    mutating func byte(_ value: UInt8) {
-        bytes.append(value)
-    }
-
     /// Writes bytes without their length.
     mutating func raw(_ run: Bytes) {
         bytes.append(contentsOf: run)
@@ -48,11 +42,6 @@ struct FrameWriter {
         bytes.withUnsafeMutableBytes { buffer in
             buffer.storeBytes(of: value.littleEndian, toByteOffset: offset, as: Value.self)
         }
-    }
-
-    /// Writes bytes without their length.
-    mutating func raw(_ run: UnsafeRawBufferPointer) {
-        bytes.append(contentsOf: run)
     }
 
     /// Forgets what was written and keeps the room for it.

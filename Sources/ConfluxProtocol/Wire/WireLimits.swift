@@ -65,16 +65,23 @@ public struct WireLimits: Sendable, Hashable {
             elementsPerListMax: elementsPerListMax)
     }
 
-    /// These limits, narrowed to what a welcome grants.
+    /// These limits, with what a welcome grants for batches and payloads: what a node builds its
+    /// batches by.
     ///
-    /// - Parameter session: The welcome's limits. They never widen these.
-    public func narrowed(to session: SessionLimits) -> WireLimits {
-        WireLimits(
-            checkedFrameBytesMax: frameBytesMax,
-            batchBytesMax: min(batchBytesMax, Int(session.batchBytesMax)),
-            payloadBytesMax: min(payloadBytesMax, Int(session.payloadBytesMax)),
-            rowsPerBatchMax: rowsPerBatchMax, entriesPerBatchMax: entriesPerBatchMax,
-            blocksPerCommitMax: blocksPerCommitMax, elementsPerListMax: elementsPerListMax)
+    /// - Parameter session: The welcome's limits. What can't be (a batch larger than a frame has
+    ///   room for, or too small for any action) becomes the nearest that can.
+    /// - Returns: The limits.
+    public func granted(by session: SessionLimits) -> WireLimits {
+        let batchBytes = min(
+            max(Int(session.batchBytesMax), Self.batchOverheadBytes + 1),
+            frameBytesMax - Self.commitOverheadBytes)
+        let payloadBytes = min(
+            max(Int(session.payloadBytesMax), 1), batchBytes - Self.batchOverheadBytes)
+        return WireLimits(
+            checkedFrameBytesMax: frameBytesMax, batchBytesMax: batchBytes,
+            payloadBytesMax: payloadBytes, rowsPerBatchMax: rowsPerBatchMax,
+            entriesPerBatchMax: entriesPerBatchMax, blocksPerCommitMax: blocksPerCommitMax,
+            elementsPerListMax: elementsPerListMax)
     }
 
     /// What a frame with one commit of one batch has beside that batch.

@@ -10,8 +10,9 @@ import ConfluxVocabulary
 /// The entries fill the rest, so that a builder can append to them without end and whoever wants
 /// only the counters need not look at them.
 enum BatchLayout {
+    static let countOffset = 8 + 8 + 1
     /// The fixed fields before the first row.
-    static let prefixBytes = 8 + 8 + 1 + 4 + 2
+    static let prefixBytes = countOffset + 4 + 2
     /// All fixed fields: also the length of the extensions.
     static let fixedBytes = prefixBytes + 4
     /// A row with two names of 64 bytes.
@@ -50,7 +51,7 @@ public struct BatchOutline: Sendable, Hashable {
         firstCounter = try reader.positive("a batch's first counter")
         settled = try reader.number("the settled counter")
         isAtomic = try reader.flag("whether a batch is atomic")
-        count = try reader.some("how many entries a batch has")
+        count = try reader.run(from: firstCounter, "how many entries a batch has")
     }
 }
 
@@ -60,22 +61,23 @@ extension Batch {
     /// - Parameters:
     ///   - encoded: What ``encoded`` of a batch was; the result shares its storage.
     ///   - limits: Against what lengths and counts are checked.
+    /// - Returns: The batch.
     /// - Throws: ``WireError``.
     public static func decode(
         _ encoded: Bytes, limits: WireLimits = .standard
     ) throws(WireError) -> Batch {
         var reader = FrameReader(encoded, limits: limits)
-        return try Batch(filling: &reader)
+        return try Batch(filling: &reader, bytesMax: limits.batchBytesMax)
     }
 
-    /// Reads a batch that fills the rest of what the reader has.
-    init(filling reader: inout FrameReader) throws(WireError) {
+    /// Reads a batch of at most `bytesMax` that fills the rest of what the reader has.
+    init(filling reader: inout FrameReader, bytesMax: Int) throws(WireError) {
         let at = reader.offset
         let limits = reader.limits
-        guard reader.remaining <= limits.batchBytesMax else {
+        guard reader.remaining <= bytesMax else {
             throw .limitExceeded(
                 at: at, expected: "a batch's bytes", found: UInt64(reader.remaining),
-                limit: UInt64(limits.batchBytesMax))
+                limit: UInt64(bytesMax))
         }
         // The rest is read from a copy, so that `encoded` can be cut out whole.
         var whole = reader
@@ -83,8 +85,8 @@ extension Batch {
         let outline = try BatchOutline(reading: &reader)
         guard outline.count <= limits.entriesPerBatchMax else {
             throw .limitExceeded(
-                at: at, expected: "how many entries a batch has", found: UInt64(outline.count),
-                limit: UInt64(limits.entriesPerBatchMax))
+                at: at + BatchLayout.countOffset, expected: "how many entries a batch has",
+                found: UInt64(outline.count), limit: UInt64(limits.entriesPerBatchMax))
         }
         let rowsAt = reader.offset
         let rows = Int(try reader.fixed(UInt16.self, "how many targets a batch has"))
@@ -125,7 +127,7 @@ extension Batch: WireField {
     init(reading reader: inout FrameReader) throws(WireError) {
         let length = Int(try reader.fixed(UInt32.self, "a batch's length"))
         var nested = try reader.nested(length, "a batch")
-        try self.init(filling: &nested)
+        try self.init(filling: &nested, bytesMax: reader.limits.batchBytesMax)
     }
 
     func write(to writer: inout FrameWriter) {

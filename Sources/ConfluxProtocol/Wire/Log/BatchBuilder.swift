@@ -19,11 +19,14 @@ public struct BatchBuilder: Sendable {
     private var rows = FrameWriter()
     /// *Use:* the row of the last action, tried first. *Invariant:* below `targets.count`, or both 0.
     private var lastRow = 0
-    private var entries = FrameWriter()
+    private var entries = EntryBuffer()
+    /// *Use:* tells a row of this batch from one of a batch before. *Invariant:* rises by one with
+    /// each finished batch.
+    private var generation: UInt64 = 0
 
     /// Makes an empty builder.
     ///
-    /// - Parameter limits: What a batch must keep to; see ``WireLimits/narrowed(to:)``.
+    /// - Parameter limits: What a batch must keep to; see ``WireLimits/granted(by:)``.
     public init(limits: WireLimits = .standard) {
         self.limits = limits
     }
@@ -33,7 +36,7 @@ public struct BatchBuilder: Sendable {
 
     /// How many bytes the batch has as it stands.
     public var byteCount: Int {
-        BatchLayout.fixedBytes + rows.bytes.count + entries.bytes.count
+        BatchLayout.fixedBytes + rows.bytes.count + entries.used
     }
 
     /// Whether one more action fits: its target into the table, its payload into the batch.
@@ -43,8 +46,10 @@ public struct BatchBuilder: Sendable {
     /// - Parameters:
     ///   - target: What the action concerns.
     ///   - payloadBytes: The size of its payload.
+    /// - Returns: Whether it fits.
     public func canAppend(target: BatchTarget, payloadBytes: Int) -> Bool {
-        room(for: target, row: row(of: target), payloadBytes: payloadBytes) != nil
+        if row(of: target) != nil { return hasRoom(payloadBytes: payloadBytes, rowBytes: 0) }
+        return hasRoomForRow(payloadBytes: payloadBytes)
     }
 
     /// Appends an action, if it fits.
@@ -57,18 +62,39 @@ public struct BatchBuilder: Sendable {
     public mutating func appendIfFits(
         target: BatchTarget, payload: UnsafeRawBufferPointer
     ) -> Bool {
-        let known = row(of: target)
-        guard let row = room(for: target, row: known, payloadBytes: payload.count) else {
-            return false
-        }
-        if known == nil {
-            targets.append(target)
-            target.write(to: &rows)
-        }
+        guard let row = row(for: target, payloadBytes: payload.count) else { return false }
         lastRow = row
-        entries.varint(UInt32(truncatingIfNeeded: row))
-        entries.varint(UInt32(truncatingIfNeeded: payload.count))
-        entries.raw(payload)
+        entries.append(row: row, payload: payload)
+        count += 1
+        return true
+    }
+
+    /// The row of a target, for ``appendIfFits(row:payload:)``; it is made if there is none yet.
+    ///
+    /// - Parameter target: What actions concern.
+    /// - Returns: The row, good until the next ``finish(firstCounter:settled:isAtomic:)`` of this
+    ///   builder; nil where the table, or the batch, is full.
+    public mutating func row(for target: BatchTarget) -> BatchRow? {
+        row(for: target, payloadBytes: 0).map { BatchRow(index: $0, generation: generation) }
+    }
+
+    /// Whether a row is one of the batch that is being built, and not of one before.
+    ///
+    /// - Parameter row: A row of this builder, from whenever.
+    /// - Returns: Whether it may be appended to.
+    public func isCurrent(_ row: BatchRow) -> Bool { row.generation == generation }
+
+    /// Appends an action to a known row, if it fits: the fastest way, for it compares no target.
+    ///
+    /// - Parameters:
+    ///   - row: A row of this builder that ``isCurrent(_:)``.
+    ///   - payload: The payload, which is copied.
+    /// - Returns: Whether it was appended. If not, nothing changed: finish this batch and append it
+    ///   to the next.
+    public mutating func appendIfFits(row: BatchRow, payload: UnsafeRawBufferPointer) -> Bool {
+        precondition(isCurrent(row), "row \(row.index) is of a batch that was finished")
+        guard hasRoom(payloadBytes: payload.count, rowBytes: 0) else { return false }
+        entries.append(row: row.index, payload: payload)
         count += 1
         return true
     }
@@ -112,6 +138,7 @@ public struct BatchBuilder: Sendable {
     ///   - firstCounter: The counter of its first action, at least 1.
     ///   - settled: The counter up to which the node has every outcome.
     ///   - isAtomic: Whether its actions stand or fall together.
+    /// - Returns: The batch, which keeps no storage of the builder's.
     public mutating func finish(
         firstCounter: UInt64, settled: UInt64, isAtomic: Bool = false
     ) -> Batch {
@@ -125,13 +152,14 @@ public struct BatchBuilder: Sendable {
         BatchLayout.writePrefix(outline, rows: targets.count, to: &writer)
         writer.raw(rows.bytes[...])
         writer.fixed(UInt32(0))  // no extensions
-        writer.raw(entries.bytes[...])
+        writer.raw(entries.bytes)
         let bytes = writer.take()[...]
         let batch = Batch(
             firstCounter: firstCounter, settled: settled, isAtomic: isAtomic, targets: targets,
             count: outline.count, entries: bytes.dropFirst(headBytes), encoded: bytes)
         count = 0
         lastRow = 0
+        generation += 1
         targets = []
         rows.clear()
         entries.clear()
@@ -140,18 +168,38 @@ public struct BatchBuilder: Sendable {
 
     /// The row that a target has already.
     private func row(of target: BatchTarget) -> Int? {
-        if lastRow < targets.count, targets[lastRow] == target { return lastRow }
-        return targets.firstIndex(of: target)
+        targets.withUnsafeBufferPointer { rows in
+            if lastRow < rows.count, rows[lastRow] == target { return lastRow }
+            return rows.firstIndex(of: target)
+        }
     }
 
-    /// The row that an action of this target gets, if there is room for it.
-    private func room(for target: BatchTarget, row: Int?, payloadBytes: Int) -> Int? {
-        var bytes = byteCount + 2 + FrameWriter.varintBytes(payloadBytes) + payloadBytes
-        if row == nil {
-            guard targets.count < limits.rowsPerBatchMax else { return nil }
-            bytes += BatchLayout.rowBytesMax
+    /// The row for one more action, made if there is none yet; nil, and no row, if it does not fit.
+    private mutating func row(for target: BatchTarget, payloadBytes: Int) -> Int? {
+        if let row = row(of: target) {
+            return hasRoom(payloadBytes: payloadBytes, rowBytes: 0) ? row : nil
         }
-        guard bytes <= limits.batchBytesMax, count < limits.entriesPerBatchMax else { return nil }
-        return row ?? targets.count
+        guard hasRoomForRow(payloadBytes: payloadBytes) else { return nil }
+        targets.append(target)
+        target.write(to: &rows)
+        return targets.count - 1
     }
+
+    private func hasRoomForRow(payloadBytes: Int) -> Bool {
+        targets.count < limits.rowsPerBatchMax
+            && hasRoom(payloadBytes: payloadBytes, rowBytes: BatchLayout.rowBytesMax)
+    }
+
+    private func hasRoom(payloadBytes: Int, rowBytes: Int) -> Bool {
+        let entryBytes = 2 + EntryBuffer.varintBytes(payloadBytes) + payloadBytes
+        return count < limits.entriesPerBatchMax
+            && byteCount + rowBytes + entryBytes <= limits.batchBytesMax
+    }
+}
+
+/// A row of the batch that a builder is building, so that a target need not be searched again.
+public struct BatchRow: Sendable, Hashable {
+    let index: Int
+    /// Which of its builder's batches it belongs to.
+    let generation: UInt64
 }

@@ -55,11 +55,20 @@ extension Batch {
     ///
     /// - Parameter body: Gets the row of the entry's target and its payload, which shares the
     ///   batch's storage. What it throws ends the walk.
+    /// - Throws: What the function throws.
+    @inlinable
     public func forEachEntry<Failure: Error>(
         _ body: (_ target: Int, _ payload: Bytes) throws(Failure) -> Void
     ) throws(Failure) {
-        for entry in parsedEntries {
-            try body(entry.target, entry.payload)
+        let bytes = entries
+        let start = bytes.startIndex
+        let rows = targets.count
+        try bytes.withUnsafeBufferPointer { (buffer) throws(Failure) in
+            var position = 0
+            while let head = EntryHead(buffer, at: position, rows: rows) {
+                try body(head.target, bytes[start + head.lower..<start + head.upper])
+                position = head.upper
+            }
         }
     }
 
@@ -78,7 +87,7 @@ extension Batch {
             origin: entries.startIndex - encoded.startIndex)
     }
 
-    /// - Parameter origin: The offset of the first entry, for what is thrown.
+    // `origin` is the offset of the first entry, for what is thrown.
     func checkEntries(payloadBytesMax: Int, origin: Int) throws(WireError) -> [Int] {
         let rows = targets.count
         let claimed = Int(count)
@@ -112,6 +121,7 @@ extension Batch {
     ///
     /// - Parameter isAdmitted: Called once for each entry, in their order, with the entry's offset
     ///   from 0 and the row of its target. The batch must have passed ``validate(_:)``.
+    /// - Returns: The runs, ascending; empty where no entry is admitted.
     package func splitting(
         admitting isAdmitted: (_ offset: Int, _ target: Int) -> Bool
     ) -> [Batch] {
@@ -164,15 +174,16 @@ private struct BatchRun {
 }
 
 /// Where one entry's payload stands.
+@usableFromInline
 struct EntryHead {
     /// The row of its target.
-    let target: Int
+    @usableFromInline let target: Int
     /// The payload's first byte, and the byte behind its last, where the next entry begins.
-    let lower: Int
-    let upper: Int
+    @usableFromInline let lower: Int
+    @usableFromInline let upper: Int
 
     /// Reads the head of the entry at `position`; nil where it breaks the grammar or there is none.
-    @inline(__always)
+    @inlinable @inline(__always)
     init?(_ buffer: UnsafeBufferPointer<UInt8>, at position: Int, rows: Int) {
         var position = position
         guard let target = Self.varint(buffer, &position), target < rows,
@@ -183,10 +194,10 @@ struct EntryHead {
         self.upper = position + length
     }
 
-    /// Reads a number of at most 32 bits in groups of 7, the lowest first; only the shortest form
-    /// of a number is one.
-    @inline(__always)
-    private static func varint(
+    /// Reads a number of at most five groups of 7 bits, the lowest first; only the shortest form of
+    /// a number is one. That a number is within 32 bits follows from what it is compared with.
+    @inlinable @inline(__always)
+    static func varint(
         _ buffer: UnsafeBufferPointer<UInt8>, _ position: inout Int
     ) -> Int? {
         guard position < buffer.count else { return nil }
@@ -198,7 +209,8 @@ struct EntryHead {
         return longVarint(buffer, &position)
     }
 
-    private static func longVarint(
+    @usableFromInline
+    static func longVarint(
         _ buffer: UnsafeBufferPointer<UInt8>, _ position: inout Int
     ) -> Int? {
         var value = 0
@@ -210,35 +222,11 @@ struct EntryHead {
             value |= Int(byte & 0x7F) << shift
             shift += 7
             if byte < 0x80 {
-                guard byte != 0, value <= Int(UInt32.max) else { return nil }
+                guard byte != 0 else { return nil }
                 position = index
                 return value
             }
         }
         return nil
-    }
-}
-
-extension FrameWriter {
-    /// Writes a number of at most 32 bits in groups of 7, the lowest first.
-    @inline(__always)
-    mutating func varint(_ value: UInt32) {
-        var rest = value
-        while rest >= 0x80 {
-            byte(UInt8(truncatingIfNeeded: rest) | 0x80)
-            rest >>= 7
-        }
-        byte(UInt8(truncatingIfNeeded: rest))
-    }
-
-    /// How many bytes ``varint(_:)`` writes.
-    static func varintBytes(_ value: Int) -> Int {
-        var bytes = 1
-        var rest = value >> 7
-        while rest > 0 {
-            bytes += 1
-            rest >>= 7
-        }
-        return bytes
     }
 }

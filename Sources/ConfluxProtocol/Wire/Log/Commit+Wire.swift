@@ -27,11 +27,13 @@ extension Commit {
     /// Decodes a commit's body, as the log and `entries` have it.
     ///
     /// The whole of it is checked: the entries of every batch, and that the counts add up. Sizes of
-    /// payloads are not: what is in the log was admitted.
+    /// batches and payloads are not: what is in the log was admitted.
     ///
     /// - Parameters:
     ///   - body: The body; the batches share its storage.
-    ///   - limits: Against what lengths and counts are checked.
+    ///   - limits: Against what lengths and counts are checked. Narrower ones than a sequencer of
+    ///     this log had at any time make its history unreadable.
+    /// - Returns: The commit.
     /// - Throws: ``WireError``; its offset counts from the body's first byte.
     public static func decode(
         body: Bytes, limits: WireLimits = .standard
@@ -53,7 +55,7 @@ extension Commit {
         let first = SequenceNumber(try reader.positive("a commit's first number"))
         let timestamp = try reader.timestamp()
         let countAt = reader.offset
-        let count = try reader.some("how many entries a commit has")
+        let count = try reader.run(from: first.rawValue, "how many entries a commit has")
         let blockCount = try reader.count(
             limit: reader.limits.blocksPerCommitMax,
             elementBytesMin: CommitLayout.blockBytesMin, "how many blocks a commit has")
@@ -98,7 +100,8 @@ extension Commit.Block {
         case CommitLayout.batchBlock:
             let incarnation = try nested.incarnation("a batch's incarnation")
             let batchAt = nested.offset
-            let batch = try Batch(filling: &nested)
+            // Admitted under whatever limit then was: the frame's own bounds it here.
+            let batch = try Batch(filling: &nested, bytesMax: nested.remaining)
             _ = try batch.checkEntries(
                 payloadBytesMax: .max,
                 origin: batchAt + batch.entries.startIndex - batch.encoded.startIndex)

@@ -6,6 +6,7 @@ extension Frame {
     /// - Parameters:
     ///   - message: The message.
     ///   - epoch: The sequencer's tenure.
+    /// - Returns: The frame.
     public static func encode(_ message: SequencerMessage, epoch: Epoch) -> [UInt8] {
         switch message {
         case .welcome(let welcome): encode(welcome, .welcome, epoch, bodyBytes: 256)
@@ -182,8 +183,13 @@ extension Receipts.Run: WireField {
 
     init(reading reader: inout FrameReader) throws(WireError) {
         let firstCounter = try reader.positive("a counter")
-        let count = try reader.some("how many actions")
+        let count = try reader.run(from: firstCounter, "how many actions")
+        let sequenceAt = reader.offset
         let firstSequence = SequenceNumber(try reader.positive("a sequence number"))
+        guard firstSequence.rawValue <= UInt64(Int64.max) - UInt64(count - 1) else {
+            throw .malformed(
+                at: sequenceAt, expected: "a sequence number, the last of the run at most 2^63 − 1")
+        }
         let epoch = try reader.epoch("an epoch")
         self.init(
             firstCounter: firstCounter, count: count, firstSequence: firstSequence, epoch: epoch,
@@ -204,7 +210,7 @@ extension Rejection: WireField {
 
     init(reading reader: inout FrameReader) throws(WireError) {
         let firstCounter = try reader.positive("a counter")
-        let count = try reader.some("how many actions")
+        let count = try reader.run(from: firstCounter, "how many actions")
         let code = try reader.code(RejectionCode.self, "a rejection's code")
         self.init(
             firstCounter: firstCounter, count: count, code: code,

@@ -1,0 +1,68 @@
+import ConfluxVocabulary
+
+@testable import ConfluxProtocol
+
+/// Whatever a frame can say, whoever says it.
+enum AnyMessage: Equatable, Sendable {
+    case node(NodeMessage)
+    case sequencer(SequencerMessage)
+    case feed(FeedMessage)
+
+    enum Speaker: String, CaseIterable {
+        case node, sequencer, feed
+    }
+
+    var speaker: Speaker {
+        switch self {
+        case .node: .node
+        case .sequencer: .sequencer
+        case .feed: .feed
+        }
+    }
+
+    func encoded(epoch: Epoch) -> [UInt8] {
+        switch self {
+        case .node(let message): Frame.encode(message, epoch: epoch)
+        case .sequencer(let message): Frame.encode(message, epoch: epoch)
+        case .feed(let message): Frame.encode(message, epoch: epoch)
+        }
+    }
+
+    /// Decodes a frame whole: also what a decoder leaves to others to look into.
+    static func decode(
+        _ frame: Bytes, from speaker: Speaker, limits: WireLimits = .standard
+    ) throws(WireError) -> AnyMessage {
+        switch speaker {
+        case .node:
+            let message = try Frame.decodeNodeMessage(frame, limits: limits)
+            if case .submit(let batch) = message { _ = try batch.validate(limits) }
+            return .node(message)
+        case .sequencer:
+            let message = try Frame.decodeSequencerMessage(frame, limits: limits)
+            if case .entries(let entries) = message {
+                for commit in entries.commits { _ = try Commit.decode(body: commit) }
+            }
+            return .sequencer(message)
+        case .feed:
+            return .feed(try Frame.decodeFeedMessage(frame, limits: limits))
+        }
+    }
+}
+
+/// A generator of its own, so that one number reproduces a failure (Steele, Lea and Flood 2014).
+struct SplitMix64: RandomNumberGenerator {
+    var state: UInt64
+
+    /// The number in `CONFLUX_SEED`, or a fresh one.
+    static func seed() -> UInt64 {
+        environment("CONFLUX_SEED").flatMap { UInt64($0) } ?? UInt64.random(in: .min ... .max)
+    }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}

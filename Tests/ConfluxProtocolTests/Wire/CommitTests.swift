@@ -1,0 +1,121 @@
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxProtocol
+
+struct CommitTests {
+    private func builder(limits: WireLimits = .standard) -> CommitBuilder {
+        CommitBuilder(
+            log: Identifier(high: 1, low: 2), epoch: Epoch(5), predecessor: Epoch(4),
+            first: SequenceNumber(100), limits: limits)
+    }
+
+    @Test func `a commit is a frame whose body is logged and published again`() throws {
+        var builder = builder()
+        builder.append(GoldenSample.batch, from: Incarnation(7))
+        builder.append(.left(Incarnation(3)))
+        let bytes = builder.byteCount
+        let frame = builder.finish(timestamp: Timestamp(42))
+        #expect(frame.count == bytes)
+
+        let body = try Frame.commitBody(of: frame)
+        #expect(body == frame.dropFirst(Frame.size))
+        let commit = try Commit.decode(body: body)
+        #expect(commit.log == Identifier(high: 1, low: 2))
+        #expect(commit.epoch == Epoch(5))
+        #expect(commit.predecessor == Epoch(4))
+        #expect(commit.first == SequenceNumber(100))
+        #expect(commit.last == SequenceNumber(104))
+        #expect(commit.timestamp == Timestamp(42))
+        #expect(
+            commit.blocks == [
+                .batch(Incarnation(7), GoldenSample.batch), .event(.left(Incarnation(3))),
+            ])
+
+        let later = Frame.encode(commitBody: body, epoch: Epoch(6))[...]
+        #expect(try Frame.header(of: later).epoch == Epoch(6))
+        #expect(try Frame.decodeFeedMessage(later) == .commit(commit))
+    }
+
+    @Test func `the next commit follows`() throws {
+        var builder = builder()
+        builder.append(GoldenSample.batch, from: Incarnation(7))
+        _ = builder.finish(timestamp: Timestamp(1))
+        #expect(builder.isEmpty)
+        #expect(builder.next == SequenceNumber(104))
+        builder.append(.forgotten(Incarnation(7)))
+        #expect(builder.next == SequenceNumber(105))
+        let commit = try Commit.decode(
+            body: builder.finish(timestamp: Timestamp(2)).dropFirst(Frame.size))
+        #expect(commit.predecessor == Epoch(5))
+        #expect(commit.first == SequenceNumber(104))
+        #expect(commit.count == 1)
+    }
+
+    @Test func `a commit is full at each of its bounds`() throws {
+        var blocks = builder(limits: try WireLimits(blocksPerCommitMax: 2))
+        blocks.append(.left(Incarnation(1)))
+        #expect(blocks.canAppend(GoldenSample.batch))
+        blocks.append(GoldenSample.batch, from: Incarnation(1))
+        #expect(!blocks.canAppend(GoldenSample.batch))
+        #expect(!blocks.canAppend(.left(Incarnation(1))))
+
+        let narrow = try WireLimits(
+            frameBytesMax: 1_000, batchBytesMax: 600, payloadBytesMax: 100)
+        var bytes = builder(limits: narrow)
+        while bytes.canAppend(GoldenSample.batch) {
+            bytes.append(GoldenSample.batch, from: Incarnation(1))
+        }
+        #expect(bytes.count > 0)
+        #expect(bytes.byteCount <= 1_000)
+        #expect(!bytes.canAppend(.left(Incarnation(1))) || bytes.byteCount + 133 <= 1_000)
+        let frame = bytes.finish(timestamp: Timestamp(0))
+        #expect(throws: Never.self) { try Frame.decodeFeedMessage(frame, limits: narrow) }
+    }
+
+    @Test func `the largest batch fits into an empty commit`() throws {
+        let narrow = try WireLimits(frameBytesMax: 1_000, batchBytesMax: 915, payloadBytesMax: 700)
+        var builder = BatchBuilder(limits: narrow)
+        let target = BatchTarget(
+            target: .state(Name("counter")!), schemaVersion: 1, coding: .compact)
+        builder.append(target: target, payload: [UInt8](repeating: 1, count: 700))
+        while builder.canAppend(target: target, payloadBytes: 0) {
+            builder.append(target: target, payload: [])
+        }
+        let batch = builder.finish(firstCounter: 1, settled: 0)
+        #expect(batch.encoded.count > 910)
+        var commit = self.builder(limits: narrow)
+        #expect(commit.canAppend(batch))
+        commit.append(batch, from: Incarnation(1))
+        #expect(commit.finish(timestamp: Timestamp(0)).count <= 1_000)
+    }
+
+    @Test func `counts that do not add up are an error`() throws {
+        for change in [1, -1] {
+            var body = [UInt8](GoldenSample.commitFrame.dropFirst(Frame.size))
+            let offset = CommitLayout.countOffset - Frame.size
+            body[offset] = UInt8(Int(body[offset]) + change)
+            #expect(
+                throws: WireError.malformed(
+                    at: offset, expected: "the count of the 10 entries in the commit's blocks")
+            ) { try Commit.decode(body: body[...]) }
+        }
+    }
+
+    @Test func `a batch in a commit is walked`() throws {
+        var builder = builder()
+        builder.append(GoldenSample.batch, from: Incarnation(7))
+        var body = [UInt8](builder.finish(timestamp: Timestamp(1)).dropFirst(Frame.size))
+        let entries = body.count - GoldenSample.batch.entries.count
+        body[entries] = 9
+        #expect(
+            throws: WireError.malformed(at: entries, expected: "entry 1 of the batch's 4")
+        ) { try Commit.decode(body: body[...]) }
+    }
+
+    @Test func `a feed frame is no other message`() {
+        #expect(throws: WireError.self) {
+            try Frame.commitBody(of: GoldenSample.all[0].frame[...])
+        }
+    }
+}

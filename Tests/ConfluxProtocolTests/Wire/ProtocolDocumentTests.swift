@@ -1,0 +1,61 @@
+import ConfluxVocabulary
+import Foundation
+import Testing
+
+@testable import ConfluxProtocol
+
+/// `docs/protocol.md` says the numbers that the code has.
+struct ProtocolDocumentTests {
+    private static func rows() throws -> [String] {
+        let url = GoldenFile.url.deletingLastPathComponent().appending(path: "protocol.md")
+        return try String(contentsOf: url, encoding: .utf8)
+            .split(separator: "\n").map(String.init).filter { $0.hasPrefix("| ") }
+    }
+
+    @Test func `every kind stands in a table with its number, and as reserved if it is`() throws {
+        let rows = try Self.rows()
+        let spoken = Set(
+            GoldenSample.all.compactMap { sample in
+                try? Frame.header(of: sample.frame[...]).kind
+            })
+        for kind in MessageKind.allCases {
+            let digits = String(kind.rawValue, radix: 16, uppercase: true)
+            let number = "0x" + (digits.count == 1 ? "0" : "") + digits
+            let row = try #require(rows.first { $0.hasPrefix("| \(number) | `\(kind)` |") })
+            #expect(row.contains("| reserved |") == !spoken.contains(kind), "\(row)")
+        }
+    }
+
+    @Test func `every code stands in a table with its number`() throws {
+        let rows = try Self.rows()
+        func expectRows<Code: CaseIterable & RawRepresentable>(_ type: Code.Type) {
+            for code in Code.allCases {
+                #expect(
+                    rows.contains { $0.hasPrefix("| \(code.rawValue) | `\(code)` |") }, "\(code)")
+            }
+        }
+        expectRows(ByeCode.self)
+        expectRows(RejectionCode.self)
+        expectRows(QuestionFailure.self)
+        expectRows(LogEventKind.self)
+    }
+
+    @Test func `every limit stands in the table of limits`() throws {
+        let rows = try Self.rows()
+        let limits = WireLimits.standard
+        let stated: [(String, Int)] = [
+            ("octets of a frame", limits.frameBytesMax),
+            ("octets of a batch", limits.batchBytesMax),
+            ("octets of a payload", limits.payloadBytesMax),
+            ("targets of a batch", limits.rowsPerBatchMax),
+            ("entries of a batch", limits.entriesPerBatchMax),
+            ("blocks of a commit", limits.blocksPerCommitMax),
+            ("elements of any other list", limits.elementsPerListMax),
+            ("octets of a text", WireLimits.textBytesMax),
+        ]
+        for (words, limit) in stated {
+            let row = try #require(rows.first { $0.hasPrefix("| \(words)") })
+            #expect(row.filter(\.isNumber) == String(limit), "\(row)")
+        }
+    }
+}

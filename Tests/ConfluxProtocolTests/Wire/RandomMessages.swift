@@ -1,0 +1,271 @@
+import ConfluxVocabulary
+
+@testable import ConfluxProtocol
+
+/// Draws messages of every kind, with every alternative in them.
+struct RandomMessages {
+    var random: SplitMix64
+
+    init(seed: UInt64) {
+        random = SplitMix64(state: seed)
+    }
+
+    mutating func message() -> AnyMessage {
+        switch below(20) {
+        case 0: .node(.hello(hello()))
+        case 1: .node(.open(open()))
+        case 2: .node(.close(Close(subject: subject())))
+        case 3: .node(.submit(batch()))
+        case 4:
+            .node(.fetch(Fetch(request: random.next(), from: sequence(), limitBytes: word())))
+        case 5: .node(.progress(Progress(applied: sequence(), settled: number())))
+        case 6: .node(.question(question()))
+        case 7: .node(.answer(answer()))
+        case 8: .node(.bye(bye()))
+        case 9: .sequencer(.welcome(welcome()))
+        case 10: .sequencer(.opened(opened()))
+        case 11: .sequencer(.receipts(Receipts(runs: list { $0.run() })))
+        case 12: .sequencer(.rejection(rejection()))
+        case 13:
+            .sequencer(
+                .expected(
+                    Expected(counter: start(), reason: element(of: Expected.Reason.self))))
+        case 14: .sequencer(.entries(entries()))
+        case 15: .sequencer(.question(question()))
+        case 16: .sequencer(.answer(answer()))
+        case 17: .sequencer(.bye(bye()))
+        case 18: .feed(.beat(Beat(log: identifier(), last: sequence(), floor: sequence())))
+        default: .feed(.commit(commit()))
+        }
+    }
+
+    mutating func batch() -> Batch {
+        var builder = BatchBuilder()
+        let targets = (0...below(5)).map { _ in batchTarget() }
+        for _ in 0...below(20) {
+            let target = targets[below(targets.count)]
+            builder.append(target: target, payload: below(10) == 0 ? bytes(300) : bytes(20))
+        }
+        return builder.finish(
+            firstCounter: start(), settled: number(), isAtomic: flag())
+    }
+
+    mutating func commit() -> Commit {
+        do {
+            return try Commit.decode(body: commitFrame().dropFirst(Frame.size))
+        } catch {
+            preconditionFailure("what was built does not decode: \(error)")
+        }
+    }
+
+    mutating func commitFrame() -> Bytes {
+        var builder = CommitBuilder(
+            log: identifier(), epoch: epoch(), predecessor: epoch(),
+            first: SequenceNumber(start()))
+        for _ in 0...below(5) {
+            if flag() {
+                builder.append(batch(), from: incarnation())
+            } else {
+                builder.append(event())
+            }
+        }
+        return builder.finish(timestamp: timestamp())
+    }
+
+    mutating func event() -> LogEvent {
+        switch below(5) {
+        case 0: .claim(epoch: epoch(), nonce: identifier())
+        case 1:
+            .joined(
+                nonce: identifier(), name: optional { $0.name() }, rejoining: incarnation())
+        case 2: .left(incarnation())
+        case 3: .forgotten(incarnation())
+        default: .created(storeName(), schemaVersion: word(), initial: state())
+        }
+    }
+
+    private mutating func hello() -> Hello {
+        Hello(
+            nonce: identifier(), name: optional { $0.name() },
+            role: element(of: Hello.Role.self),
+            session: optional { SessionToken(log: $0.identifier(), incarnation: $0.incarnation()) },
+            history: optional {
+                HistoryMark(
+                    log: $0.identifier(), sequence: $0.sequence(), epoch: $0.epoch(),
+                    claim: $0.identifier())
+            },
+            hosted: list {
+                HostedStore(
+                    store: $0.storeName(), life: $0.sequence(), schemaVersion: $0.word())
+            },
+            bridged: list { $0.name() })
+    }
+
+    private mutating func open() -> Open {
+        Open(
+            request: random.next(), subject: subject(), schemaVersion: word(),
+            events: list { $0.name() }, initial: state())
+    }
+
+    private mutating func welcome() -> Welcome {
+        Welcome(
+            log: identifier(), claim: identifier(), incarnation: incarnation(), last: sequence(),
+            floor: sequence(), agreed: sequence(), settled: number(), lastCounter: number(),
+            feed: text(),
+            limits: SessionLimits(
+                windowBytes: word(), batchBytesMax: word(), payloadBytesMax: word(),
+                beatInterval: duration(), silenceMax: duration()))
+    }
+
+    private mutating func opened() -> Opened {
+        let outcome: Opened.Outcome =
+            flag()
+            ? .failed(element(of: RejectionCode.self), message: text())
+            : .opened(
+                life: sequence(), schemaVersion: word(),
+                snapshot: optional { Snapshot(sequence: $0.sequence(), state: $0.state()) })
+        return Opened(request: random.next(), outcome: outcome)
+    }
+
+    private mutating func run() -> Receipts.Run {
+        Receipts.Run(
+            firstCounter: start(), count: word() | 1,
+            firstSequence: SequenceNumber(start()), epoch: epoch(), timestamp: timestamp())
+    }
+
+    private mutating func rejection() -> Rejection {
+        Rejection(
+            firstCounter: start(), count: word() | 1, code: element(of: RejectionCode.self),
+            message: text())
+    }
+
+    private mutating func entries() -> Entries {
+        Entries(
+            request: random.next(), last: sequence(), floor: sequence(),
+            commits: list { $0.commitFrame().dropFirst(Frame.size) })
+    }
+
+    private mutating func question() -> Question {
+        let body: Question.Body
+        switch below(4) {
+        case 0: body = .status
+        case 1: body = .observe(storeName(), node: optional { $0.name() }, after: sequence())
+        case 2: body = .applied(sequence(), target())
+        default: body = .alive
+        }
+        return Question(number: random.next(), patience: duration(), body: body)
+    }
+
+    private mutating func answer() -> Answer {
+        let body: Answer.Body
+        switch below(6) {
+        case 0: body = .status(status())
+        case 1: body = .state(storeName(), sequence(), bytes(50))
+        case 2: body = .applied
+        case 3: body = .refused(message: text())
+        case 4: body = .failed(element(of: QuestionFailure.self), message: text())
+        default: body = .alive
+        }
+        return Answer(
+            number: random.next(), isLast: flag(), node: optional { $0.name() }, body: body)
+    }
+
+    private mutating func status() -> SequencerStatus {
+        SequencerStatus(
+            log: identifier(), epoch: epoch(), last: sequence(), floor: sequence(),
+            sessions: list {
+                SessionStatus(
+                    incarnation: $0.incarnation(), name: $0.optional { $0.name() },
+                    isLive: $0.flag(), applied: $0.sequence(), lastCounter: $0.number(),
+                    hosted: $0.list { $0.storeName() }, bridged: $0.list { $0.name() })
+            },
+            stores: list {
+                StoreStatus(
+                    store: $0.storeName(), life: $0.sequence(), schemaVersion: $0.word(),
+                    hosts: $0.word())
+            })
+    }
+
+    private mutating func bye() -> Bye {
+        Bye(code: element(of: ByeCode.self), message: text())
+    }
+
+    private mutating func subject() -> HostingSubject {
+        flag() ? .store(storeName()) : .state(name())
+    }
+
+    mutating func batchTarget() -> BatchTarget {
+        BatchTarget(
+            target: target(), life: sequence(), schemaVersion: word(),
+            coding: element(of: PayloadCoding.self))
+    }
+
+    private mutating func target() -> Target {
+        switch below(3) {
+        case 0: .store(storeName())
+        case 1: .state(name())
+        default: .event(name())
+        }
+    }
+
+    private mutating func state() -> EncodedState {
+        EncodedState(coding: element(of: PayloadCoding.self), bytes: bytes(200))
+    }
+
+    private mutating func storeName() -> StoreName {
+        StoreName(state: name(), instance: name())
+    }
+
+    private mutating func name() -> Name {
+        let alphabet = Array("abcdefghijklmnopqrstuvwxyz0123456789._-")
+        let length = below(8) == 0 ? 64 : 1 + below(12)
+        return Name(String((0..<length).map { _ in alphabet[below(alphabet.count)] }))!
+    }
+
+    private mutating func text() -> String {
+        let pieces = ["", "a", "Überlauf", "店", "🦀", "\u{0}", "e\u{301}"]
+        return (0..<below(6)).map { _ in pieces[below(pieces.count)] }.joined()
+    }
+
+    mutating func bytes(_ most: Int) -> Bytes {
+        let run = (0..<below(most + 1)).map { _ in UInt8(truncatingIfNeeded: random.next()) }
+        return run[...]
+    }
+
+    /// A number of any size, the largest and zero more often than by chance.
+    mutating func number() -> UInt64 {
+        switch below(8) {
+        case 0: 0
+        case 1: UInt64(Int64.max)
+        default: random.next() >> UInt64(1 + below(63))
+        }
+    }
+
+    /// A number with which a run of any length may begin.
+    private mutating func start() -> UInt64 {
+        min(number() | 1, UInt64(Int64.max) - UInt64(UInt32.max))
+    }
+
+    private mutating func word() -> UInt32 { UInt32(truncatingIfNeeded: random.next()) }
+    private mutating func sequence() -> SequenceNumber { SequenceNumber(number()) }
+    mutating func epoch() -> Epoch { Epoch(number()) }
+    private mutating func incarnation() -> Incarnation { Incarnation(number()) }
+    private mutating func timestamp() -> Timestamp { Timestamp(Int64(bitPattern: random.next())) }
+    private mutating func duration() -> Duration { .nanoseconds(Int64(number())) }
+    private mutating func identifier() -> Identifier { .random(using: &random) }
+    mutating func flag() -> Bool { random.next() & 1 == 1 }
+
+    mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &random) }
+
+    private mutating func element<Value: CaseIterable>(of type: Value.Type) -> Value {
+        type.allCases.randomElement(using: &random)!
+    }
+
+    private mutating func optional<Value>(_ draw: (inout Self) -> Value) -> Value? {
+        flag() ? draw(&self) : nil
+    }
+
+    private mutating func list<Value>(_ draw: (inout Self) -> Value) -> [Value] {
+        (0..<below(4)).map { _ in draw(&self) }
+    }
+}
