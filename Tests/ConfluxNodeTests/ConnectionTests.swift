@@ -50,7 +50,7 @@ struct ConnectionTests {
         await world.sequencer.stop()
         let again = try World(bind: address)
         _ = try await first(of: events) { if case .historyLost = $0 { true } else { false } }
-        try await withDeadline { try await store.actions.dispatch(.add(1)).receipt() }
+        _ = try await withDeadline { try await store.actions.dispatch(.add(1)).receipt() }
         #expect(store.computed.count == 1)
         await node.close()
         await again.sequencer.stop()
@@ -141,7 +141,11 @@ struct ConnectionTests {
             var codes: Set<String> = []
             await node.close()
             for handle in handles {
-                do { try await handle.receipt() } catch { codes.insert(error.code.rawValue) }
+                do throws(DispatchError) {
+                    try await handle.receipt()
+                } catch {
+                    codes.insert(error.code.rawValue)
+                }
             }
             #expect(codes.contains(DispatchError.Code.outboxFull.rawValue))
         }

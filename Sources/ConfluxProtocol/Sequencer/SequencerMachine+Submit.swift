@@ -45,11 +45,16 @@ extension SequencerMachine {
     /// Judges a batch whose turn it is. From here on its counters have an outcome.
     private mutating func admit(_ batch: Batch, by incarnation: Incarnation) {
         let faults = batch.targets.map { fault(of: $0) }
-        for (row, fault) in zip(batch.targets, faults) where fault == nil {
-            directory.see(row.target)
+        let oversized: [Int]
+        do throws(WireError) {
+            // The one walk over the entries: no payload is parsed, and none is copied.
+            oversized = try batch.validate(limits)
+        } catch {
+            judge(batch.count, as: Fault(code: .malformed, message: error.message), of: incarnation)
+            return
         }
-        let mayBeOversized = batch.entries.count > Int(settings.payloadBytesMax)
-        if !mayBeOversized, faults.allSatisfy({ $0 == nil }) {
+        if oversized.isEmpty, faults.allSatisfy({ $0 == nil }) {
+            for row in batch.targets { directory.see(row.target) }
             admitWhole(batch, by: incarnation)
             return
         }
@@ -70,6 +75,9 @@ extension SequencerMachine {
         if batch.isAtomic, let first = verdicts.lazy.compactMap({ $0 }).first {
             judge(batch.count, as: first, of: incarnation)
             return
+        }
+        for (row, fault) in zip(batch.targets, faults) where fault == nil {
+            directory.see(row.target)
         }
         for part in batch.splitting(admitting: { entry, _ in verdicts[entry] == nil }) {
             reject(verdicts, of: batch, before: part.firstCounter, by: incarnation)

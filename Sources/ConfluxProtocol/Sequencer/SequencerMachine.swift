@@ -32,6 +32,9 @@ public struct SequencerMachine: Sendable {
     /// Every bound.
     public let settings: SequencerSettings
 
+    /// What a batch is checked against at the door.
+    let limits: WireLimits
+
     var phase = Phase.unclaimed
     /// Log, epoch, numbers and time. *Use*: everything that is said carries some of it.
     var tenure = Tenure()
@@ -63,6 +66,7 @@ public struct SequencerMachine: Sendable {
     public init(settings: SequencerSettings) {
         precondition(settings.fault == nil, "\(settings.fault ?? "")")
         self.settings = settings
+        limits = WireLimits.standard.granted(by: settings.limits)
         pipeline = CommitPipeline(
             log: .none, epoch: .none, predecessor: .none, last: .zero, settings: settings)
     }
