@@ -69,11 +69,15 @@ public final class SubscriberSocket: ZeroMQSocket {
     ///
     /// - Parameters:
     ///   - context: Where it lives.
-    ///   - settings: Limits and times.
+    ///   - settings: Limits and times; `queuesForConnectedOnly` has no meaning here.
     /// - Throws: `invalidSetting`, `tooManyOpen`, `terminated`.
     public init(
         _ context: ZeroMQContext, settings: SocketSettings = SocketSettings()
     ) throws(ZeroMQError) {
+        var settings = settings
+        // Else the subscription would leave only when this thread next uses the socket, and not
+        // when the connection stands. There is nothing else that could be queued.
+        settings.queuesForConnectedOnly = false
         try super.init(context, type: ZMQ_SUB, settings: settings)
     }
 
