@@ -75,7 +75,8 @@ public struct LogError: Error, Sendable, Equatable, CustomStringConvertible {
     static func endDiffers(expected: SequenceNumber, found: SequenceNumber) -> LogError {
         LogError(
             .endDiffers,
-            "The log ends at \(found), not at \(expected) as expected. Read its end and begin there.")
+            "The log ends at \(found), not at \(expected) as expected. Read its end and begin there."
+        )
     }
 
     static func damaged(

@@ -75,7 +75,9 @@ extension LoggedCommit {
     static func sample(
         _ numbers: ClosedRange<UInt64>, epoch: UInt64 = 1, bytes: Int = 10
     ) -> LoggedCommit {
-        let contents = (0..<bytes).map { UInt8(truncatingIfNeeded: UInt64($0) &+ numbers.lowerBound) }
+        let contents = (0..<bytes).map {
+            UInt8(truncatingIfNeeded: UInt64($0) &+ numbers.lowerBound)
+        }
         return LoggedCommit(
             first: SequenceNumber(numbers.lowerBound), last: SequenceNumber(numbers.upperBound),
             epoch: Epoch(epoch), bytes: contents[...])

@@ -32,14 +32,16 @@ import Testing
     @Test func `each subscriber is greeted with the welcome of its time`() throws {
         try publisher.setWelcome([1, 2])
         let first = try subscribe()
+        try awaitSubscription()
         #expect(try wait(for: first) { try first.receive() } == [1, 2])
         try publisher.setWelcome([3])
         let second = try subscribe()
+        try awaitSubscription()
         #expect(try wait(for: second) { try second.receive() } == [3])
         try publisher.setWelcome([])
         // An empty one is none: what comes first is what is published.
         let third = try subscribe()
-        for _ in 0..<3 { try awaitSubscription() }
+        try awaitSubscription()
         _ = try publisher.send([9])
         #expect(try wait(for: third) { try third.receive() } == [9])
     }

@@ -84,12 +84,18 @@ final class RawSocket {
     private let context = zmq_ctx_new()
     private let socket: UnsafeMutableRawPointer?
 
-    init(_ type: Int32, routingID: String? = nil, connectingTo endpoint: Endpoint) throws {
+    init(
+        _ type: Int32, routingID: String? = nil, userName: String? = nil,
+        connectingTo endpoint: Endpoint
+    ) throws {
         socket = zmq_socket(context, type)
         var linger: Int32 = 0
         zmq_setsockopt(socket, ZMQ_LINGER, &linger, 4)
         if let routingID {
             zmq_setsockopt(socket, ZMQ_ROUTING_ID, routingID, routingID.utf8.count)
+        }
+        if let userName {
+            zmq_setsockopt(socket, ZMQ_PLAIN_USERNAME, userName, userName.utf8.count)
         }
         try #require(zmq_connect(socket, endpoint.description) == 0)
     }

@@ -86,10 +86,10 @@ import Testing
 
     @Test func `a monitor tells of a peer that speaks something else`() throws {
         let context = try ZeroMQContext()
-        let publisher = try XPublisherSocket(context, settings: .test)
-        let monitor = try publisher.openMonitor()
-        let endpoint = try publisher.bind(Endpoint("tcp://127.0.0.1:0"))
-        let stranger = try RawSocket(ZMQ_DEALER, connectingTo: endpoint)
+        let router = try RouterSocket(context, settings: .test)
+        let monitor = try router.openMonitor()
+        let endpoint = try router.bind(Endpoint("tcp://127.0.0.1:0"))
+        let stranger = try RawSocket(ZMQ_DEALER, userName: "x", connectingTo: endpoint)
         var kinds: [SocketEvent.Kind] = []
         try wait(for: monitor) {
             while let event = try monitor.receive() { kinds.append(event.kind) }
@@ -123,15 +123,16 @@ import Testing
         #expect(event.address == endpoint.description)
     }
 
-    @Test(arguments: [
-        { $0.receiveQueueMessages = 1_000_001 }, { $0.messageBytesMax = 0 },
-        { $0.linger = .seconds(61) }, { $0.linger = .seconds(-1) },
-        { $0.keepAliveIdle = .zero }, { $0.keepAliveInterval = .zero },
-        { $0.reconnectInterval = .zero }, { $0.reconnectIntervalMax = .milliseconds(1) },
-        { $0.connectTimeout = .zero }, { $0.heartbeatInterval = .milliseconds(1) },
-        { $0.heartbeatTimeout = .zero }, { $0.handshakeInterval = .seconds(3_600) },
-        { $0.backlog = 0 },
-    ] as [@Sendable (inout SocketSettings) -> Void])
+    @Test(
+        arguments: [
+            { $0.receiveQueueMessages = 1_000_001 }, { $0.messageBytesMax = 0 },
+            { $0.linger = .seconds(61) }, { $0.linger = .seconds(-1) },
+            { $0.keepAliveIdle = .zero }, { $0.keepAliveInterval = .zero },
+            { $0.reconnectInterval = .zero }, { $0.reconnectIntervalMax = .milliseconds(1) },
+            { $0.connectTimeout = .zero }, { $0.heartbeatInterval = .milliseconds(1) },
+            { $0.heartbeatTimeout = .zero }, { $0.handshakeInterval = .seconds(3_600) },
+            { $0.backlog = 0 },
+        ] as [@Sendable (inout SocketSettings) -> Void])
     func `a setting outside its bounds is refused`(
         _ change: @Sendable (inout SocketSettings) -> Void
     ) throws {

@@ -79,7 +79,8 @@ import Testing
         var batch = [9]
         #expect(mailbox.drain(into: &batch))
         #expect(batch.isEmpty)
-        #expect((1...5).map { mailbox.post($0) } == [.accepted, .accepted, .accepted, .full, .full])
+        #expect(
+            (1...5).map { mailbox.post($0) } == [.accepted, .accepted, .accepted, .full, .full])
         #expect(mailbox.count == 3)
         mailbox.drain(into: &batch)
         #expect(batch == [1, 2, 3])
