@@ -10,21 +10,21 @@ import Testing
         let waker = try Waker()
         waker.wake()
         waker.wake()
-        #expect(waker.sleep(timeout: deadline))
-        #expect(!waker.sleep(timeout: .zero))
+        #expect(waker.waitForCall(timeout: deadline))
+        #expect(!waker.waitForCall(timeout: .zero))
     }
 
     @Test func `a call ends a sleep`() throws {
         let waker = try Waker()
         let thread = try NamedThread("caller") { waker.wake() }
-        #expect(waker.sleep(timeout: deadline))
+        #expect(waker.waitForCall(timeout: deadline))
         thread.join()
     }
 
     @Test func `a sleep ends when the time is over and not before`() throws {
         let waker = try Waker()
         let start = ContinuousClock.now
-        #expect(!waker.sleep(timeout: .milliseconds(20)))
+        #expect(!waker.waitForCall(timeout: .milliseconds(20)))
         #expect(ContinuousClock.now - start >= .milliseconds(20))
     }
 
