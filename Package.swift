@@ -72,7 +72,8 @@ let package = Package(
             name: "ConfluxArgumentsTests", dependencies: ["ConfluxArguments"],
             swiftSettings: strict),
         .testTarget(
-            name: "ConfluxZeroMQTests", dependencies: ["ConfluxVocabulary", "ConfluxZeroMQ"],
+            name: "ConfluxZeroMQTests",
+            dependencies: ["ConfluxVocabulary", "ConfluxZeroMQ", "CZeroMQ"],
             swiftSettings: strict),
         .testTarget(
             name: "ConfluxLogTests", dependencies: ["ConfluxLog", "ConfluxVocabulary", "CSQLite"],

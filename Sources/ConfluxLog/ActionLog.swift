@@ -135,7 +135,8 @@ public struct LoggedCommit: Sendable, Hashable {
         else {
             throw LogError(
                 .invalidCommit,
-                "A commit of entries \(first) to \(last) in epoch \(epoch) cannot follow \(expected).")
+                "A commit of entries \(first) to \(last) in epoch \(epoch) cannot follow \(expected)."
+            )
         }
         guard bytes.count <= Self.bytesMax else {
             throw LogError(

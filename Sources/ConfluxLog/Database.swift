@@ -20,6 +20,7 @@ final class Database {
     /// - Parameters:
     ///   - path: The file.
     ///   - vfs: The name of the VFS to reach it through; nil for the system's.
+    /// - Throws: SQLite's failure to open it.
     init(path: String, vfs: String?) throws(DatabaseFailure) {
         var connection: OpaquePointer?
         let flags =
@@ -69,7 +70,17 @@ final class Database {
     var changes: Int32 { sqlite3_changes(connection) }
 
     /// Waits this long for a lock that another connection holds.
-    func setBusyTimeout(milliseconds: Int32) { sqlite3_busy_timeout(connection, milliseconds) }
+    func setBusyTimeout(_ timeout: Duration) {
+        let (seconds, attoseconds) = timeout.components
+        sqlite3_busy_timeout(
+            connection,
+            Int32(clamping: seconds * 1_000 + attoseconds / 1_000_000_000_000_000))
+    }
+
+    /// Whether a transaction is on the disk when it has ended.
+    func setSynchronous(full: Bool) throws(DatabaseFailure) {
+        try execute("PRAGMA synchronous = \(full ? "FULL" : "NORMAL")")
+    }
 
     /// Copies the write-ahead log into the database when it has this many pages.
     func setCheckpoint(pages: Int32) { sqlite3_wal_autocheckpoint(connection, pages) }
@@ -103,13 +114,6 @@ final class Statement {
     /// Sets a value, at a place counted from 1.
     func bind(_ value: Int64, at place: Int32) {
         sqlite3_bind_int64(statement, place, value)
-    }
-
-    /// Sets a text, which is copied.
-    func bind(_ text: String, at place: Int32) {
-        // SQLITE_TRANSIENT, a macro that Swift does not import.
-        let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
-        sqlite3_bind_text(statement, place, text, -1, transient)
     }
 
     /// Sets bytes, which are not copied: they must stay until `reset()`.

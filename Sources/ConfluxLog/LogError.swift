@@ -62,6 +62,9 @@ public struct LogError: Error, Sendable, Equatable, CustomStringConvertible {
     static let notClaimed = LogError(
         .notClaimed, "Nothing was claimed through this log. Call claim() before appending.")
 
+    static let epochLost = LogError(
+        .damaged, "The log has lost its epoch. Restore it from a backup.")
+
     static func superseded(_ epoch: Epoch, by newest: Epoch) -> LogError {
         LogError(
             .superseded,
@@ -72,7 +75,8 @@ public struct LogError: Error, Sendable, Equatable, CustomStringConvertible {
     static func endDiffers(expected: SequenceNumber, found: SequenceNumber) -> LogError {
         LogError(
             .endDiffers,
-            "The log ends at \(found), not at \(expected) as expected. Read its end and begin there.")
+            "The log ends at \(found), not at \(expected) as expected. Read its end and begin there."
+        )
     }
 
     static func damaged(

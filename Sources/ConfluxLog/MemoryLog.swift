@@ -101,13 +101,10 @@ public final class MemoryLog: ActionLog {
                         + "higher bound, or keep the log on disk (--data).")
             }
             state.keptBytes += cost
-            // A slice of a larger frame would keep all of that frame.
-            let owned =
-                commit.bytes.count == commit.bytes.base.count
-                ? commit
-                : LoggedCommit(
-                    first: commit.first, last: commit.last, epoch: commit.epoch,
-                    bytes: Array(commit.bytes)[...])
+            // A copy, since a slice would keep all of what it was cut from.
+            let owned = LoggedCommit(
+                first: commit.first, last: commit.last, epoch: commit.epoch,
+                bytes: Array(commit.bytes)[...])
             state.commits.append(owned)
             return nil
         }

@@ -124,7 +124,8 @@ struct SQLiteLogStatements {
         epoch = try database.prepare("SELECT epoch FROM meta")
         end = try database.prepare(
             "SELECT \(Self.columns) FROM commits ORDER BY first DESC LIMIT 1")
-        start = try database.prepare("SELECT coalesce(max(first), 0) FROM commits WHERE first <= ?1")
+        start = try database.prepare(
+            "SELECT coalesce(max(first), 0) FROM commits WHERE first <= ?1")
         read = try database.prepare(
             "SELECT \(Self.columns) FROM commits WHERE first >= ?1 ORDER BY first")
     }
@@ -172,7 +173,10 @@ extension LogError {
         let (code, advice): (Code, String) =
             switch failure.primaryCode {
             case SQLITE_FULL:
-                (.full, "The disk is full, or the log has reached its bound. Make room, or raise it.")
+                (
+                    .full,
+                    "The disk is full, or the log has reached its bound. Make room, or raise it."
+                )
             case SQLITE_IOERR:
                 (
                     .unknownOutcome,

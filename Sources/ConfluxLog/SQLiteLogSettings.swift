@@ -37,9 +37,6 @@ public struct SQLiteLogSettings: Sendable, Hashable {
         self.durability = durability
     }
 
-    /// SQLite's page.
-    static let pageBytes = 4_096
-
     /// Checks every value against its bounds.
     ///
     /// - Throws: `invalidSetting` for the first value that lies outside.

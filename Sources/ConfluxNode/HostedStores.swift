@@ -69,7 +69,9 @@ final class HostedStores: Sendable {
     func settle(_ name: StoreName, _ store: AnyObject?) {
         nonisolated(unsafe) let store = store  // handed over under the mutex
         let waiters = table.withLock { table in
-            guard let entry = table.entries[name] else { return [CheckedContinuation<Void, Never>]() }
+            guard let entry = table.entries[name] else {
+                return [CheckedContinuation<Void, Never>]()
+            }
             defer { entry.waiters = [] }
             entry.store = store
             entry.isOpen = store != nil

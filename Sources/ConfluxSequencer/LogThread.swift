@@ -99,7 +99,7 @@ final class LogThread {
             do {
                 try log.append(commit, expecting: last, forced: append.isForced)
                 return
-            } catch where error.code == .unknownOutcome {
+            } catch  where error.code == .unknownOutcome {
                 attempts += 1
                 guard attempts < Self.attemptsMax else { throw error }
             }

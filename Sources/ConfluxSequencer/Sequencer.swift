@@ -16,7 +16,9 @@ public final class Sequencer: Sendable {
     public let feedAddress: String
 
     private let answers: Mailbox<SequencerInput>
-    private let end = Mutex<(reason: SequencerEnd?, waiters: [CheckedContinuation<SequencerEnd, Never>])>(
+    private let end = Mutex<
+        (reason: SequencerEnd?, waiters: [CheckedContinuation<SequencerEnd, Never>])
+    >(
         (nil, []))
 
     private init(

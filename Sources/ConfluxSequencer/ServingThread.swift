@@ -107,6 +107,18 @@ final class ServingThread {
             perform(
                 .received(try Frame.decodeNodeMessage(frame), epoch: epoch, from: connection))
         } catch {
+            refuse(frame, error, from: connection)
+        }
+    }
+
+    /// Where the counters of a submit can be read, its actions are rejected, and their node goes on.
+    private func refuse(_ frame: Bytes, _ error: WireError, from connection: ConnectionID) {
+        do throws(WireError) {
+            let outline = try Frame.outline(ofSubmit: frame)
+            let code = error.byeCode == .unsupported ? RejectionCode.unsupported : .malformed
+            perform(
+                .unreadableSubmit(outline, code, message: error.message, from: connection))
+        } catch {
             perform(.unreadable(error.byeCode, message: error.message, from: connection))
         }
     }

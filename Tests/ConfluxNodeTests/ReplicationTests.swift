@@ -12,8 +12,7 @@ struct ReplicationTests {
             for line in 0..<50 { here.dispatch(.write("\(line)")) }
             let receipt = try await here.dispatch(.write("last")).receipt()
             #expect(here.lines.count == 51)
-            _ = try await first(of: there.changes(of: \.lines)) { $0.new.count == 51 }
-                .new
+            try await wait(for: there) { $0.lines.count == 51 }
             #expect(there.lines == here.lines)
             #expect(receipt.log != nil && receipt.epoch == Epoch(1))
             await alpha.close()

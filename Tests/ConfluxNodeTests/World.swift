@@ -52,6 +52,15 @@ func first<Elements: AsyncSequence & Sendable>(
     }
 }
 
+/// Waits until a model's store fits, for twenty seconds at most.
+func wait<M: Model>(
+    for store: ModelStore<M>, until isWanted: @escaping @Sendable (M) -> Bool
+) async throws {
+    let changes = store.changes
+    if isWanted(store.value) { return }
+    _ = try await first(of: changes) { isWanted($0.new) }
+}
+
 /// Runs work that must end in time.
 func withDeadline<Value: Sendable>(
     seconds: Double = 20, _ work: @escaping @Sendable () async throws -> Value

@@ -143,8 +143,8 @@ extension Signal {
 }
 
 /// A target that may go away.
+// Sendable: the target is handed only to a binding, on the executor chosen for it.
 private struct Unretained<Target: AnyObject>: @unchecked Sendable {
-    // Sendable: the target is handed only to a binding, on the executor chosen for it.
     weak let object: Target?
 
     init(_ object: Target) {

@@ -198,14 +198,15 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     }
 
     /// Sends what is dispatched to this store from now on to a route, or, with nil, to the store.
+    /// A released store takes no route.
     ///
     /// - Returns: The route until now.
     @discardableResult
     package func setRoute(_ route: (any ActionRoute<S>)?) -> (any ActionRoute<S>)? {
         control.withLock { control in
             let former = self.route
-            self.route = route
-            control.isRouted = route != nil
+            self.route = control.isClosed ? nil : route
+            control.isRouted = self.route != nil
             return former
         }
     }

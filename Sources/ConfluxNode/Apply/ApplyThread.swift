@@ -30,21 +30,21 @@ final class ApplyThread: @unchecked Sendable {
     }
 
     private let jobs: Mailbox<ApplyJob>
-    private let link: LinkPort
+    let link: LinkPort
     private let refusalsMax: Int
     /// Given every commit that is delivered.
     private let tap: (@Sendable (Commit) -> Void)?
 
-    private var appliers: [Name: StateApplier] = [:]
+    var appliers: [Name: StateApplier] = [:]
     private var registrations: [UInt64: Registration] = [:]
     private var line: [Step] = []
     private var submitted: [Submitted] = []
-    private var refusals: RefusalMemory
+    var refusals: RefusalMemory
     /// Why actions of this node had no effect, by number, until their outcome is told.
     private var ownFailures: [SequenceNumber: EntryFailure] = [:]
     private var incarnation = Incarnation.none
-    private var applied = SequenceNumber.zero
-    private var questions = PendingQuestions()
+    var applied = SequenceNumber.zero
+    var questions = PendingQuestions()
 
     init(
         jobs: Mailbox<ApplyJob>, link: LinkPort, refusalsMax: Int,
@@ -290,7 +290,8 @@ final class ApplyThread: @unchecked Sendable {
             case .store(let store):
                 if let message = appliers[store.state]?.hosted(store)?.stopped {
                     unregister(registration.subject)
-                    registration.completion(.failure(NodeError(code: .openFailed, message: message)))
+                    registration.completion(
+                        .failure(NodeError(code: .openFailed, message: message)))
                     return
                 }
             }
@@ -301,7 +302,8 @@ final class ApplyThread: @unchecked Sendable {
                 .failure(
                     NodeError(
                         code: .openFailed,
-                        message: "\(registration.subject.text) can't be opened (\(code)): \(message)")))
+                        message:
+                            "\(registration.subject.text) can't be opened (\(code)): \(message)")))
         }
     }
 
@@ -315,73 +317,6 @@ final class ApplyThread: @unchecked Sendable {
         for registration in registrations.values { registration.completion(.failure(.closed)) }
         registrations.removeAll()
         appliers.removeAll()
-    }
-
-    // MARK: Questions
-
-    private func answerQuestions() {
-        questions.answer { question in
-            switch question.body {
-            case .observe(let store, _, let after): observe(store, after, question.number)
-            case .applied(let sequence, let target): effect(of: sequence, target, question.number)
-            case .status, .alive: true
-            }
-        }
-    }
-
-    private func reply(_ number: UInt64, _ body: Answer.Body) {
-        link.post(
-            .machine(.answer(Answer(number: number, isLast: true, node: nil, body: body))))
-    }
-
-    /// - Returns: Whether the question was answered.
-    private func observe(_ store: StoreName, _ after: SequenceNumber, _ number: UInt64) -> Bool {
-        guard let hosted = appliers[store.state]?.hosted(store) else {
-            reply(number, .failed(.notHosted, message: "the node does not host \(store) any more"))
-            return true
-        }
-        guard hosted.isAttached, hosted.lastChange > after else { return false }
-        let position = hosted.lastChange
-        let link = link
-        let bytesMax = WireLimits.standard.frameBytesMax - 4_096
-        hosted.encode { result in
-            let body: Answer.Body =
-                switch result {
-                case .success(let bytes) where bytes.count <= bytesMax:
-                    .state(store, position, bytes[...])
-                case .success(let bytes):
-                    .failed(
-                        .tooLarge,
-                        message: "the state of \(store) has \(bytes.count) bytes")
-                case .failure(let error):
-                    .failed(.tooLarge, message: "the state of \(store) can't be encoded: \(error)")
-                case nil:
-                    .failed(.notHosted, message: "the node does not host \(store) any more")
-                }
-            link.post(
-                .machine(.answer(Answer(number: number, isLast: true, node: nil, body: body))))
-        }
-        return true
-    }
-
-    /// - Returns: Whether the question was answered.
-    private func effect(
-        of sequence: SequenceNumber, _ target: Target, _ number: UInt64
-    ) -> Bool {
-        guard applied >= sequence else { return false }
-        if case .store(let store) = target {
-            guard let hosted = appliers[store.state]?.hosted(store), hosted.isAttached else {
-                return false
-            }
-        }
-        if let message = refusals.message(of: sequence) {
-            reply(number, .refused(message: message))
-        } else if sequence <= refusals.unknownThrough {
-            reply(number, .failed(.effectUnknown, message: "the node joined after entry \(sequence)"))
-        } else {
-            reply(number, .applied)
-        }
-        return true
     }
 }
 

@@ -26,7 +26,8 @@ final class CommitRecord: Sendable {
 
     /// - Parameter whenDone: Called once, when the last run has reported.
     init(
-        last: SequenceNumber, byteCount: Int, isCatchUp: Bool, whenDone: @escaping @Sendable () -> Void
+        last: SequenceNumber, byteCount: Int, isCatchUp: Bool,
+        whenDone: @escaping @Sendable () -> Void
     ) {
         self.last = last
         self.byteCount = byteCount

@@ -44,6 +44,7 @@ extension ReplicaMachine {
 
     mutating func host(_ open: Open, at now: Duration, into effects: inout [ReplicaEffect]) {
         hosting[open.subject] = Hosting(open: open, phase: .wanted)
+        if case .store(let store) = open.subject { opening.insert(store) }
         wantFeed(at: now, into: &effects)
         sendOpens(into: &effects)
     }
@@ -65,8 +66,10 @@ extension ReplicaMachine {
     ) {
         guard hosting.removeValue(forKey: subject) != nil else { return }
         if case .store(let store) = subject {
+            opening.remove(store)
             catchUp?.members.removeAll { $0.store == store }
             pumpCatchUp(at: now, into: &effects)
+            releaseHeld(isForced: false, into: &effects)
         }
         if phase == .joined { effects.append(.send(.close(Close(subject: subject)))) }
     }
@@ -79,12 +82,14 @@ extension ReplicaMachine {
             hosting.phase == .asked
         else { return }
         let subject = hosting.open.subject
+        if case .store(let store) = subject { opening.remove(store) }
         switch opened.outcome {
         case .failed(let code, let message):
             self.hosting[subject] = nil
             effects.append(
                 .deliver(
                     .opened(request: opened.request, .failed(code, message: message))))
+            releaseHeld(isForced: false, into: &effects)
         case .opened(let life, _, let snapshot):
             self.hosting[subject]?.phase = .opened(life: life)
             guard case .store(let store) = subject, let snapshot else {

@@ -106,7 +106,10 @@ extension ReplicaMachine {
         holeFetch = nil
         catchUp = nil
         applied = .zero
-        for subject in hosting.keys { hosting[subject]?.phase = .wanted }
+        for subject in hosting.keys {
+            hosting[subject]?.phase = .wanted
+            if case .store(let store) = subject { opening.insert(store) }
+        }
     }
 
     mutating func dismissed(_ bye: Bye, at now: Duration, into effects: inout [ReplicaEffect]) {

@@ -69,9 +69,12 @@ public struct ReplicaMachine: Sendable {
     /// What this node hosts and bridges, or wants to.
     var hosting: [HostingSubject: Hosting] = [:]
 
+    /// The stores that are being opened: no snapshot of them has come yet.
+    var opening: Set<StoreName> = []
+
     var submissions = Submissions()
     /// Outcomes that are known, and wait until this node has applied what they are about (P6).
-    var held: [ActionOutcome] = []
+    var held: [HeldOutcome] = []
 
     /// The bytes of commits delivered and not applied. *Use*: the bound of deliveries.
     var outstandingBytes = 0

@@ -65,6 +65,11 @@ struct Submissions: Sendable {
         pausedUntil = until
     }
 
+    /// What the batch with this counter concerns.
+    func targets(of counter: UInt64) -> [BatchTarget] {
+        batches[head...].first { $0.lastCounter >= counter }?.targets ?? []
+    }
+
     /// The outcomes of counters up to this one are known.
     ///
     /// - Returns: false when they are not the next ones: known before, or ahead of others.

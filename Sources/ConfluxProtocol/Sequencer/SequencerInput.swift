@@ -35,6 +35,8 @@ public enum SequencerInput: Sendable {
     case fetchRead(FetchJob, [Bytes])
     /// A message arrived. `epoch` is the speaker's, from the header.
     case received(NodeMessage, epoch: Epoch, from: ConnectionID)
+    /// A submit arrived whose counters can be read, and whose rest can't or mustn't.
+    case unreadableSubmit(BatchOutline, RejectionCode, message: String, from: ConnectionID)
     /// A frame arrived that is no message.
     case unreadable(ByeCode, message: String, from: ConnectionID)
     /// The sockets had nothing more: what gathered may be committed.

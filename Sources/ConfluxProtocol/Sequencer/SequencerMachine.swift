@@ -32,6 +32,9 @@ public struct SequencerMachine: Sendable {
     /// Every bound.
     public let settings: SequencerSettings
 
+    /// What a batch is checked against at the door.
+    let limits: WireLimits
+
     var phase = Phase.unclaimed
     /// Log, epoch, numbers and time. *Use*: everything that is said carries some of it.
     var tenure = Tenure()
@@ -63,6 +66,7 @@ public struct SequencerMachine: Sendable {
     public init(settings: SequencerSettings) {
         precondition(settings.fault == nil, "\(settings.fault ?? "")")
         self.settings = settings
+        limits = WireLimits.standard.granted(by: settings.limits)
         pipeline = CommitPipeline(
             log: .none, epoch: .none, predecessor: .none, last: .zero, settings: settings)
     }
@@ -99,6 +103,15 @@ public struct SequencerMachine: Sendable {
         case .received(let message, let epoch, let connection):
             guard phase == .serving else { return }
             received(message, epoch: epoch, from: connection, at: now, into: &effects)
+        case .unreadableSubmit(let outline, let code, let message, let connection):
+            guard phase == .serving, case .member(let incarnation) = connections[connection] else {
+                return
+            }
+            connections.heard(connection, at: now.monotonic)
+            let fault = Fault(code: code, message: message)
+            submit(
+                outline, bytes: 0, by: incarnation, on: connection, into: &effects,
+                judging: { $0.judge(outline.count, as: fault, of: incarnation) })
         case .unreadable(let code, let message, let connection):
             effects.append(.note(.unreadable(message)))
             effects.append(.send(.bye(Bye(code: code, message: message)), to: connection))

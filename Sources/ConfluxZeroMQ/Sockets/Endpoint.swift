@@ -106,12 +106,14 @@ public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
         let port: UInt16
         if portText == "*" {
             port = 0
-        } else if portText.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
+        } else if portText.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+        ),
             let number = UInt16(portText)
         {
             port = number
         } else {
-            throw invalid(text, "the port is a number from 0 to 65535, or * to let the system choose")
+            throw invalid(
+                text, "the port is a number from 0 to 65535, or * to let the system choose")
         }
         var host = rest[..<colon]
         if host.hasPrefix("[") {

@@ -90,7 +90,8 @@ public struct SocketSettings: Sendable, Hashable {
         try check("reconnectIntervalMax", reconnectIntervalMax, reconnectInterval ... .seconds(600))
         try check("connectTimeout", connectTimeout, .milliseconds(1) ... .seconds(600))
         if let heartbeatInterval {
-            try check("heartbeatInterval", heartbeatInterval, .milliseconds(100) ... .seconds(3_600))
+            try check(
+                "heartbeatInterval", heartbeatInterval, .milliseconds(100) ... .seconds(3_600))
         }
         try check("heartbeatTimeout", heartbeatTimeout, .milliseconds(100) ... .seconds(3_600))
         try check("handshakeInterval", handshakeInterval, .milliseconds(100) ... .seconds(600))

@@ -83,7 +83,7 @@ public final class Mailbox<Element: Sendable>: Sendable {
             if !batch.isEmpty || !isOpen { return isOpen }
             let left = deadline.map { $0 - ContinuousClock.now }
             if let left, left <= .zero { return true }
-            _ = waker.sleep(timeout: left)
+            _ = waker.waitForCall(timeout: left)
         }
     }
 

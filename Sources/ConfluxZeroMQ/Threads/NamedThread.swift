@@ -44,7 +44,8 @@ public final class NamedThread: Sendable {
         guard (64 << 10...1 << 30).contains(stackBytes) else {
             throw ZeroMQError(
                 .invalidSetting,
-                "The stack of thread \(name) is to have \(stackBytes) bytes; it has 64 KiB to 1 GiB.")
+                "The stack of thread \(name) is to have \(stackBytes) bytes; it has 64 KiB to 1 GiB."
+            )
         }
         var attributes = pthread_attr_t()
         pthread_attr_init(&attributes)
@@ -73,17 +74,19 @@ public final class NamedThread: Sendable {
     }
 
     #if canImport(Darwin)
-        private static let run: @convention(c) (UnsafeMutableRawPointer) -> UnsafeMutableRawPointer? =
-            { argument in
-                begin(argument)
-                return nil
-            }
+        private static let run:
+            @convention(c) (UnsafeMutableRawPointer) -> UnsafeMutableRawPointer? =
+                { argument in
+                    begin(argument)
+                    return nil
+                }
     #else
-        private static let run: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? =
-            { argument in
-                if let argument { begin(argument) }
-                return nil
-            }
+        private static let run:
+            @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? =
+                { argument in
+                    if let argument { begin(argument) }
+                    return nil
+                }
     #endif
 
     private static func begin(_ argument: UnsafeMutableRawPointer) {

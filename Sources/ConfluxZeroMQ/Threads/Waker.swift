@@ -51,7 +51,7 @@ public final class Waker: Sendable {
     /// - Parameter timeout: How long at most; nil for as long as it takes. It is rounded up to
     ///   milliseconds.
     /// - Returns: Whether it was woken; false when the time is over.
-    public func sleep(timeout: Duration? = nil) -> Bool {
+    public func waitForCall(timeout: Duration? = nil) -> Bool {
         let deadline = timeout.map { ContinuousClock.now + $0 }
         while true {
             let mayWait = beginSleep()

@@ -89,6 +89,28 @@ struct FeedScenarios {
         #expect(cluster.nodes[2]?.texts(of: "list") == (0..<40).map { "l\($0)" })
     }
 
+    @Test func `an action for a store that is just being opened is told after it is applied`() {
+        var cluster = started(nodes: 1)
+        cluster.dispatch(["before"], to: "list", from: 1)
+        cluster.addNode(2)
+        cluster.bridge("list", on: 2)
+        cluster.nodes[2]?.open("list")
+        while let input = cluster.nodes[2]?.takeInput() { cluster.input(input, to: 2) }
+        cluster.submit(["early"], to: "list", from: 2)
+        // The feed is faster than the answer to the open.
+        while let next = cluster.queue.firstIndex(where: { step in
+            if case .toNode(2, _, _) = step { false } else { true }
+        }) {
+            cluster.deliver(cluster.queue.remove(at: next))
+            cluster.handle(.drained)
+        }
+        #expect(cluster.nodes[2]?.outcomes.isEmpty == true)
+        cluster.run()
+        cluster.pass(cluster.settings.beatInterval)
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["before", "early"])
+        #expect(cluster.nodes[2]?.outcomes.count == 1)
+    }
+
     @Test func `two stores of different ages catch up together`() {
         var cluster = started(nodes: 1)
         for round in 0..<10 { cluster.dispatch(["l\(round)"], to: "list", from: 1) }

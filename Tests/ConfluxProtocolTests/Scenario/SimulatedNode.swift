@@ -27,7 +27,9 @@ struct SimulatedNode {
     var events: [ReplicaEvent] = []
     var end: ReplicaEnd?
     var sent: [NodeMessage] = []
-    /// Commits are applied only after `release` while this holds.
+    /// The stores that the node wants to host, and what each of its actions concerns.
+    private var wanted: Set<StoreName> = []
+    private var targets: [Target] = []
     private var inputs: [ReplicaInput] = []
     private var nextRequest: UInt64 = 1
 
@@ -51,6 +53,7 @@ struct SimulatedNode {
                     request: nextRequest, subject: .store(name), schemaVersion: 1, events: [],
                     initial: initial)))
         nextRequest += 1
+        wanted.insert(name)
     }
 
     mutating func bridge(_ state: String) {
@@ -70,6 +73,7 @@ struct SimulatedNode {
             let parts = text.split(separator: ":", maxSplits: 1).map(String.init)
             let place = parts.count == 2 ? parts[0] : target
             guard let parsed = Target(place) else { continue }
+            targets.append(parsed)
             builder.append(
                 target: BatchTarget(target: parsed, schemaVersion: 1, coding: .json),
                 payload: Array((parts.last ?? "").utf8))
@@ -127,9 +131,12 @@ struct SimulatedNode {
                 if case .committed(let log, let first, let epoch, let time) = fate {
                     let sequence = first.advanced(by: offset)
                     fate = .committed(log, sequence, epoch, time)
-                    for (name, replica) in replicas where replica.isAttached {
+                    let target = targets[Int(counter) - 1]
+                    for name in wanted where target == .store(name) || target == .state(name.state)
+                    {
+                        let replica = replicas[name]
                         #expect(
-                            replica.position >= sequence,
+                            replica?.isAttached == true && (replica?.position ?? .zero) >= sequence,
                             "node \(id): the outcome of \(counter) came before \(name) applied it")
                     }
                 }
@@ -139,6 +146,7 @@ struct SimulatedNode {
         case .reset:
             replicas.removeAll()
             outcomes.removeAll()
+            targets.removeAll()
         }
         return nil
     }

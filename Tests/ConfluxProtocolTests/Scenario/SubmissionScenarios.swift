@@ -202,4 +202,28 @@ struct SubmissionScenarios {
         cluster.run()
         #expect(cluster.disk.last == last)
     }
+
+    @Test func `a submit that can't be read is rejected by its counters, and its node goes on`() {
+        var cluster = twoNodes()
+        cluster.dispatch(["1"], to: "list", from: 1)
+        cluster.submit(["2", "3"], to: "list", from: 1)
+        guard case .toSequencer(_, let frame) = cluster.queue.removeLast(),
+            let outline = try? Frame.outline(ofSubmit: frame[...])
+        else {
+            Issue.record("no submit")
+            return
+        }
+        let connection = ConnectionID(rawValue: 1)
+        cluster.handle(
+            .unreadableSubmit(outline, .unsupported, message: "an extension", from: connection))
+        cluster.dispatch(["4"], to: "list", from: 1)
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["1", "4"])
+        let codes = [2, 3].compactMap { counter -> RejectionCode? in
+            guard case .rejected(let code, _) = cluster.nodes[1]?.outcomes[counter] else {
+                return nil
+            }
+            return code
+        }
+        #expect(codes == [.unsupported, .unsupported])
+    }
 }

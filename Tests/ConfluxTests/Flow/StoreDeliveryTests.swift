@@ -43,14 +43,21 @@ struct StoreDeliveryTests {
         #expect(state.told == [1, 2, 3, 4, 5])
     }
 
-    @Test func `the position moves after the run returned, and past what isn't the store's`() {
+    @Test func `the position moves after the run was committed, and past what isn't the store's`() {
         let held = HeldExecutor()
-        let (core, state) = tallyCore(on: held.executor)
+        let late = Late<StoreCore<TallyState>>()
+        let seen = Mutex<[SequenceNumber?]>([])
+        let (core, state) = tallyCore(on: held.executor) { _ in
+            seen.withLock { $0.append(late.value?.position) }
+        }
+        late.value = core
         core.deliver(run(1...3), through: SequenceNumber(9)) { _ in }
         #expect(core.position == .zero)
         held.runAll()
         #expect(state.told == [1, 2, 3])
+        #expect(seen.withLock { $0 } == [.zero, .zero, .zero])
         #expect(core.position == SequenceNumber(9))
+        late.value = nil
     }
 
     @Test func `refusals are reported by their place in the run`() {
@@ -154,7 +161,9 @@ struct StoreDeliveryTests {
         store.core.setRoute(Road())
         let handle = scope.run { Store<TallyState>.actions.dispatch(1) }
         #expect(store.computed.numbers.isEmpty)
-        await #expect(throws: DispatchError.self) { try await handle.receipt() }
+        await #expect { try await handle.receipt() } throws: {
+            ($0 as? DispatchError)?.code == .rejected
+        }
     }
 
     @Test func `the release of a store is told once, also to who asks late`() {

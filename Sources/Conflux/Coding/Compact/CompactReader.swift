@@ -91,9 +91,6 @@ struct CompactReader {
     }
 
     private mutating func readValue(_ index: UInt32, depth: Int) throws(CodingFailure) {
-        guard depth <= CodingLimits.depthMax else {
-            throw .tooDeep(CodingLimits.depthMax, offset: position)
-        }
         let head = try byte()
         guard let kind = CompactFormat.Kind(rawValue: head >> 4) else {
             position -= 1
@@ -132,12 +129,14 @@ struct CompactReader {
             let start = try copyText(try checked(argument, unit: 1), isText: false)
             tape.setText(index, .bytes, from: start)
         case .array:
+            try CodingLimits.checkNesting(at: depth, offset: position)
             let count = try checked(argument, unit: 1)
             tape.set(index, .array)
             for _ in 0..<count {
                 try readValue(tape.appendElement(to: index), depth: depth + 1)
             }
         case .object:
+            try CodingLimits.checkNesting(at: depth, offset: position)
             try readMembers(try checked(argument, unit: 2), of: index, depth: depth)
         }
     }

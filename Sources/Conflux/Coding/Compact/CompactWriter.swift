@@ -19,7 +19,6 @@ struct CompactWriter {
     }
 
     private mutating func write(_ index: UInt32, depth: Int) throws(CodingFailure) {
-        guard depth <= CodingLimits.depthMax else { throw .tooDeep(CodingLimits.depthMax) }
         let node = tape.nodes[Int(index)]
         switch node.kind {
         case .null: head(.simple, 0)
@@ -39,11 +38,13 @@ struct CompactWriter {
         case .string: text(.string, node)
         case .bytes: text(.bytes, node)
         case .array:
+            try CodingLimits.checkNesting(at: depth)
             head(.array, UInt64(node.count))
             try tape.forEachChild(of: index) { (child) throws(CodingFailure) in
                 try write(child, depth: depth + 1)
             }
         case .unset, .object:
+            try CodingLimits.checkNesting(at: depth)
             if tape.isSorted(index) {
                 head(.object, UInt64(node.count))
                 try tape.forEachChild(of: index) { (child) throws(CodingFailure) in

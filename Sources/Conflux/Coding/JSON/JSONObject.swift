@@ -60,6 +60,11 @@ public struct JSONObject: Sendable {
         }
     }
 
+    /// Whether there is a member with that key.
+    public func contains(_ key: String) -> Bool {
+        if case .found = find(key) { true } else { false }
+    }
+
     /// Changes the value of a key in place.
     ///
     /// - Parameters:

@@ -70,8 +70,8 @@ struct JSONReader {
 
     private mutating func readValue(_ index: UInt32, depth: Int) throws(CodingFailure) {
         switch current {
-        case UInt8(ascii: "{"): try readObject(index, depth: depth + 1)
-        case UInt8(ascii: "["): try readArray(index, depth: depth + 1)
+        case UInt8(ascii: "{"): try readObject(index, depth: depth)
+        case UInt8(ascii: "["): try readArray(index, depth: depth)
         case UInt8(ascii: "\""):
             let start = tape.text.count
             try readString()
@@ -95,16 +95,14 @@ struct JSONReader {
     }
 
     private mutating func readArray(_ index: UInt32, depth: Int) throws(CodingFailure) {
-        guard depth <= CodingLimits.depthMax else {
-            throw .tooDeep(CodingLimits.depthMax, offset: position)
-        }
+        try CodingLimits.checkNesting(at: depth, offset: position)
         position += 1
         tape.set(index, .array)
         skipBlanks()
         if take(UInt8(ascii: "]")) { return }
         while true {
             skipBlanks()
-            try readValue(tape.appendElement(to: index), depth: depth)
+            try readValue(tape.appendElement(to: index), depth: depth + 1)
             skipBlanks()
             if take(UInt8(ascii: ",")) { continue }
             if take(UInt8(ascii: "]")) { return }
@@ -113,9 +111,7 @@ struct JSONReader {
     }
 
     private mutating func readObject(_ index: UInt32, depth: Int) throws(CodingFailure) {
-        guard depth <= CodingLimits.depthMax else {
-            throw .tooDeep(CodingLimits.depthMax, offset: position)
-        }
+        try CodingLimits.checkNesting(at: depth, offset: position)
         let beginning = position
         position += 1
         tape.set(index, .object)
@@ -131,7 +127,7 @@ struct JSONReader {
             skipBlanks()
             guard take(UInt8(ascii: ":")) else { throw unexpected("':'") }
             skipBlanks()
-            try readValue(member, depth: depth)
+            try readValue(member, depth: depth + 1)
             skipBlanks()
             if take(UInt8(ascii: ",")) { continue }
             if take(UInt8(ascii: "}")) { break }

@@ -105,7 +105,6 @@ extension Tape {
 
     /// Makes a node of a value.
     func fill(_ index: UInt32, with value: JSONValue, depth: Int) throws(CodingFailure) {
-        guard depth <= CodingLimits.depthMax else { throw .tooDeep(CodingLimits.depthMax) }
         switch value {
         case .null: set(index, .null)
         case .bool(let value): set(index, value ? .yes : .no)
@@ -113,11 +112,13 @@ extension Tape {
         case .number(let value): set(index, .double, payload: value.bitPattern)
         case .string(let value): set(index, string: value)
         case .array(let elements):
+            try CodingLimits.checkNesting(at: depth)
             set(index, .array)
             for element in elements {
                 try fill(appendElement(to: index), with: element, depth: depth + 1)
             }
         case .object(let members):
+            try CodingLimits.checkNesting(at: depth)
             set(index, .object)
             for member in members {
                 let child = appendMember(to: index, key: member.key)
@@ -129,6 +130,13 @@ extension Tape {
 
 extension Tape.Node {
     var floatValue: Float { Float(bitPattern: UInt32(truncatingIfNeeded: payload)) }
+}
+
+extension CodingLimits {
+    /// Checks that an array or object may stand inside of that many others.
+    static func checkNesting(at depth: Int, offset: Int? = nil) throws(CodingFailure) {
+        guard depth < depthMax else { throw .tooDeep(depthMax, offset: offset) }
+    }
 }
 
 extension CodingFailure {

@@ -82,25 +82,23 @@ extension JSONValue {
         }
         let rest = tokens.dropFirst()
         if isNew { self = .object(JSONObject()) }
-        // Taken out of `self`, a buffer has one owner and is changed without being copied.
-        switch self {
-        case .object(var members):
-            self = .null
+        switch shape {
+        case .object:
+            var members = takeMembers()
             members.update(token) { $0.update(at: rest, isNew: $1, change) }
             self = .object(members)
-        case .array(var elements):
+        case .array:
+            var elements = takeElements()
             let position = token == "-" ? elements.count : JSONPointer.position(token)
-            guard let position, position <= elements.count else { return }
-            self = .null
             if position == elements.count {
                 var element = JSONValue.null
                 element.update(at: rest, isNew: true, change)
                 elements.append(element)
-            } else {
+            } else if let position, position < elements.count {
                 elements[position].update(at: rest, change)
             }
             self = .array(elements)
-        default: return
+        case .scalar: return
         }
     }
 
@@ -108,36 +106,63 @@ extension JSONValue {
     package mutating func remove(at tokens: ArraySlice<String>) {
         guard let token = tokens.first else { return }
         let rest = tokens.dropFirst()
-        switch self {
-        case .object(var members):
-            guard members[token] != nil else { return }
-            self = .null
+        switch shape {
+        case .object:
+            var members = takeMembers()
             if rest.isEmpty {
                 members.remove(token)
-            } else {
+            } else if members.contains(token) {
                 members.update(token) { value, _ in value.remove(at: rest) }
             }
             self = .object(members)
-        case .array(var elements):
-            guard let position = JSONPointer.position(token), position < elements.count
-            else { return }
-            self = .null
-            if rest.isEmpty {
-                elements.remove(at: position)
-            } else {
-                elements[position].remove(at: rest)
+        case .array:
+            var elements = takeElements()
+            if let position = JSONPointer.position(token), position < elements.count {
+                if rest.isEmpty {
+                    elements.remove(at: position)
+                } else {
+                    elements[position].remove(at: rest)
+                }
             }
             self = .array(elements)
-        default: return
+        case .scalar: return
         }
     }
 
     /// Adds an element to an array, in place; does nothing to anything else.
     package mutating func append(_ element: JSONValue) {
-        guard case .array(var elements) = self else { return }
-        self = .null
+        guard shape == .array else { return }
+        var elements = takeElements()
         elements.append(element)
         self = .array(elements)
+    }
+
+    // What is taken out has one owner, unless the value is shared, and so is changed without being
+    // copied. A `switch self` around the change would be a second owner, for as long as it lasts,
+    // optimised or not; hence the shape, which is none.
+
+    private enum Shape { case array, object, scalar }
+
+    private var shape: Shape {
+        switch self {
+        case .array: .array
+        case .object: .object
+        default: .scalar
+        }
+    }
+
+    /// Takes an object's members out and leaves null; none for anything else.
+    private mutating func takeMembers() -> JSONObject {
+        let members = object
+        self = .null
+        return members ?? JSONObject()
+    }
+
+    /// Takes an array's elements out and leaves null; none for anything else.
+    private mutating func takeElements() -> [JSONValue] {
+        let elements = array
+        self = .null
+        return elements ?? []
     }
 
     /// Applies a merge patch (RFC 7386).
@@ -152,9 +177,7 @@ extension JSONValue {
             self = patch
             return
         }
-        var members = JSONObject()
-        if case .object(let present) = self { members = present }
-        self = .null
+        var members = takeMembers()
         for change in changes {
             if case .null = change.value {
                 members.remove(change.key)

@@ -12,7 +12,6 @@ struct JSONWriter {
     // MARK: Values
 
     mutating func write(_ value: JSONValue, depth: Int) throws(CodingFailure) {
-        guard depth <= CodingLimits.depthMax else { throw .tooDeep(CodingLimits.depthMax) }
         switch value {
         case .null: bytes.append(contentsOf: "null".utf8)
         case .bool(let value): bytes.append(contentsOf: (value ? "true" : "false").utf8)
@@ -20,6 +19,7 @@ struct JSONWriter {
         case .number(let value): try write(value)
         case .string(let value): write(value)
         case .array(let elements):
+            try CodingLimits.checkNesting(at: depth)
             bytes.append(UInt8(ascii: "["))
             var isFirst = true
             for element in elements {
@@ -29,6 +29,7 @@ struct JSONWriter {
             }
             bytes.append(UInt8(ascii: "]"))
         case .object(let members):
+            try CodingLimits.checkNesting(at: depth)
             bytes.append(UInt8(ascii: "{"))
             var isFirst = true
             for member in members {
@@ -46,7 +47,6 @@ struct JSONWriter {
 
     /// Writes a node and what is in it.
     mutating func write(_ tape: Tape, _ index: UInt32 = 0, depth: Int = 0) throws(CodingFailure) {
-        guard depth <= CodingLimits.depthMax else { throw .tooDeep(CodingLimits.depthMax) }
         let node = tape.nodes[Int(index)]
         switch node.kind {
         case .unset: bytes.append(contentsOf: "{}".utf8)
@@ -60,6 +60,7 @@ struct JSONWriter {
         case .string: writeText(tape, Int(node.payload), Int(node.count))
         case .bytes: write(tape.base64(of: index))
         case .array:
+            try CodingLimits.checkNesting(at: depth)
             bytes.append(UInt8(ascii: "["))
             var isFirst = true
             try tape.forEachChild(of: index) { (child) throws(CodingFailure) in
@@ -69,6 +70,7 @@ struct JSONWriter {
             }
             bytes.append(UInt8(ascii: "]"))
         case .object:
+            try CodingLimits.checkNesting(at: depth)
             bytes.append(UInt8(ascii: "{"))
             if tape.isSorted(index) {
                 try tape.forEachChild(of: index) { (child) throws(CodingFailure) in

@@ -7,8 +7,23 @@ extension SequencerMachine {
         _ batch: Batch, by incarnation: Incarnation, on connection: ConnectionID,
         into effects: inout [SequencerEffect]
     ) {
+        let outline = BatchOutline(
+            firstCounter: batch.firstCounter, settled: batch.settled, isAtomic: batch.isAtomic,
+            count: batch.count)
+        submit(
+            outline, bytes: batch.encoded.count, by: incarnation, on: connection, into: &effects,
+            judging: { $0.admit(batch, by: incarnation) })
+    }
+
+    /// Puts a batch in its place among its origin's, and has it judged if its turn has come.
+    mutating func submit(
+        _ batch: BatchOutline, bytes: Int, by incarnation: Incarnation,
+        on connection: ConnectionID, into effects: inout [SequencerEffect],
+        judging judge: (inout SequencerMachine) -> Void
+    ) {
+        let lastCounter = batch.firstCounter + UInt64(batch.count) - 1
         guard batch.firstCounter >= 1, batch.settled < batch.firstCounter,
-            batch.lastCounter <= OutcomeLedger.counterMax
+            lastCounter <= OutcomeLedger.counterMax
         else {
             refuseMalformed(connection, into: &effects)
             return
@@ -19,9 +34,9 @@ extension SequencerMachine {
 
         // Deduplication comes before every other check and returns the original outcome.
         let expected = ledger.lastCounter + 1
-        if batch.lastCounter < expected {
+        if lastCounter < expected {
             send(
-                ledger.outcomes(from: batch.firstCounter, through: batch.lastCounter),
+                ledger.outcomes(from: batch.firstCounter, through: lastCounter),
                 to: connection, into: &effects)
             return
         }
@@ -30,7 +45,6 @@ extension SequencerMachine {
             discard(expecting: expected, .gap, connection, into: &effects)
             return
         }
-        let bytes = batch.encoded.count
         guard ledger.pendingBytes + bytes <= Int(settings.windowBytes),
             ledger.recordCount < settings.unsettledOutcomesMax,
             pipeline.hasRoom(bytes: bytes)
@@ -38,18 +52,23 @@ extension SequencerMachine {
             discard(expecting: expected, .full, connection, into: &effects)
             return
         }
-        admit(batch, by: incarnation)
+        judge(&self)
         announce(to: incarnation, into: &effects)
     }
 
     /// Judges a batch whose turn it is. From here on its counters have an outcome.
     private mutating func admit(_ batch: Batch, by incarnation: Incarnation) {
         let faults = batch.targets.map { fault(of: $0) }
-        for (row, fault) in zip(batch.targets, faults) where fault == nil {
-            directory.see(row.target)
+        let oversized: [Int]
+        do throws(WireError) {
+            // The one walk over the entries: no payload is parsed, and none is copied.
+            oversized = try batch.validate(limits)
+        } catch {
+            judge(batch.count, as: Fault(code: .malformed, message: error.message), of: incarnation)
+            return
         }
-        let mayBeOversized = batch.entries.count > Int(settings.payloadBytesMax)
-        if !mayBeOversized, faults.allSatisfy({ $0 == nil }) {
+        if oversized.isEmpty, faults.allSatisfy({ $0 == nil }) {
+            for row in batch.targets { directory.see(row.target) }
             admitWhole(batch, by: incarnation)
             return
         }
@@ -70,6 +89,9 @@ extension SequencerMachine {
         if batch.isAtomic, let first = verdicts.lazy.compactMap({ $0 }).first {
             judge(batch.count, as: first, of: incarnation)
             return
+        }
+        for (row, fault) in zip(batch.targets, faults) where fault == nil {
+            directory.see(row.target)
         }
         for part in batch.splitting(admitting: { entry, _ in verdicts[entry] == nil }) {
             reject(verdicts, of: batch, before: part.firstCounter, by: incarnation)
@@ -99,13 +121,13 @@ extension SequencerMachine {
         }
     }
 
-    private mutating func judge(_ count: UInt32, as fault: Fault, of incarnation: Incarnation) {
+    mutating func judge(_ count: UInt32, as fault: Fault, of incarnation: Incarnation) {
         sessions[incarnation]?.ledger.judge(
             count: count, bytes: 0, fate: .rejected(fault.code, fault.message))
     }
 
-    /// Why entries for this row can't be admitted.
-    private struct Fault: Equatable {
+    /// Why entries can't be admitted.
+    struct Fault: Equatable {
         var code: RejectionCode
         var message: String
     }
