@@ -1,5 +1,6 @@
 import ConfluxArguments
 import ConfluxLog
+import ConfluxNode
 import ConfluxSequencer
 import ConfluxWorker
 

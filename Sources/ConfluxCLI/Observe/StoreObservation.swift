@@ -206,17 +206,17 @@ final class StoreObservation: Sendable {
     private func part(of sighting: Sighting) throws(CommandFailure) -> Bytes {
         guard !path.tokens.isEmpty else { return sighting.state }
         let node = sighting.node?.text ?? "a node without a name"
+        let bytes: [UInt8]?
         do throws(CodingFailure) {
-            guard let value = try JSONValue(json: sighting.state)[path] else {
-                throw CommandFailure(
-                    .notFound, code: "nothingThere",
-                    "Nothing is at \"\(path)\" in \(store) on \(node), at \(sighting.sequence).")
-            }
-            return try value.canonicalBytes()[...]
-        } catch let error as CommandFailure {
-            throw error
+            bytes = try JSONValue(json: sighting.state)[path]?.canonicalBytes()
         } catch {
             throw CommandFailure(.failed, "The state on \(node) can't be read: \(error)")
         }
+        guard let bytes else {
+            throw CommandFailure(
+                .notFound, code: "nothingThere",
+                "Nothing is at \"\(path)\" in \(store) on \(node), at \(sighting.sequence).")
+        }
+        return bytes[...]
     }
 }
