@@ -162,6 +162,10 @@ final class InterfaceTests: XCTestCase {
         XCTAssertEqual(count, 5)
         let disposables: [Disposable] = [AnyDisposable(), Counted(count: ownCount)]
         DisposableScope(disposables).dispose()
+        DisposableScope([]).dispose()
+        let observations = (0..<3).map { _ in Variable(0).signal.observe { _ in } }
+        DisposableScope(observations).dispose()
+        XCTAssertTrue(observations[2].isDisposed)
         XCTAssertEqual(ownCount.value, 2)
     }
 

@@ -166,6 +166,10 @@ extension ClientTests {
             #expect(count == 5)
             let disposables: [Disposable] = [AnyDisposable(), Counted(count: ownCount)]
             DisposableScope(disposables).dispose()
+            DisposableScope([]).dispose()
+            let observations = (0..<3).map { _ in Variable(0).signal.observe { _ in } }
+            DisposableScope(observations).dispose()
+            #expect(observations[2].isDisposed)
             #expect(ownCount.value == 2)
         }
 

@@ -97,6 +97,17 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
                 """)
     }
 
+    /// A global dispatch passed a store over.
+    static func passedOver<S>(_ state: S.Type) -> DispatchError {
+        DispatchError(
+            code: .rejected,
+            message: """
+                The store of \(state) took no part: it is being released, or it changes only \
+                through its node, which takes no global actions now. Dispatch again when the node \
+                is connected.
+                """)
+    }
+
     static let cancelled = DispatchError(
         code: .cancelled,
         message: """

@@ -3,6 +3,10 @@
 /// A reducer that takes these from its context, and not from the system, changes every replica of
 /// its state in the same way.
 public protocol ContextMutations: Mutations {
+    // Restated, so that it is inferred from the function below.
+    /// The state that is changed.
+    associatedtype State
+
     /// Changes the state, synchronously; called as ``Mutations/commit(action:state:)`` is.
     ///
     /// - Parameters:
@@ -32,6 +36,10 @@ extension ContextMutations {
 /// A refused action is a no-op: ``DispatchHandle/receipt()`` throws the refusal, and the state stays
 /// as it was, on every replica alike.
 public protocol CheckedMutations: Mutations {
+    // Restated, so that it is inferred from the function below.
+    /// The state that is changed.
+    associatedtype State
+
     /// Judges an action; must change nothing.
     ///
     /// - Parameters:

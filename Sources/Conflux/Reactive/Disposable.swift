@@ -89,9 +89,17 @@ public final class DisposableScope: Disposable, Sendable {
         state = Mutex(.active(members))
     }
 
+    /// Makes a scope of some observations.
+    ///
+    /// - Parameter disposables: Disposed with the scope, in this order.
+    @_disfavoredOverload
+    public convenience init(_ disposables: some Sequence<any Disposable & Sendable>) {
+        self.init(disposables.map { $0 as any Disposable })
+    }
+
     /// Makes an empty scope.
     public convenience init() {
-        self.init([])
+        self.init([any Disposable]())
     }
 
     deinit {

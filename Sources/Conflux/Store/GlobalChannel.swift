@@ -102,7 +102,7 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
         }
         guard !plan.lanes.isEmpty else { return DispatchHandle(.failed(.noStore(S.self))) }
         for order in plan.absent {
-            tally.report(.failed(.storeClosed(S.self)), order: order)
+            tally.report(.failed(.passedOver(S.self)), order: order)
         }
         var entered = plan.entered
         for (order, lane) in plan.lanes.enumerated() {

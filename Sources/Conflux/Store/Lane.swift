@@ -106,6 +106,9 @@ package class Lane: @unchecked Sendable {
         self.waitingMax = waitingMax
     }
 
+    /// How many jobs stand in the line, besides those that are being worked on.
+    package final var waitingCount: Int { control.withLock { $0.waitingCount } }
+
     /// Works on all that stands in the line at the beginning of the call, and on no more.
     ///
     /// - Returns: Whether anything stood there.

@@ -62,7 +62,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
 
     /// Dispatches to this store, or to its route.
     @inline(__always)
-    func dispatch(_ action: S.Action) {
+    package func dispatch(_ action: S.Action) {
         let mark = ThreadMark.outsideModels
         switch enter() {
         case .free: runEntered(mark) { _ = commit(action) }
@@ -83,7 +83,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     }
 
     /// Dispatches to this store, or to its route, and tells how it ends.
-    func dispatchTracked(_ action: S.Action) -> DispatchHandle {
+    package func dispatchTracked(_ action: S.Action) -> DispatchHandle {
         let mark = ThreadMark.outsideModels
         switch enter() {
         case .free: return DispatchHandle(runEnteredTracked(action, mark))
@@ -198,14 +198,15 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     }
 
     /// Sends what is dispatched to this store from now on to a route, or, with nil, to the store.
+    /// A released store takes no route.
     ///
     /// - Returns: The route until now.
     @discardableResult
     package func setRoute(_ route: (any ActionRoute<S>)?) -> (any ActionRoute<S>)? {
         control.withLock { control in
             let former = self.route
-            self.route = route
-            control.isRouted = route != nil
+            self.route = control.isClosed ? nil : route
+            control.isRouted = self.route != nil
             return former
         }
     }

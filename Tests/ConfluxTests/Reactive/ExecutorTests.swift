@@ -69,6 +69,39 @@ struct ExecutorTests {
         #expect(seen.values == Array(0..<10_000))
     }
 
+    @Test func `an executor has one function of an observer at a time`() {
+        let functions = Seen<@Sendable () -> Void>()
+        let executor = Executor { functions.add($0) }
+        let sink = Sink<Int>()
+        let seen = Seen<Int>()
+        let isTold = Happening()
+        let goesOn = Happening()
+        let returned = Happening()
+        sink.signal.observe(on: executor).observe { value in
+            seen.add(value)
+            guard value == 1 else { return }
+            isTold.happen()
+            goesOn.wait()
+        }
+        sink.send(value: 0)
+        sink.send(value: 1)
+        #expect(functions.values.count == 1)
+        DispatchQueue.global().async {
+            functions.values[0]()
+            returned.happen()
+        }
+        isTold.wait()
+        sink.send(value: 2)
+        #expect(functions.values.count == 1)
+        goesOn.happen()
+        returned.wait()
+        #expect(seen.values == [0, 1])
+        #expect(functions.values.count == 2)
+        functions.values[1]()
+        #expect(seen.values == [0, 1, 2])
+        #expect(functions.values.count == 2)
+    }
+
     @Test func `a context that runs at once needs no deeper stack for nested values`() {
         let sink = Sink<Int>()
         let count = Atomic<Int>(0)

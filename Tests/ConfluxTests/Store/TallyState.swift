@@ -1,0 +1,88 @@
+import Conflux
+import Synchronization
+
+/// A state that remembers the numbers it was told, and runs a function of the test's at each.
+final class TallyState: State, Sendable {
+    typealias Action = Int
+    typealias Mutations = TallyMutations
+
+    fileprivate let numbers = Mutex<[Int]>([])
+    fileprivate let overlaps = Mutex(0)
+    fileprivate let isCommitting = Atomic(false)
+    fileprivate let onCommit: @Sendable (Int) -> Void
+
+    init(onCommit: @escaping @Sendable (Int) -> Void = { _ in }) {
+        self.onCommit = onCommit
+    }
+
+    /// What it was told, in order.
+    var told: [Int] { numbers.withLock { $0 } }
+}
+
+struct TallyMutations: Mutations {
+    func commit(action: Int, state: TallyState) {
+        let wasCommitting = state.isCommitting.exchange(true, ordering: .acquiringAndReleasing)
+        if wasCommitting { state.overlaps.withLock { $0 += 1 } }
+        state.onCommit(action)
+        state.numbers.withLock { $0.append(action) }
+        state.isCommitting.store(false, ordering: .releasing)
+    }
+}
+
+extension Computed where State == TallyState {
+    var numbers: [Int] { state.numbers.withLock { $0 } }
+    /// How often a commit began while another was under way.
+    var overlaps: Int { state.overlaps.withLock { $0 } }
+}
+
+extension Actions where State == TallyState {
+    func tell(_ number: Int) { dispatch(action: number) }
+}
+
+func tallyStore(
+    on executor: Executor = .immediate, onCommit: @escaping @Sendable (Int) -> Void = { _ in }
+) -> Store<TallyState> {
+    Store(state: TallyState(onCommit: onCommit), mutations: TallyMutations(), executor: executor)
+}
+
+/// A core as a store has it, in a scope of its own, and its state.
+func tallyCore(
+    on executor: Executor = .immediate, waitingMax: Int? = nil, scope: Scope = Scope(),
+    onCommit: @escaping @Sendable (Int) -> Void = { _ in }
+) -> (StoreCore<TallyState>, TallyState) {
+    let state = TallyState(onCommit: onCommit)
+    let core = StoreCore(
+        state: state, mutations: TallyMutations(), executor: executor, scope: scope,
+        waitingMax: waitingMax)
+    return (core, state)
+}
+
+/// An executor that keeps what it is given until the test wants it run.
+final class HeldExecutor: Sendable {
+    private let held = Mutex<[@Sendable () -> Void]>([])
+
+    var executor: Executor {
+        Executor { function in self.held.withLock { $0.append(function) } }
+    }
+
+    var heldCount: Int { held.withLock { $0.count } }
+
+    /// Runs what is held, and what that brings, until nothing is.
+    func runAll() {
+        while let next = held.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) { next() }
+    }
+
+    /// Runs the oldest function.
+    func runOne() {
+        held.withLock { $0.isEmpty ? nil : $0.removeFirst() }?()
+    }
+}
+
+/// A reference that several closures share and a test sets once it has made it.
+final class Late<Value: Sendable>: Sendable {
+    private let content = Mutex<Value?>(nil)
+    var value: Value? {
+        get { content.withLock { $0 } }
+        set { content.withLock { $0 = newValue } }
+    }
+}
