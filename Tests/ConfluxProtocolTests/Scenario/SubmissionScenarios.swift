@@ -218,7 +218,7 @@ struct SubmissionScenarios {
             .unreadableSubmit(outline, .unsupported, message: "an extension", from: connection))
         cluster.dispatch(["4"], to: "list", from: 1)
         #expect(cluster.nodes[2]?.texts(of: "list") == ["1", "4"])
-        let codes = [2, 3].compactMap { counter -> RejectionCode? in
+        let codes = [UInt64(2), 3].compactMap { counter -> RejectionCode? in
             guard case .rejected(let code, _) = cluster.nodes[1]?.outcomes[counter] else {
                 return nil
             }
