@@ -53,7 +53,8 @@ enum Tool {
             case .show(let text):
                 StandardOutput().print(text)
                 return .success
-            case .run(let invocation): return try await run(invocation)
+            case .run(let invocation):
+                return try await run(invocation, interruption: .watchSignals())
             }
         } catch {
             FileHandle.standardError.write(Data("\(error)\n".utf8))
@@ -61,8 +62,16 @@ enum Tool {
         }
     }
 
-    private static func run(_ invocation: Invocation) async throws(UsageError) -> ExitCode {
-        let interruption = Interruption.watchSignals()
+    /// Runs a parsed command line.
+    ///
+    /// - Parameters:
+    ///   - invocation: The command and its values.
+    ///   - interruption: The wish that it ends.
+    ///   - output: The descriptor that results go to.
+    /// - Returns: How the process ends.
+    static func run(
+        _ invocation: Invocation, interruption: Interruption, output: Int32 = STDOUT_FILENO
+    ) async throws(UsageError) -> ExitCode {
         let command: (CommandEnvironment) async throws(CommandFailure) -> ExitCode
         switch invocation.command {
         case "worker":
@@ -76,7 +85,8 @@ enum Tool {
         }
         let environment = CommandEnvironment(
             invocation, isJSON: invocation[WorkerOptions.json],
-            isService: invocation.command == "sequencer", interruption: interruption)
+            isService: invocation.command == "sequencer", interruption: interruption,
+            output: output)
         return await environment.run(command)
     }
 }

@@ -117,9 +117,12 @@ final class DispatchReport: Sendable {
         environment.output.flush()
         if !isComplete {
             environment.diagnostics.note(
-                "stopped before the end of the input, after \(tally.succeeded + tally.failed) actions")
+                "stopped before the end of the input, after \(tally.succeeded + tally.failed) actions"
+            )
         }
-        if isInterrupted, !isComplete || tally.exitCode != nil, let reason = environment.interruption.reason {
+        if isInterrupted, !isComplete || tally.exitCode != nil,
+            let reason = environment.interruption.reason
+        {
             return reason
         }
         return tally.exitCode ?? .success

@@ -110,7 +110,7 @@ final class StoreObservation: Sendable {
             do throws(CommandFailure) {
                 let sessions = try await connection.status().sessions
                 return Set(sessions.filter { $0.isLive && $0.hosted.contains(store) }.map(\.name))
-            } catch where error.exitCode == .timedOut {
+            } catch  where error.exitCode == .timedOut {
                 // The sequencer is away for now; the node tries to reach it.
                 continue
             }

@@ -119,7 +119,9 @@ private final class Pause: Sendable {
 
     func wait(for duration: Duration) async {
         let nanoseconds = Int(clamping: Int64(duration / .nanoseconds(1)))
-        DispatchQueue.global().asyncAfter(deadline: .now() + .nanoseconds(nanoseconds)) { self.end() }
+        DispatchQueue.global().asyncAfter(deadline: .now() + .nanoseconds(nanoseconds)) {
+            self.end()
+        }
         await withCheckedContinuation { continuation in
             let isOver = state.withLock { state in
                 if !state.isOver { state.waiter = continuation }
