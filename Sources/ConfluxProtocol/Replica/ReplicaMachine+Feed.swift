@@ -172,7 +172,10 @@ extension ReplicaMachine {
                 return
             }
             if isHole {
-                guard let live, commit.first == live.next else { continue }
+                // Whoever follows from a number may begin in the middle of a commit.
+                guard let live, commit.last > live,
+                    commit.first == live.next || (liveEpoch == nil && commit.first < live.next)
+                else { continue }
                 advance(commit, byteCount: body.count, at: now, into: &effects)
             } else {
                 deliverCatchUp(commit, byteCount: body.count, into: &effects)
