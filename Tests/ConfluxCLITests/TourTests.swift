@@ -71,7 +71,7 @@ import Testing
 
     @Test func `a state is shown as each node has it, to the byte`() async throws {
         try await Self.withNodes("beta", "alpha") { connect in
-            let action = #"{"merge":{"at":"","value":{"b":[1,2.50],"a":{"é":null}}}}"#
+            let action = #"{"merge":{"at":"","value":{"b":[1,2.50],"a":{"é":true}}}}"#
             let dispatched = try await Run.tool(
                 ["dispatch", "document/prefs", action, "--wait", "applied"] + connect)
             #expect(dispatched.exitCode == .success)
@@ -80,7 +80,7 @@ import Testing
             let one = try await Run.tool(
                 ["observe", "document/prefs", "--node", "beta", "--path", "/a"] + connect)
             #expect(
-                one.lines.first?.contains(#""state":{"é":null},"store":"document/prefs"}"#) == true)
+                one.lines.first?.contains(#""state":{"é":true},"store":"document/prefs"}"#) == true)
             let none = try await Run.tool(["observe", "document/prefs", "--path", "/x"] + connect)
             #expect(none.exitCode == .notFound)
             let all = try await Run.tool(["observe", "document/prefs"] + connect)

@@ -19,8 +19,8 @@ do {
 
     do {
         try await stock.dispatch(.take(amount: 1_000)).receipt()
-    } catch let error as DispatchError where error.code == .refused {
-        print("not sold: \(error.message)")
+    } catch {
+        print("not sold (\(error.code)): \(error.message)")
     }
     print("inside: \(visits.computed.inside)")
     await node.close()
