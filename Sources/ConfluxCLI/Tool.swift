@@ -57,7 +57,7 @@ enum Tool {
                 return try await run(invocation, interruption: .watchSignals())
             }
         } catch {
-            FileHandle.standardError.write(Data("\(error)\n".utf8))
+            Diagnostics.write(error.description)
             return .usage
         }
     }
@@ -69,6 +69,7 @@ enum Tool {
     ///   - interruption: The wish that it ends.
     ///   - output: The descriptor that results go to.
     /// - Returns: How the process ends.
+    /// - Throws: A usage error that only the command itself can judge.
     static func run(
         _ invocation: Invocation, interruption: Interruption, output: Int32 = STDOUT_FILENO
     ) async throws(UsageError) -> ExitCode {
@@ -78,7 +79,7 @@ enum Tool {
             return try await Worker.run(
                 invocation, states: BuiltinStates.hosted, interruption: interruption)
         case "sequencer": command = SequencerCommand.run
-        case "dispatch": command = try DispatchCommand.make(invocation)
+        case "dispatch": command = DispatchCommand.run
         case "observe": command = ObserveCommand.run
         case "log": command = try LogCommand.make(invocation)
         default: command = StatusCommand.run

@@ -1,5 +1,6 @@
 import ConfluxArguments
 import ConfluxWorker
+import Foundation
 import Testing
 
 @testable import ConfluxCLI
@@ -23,6 +24,16 @@ import Testing
             #expect(words.contains("\(code.rawValue) \(code.summary)"))
         }
         #expect(Set(ExitCode.allCases.map(\.rawValue)).count == ExitCode.allCases.count)
+    }
+
+    @Test func `the document lists the same exit codes`() throws {
+        let root = URL(filePath: #filePath).deletingLastPathComponent()
+            .deletingLastPathComponent().deletingLastPathComponent()
+        let text = try String(
+            contentsOf: root.appending(path: "docs/command-line.md"), encoding: .utf8)
+        for code in ExitCode.allCases {
+            #expect(text.contains("| \(code.rawValue) | \(code.summary) |\n"))
+        }
     }
 
     @Test(arguments: ["sequencer", "worker", "dispatch", "observe", "log", "status"])

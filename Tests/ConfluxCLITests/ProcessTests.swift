@@ -59,6 +59,12 @@ import Testing
         }
         interruption.fire(.interrupted)
         #expect(try await running.value)
-        await interruption.pause(.seconds(3_600))
+    }
+
+    @Test(.timeLimit(.minutes(1))) func `a pause ends when its task is cancelled`() async {
+        let pausing = Task { await Pause.wait(for: .seconds(86_400)) }
+        pausing.cancel()
+        await pausing.value
+        await Pause.wait(for: .milliseconds(1))
     }
 }

@@ -94,20 +94,17 @@ final class DispatchReport: Sendable {
             tally.progressAt = now
             return tally.succeeded + tally.failed
         }
-        if let count { write("\r\u{1B}[K\(count) actions") }
+        if let count { Diagnostics.write(raw: "\r\u{1B}[K\(count) actions") }
     }
 
     private func clearProgress() {
-        if showsProgress { write("\r\u{1B}[K") }
-    }
-
-    private func write(_ text: String) {
-        FileHandle.standardError.write(Data(text.utf8))
+        if showsProgress { Diagnostics.write(raw: "\r\u{1B}[K") }
     }
 
     /// Says how it all ended.
     ///
     /// - Parameter isComplete: Whether the whole input was read.
+    /// - Returns: How the process ends.
     func finish(isComplete: Bool) -> ExitCode {
         clearProgress()
         let (tally, isInterrupted) = (

@@ -33,6 +33,7 @@ final class LineReader: Sendable {
     /// - Parameters:
     ///   - path: The file; `-` for standard input.
     ///   - lineBytesMax: The most bytes of a line.
+    /// - Throws: What the system says when it can't be read.
     init(path: String, lineBytesMax: Int) throws(CommandFailure) {
         self.lineBytesMax = lineBytesMax
         var ends: [Int32] = [-1, -1]

@@ -26,7 +26,7 @@ package struct CommandEnvironment: Sendable {
     ///   - isService: Whether the process lives until it is asked to end, even if nobody reads its
     ///     output.
     ///   - interruption: The wish to end.
-    ///   - output: The descriptor that results go to.
+    ///   - descriptor: Where results go.
     package init(
         _ arguments: Invocation, isJSON: Bool, isService: Bool, interruption: Interruption,
         output descriptor: Int32 = STDOUT_FILENO
