@@ -83,12 +83,15 @@ package final class NodeCore: Sendable {
                 events: { [weak self] event in
                     events.send(event)
                     if case .joined = event { self?.joined() }
-                },
-                ended: { [weak self] reason in self?.ended(reason) })
-            _ = try NamedThread("conflux-apply") {
+                })
+            let applyThread = try NamedThread("conflux-apply") {
                 NodeThread.run { scope.run { apply.run() } }
             }
-            _ = try NamedThread("conflux-link") { NodeThread.run { link.run() } }
+            _ = try NamedThread("conflux-link") { [weak self] in
+                let reason = NodeThread.run { link.run() }
+                applyThread.join()
+                self?.ended(reason)
+            }
         } catch {
             throw NodeError(code: .invalidAddress, message: error.message)
         }

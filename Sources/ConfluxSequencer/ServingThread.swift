@@ -52,7 +52,9 @@ final class ServingThread {
                 let readiness = try poller.wait(timeout: timeout)
                 takeAnswers()
                 if isServing, readiness.isReadable(routerToken) { try takeMessages() }
-                if readiness.isReadable(feedToken) { _ = try feed.receiveSubscriptions() }
+                if readiness.isReadable(feedToken), try feed.receiveSubscriptions() > 0 {
+                    perform(.subscribed)
+                }
             } catch {
                 end = .logFailed(error.message)
                 break

@@ -56,6 +56,7 @@ import Testing
         let bytes = try #require(
             FileManager.default.attributesOfItem(atPath: folder.database + "-wal")[.size] as? Int)
         #expect(bytes < 2 << 20)
+        withExtendedLifetime(log) {}
     }
 
     @Test func `the write-ahead log has its blocks before it is used`() throws {

@@ -153,16 +153,16 @@ import Testing
     @Test func `a thread has its name and its stack and may be joined twice`() throws {
         let seen = Mutex("")
         let depth = Atomic(0)
-        let thread = try NamedThread("conflux-test", stackBytes: 256 << 20) {
+        let thread = try NamedThread("conflux-test", stackBytes: 64 << 20) {
             let name = currentThreadName()
             seen.withLock { $0 = name }
-            depth.store(descend(100_000), ordering: .relaxed)
+            depth.store(descend(12_000), ordering: .relaxed)
         }
         thread.join()
         thread.join()
         #expect(seen.withLock { $0 } == "conflux-test")
         let reached = depth.load(ordering: .relaxed)
-        #expect(reached == 100_000)
+        #expect(reached == 12_000)
     }
 
     @Test func `a thread may own sockets that were made elsewhere`() throws {
@@ -195,11 +195,11 @@ import Testing
     }
 }
 
-/// Recursion that needs some 100 bytes a level at least, more than a usual stack has.
+/// Recursion that needs a kilobyte a level, 12 MB for what is asked above: more than a usual stack.
 @inline(never)
 private func descend(_ levels: Int) -> Int {
     guard levels > 0 else { return 0 }
-    return withUnsafeTemporaryAllocation(byteCount: 64, alignment: 8) { space in
+    return withUnsafeTemporaryAllocation(byteCount: 1_000, alignment: 8) { space in
         space[0] = UInt8(truncatingIfNeeded: levels)
         return descend(levels - 1) + (space[0] == UInt8(truncatingIfNeeded: levels) ? 1 : 0)
     }

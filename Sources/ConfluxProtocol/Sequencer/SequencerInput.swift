@@ -39,6 +39,8 @@ public enum SequencerInput: Sendable {
     case unreadableSubmit(BatchOutline, RejectionCode, message: String, from: ConnectionID)
     /// A frame arrived that is no message.
     case unreadable(ByeCode, message: String, from: ConnectionID)
+    /// The feed has a new subscriber, which gets what is published from now on.
+    case subscribed
     /// The sockets had nothing more: what gathered may be committed.
     case drained
     /// ``SequencerMachine/nextDeadline`` has come.

@@ -115,6 +115,10 @@ public struct SequencerMachine: Sendable {
         case .unreadable(let code, let message, let connection):
             effects.append(.note(.unreadable(message)))
             effects.append(.send(.bye(Bye(code: code, message: message)), to: connection))
+        case .subscribed:
+            // libzmq's welcome message goes out before the subscription counts; a beat behind it
+            // shows the subscriber what it missed between the two (rule 4).
+            if phase == .serving { effects.append(.publishBeat(tenure.beat)) }
         case .drained:
             launch(at: now, into: &effects)
         case .tick:
