@@ -86,14 +86,18 @@ struct RawConnection: ~Copyable {
         guard let port = address.split(separator: ":").last.flatMap({ UInt16($0) }) else {
             throw Failure("no port: \(address)")
         }
-        descriptor = tcpSocket()
+        let descriptor = tcpSocket()
         var place = loopback(port)
         let failure = withUnsafePointer(to: &place) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 Foundation.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
             }
         }
-        guard failure == 0 else { throw Failure("can't connect to \(address): \(systemError())") }
+        guard failure == 0 else {
+            close(descriptor)
+            throw Failure("can't connect to \(address): \(systemError())")
+        }
+        self.descriptor = descriptor
     }
 
     deinit { close(descriptor) }
@@ -116,17 +120,21 @@ struct HeldPort: ~Copyable {
     /// - Parameter isListening: Whether connections are accepted, and nothing ever said; otherwise
     ///   they are refused.
     init(isListening: Bool) throws {
-        descriptor = tcpSocket()
+        let descriptor = tcpSocket()
         var place = loopback(0)
         var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let (descriptor, isBound) = (descriptor, withUnsafeMutablePointer(to: &place) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { [descriptor] address in
+        let isBound = withUnsafeMutablePointer(to: &place) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
                 Foundation.bind(descriptor, address, size) == 0
                     && (!isListening || listen(descriptor, 16) == 0)
                     && getsockname(descriptor, address, &size) == 0
             }
-        })
-        guard descriptor >= 0, isBound else { throw Failure("no port: \(systemError())") }
+        }
+        guard isBound else {
+            close(descriptor)
+            throw Failure("no port: \(systemError())")
+        }
+        self.descriptor = descriptor
         address = "tcp://127.0.0.1:\(UInt16(bigEndian: place.sin_port))"
     }
 
