@@ -90,6 +90,11 @@ let package = Package(
         .testTarget(
             name: "ConfluxBuiltinsTests", dependencies: ["ConfluxBuiltins"],
             swiftSettings: strict),
+        // The programs themselves, on sockets and files.
+        .testTarget(
+            name: "ProcessTests",
+            dependencies: ["Conflux", "ConfluxBuiltins", "ConfluxCLI", "CZeroMQ"],
+            swiftSettings: strict),
         // Reads the repository and checks the house rules.
         .testTarget(name: "RepositoryTests", swiftSettings: strict),
         // Programs as they were written for VueFlux, with their imports replaced. They are
