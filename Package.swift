@@ -50,13 +50,14 @@ let package = Package(
             name: "ConfluxBuiltins", dependencies: ["Conflux", "ConfluxNode"],
             swiftSettings: strict),
         .target(
-            name: "ConfluxWorker", dependencies: ["ConfluxNode", "ConfluxArguments"],
+            name: "ConfluxWorker",
+            dependencies: ["ConfluxArguments", "ConfluxNode", "ConfluxProtocol"],
             swiftSettings: strict),
         .executableTarget(
             name: "ConfluxCLI",
             dependencies: [
                 "ConfluxArguments", "ConfluxBuiltins", "ConfluxLog", "ConfluxNode",
-                "ConfluxSequencer", "ConfluxWorker",
+                "ConfluxProtocol", "ConfluxSequencer", "ConfluxWorker",
             ],
             swiftSettings: strict),
 
@@ -71,7 +72,8 @@ let package = Package(
             name: "ConfluxArgumentsTests", dependencies: ["ConfluxArguments"],
             swiftSettings: strict),
         .testTarget(
-            name: "ConfluxZeroMQTests", dependencies: ["ConfluxVocabulary", "ConfluxZeroMQ"],
+            name: "ConfluxZeroMQTests",
+            dependencies: ["ConfluxVocabulary", "ConfluxZeroMQ", "CZeroMQ"],
             swiftSettings: strict),
         .testTarget(
             name: "ConfluxLogTests", dependencies: ["ConfluxLog", "ConfluxVocabulary", "CSQLite"],

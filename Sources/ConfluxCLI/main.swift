@@ -1,1 +1,3 @@
+import Foundation
 
+exit(await Tool.run(Array(CommandLine.arguments.dropFirst())).rawValue)

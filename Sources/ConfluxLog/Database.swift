@@ -20,6 +20,7 @@ final class Database {
     /// - Parameters:
     ///   - path: The file.
     ///   - vfs: The name of the VFS to reach it through; nil for the system's.
+    /// - Throws: SQLite's failure to open it.
     init(path: String, vfs: String?) throws(DatabaseFailure) {
         var connection: OpaquePointer?
         let flags =

@@ -61,6 +61,7 @@ final class LogFolder {
     /// SQLite.
     ///
     /// - Parameter bytes: How long the file is to be at least.
+    /// - Throws: `full` if the disk has no room; `unusableFolder`.
     func extendWriteAheadFile(to bytes: Int) throws(LogError) {
         let file = open(writeAheadPath, O_WRONLY | O_CLOEXEC)
         guard file >= 0 else { throw Self.unusable(path, errno) }

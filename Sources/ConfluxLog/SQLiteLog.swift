@@ -266,7 +266,8 @@ public final class SQLiteLog: ActionLog {
     private func makeDurable(_ files: Files) throws(LogError) {
         try writing("Writing to the disk") { () throws(DatabaseFailure) in
             try files.database.setSynchronous(full: true)
-            try files.database.execute("UPDATE meta SET epoch = epoch")
+            // Unlike a row that is set to what it is, this is written in any case.
+            try files.database.execute("PRAGMA user_version = \(SQLiteFormat.version)")
             try files.database.setSynchronous(full: settings.durability == .fsync)
         }
     }

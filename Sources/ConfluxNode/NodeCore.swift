@@ -20,8 +20,18 @@ package final class NodeCore: Sendable {
     private let end = Mutex<(reason: ReplicaEnd?, waiters: [CheckedContinuation<Void, Never>])>(
         (nil, []))
 
+    /// Starts the threads.
+    ///
+    /// - Parameters:
+    ///   - address: Where the sequencer listens.
+    ///   - settings: How the node behaves.
+    ///   - role: Whether it gets a session.
+    ///   - scope: Where its stores belong.
+    ///   - tap: Given every commit that is delivered, whatever is hosted, in order, on the thread
+    ///     that applies. While it waits, no more than ``ReplicaSettings/deliveryBytesMax`` gather.
     package init(
-        address: String, settings: NodeSettings, role: Hello.Role, scope: Scope
+        address: String, settings: NodeSettings, role: Hello.Role, scope: Scope,
+        tap: (@Sendable (Commit) -> Void)? = nil
     ) throws(NodeError) {
         self.settings = settings
         self.address = address
@@ -47,7 +57,7 @@ package final class NodeCore: Sendable {
         var replica = settings.replica
         replica.name = settings.name
         replica.role = role
-        try start(endpoint, ReplicaMachine(settings: replica, nonce: .random()))
+        try start(endpoint, ReplicaMachine(settings: replica, nonce: .random()), tap)
     }
 
     private static func limits(_ settings: NodeSettings) throws(NodeError) -> WireLimits {
@@ -60,9 +70,12 @@ package final class NodeCore: Sendable {
         }
     }
 
-    private func start(_ endpoint: Endpoint, _ machine: ReplicaMachine) throws(NodeError) {
+    private func start(
+        _ endpoint: Endpoint, _ machine: ReplicaMachine, _ tap: (@Sendable (Commit) -> Void)?
+    ) throws(NodeError) {
         let events = events
-        let apply = ApplyThread(jobs: jobs, link: port, refusalsMax: settings.refusalsMax)
+        let apply = ApplyThread(
+            jobs: jobs, link: port, refusalsMax: settings.refusalsMax, tap: tap)
         let scope = scope
         do throws(ZeroMQError) {
             let link = try LinkThread(
@@ -70,12 +83,15 @@ package final class NodeCore: Sendable {
                 events: { [weak self] event in
                     events.send(event)
                     if case .joined = event { self?.joined() }
-                },
-                ended: { [weak self] reason in self?.ended(reason) })
-            _ = try NamedThread("conflux-apply") {
+                })
+            let applyThread = try NamedThread("conflux-apply") {
                 NodeThread.run { scope.run { apply.run() } }
             }
-            _ = try NamedThread("conflux-link") { NodeThread.run { link.run() } }
+            _ = try NamedThread("conflux-link") { [weak self] in
+                let reason = NodeThread.run { link.run() }
+                applyThread.join()
+                self?.ended(reason)
+            }
         } catch {
             throw NodeError(code: .invalidAddress, message: error.message)
         }
@@ -149,6 +165,21 @@ package final class NodeCore: Sendable {
             }
             if isEnded { continuation.resume() }
         }
+    }
+
+    // MARK: Without stores
+
+    /// What happens to the node, from the call on.
+    package var eventStream: AsyncStream<NodeEvent> { events.stream() }
+
+    /// Submits an action that is encoded already; waits for room in the outbox as its policy says.
+    package func submit(_ target: BatchTarget, _ payload: [UInt8]) -> DispatchHandle {
+        outbox.submit(target, payload, mayWait: true)
+    }
+
+    /// Has every commit from a number on delivered, whatever is hosted.
+    package func follow(from sequence: SequenceNumber) {
+        port.post(.machine(.follow(from: sequence)))
     }
 
     // MARK: Questions

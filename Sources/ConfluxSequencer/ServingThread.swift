@@ -52,7 +52,9 @@ final class ServingThread {
                 let readiness = try poller.wait(timeout: timeout)
                 takeAnswers()
                 if isServing, readiness.isReadable(routerToken) { try takeMessages() }
-                if readiness.isReadable(feedToken) { _ = try feed.receiveSubscriptions() }
+                if readiness.isReadable(feedToken), try feed.receiveSubscriptions() > 0 {
+                    perform(.subscribed)
+                }
             } catch {
                 end = .logFailed(error.message)
                 break
@@ -106,6 +108,18 @@ final class ServingThread {
             let epoch = try Frame.header(of: frame).epoch
             perform(
                 .received(try Frame.decodeNodeMessage(frame), epoch: epoch, from: connection))
+        } catch {
+            refuse(frame, error, from: connection)
+        }
+    }
+
+    /// Where the counters of a submit can be read, its actions are rejected, and their node goes on.
+    private func refuse(_ frame: Bytes, _ error: WireError, from connection: ConnectionID) {
+        do throws(WireError) {
+            let outline = try Frame.outline(ofSubmit: frame)
+            let code = error.byeCode == .unsupported ? RejectionCode.unsupported : .malformed
+            perform(
+                .unreadableSubmit(outline, code, message: error.message, from: connection))
         } catch {
             perform(.unreadable(error.byeCode, message: error.message, from: connection))
         }

@@ -58,6 +58,8 @@ public struct CodingFailure: Error, Hashable, Sendable, CustomStringConvertible 
 }
 
 /// The bounds of what is decoded and encoded.
+///
+/// What keeps to them fits a thread's stack: 128 KiB with optimisation, 2 MiB without.
 public enum CodingLimits {
     /// The deepest nesting of arrays and objects.
     public static let depthMax = 512

@@ -44,11 +44,17 @@ public struct Invocation: Sendable {
 
     /// Makes the error for something that only the command itself can judge.
     ///
-    /// - Parameter message: What is wrong and what to do, without a full stop.
+    /// - Parameters:
+    ///   - message: What is wrong and what to do, without a full stop.
+    ///   - word: The word that is wrong; nil to suggest none.
+    ///   - candidates: The words of which one was probably meant.
     /// - Returns: The error to throw; its code is `misuse`.
-    public func usageError(_ message: String) -> UsageError {
+    public func usageError(
+        _ message: String, meaning word: String? = nil, of candidates: [String] = []
+    ) -> UsageError {
         UsageError(
-            code: .misuse, message: message, suggestion: nil,
+            code: .misuse, message: message,
+            suggestion: word.flatMap { nearest(to: $0, in: candidates) },
             command: path.joined(separator: " "))
     }
 }

@@ -32,6 +32,8 @@ final class ApplyThread: @unchecked Sendable {
     private let jobs: Mailbox<ApplyJob>
     let link: LinkPort
     private let refusalsMax: Int
+    /// Given every commit that is delivered.
+    private let tap: (@Sendable (Commit) -> Void)?
 
     var appliers: [Name: StateApplier] = [:]
     private var registrations: [UInt64: Registration] = [:]
@@ -44,7 +46,11 @@ final class ApplyThread: @unchecked Sendable {
     var applied = SequenceNumber.zero
     var questions = PendingQuestions()
 
-    init(jobs: Mailbox<ApplyJob>, link: LinkPort, refusalsMax: Int) {
+    init(
+        jobs: Mailbox<ApplyJob>, link: LinkPort, refusalsMax: Int,
+        tap: (@Sendable (Commit) -> Void)?
+    ) {
+        self.tap = tap
         self.jobs = jobs
         self.link = link
         self.refusalsMax = refusalsMax
@@ -92,6 +98,7 @@ final class ApplyThread: @unchecked Sendable {
     private func perform(_ delivery: Delivery, _ log: LogID) {
         switch delivery {
         case .commit(let commit, let byteCount):
+            tap?(commit)
             apply(commit, byteCount: byteCount, isCatchUp: false)
         case .catchUp(let commit, let byteCount):
             apply(commit, byteCount: byteCount, isCatchUp: true)

@@ -65,7 +65,7 @@ enum NodeThread {
 
     static var isCurrent: Bool { mark }
 
-    static func run(_ body: () -> Void) {
+    static func run<Result>(_ body: () -> Result) -> Result {
         $mark.withValue(true, operation: body)
     }
 }

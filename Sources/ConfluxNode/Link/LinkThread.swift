@@ -11,8 +11,6 @@ final class LinkThread: @unchecked Sendable {
     private let outbox: Outbox
     private let jobs: Mailbox<ApplyJob>
     private let events: @Sendable (NodeEvent) -> Void
-    /// Told once, when the machine has ended.
-    private let ended: @Sendable (ReplicaEnd) -> Void
 
     private var machine: ReplicaMachine
     private let address: Endpoint
@@ -41,8 +39,7 @@ final class LinkThread: @unchecked Sendable {
 
     init(
         address: Endpoint, machine: ReplicaMachine, port: LinkPort, outbox: Outbox,
-        jobs: Mailbox<ApplyJob>, events: @escaping @Sendable (NodeEvent) -> Void,
-        ended: @escaping @Sendable (ReplicaEnd) -> Void
+        jobs: Mailbox<ApplyJob>, events: @escaping @Sendable (NodeEvent) -> Void
     ) throws(ZeroMQError) {
         self.address = address
         self.machine = machine
@@ -50,7 +47,6 @@ final class LinkThread: @unchecked Sendable {
         self.outbox = outbox
         self.jobs = jobs
         self.events = events
-        self.ended = ended
         context = try ZeroMQContext()
         var settings = SocketSettings()
         // The window bounds what is under way in bytes; the count must not bound it before.
@@ -65,7 +61,9 @@ final class LinkThread: @unchecked Sendable {
     }
 
     /// Runs until the machine ends.
-    func run() {
+    ///
+    /// - Returns: Why it ended. The thread that applies was told to stop.
+    func run() -> ReplicaEnd {
         perform(.start)
         while end == nil {
             do {
@@ -83,6 +81,7 @@ final class LinkThread: @unchecked Sendable {
             leaveIfSettled()
         }
         finish()
+        return end ?? .left
     }
 
     private var now: Moment { .now }
@@ -184,7 +183,7 @@ final class LinkThread: @unchecked Sendable {
     private func takeDispatches() {
         while let filling = outbox.take(if: { machine.canSubmit(bytes: $0) }) {
             // The outcome's place is known before the outcome can be.
-            jobs.post(
+            post(
                 .submitted(
                     firstCounter: machine.nextCounter, count: filling.builder.count,
                     filling.block))
@@ -224,17 +223,24 @@ final class LinkThread: @unchecked Sendable {
         case .send(let message): send(Frame.encode(message, epoch: machine.epoch))
         case .subscribe(let endpoint): subscribe(endpoint)
         case .deliver(let delivery):
-            jobs.post(.deliver(delivery, log: machine.log))
-        case .asked(let question): jobs.post(.asked(question))
+            post(.deliver(delivery, log: machine.log))
+        case .asked(let question): post(.asked(question))
         case .answered(let answer):
             let reply = asks[answer.number]?.reply
             if answer.isLast { asks[answer.number] = nil }
             reply?(answer)
         case .event(let event):
-            if case .joined(_, _, let incarnation) = event { jobs.post(.identified(incarnation)) }
+            if case .joined(_, _, let incarnation) = event { post(.identified(incarnation)) }
             events(.protocolEvent(event))
         case .end(let reason): end = reason
         }
+    }
+
+    /// Hands a job to the thread that applies. None may be lost: their number is bounded by the
+    /// bytes of deliveries and of batches, far below what the mailbox holds.
+    private func post(_ job: ApplyJob) {
+        let outcome = jobs.post(job)
+        precondition(outcome != .full, "\(jobs.capacity) jobs wait for the thread that applies")
     }
 
     /// A frame that can't be sent is lost, as one on a breaking connection is: the machine
@@ -276,9 +282,9 @@ final class LinkThread: @unchecked Sendable {
 
     private func finish() {
         for filling in outbox.takeRest() {
-            jobs.post(.abandoned(filling.block, count: filling.builder.count))
+            post(.abandoned(filling.block, count: filling.builder.count))
         }
-        jobs.post(.stop)
+        post(.stop)
         port.mailbox.close()
         for (number, ask) in asks {
             ask.reply(
@@ -290,8 +296,6 @@ final class LinkThread: @unchecked Sendable {
         feed?.socket.close()
         monitor.close()
         dealer.close()
-        let reason = end ?? .left
-        ended(reason)
         do {
             try context.terminate()
         } catch {

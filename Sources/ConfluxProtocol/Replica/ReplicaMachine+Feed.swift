@@ -160,7 +160,7 @@ extension ReplicaMachine {
         remoteLast = max(remoteLast, entries.last)
         let wanted = isHole ? live?.next : catchUp?.cursor.next
         if let wanted, wanted < entries.floor {
-            end(.historyUnavailable(floor: entries.floor), into: &effects)
+            miss(from: wanted, floor: entries.floor, at: now, into: &effects)
             return
         }
         for body in entries.commits {
@@ -172,7 +172,10 @@ extension ReplicaMachine {
                 return
             }
             if isHole {
-                guard let live, commit.first == live.next else { continue }
+                // Whoever follows from a number may begin in the middle of a commit.
+                guard let live, commit.last > live,
+                    commit.first == live.next || (liveEpoch == nil && commit.first < live.next)
+                else { continue }
                 advance(commit, byteCount: body.count, at: now, into: &effects)
             } else {
                 deliverCatchUp(commit, byteCount: body.count, into: &effects)
@@ -183,5 +186,24 @@ extension ReplicaMachine {
             fillHole(at: now, into: &effects)
         }
         pumpCatchUp(at: now, into: &effects)
+    }
+
+    /// The log no longer holds what this node lacks. A bridged state goes on behind it and is told;
+    /// a replica can't.
+    private mutating func miss(
+        from wanted: SequenceNumber, floor: SequenceNumber, at now: Duration,
+        into effects: inout [ReplicaEffect]
+    ) {
+        let hasReplicas = hosting.keys.contains { if case .store = $0 { true } else { false } }
+        guard !hasReplicas else {
+            end(.historyUnavailable(floor: floor), into: &effects)
+            return
+        }
+        let last = SequenceNumber(floor.rawValue - 1)
+        effects.append(.event(.missed(from: wanted, through: last)))
+        live = last
+        liveEpoch = nil
+        drainBuffer(at: now, into: &effects)
+        fillHole(at: now, into: &effects)
     }
 }

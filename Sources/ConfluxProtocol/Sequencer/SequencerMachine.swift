@@ -103,9 +103,22 @@ public struct SequencerMachine: Sendable {
         case .received(let message, let epoch, let connection):
             guard phase == .serving else { return }
             received(message, epoch: epoch, from: connection, at: now, into: &effects)
+        case .unreadableSubmit(let outline, let code, let message, let connection):
+            guard phase == .serving, case .member(let incarnation) = connections[connection] else {
+                return
+            }
+            connections.heard(connection, at: now.monotonic)
+            let fault = Fault(code: code, message: message)
+            submit(
+                outline, bytes: 0, by: incarnation, on: connection, into: &effects,
+                judging: { $0.judge(outline.count, as: fault, of: incarnation) })
         case .unreadable(let code, let message, let connection):
             effects.append(.note(.unreadable(message)))
             effects.append(.send(.bye(Bye(code: code, message: message)), to: connection))
+        case .subscribed:
+            // libzmq's welcome message goes out before the subscription counts; a beat behind it
+            // shows the subscriber what it missed between the two (rule 4).
+            if phase == .serving { effects.append(.publishBeat(tenure.beat)) }
         case .drained:
             launch(at: now, into: &effects)
         case .tick:

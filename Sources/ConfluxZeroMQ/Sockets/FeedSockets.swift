@@ -6,8 +6,8 @@ import ConfluxVocabulary
 /// A subscriber whose queue is full loses messages; the others lose none, and sending never
 /// blocks.
 ///
-/// libzmq sends the welcome message when the connection stands, just *before* it reads the
-/// subscription. A message that is published between the two may pass a new subscriber by. Who
+/// The welcome message goes out when the owner next uses the socket, or waits for it, after the
+/// connection stands, and just *before* the subscription is read. A message that is published between the two may pass a new subscriber by. Who
 /// needs certainty publishes something once `receiveSubscriptions` has reported the subscription.
 public final class XPublisherSocket: ZeroMQSocket, FrameSender {
     /// Opens a publisher.
@@ -69,11 +69,15 @@ public final class SubscriberSocket: ZeroMQSocket {
     ///
     /// - Parameters:
     ///   - context: Where it lives.
-    ///   - settings: Limits and times.
+    ///   - settings: Limits and times; `queuesForConnectedOnly` has no meaning here.
     /// - Throws: `invalidSetting`, `tooManyOpen`, `terminated`.
     public init(
         _ context: ZeroMQContext, settings: SocketSettings = SocketSettings()
     ) throws(ZeroMQError) {
+        var settings = settings
+        // Else the subscription would leave only when this thread next uses the socket, and not
+        // when the connection stands. There is nothing else that could be queued.
+        settings.queuesForConnectedOnly = false
         try super.init(context, type: ZMQ_SUB, settings: settings)
     }
 

@@ -65,6 +65,7 @@ public struct ZeroMQError: Error, Sendable, Equatable, CustomStringConvertible {
     /// - Parameters:
     ///   - number: The call's `errno`.
     ///   - attempt: What was tried, as the beginning of a sentence: "Binding to …".
+    /// - Returns: The error, with the system's words and our advice.
     static func system(_ number: Int32, _ attempt: String) -> ZeroMQError {
         let (code, advice) = meaning(of: number)
         let words = zmq_strerror(number).map { String(cString: $0) } ?? "error \(number)"

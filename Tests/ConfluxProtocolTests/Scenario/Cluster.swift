@@ -32,6 +32,8 @@ struct Cluster {
     /// Appends that the disk keeps waiting while it is slow.
     var isDiskSlow = false
     var waitingAppends: [Append] = []
+    /// Below this number the log answers no fetch, as if it had been cut.
+    var floor = SequenceNumber(1)
     var notes: [SequencerNote] = []
     var ends: [SequencerEnd] = []
     var published: [SequencerEffect] = []
@@ -97,7 +99,7 @@ struct Cluster {
         case .send(let message, let connection):
             published.append(effect)
             if let id = connections.first(where: { $0.value == connection })?.key {
-                let frame = Frame.encode(message, epoch: disk.epoch)
+                let frame = Frame.encode(cut(message), epoch: disk.epoch)
                 queue.append(.toNode(id, connection, frame))
             }
         case .readFetch(let job):
@@ -109,6 +111,13 @@ struct Cluster {
             ends.append(end)
             sequencer = nil
         }
+    }
+
+    /// What a sequencer would say whose log begins at `floor`.
+    private func cut(_ message: SequencerMessage) -> SequencerMessage {
+        guard case .entries(var entries) = message, floor > entries.floor else { return message }
+        entries.floor = floor
+        return .entries(entries)
     }
 
     /// The disk answers what it kept waiting.

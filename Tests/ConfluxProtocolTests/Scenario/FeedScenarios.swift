@@ -196,4 +196,31 @@ struct FeedScenarios {
         machine.handle(.tick, at: later, into: &effects)
         #expect(effects.contains { if case .send(.fetch) = $0 { true } else { false } })
     }
+
+    @Test(arguments: [true, false])
+    func `below the floor a bridge goes on and says what it missed, a replica can't`(
+        hostsStore: Bool
+    ) {
+        var cluster = started()
+        cluster.addNode(3)
+        cluster.bridge("list", on: 3)
+        if hostsStore { cluster.open("list", on: 3) }
+        guard let from = cluster.nodes[3]?.machine.live?.next else {
+            Issue.record("it does not follow")
+            return
+        }
+        cluster.nodes[3]?.feedDrops = 3
+        for text in ["a", "b", "c"] { cluster.dispatch([text], to: "list", from: 1) }
+        // The log is cut before the hole can be fetched.
+        cluster.floor = from.advanced(by: 2)
+        cluster.pass(cluster.settings.beatInterval)
+        if hostsStore {
+            #expect(cluster.nodes[3]?.end == .historyUnavailable(floor: from.advanced(by: 2)))
+        } else {
+            #expect(
+                cluster.nodes[3]?.events.contains(.missed(from: from, through: from.next)) == true)
+            cluster.dispatch(["d"], to: "list", from: 1)
+            #expect(cluster.nodes[3]?.bridgedTexts.last?.hasSuffix("list d") == true)
+        }
+    }
 }

@@ -244,4 +244,39 @@ struct SessionScenarios {
         #expect(cluster.nodes[2]?.texts(of: "list") == ["last words"])
         #expect(cluster.nodes[1]?.events.last == .disconnected)
     }
+
+    @Test func `a node that has applied nothing follows another log from where that one is`() {
+        var cluster = Cluster()
+        cluster.startSequencer()
+        for id in 1...9 { cluster.addNode(id) }
+        cluster.bridge("bus", on: 1)
+        #expect(cluster.nodes[1]?.machine.live == SequenceNumber(10))
+        #expect(cluster.nodes[1]?.machine.mark == nil)
+        cluster.killSequencer()
+        for id in 2...9 { cluster.removeNode(id) }
+        cluster.disk = Cluster.Disk(id: Identifier(high: 7, low: 2))
+        cluster.restartSequencer()
+        cluster.pass(.milliseconds(300))
+        for text in ["a", "b", "c"] { cluster.dispatch([text], to: "bus", from: 1) }
+        #expect(cluster.nodes[1]?.bridgedTexts.map { $0.last } == ["a", "b", "c"])
+    }
+
+    @Test func `a session of another log is forgotten, though its number and nonce are known`()
+        throws
+    {
+        var cluster = twoNodes()
+        let node = try #require(cluster.nodes[1])
+        let hello = Hello(
+            nonce: node.machine.nonce, name: nil, role: .member,
+            session: SessionToken(
+                log: Identifier(high: 1, low: 1), incarnation: node.machine.incarnation))
+        cluster.published.removeAll()
+        cluster.handle(
+            .received(.hello(hello), epoch: .none, from: ConnectionID(rawValue: 77)))
+        guard case .send(.bye(let bye), _) = cluster.published.first else {
+            Issue.record("no bye: \(cluster.published)")
+            return
+        }
+        #expect(bye.code == .forgotten)
+    }
 }

@@ -108,6 +108,15 @@ struct SubmissionScenarios {
         #expect(cluster.nodes[1]?.outcomes.count == 4)
     }
 
+    @Test func `an unknown store of a known state is rejected`() {
+        var cluster = twoNodes()
+        cluster.dispatch(["1"], to: "list/nowhere", from: 1)
+        guard case .rejected(.unknownTarget, _) = cluster.nodes[1]?.outcomes[1] else {
+            Issue.record("not rejected: \(cluster.nodes[1]?.outcomes ?? [:])")
+            return
+        }
+    }
+
     @Test func `an atomic batch with one bad target is rejected whole`() {
         var cluster = twoNodes()
         cluster.submit(["1", "nowhere:2", "3"], to: "list", from: 1, isAtomic: true)
@@ -201,5 +210,29 @@ struct SubmissionScenarios {
         let last = cluster.disk.last
         cluster.run()
         #expect(cluster.disk.last == last)
+    }
+
+    @Test func `a submit that can't be read is rejected by its counters, and its node goes on`() {
+        var cluster = twoNodes()
+        cluster.dispatch(["1"], to: "list", from: 1)
+        cluster.submit(["2", "3"], to: "list", from: 1)
+        guard case .toSequencer(_, let frame) = cluster.queue.removeLast(),
+            let outline = try? Frame.outline(ofSubmit: frame[...])
+        else {
+            Issue.record("no submit")
+            return
+        }
+        let connection = ConnectionID(rawValue: 1)
+        cluster.handle(
+            .unreadableSubmit(outline, .unsupported, message: "an extension", from: connection))
+        cluster.dispatch(["4"], to: "list", from: 1)
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["1", "4"])
+        let codes = [UInt64(2), 3].compactMap { counter -> RejectionCode? in
+            guard case .rejected(let code, _) = cluster.nodes[1]?.outcomes[counter] else {
+                return nil
+            }
+            return code
+        }
+        #expect(codes == [.unsupported, .unsupported])
     }
 }

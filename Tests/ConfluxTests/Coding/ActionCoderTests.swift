@@ -157,10 +157,18 @@ struct CompactFuzzTests {
             for end in bytes.indices {
                 #expect(failure { try coder.decode(bytes[..<end], as: .compact) } != nil)
             }
+            let json = try coder.encode(values.value(), as: .json)
             for _ in 0..<30 {
                 var changed = bytes
                 changed[values.number(below: bytes.count)] = values.bytes(1)[0]
                 _ = failure { try coder.decode(changed[...], as: .compact) }
+                changed = json
+                changed[values.number(below: json.count)] = values.bytes(1)[0]
+                // What is still JSON has a canonical form, and that form is its own.
+                if let value = try? coder.decode(changed[...], as: .json) {
+                    let canonical = try value.canonicalBytes()
+                    #expect(try JSONValue(json: canonical).canonicalBytes() == canonical)
+                }
             }
         }
     }

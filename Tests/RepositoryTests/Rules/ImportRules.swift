@@ -15,7 +15,9 @@ extension Rule {
         ],
         "ConfluxNode": ["ConfluxVocabulary", "ConfluxProtocol", "ConfluxZeroMQ", "Conflux"],
         "ConfluxBuiltins": ["ConfluxVocabulary", "Conflux", "ConfluxNode"],
-        "ConfluxWorker": ["ConfluxVocabulary", "Conflux", "ConfluxNode", "ConfluxArguments"],
+        "ConfluxWorker": [
+            "ConfluxVocabulary", "ConfluxProtocol", "ConfluxArguments", "Conflux", "ConfluxNode",
+        ],
         "ConfluxCLI": [
             "ConfluxVocabulary", "ConfluxProtocol", "ConfluxArguments", "Conflux", "ConfluxLog",
             "ConfluxZeroMQ", "ConfluxSequencer", "ConfluxNode", "ConfluxBuiltins",

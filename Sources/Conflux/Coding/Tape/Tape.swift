@@ -51,9 +51,12 @@ final class Tape: @unchecked Sendable {
         }
     }
 
-    var nodes: ContiguousArray<Node> = []
+    // Unchecked exclusivity: no access to either lasts while another function is called that changes
+    // them, and only one thread uses a tape.
+
+    @exclusivity(unchecked) var nodes: ContiguousArray<Node> = []
     /// The bytes of keys, strings and byte runs.
-    var text: ContiguousArray<UInt8> = []
+    @exclusivity(unchecked) var text: ContiguousArray<UInt8> = []
     /// Whether sets and dictionaries are to be sorted while encoding.
     var sortsUnordered = false
     /// The first misuse of an encoder that could not be thrown where it happened.

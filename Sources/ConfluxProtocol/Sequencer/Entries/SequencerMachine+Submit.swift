@@ -7,8 +7,23 @@ extension SequencerMachine {
         _ batch: Batch, by incarnation: Incarnation, on connection: ConnectionID,
         into effects: inout [SequencerEffect]
     ) {
+        let outline = BatchOutline(
+            firstCounter: batch.firstCounter, settled: batch.settled, isAtomic: batch.isAtomic,
+            count: batch.count)
+        submit(
+            outline, bytes: batch.encoded.count, by: incarnation, on: connection, into: &effects,
+            judging: { $0.admit(batch, by: incarnation) })
+    }
+
+    /// Puts a batch in its place among its origin's, and has it judged if its turn has come.
+    mutating func submit(
+        _ batch: BatchOutline, bytes: Int, by incarnation: Incarnation,
+        on connection: ConnectionID, into effects: inout [SequencerEffect],
+        judging judge: (inout SequencerMachine) -> Void
+    ) {
+        let lastCounter = batch.firstCounter + UInt64(batch.count) - 1
         guard batch.firstCounter >= 1, batch.settled < batch.firstCounter,
-            batch.lastCounter <= OutcomeLedger.counterMax
+            lastCounter <= OutcomeLedger.counterMax
         else {
             refuseMalformed(connection, into: &effects)
             return
@@ -19,9 +34,9 @@ extension SequencerMachine {
 
         // Deduplication comes before every other check and returns the original outcome.
         let expected = ledger.lastCounter + 1
-        if batch.lastCounter < expected {
+        if lastCounter < expected {
             send(
-                ledger.outcomes(from: batch.firstCounter, through: batch.lastCounter),
+                ledger.outcomes(from: batch.firstCounter, through: lastCounter),
                 to: connection, into: &effects)
             return
         }
@@ -30,7 +45,6 @@ extension SequencerMachine {
             discard(expecting: expected, .gap, connection, into: &effects)
             return
         }
-        let bytes = batch.encoded.count
         guard ledger.pendingBytes + bytes <= Int(settings.windowBytes),
             ledger.recordCount < settings.unsettledOutcomesMax,
             pipeline.hasRoom(bytes: bytes)
@@ -38,7 +52,7 @@ extension SequencerMachine {
             discard(expecting: expected, .full, connection, into: &effects)
             return
         }
-        admit(batch, by: incarnation)
+        judge(&self)
         announce(to: incarnation, into: &effects)
     }
 
@@ -107,13 +121,13 @@ extension SequencerMachine {
         }
     }
 
-    private mutating func judge(_ count: UInt32, as fault: Fault, of incarnation: Incarnation) {
+    mutating func judge(_ count: UInt32, as fault: Fault, of incarnation: Incarnation) {
         sessions[incarnation]?.ledger.judge(
             count: count, bytes: 0, fate: .rejected(fault.code, fault.message))
     }
 
-    /// Why entries for this row can't be admitted.
-    private struct Fault: Equatable {
+    /// Why entries can't be admitted.
+    struct Fault: Equatable {
         var code: RejectionCode
         var message: String
     }

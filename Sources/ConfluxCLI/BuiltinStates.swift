@@ -1,0 +1,49 @@
+import ConfluxBuiltins
+import ConfluxNode
+import ConfluxWorker
+
+/// The states that the tool itself knows.
+enum BuiltinStates {
+    /// As a worker hosts them.
+    static let hosted = [HostedState(CounterState.self), HostedState(Document.self)]
+
+    /// Reads and writes the actions of one of them.
+    struct Actions: Sendable {
+        /// Checks an action as it is typed, and gives its payload.
+        let payload: @Sendable ([UInt8]) throws(CodingFailure) -> [UInt8]
+        /// The JSON of a payload, however it is encoded.
+        let json: @Sendable (Bytes, PayloadCoding) throws(CodingFailure) -> [UInt8]
+
+        init<Action: Codable & Sendable>(_ action: Action.Type, sizeBytesMax: Int) {
+            let coder = ActionCoder<Action>(sizeBytesMax: sizeBytesMax)
+            payload = { text throws(CodingFailure) in
+                let action = try coder.decode(
+                    commandLine: String(decoding: text, as: UTF8.self))
+                return try coder.encode(action, as: .json)
+            }
+            json = { (bytes, coding) throws(CodingFailure) in
+                try coder.encode(try coder.decode(bytes, as: coding), as: .json)
+            }
+        }
+    }
+
+    /// The actions of a state, if the tool knows it.
+    static func actions(of state: Name, sizeBytesMax: Int = 32 << 20) -> Actions? {
+        switch state.text {
+        case CounterState.name: Actions(CounterAction.self, sizeBytesMax: sizeBytesMax)
+        case Document.name: Actions(Document.Action.self, sizeBytesMax: sizeBytesMax)
+        default: nil
+        }
+    }
+}
+
+extension Target {
+    /// The state that is concerned; nil for an event.
+    var state: Name? {
+        switch self {
+        case .store(let store): store.state
+        case .state(let state): state
+        case .event: nil
+        }
+    }
+}

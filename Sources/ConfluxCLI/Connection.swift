@@ -1,0 +1,69 @@
+import ConfluxArguments
+import ConfluxNode
+import ConfluxProtocol
+import ConfluxWorker
+
+/// A connection to a sequencer, for one command.
+struct Connection: Sendable {
+    let core: NodeCore
+    /// How long to wait for each answer.
+    let timeout: Duration
+
+    /// The parameters that ``open(_:as:settings:tap:)`` reads.
+    static let parameters: [any ParameterKey] = [
+        WorkerOptions.connect, WorkerOptions.timeout, WorkerOptions.json,
+    ]
+
+    /// Connects.
+    ///
+    /// - Parameters:
+    ///   - environment: Says where, and how long to wait.
+    ///   - role: Whether a session is needed.
+    ///   - settings: How the node behaves.
+    ///   - tap: Given every commit that is delivered.
+    static func open(
+        _ environment: CommandEnvironment, as role: Hello.Role,
+        settings: NodeSettings = NodeSettings(), tap: (@Sendable (Commit) -> Void)? = nil
+    ) async throws(CommandFailure) -> Connection {
+        let address = environment.arguments[WorkerOptions.connect]
+        let timeout = environment.arguments[WorkerOptions.timeout]
+        let core: NodeCore
+        do throws(NodeError) {
+            core = try NodeCore(
+                address: address, settings: settings, role: role, scope: .current, tap: tap)
+        } catch {
+            throw CommandFailure(error)
+        }
+        return try await environment.interruption.cancelling { () async throws(CommandFailure) in
+            do throws(NodeError) {
+                try await core.connected(within: timeout)
+                return Connection(core: core, timeout: timeout)
+            } catch {
+                throw CommandFailure(error)
+            }
+        }
+    }
+
+    /// Asks a question that has one answer.
+    func ask(_ question: Question.Body) async throws(CommandFailure) -> Answer.Body {
+        do throws(NodeError) {
+            return try await core.ask(question, patience: timeout).body
+        } catch {
+            throw CommandFailure(error)
+        }
+    }
+
+    /// The sequencer's view of itself.
+    func status() async throws(CommandFailure) -> SequencerStatus {
+        guard case .status(let status) = try await ask(.status) else {
+            throw CommandFailure(.failed, "The sequencer gave an answer to another question.")
+        }
+        return status
+    }
+
+    /// Leaves, and waits until the node has ended.
+    func close() async {
+        core.leave(timeout: timeout)
+        await core.ended()
+    }
+}

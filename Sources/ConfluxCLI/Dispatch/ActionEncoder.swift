@@ -1,0 +1,41 @@
+import ConfluxNode
+import ConfluxProtocol
+import ConfluxWorker
+
+/// Makes payloads of what people write.
+struct ActionEncoder: Sendable {
+    /// The row of the batches: what is dispatched to, and how.
+    let target: BatchTarget
+    private let payloadBytesMax: Int
+    private let builtin: BuiltinStates.Actions?
+
+    /// The most bytes of a line: blanks and escapes may make it longer than its payload.
+    var lineBytesMax: Int { payloadBytesMax * 2 + 4_096 }
+
+    init(_ target: Target, payloadBytesMax: Int) {
+        self.target = BatchTarget(target: target, schemaVersion: 1, coding: .json)
+        self.payloadBytesMax = payloadBytesMax
+        builtin = target.state.flatMap {
+            BuiltinStates.actions(of: $0, sizeBytesMax: payloadBytesMax)
+        }
+    }
+
+    /// Checks an action and encodes it: the tool's own states' by their types, others' as JSON.
+    ///
+    /// - Parameter text: JSON, or the bare name of an action without fields.
+    /// - Throws: What was expected, and where.
+    func payload(_ text: [UInt8]) throws(CommandFailure) -> [UInt8] {
+        do throws(CodingFailure) {
+            if let builtin { return try builtin.payload(text) }
+            guard let words = String(validating: text, as: UTF8.self) else {
+                throw CodingFailure(.invalidText, "the action is not UTF-8")
+            }
+            let json = ActionText.json(commandLine: words)
+            _ = try JSONValue(json: json, sizeBytesMax: lineBytesMax)
+            return json
+        } catch {
+            let message = "The action is not valid: \(error)"
+            throw CommandFailure(.invalidInput, code: "invalidAction", message)
+        }
+    }
+}

@@ -1,0 +1,94 @@
+import ConfluxArguments
+import ConfluxNode
+import ConfluxProtocol
+import ConfluxWorker
+
+/// `conflux dispatch`: sends actions to the log, and says what became of each.
+enum DispatchCommand {
+    /// What is waited for.
+    enum Wait: String, CaseIterable, Sendable {
+        case applied
+        case committed
+        case none
+    }
+
+    private static let target = Operand(
+        "TARGET", parse: .target,
+        summary: "A state (every store of it) or one store: state/instance.")
+    private static let action = Operand<String?>(
+        optional: "ACTION", parse: .text,
+        summary: """
+            What should happen, as JSON, or the bare name of an action without fields; - for \
+            standard input, one action a line.
+            """)
+    private static let file = Option<String?>(
+        "--file", parse: .file, summary: "Read actions from a file, one a line.")
+    private static let wait = Option<Wait>(
+        "--wait", default: .committed, parse: .choice,
+        summary: """
+            What to wait for: committed, that the action is in the log; applied, what the first \
+            node that hosts the target made of it; none, only that it was sent.
+            """)
+
+    static let description = Command(
+        "dispatch", summary: "Dispatch actions to a state or to one store.",
+        discussion: """
+            Actions of the built-in states counter and document are checked before they are sent; \
+            those of other states are judged by the nodes that host them. A bad line of a stream \
+            is reported by its number and does not affect the others. With --json there is one \
+            line of output for each line of input, in the same order; empty lines have none.
+            """,
+        parameters: [
+            target, action, file, wait, WorkerOptions.payloadMax, WorkerOptions.connect,
+            WorkerOptions.timeout, WorkerOptions.json,
+        ],
+        groups: [.exactlyOne(action, file)],
+        examples: [
+            .init("Count one up, in every counter", "conflux dispatch counter increment"),
+            .init(
+                "Change one document, and learn whether it was refused",
+                #"conflux dispatch document/prefs '{"set":{"at":"/theme","value":"dark"}}' --wait applied"#
+            ),
+            .init(
+                "Dispatch a stream",
+                "conflux dispatch counter --file actions.ndjson --json > receipts.ndjson"),
+        ])
+
+    /// Reads the arguments before anything else is done.
+    static func make(
+        _ arguments: Invocation
+    ) throws(UsageError) -> (CommandEnvironment) async throws(CommandFailure) -> ExitCode {
+        { environment async throws(CommandFailure) in try await run(environment) }
+    }
+
+    private static func run(
+        _ environment: CommandEnvironment
+    ) async throws(CommandFailure) -> ExitCode {
+        let arguments = environment.arguments
+        let payloadBytesMax = arguments[WorkerOptions.payloadMax]
+        let encoder = ActionEncoder(arguments[target], payloadBytesMax: payloadBytesMax)
+        let report = DispatchReport(
+            environment, target: arguments[target], wait: arguments[wait],
+            isStream: arguments[action].map { $0 == "-" } ?? true)
+        let input: DispatchFeed.Input
+        if let text = arguments[action], text != "-" {
+            do throws(CommandFailure) {
+                input = .payload(try encoder.payload(Array(text.utf8)))
+            } catch {
+                report.failed(line: 1, error)
+                return report.finish(isComplete: true)
+            }
+        } else {
+            let path = arguments[file] ?? "-"
+            input = .lines(try LineReader(path: path, lineBytesMax: encoder.lineBytesMax))
+        }
+        var settings = NodeSettings()
+        settings.payloadBytesMax = payloadBytesMax
+        let connection = try await Connection.open(environment, as: .member, settings: settings)
+        let dispatching = Dispatching(
+            connection, DispatchFeed(input, encoder, connection.core), report, environment)
+        let exitCode = await dispatching.run()
+        await connection.close()
+        return exitCode
+    }
+}

@@ -1,0 +1,147 @@
+import ConfluxNode
+import ConfluxWorker
+import Foundation
+import Synchronization
+
+/// What `conflux dispatch` prints: one line of JSON for each action, or a summary for people.
+final class DispatchReport: Sendable {
+    private struct Tally {
+        var succeeded = 0
+        var failed = 0
+        var first: SequenceNumber?
+        var last: SequenceNumber?
+        /// The exit code of the first line that failed.
+        var exitCode: ExitCode?
+        var progressAt = ContinuousClock.now
+    }
+
+    /// What is dispatched to.
+    let target: Target
+    /// What is waited for.
+    let wait: DispatchCommand.Wait
+    private let isStream: Bool
+    private let environment: CommandEnvironment
+    private let targetText: String
+    /// Whether somebody watches the work.
+    private let showsProgress: Bool
+    private let tally = Mutex(Tally())
+
+    init(
+        _ environment: CommandEnvironment, target: Target, wait: DispatchCommand.Wait,
+        isStream: Bool
+    ) {
+        self.environment = environment
+        self.target = target
+        self.wait = wait
+        self.isStream = isStream
+        targetText = target.description
+        showsProgress = isStream && isatty(STDERR_FILENO) == 1
+    }
+
+    /// An action has what was waited for.
+    func succeeded(_ receipt: Receipt) {
+        tally.withLock { tally in
+            tally.succeeded += 1
+            tally.first = tally.first ?? receipt.sequence
+            tally.last = receipt.sequence
+        }
+        if environment.isJSON { environment.output.add(Self.line(receipt, targetText)) }
+    }
+
+    /// The JSON of a receipt, keys sorted. A target's name needs no escapes.
+    static func line(_ receipt: Receipt, _ target: String) -> String {
+        """
+        {"epoch":\(receipt.epoch.rawValue),"sequence":\(receipt.sequence.rawValue),\
+        "target":"\(target)","timestamp":\(receipt.timestamp.rawValue)}
+        """
+    }
+
+    /// An action was handed to the node.
+    func sent() {
+        tally.withLock { $0.succeeded += 1 }
+    }
+
+    /// An action failed.
+    func failed(line: Int, _ failure: CommandFailure) {
+        tally.withLock { tally in
+            tally.failed += 1
+            tally.exitCode = tally.exitCode ?? failure.exitCode
+        }
+        guard !environment.isJSON else {
+            environment.output.add(Self.line(line, failure).description)
+            return
+        }
+        clearProgress()
+        environment.diagnostics.note(
+            isStream ? "line \(line): \(failure.message)" : failure.message)
+    }
+
+    /// The JSON of a failure.
+    static func line(_ line: Int, _ failure: CommandFailure) -> JSONValue {
+        [
+            "error": ["code": .string(failure.code), "message": .string(failure.message)],
+            "line": .number(UInt64(line)),
+        ]
+    }
+
+    /// Nothing follows at once.
+    func batchDone() {
+        environment.output.flush()
+        guard showsProgress else { return }
+        let now = ContinuousClock.now
+        let count = tally.withLock { tally -> Int? in
+            guard now - tally.progressAt > .milliseconds(200) else { return nil }
+            tally.progressAt = now
+            return tally.succeeded + tally.failed
+        }
+        if let count { write("\r\u{1B}[K\(count) actions") }
+    }
+
+    private func clearProgress() {
+        if showsProgress { write("\r\u{1B}[K") }
+    }
+
+    private func write(_ text: String) {
+        FileHandle.standardError.write(Data(text.utf8))
+    }
+
+    /// Says how it all ended.
+    ///
+    /// - Parameter isComplete: Whether the whole input was read.
+    func finish(isComplete: Bool) -> ExitCode {
+        clearProgress()
+        let (tally, isInterrupted) = (
+            tally.withLock { $0 }, environment.interruption.reason != nil
+        )
+        if !environment.isJSON { tell(tally) }
+        environment.output.flush()
+        if !isComplete {
+            environment.diagnostics.note(
+                "stopped before the end of the input, after \(tally.succeeded + tally.failed) actions")
+        }
+        if isInterrupted, !isComplete || tally.exitCode != nil, let reason = environment.interruption.reason {
+            return reason
+        }
+        return tally.exitCode ?? .success
+    }
+
+    private func tell(_ tally: Tally) {
+        let verb =
+            switch wait {
+            case .applied: "applied"
+            case .committed: "committed"
+            case .none: "sent"
+            }
+        guard isStream else {
+            guard tally.succeeded == 1 else { return }
+            let place = tally.first.map { " as entry \($0)" } ?? ""
+            environment.output.add("\(verb)\(place): \(targetText)")
+            return
+        }
+        var text = "\(verb): \(tally.succeeded) of \(tally.succeeded + tally.failed) actions"
+        if let first = tally.first, let last = tally.last {
+            text += ", entries \(first) to \(last)"
+        }
+        environment.output.add(text)
+    }
+}

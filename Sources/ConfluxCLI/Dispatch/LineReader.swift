@@ -1,0 +1,140 @@
+import ConfluxWorker
+import Foundation
+import Synchronization
+
+/// Reads a file or a pipe line by line, on the thread that calls it, and can be stopped by another.
+///
+/// Lines are counted from 1. A line beyond the bound is reported and skipped, so that one mistake
+/// takes no more memory than that.
+final class LineReader: Sendable {
+    /// One line, without its end.
+    enum Line: Equatable {
+        case text([UInt8])
+        case tooLong
+    }
+
+    private struct State {
+        var rest: [UInt8] = []
+        /// Whether the line that is being read is beyond the bound already.
+        var isSkipping = false
+        var number = 0
+    }
+
+    private static let chunkBytes = 64 << 10
+    private let descriptor: Int32
+    private let lineBytesMax: Int
+    private let state = Mutex(State())
+    private let isStoppedFlag = Atomic(false)
+    /// What wakes a reader that waits for input. Written once.
+    private let stopPipe: (read: Int32, write: Int32)
+
+    /// Opens the input.
+    ///
+    /// - Parameters:
+    ///   - path: The file; `-` for standard input.
+    ///   - lineBytesMax: The most bytes of a line.
+    init(path: String, lineBytesMax: Int) throws(CommandFailure) {
+        self.lineBytesMax = lineBytesMax
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else {
+            throw CommandFailure(.failed, "The system gives no pipe: \(String(cString: strerror(errno)))")
+        }
+        stopPipe = (ends[0], ends[1])
+        descriptor = path == "-" ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC)
+        var status = stat()
+        guard descriptor >= 0, fstat(descriptor, &status) == 0 else {
+            let reason = String(cString: strerror(errno))
+            throw CommandFailure(.noInput, "\(path) can't be read: \(reason).")
+        }
+        guard status.st_mode & S_IFMT != S_IFDIR else {
+            throw CommandFailure(.noInput, "\(path) is a folder; name a file.")
+        }
+    }
+
+    deinit {
+        close(descriptor)
+        close(stopPipe.read)
+        close(stopPipe.write)
+    }
+
+    /// Whether it was stopped before the end of the input.
+    var isStopped: Bool { isStoppedFlag.load(ordering: .acquiring) }
+
+    /// Has the reader end as soon as it can. Any thread may call it.
+    func stop() {
+        isStoppedFlag.store(true, ordering: .releasing)
+        var byte: UInt8 = 0
+        _ = write(stopPipe.write, &byte, 1)
+    }
+
+    /// Waits for input and takes the lines that are there.
+    ///
+    /// - Returns: The number of the first line, and the lines; nil at the end, and when stopped.
+    /// - Throws: What the system says when it can't be read.
+    func next() throws(CommandFailure) -> (first: Int, lines: [Line])? {
+        var chunk = [UInt8](repeating: 0, count: Self.chunkBytes)
+        while true {
+            guard waitForInput() else { return nil }
+            let count = read(descriptor, &chunk, chunk.count)
+            if count < 0 {
+                if errno == EINTR || errno == EAGAIN { continue }
+                let reason = String(cString: strerror(errno))
+                throw CommandFailure(.noInput, "The input can't be read on: \(reason).")
+            }
+            if count == 0 { return state.withLock { Self.takeLast(&$0) } }
+            let taken = state.withLock { state in
+                let first = state.number + 1
+                let lines = take(chunk[..<count], &state)
+                return (first: first, lines: lines)
+            }
+            if !taken.lines.isEmpty { return taken }
+        }
+    }
+
+    /// - Returns: Whether there is input, or its end; not when stopped.
+    private func waitForInput() -> Bool {
+        var files = [
+            pollfd(fd: stopPipe.read, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
+        ]
+        while !isStopped {
+            if poll(&files, 2, -1) > 0, files[1].revents != 0 { return !isStopped }
+        }
+        return false
+    }
+
+    private func take(_ chunk: ArraySlice<UInt8>, _ state: inout State) -> [Line] {
+        var lines: [Line] = []
+        var start = chunk.startIndex
+        while let end = chunk[start...].firstIndex(of: UInt8(ascii: "\n")) {
+            append(chunk[start..<end], &state)
+            lines.append(state.isSkipping ? .tooLong : .text(state.rest))
+            state.rest.removeAll(keepingCapacity: true)
+            state.isSkipping = false
+            state.number += 1
+            start = end + 1
+        }
+        append(chunk[start...], &state)
+        return lines
+    }
+
+    private func append(_ piece: ArraySlice<UInt8>, _ state: inout State) {
+        guard !state.isSkipping else { return }
+        if state.rest.count + piece.count > lineBytesMax {
+            state.isSkipping = true
+            state.rest = []
+        } else {
+            state.rest += piece
+        }
+    }
+
+    /// What stands behind the last end of a line.
+    private static func takeLast(_ state: inout State) -> (first: Int, lines: [Line])? {
+        guard state.isSkipping || !state.rest.isEmpty else { return nil }
+        let line = state.isSkipping ? Line.tooLong : .text(state.rest)
+        state.rest = []
+        state.isSkipping = false
+        state.number += 1
+        return (state.number, [line])
+    }
+}

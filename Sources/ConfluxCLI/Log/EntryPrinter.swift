@@ -1,0 +1,103 @@
+import ConfluxNode
+import ConfluxProtocol
+import ConfluxWorker
+import Synchronization
+
+/// Prints the entries of commits, in the order in which it is given them, on the thread that gives
+/// them: so a slow reader of the output slows that thread, and nothing gathers.
+final class EntryPrinter: Sendable {
+    private struct State {
+        var first = SequenceNumber.zero
+        /// Nil to go on for ever.
+        var last: SequenceNumber?
+        var isEnded = false
+        var failure: CommandFailure?
+        var waiter: CheckedContinuation<Void, Never>?
+    }
+
+    private let output: StandardOutput
+    private let isJSON: Bool
+    private let target: Target?
+    private let state = Mutex(State())
+
+    init(_ output: StandardOutput, isJSON: Bool, target: Target?) {
+        self.output = output
+        self.isJSON = isJSON
+        self.target = target
+    }
+
+    /// Says which entries are printed.
+    func begin(from first: SequenceNumber, through last: SequenceNumber?) {
+        state.withLock { state in
+            state.first = first
+            state.last = last
+        }
+    }
+
+    /// Ends the printing; only the first end counts.
+    func end(_ failure: CommandFailure? = nil) {
+        let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
+            guard !state.isEnded else { return nil }
+            state.isEnded = true
+            state.failure = failure
+            defer { state.waiter = nil }
+            return state.waiter
+        }
+        waiter?.resume()
+    }
+
+    /// Waits for the end.
+    ///
+    /// - Returns: Why it ended early, if it did.
+    func ended() async -> CommandFailure? {
+        await withCheckedContinuation { continuation in
+            let isEnded = state.withLock { state in
+                if !state.isEnded { state.waiter = continuation }
+                return state.isEnded
+            }
+            if isEnded { continuation.resume() }
+        }
+        return state.withLock { $0.failure }
+    }
+
+    /// Prints what is wanted of a commit.
+    func take(_ commit: Commit) {
+        let (first, last, isEnded) = state.withLock { ($0.first, $0.last, $0.isEnded) }
+        guard !isEnded else { return }
+        let wanted = first...max(first, last ?? commit.last)
+        var sequence = commit.first
+        for block in commit.blocks {
+            switch block {
+            case .event(let event):
+                if wanted.contains(sequence), EntryText.concerns(target, event) {
+                    output.add(EntryText.line(event, at: sequence, in: commit, isJSON: isJSON))
+                }
+            case .batch(let incarnation, let batch):
+                add(batch, of: incarnation, from: sequence, in: commit, wanted)
+            }
+            sequence = sequence.advanced(by: UInt64(block.count))
+        }
+        if let last {
+            if commit.last >= last { end() }
+        } else {
+            output.flush()
+        }
+    }
+
+    private func add(
+        _ batch: Batch, of incarnation: Incarnation, from first: SequenceNumber,
+        in commit: Commit, _ wanted: ClosedRange<SequenceNumber>
+    ) {
+        var offset: UInt64 = 0
+        for entry in batch.parsedEntries {
+            defer { offset += 1 }
+            let sequence = first.advanced(by: offset)
+            let row = batch.targets[entry.target]
+            guard wanted.contains(sequence), EntryText.concerns(target, row.target) else { continue }
+            let origin = Origin(incarnation: incarnation, counter: batch.firstCounter + offset)
+            output.add(
+                EntryText.line(
+                    entry.payload, for: row, by: origin, at: sequence, in: commit, isJSON: isJSON))
+        }
+    }
+}

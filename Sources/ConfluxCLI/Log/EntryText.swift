@@ -1,0 +1,136 @@
+import ConfluxNode
+import ConfluxProtocol
+import Foundation
+
+/// Entries as they are printed.
+enum EntryText {
+    // MARK: What is wanted
+
+    /// Whether an action for one target concerns another.
+    static func concerns(_ wanted: Target?, _ target: Target) -> Bool {
+        switch (wanted, target) {
+        case (nil, _): true
+        case (.state(let wanted), _): target.state == wanted
+        case (.store(let wanted), .store(let store)): wanted == store
+        case (.store(let wanted), .state(let state)): wanted.state == state
+        case (.store, .event): false
+        case (.event(let wanted), _): target == .event(wanted)
+        }
+    }
+
+    /// Whether an event concerns a target.
+    static func concerns(_ wanted: Target?, _ event: LogEvent) -> Bool {
+        guard let wanted else { return true }
+        guard case .created(let store, _, _) = event else { return false }
+        return concerns(wanted, .store(store))
+    }
+
+    // MARK: Actions
+
+    static func line(
+        _ payload: Bytes, for row: BatchTarget, by origin: Origin, at sequence: SequenceNumber,
+        in commit: Commit, isJSON: Bool
+    ) -> [UInt8] {
+        let action = json(payload, of: row.target.state, row.coding)
+        guard isJSON else {
+            return Array("\(sequence)  \(time(commit.timestamp))  \(row.target)  ".utf8) + action
+                + Array("  by \(origin)".utf8)
+        }
+        let head = #"{"action":"#
+        let tail = """
+            ,"epoch":\(commit.epoch),"kind":"action","origin":"\(origin)","sequence":\(sequence),\
+            "target":"\(row.target)","timestamp":\(commit.timestamp)}
+            """
+        return Array(head.utf8) + action + Array(tail.utf8)
+    }
+
+    /// A payload as JSON on one line: as it is, where it is that already; what can't be read as its
+    /// bytes in base64.
+    static func json(_ payload: Bytes, of state: Name?, _ coding: PayloadCoding) -> Bytes {
+        do throws(CodingFailure) {
+            switch coding {
+            case .json:
+                let value = try JSONValue(json: payload)
+                // A line break between two tokens is JSON, and no longer one line.
+                guard payload.contains(where: { $0 == 0x0A || $0 == 0x0D }) else { return payload }
+                return try value.canonicalBytes()[...]
+            case .compact:
+                guard let state, let actions = BuiltinStates.actions(of: state) else {
+                    return bytes(payload, "compact")
+                }
+                return try actions.json(payload, coding)[...]
+            }
+        } catch {
+            return bytes(payload, coding == .json ? "invalid" : "compact")
+        }
+    }
+
+    private static func bytes(_ payload: Bytes, _ key: String) -> Bytes {
+        Array(#"{"\#(key)":"\#(Data(payload).base64EncodedString())"}"#.utf8)[...]
+    }
+
+    // MARK: Events
+
+    static func line(
+        _ event: LogEvent, at sequence: SequenceNumber, in commit: Commit, isJSON: Bool
+    ) -> [UInt8] {
+        guard isJSON else {
+            return Array("\(sequence)  \(time(commit.timestamp))  \(words(event))".utf8)
+        }
+        var fields: JSONObject = [
+            "epoch": .number(commit.epoch), "kind": .string("\(event.kind)"),
+            "sequence": .number(sequence),
+            "timestamp": .integer(JSONInteger(commit.timestamp.rawValue)),
+        ]
+        switch event {
+        case .claim(_, let nonce): fields["nonce"] = .string(nonce.description)
+        case .joined(let nonce, let name, let rejoining):
+            fields["nonce"] = .string(nonce.description)
+            fields["name"] = name.map { .string($0.text) }
+            if rejoining != .none { fields["rejoining"] = .number(rejoining) }
+        case .left(let incarnation), .forgotten(let incarnation):
+            fields["incarnation"] = .number(incarnation)
+        case .created(let store, let schemaVersion, let initial):
+            fields["store"] = .string(store.description)
+            fields["schemaVersion"] = .number(UInt64(schemaVersion))
+            fields["initial"] = value(initial)
+        }
+        return Array(JSONValue.object(fields).description.utf8)
+    }
+
+    private static func value(_ state: EncodedState) -> JSONValue {
+        let bytes = json(state.bytes, of: nil, state.coding)
+        do {
+            return try JSONValue(json: bytes)
+        } catch {
+            return .string(error.message)
+        }
+    }
+
+    private static func words(_ event: LogEvent) -> String {
+        switch event {
+        case .claim(let epoch, _): "claim: epoch \(epoch) began"
+        case .joined(_, let name, let rejoining):
+            rejoining == .none
+                ? "joined: \(name?.text ?? "a node without a name")"
+                : "joined again: node \(rejoining)"
+        case .left(let incarnation): "left: node \(incarnation)"
+        case .forgotten(let incarnation): "forgotten: node \(incarnation)"
+        case .created(let store, _, let initial):
+            "created: \(store) as "
+                + String(decoding: json(initial.bytes, of: nil, initial.coding), as: UTF8.self)
+        }
+    }
+
+    /// ISO 8601 in UTC, to the millisecond.
+    private static func time(_ timestamp: Timestamp) -> String {
+        let (seconds, rest) = timestamp.rawValue.quotientAndRemainder(dividingBy: 1_000_000_000)
+        var time = time_t(seconds)
+        var parts = tm()
+        gmtime_r(&time, &parts)
+        return String(
+            format: "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", Int(parts.tm_year) + 1900,
+            Int(parts.tm_mon) + 1, Int(parts.tm_mday), Int(parts.tm_hour), Int(parts.tm_min),
+            Int(parts.tm_sec), Int(rest / 1_000_000))
+    }
+}

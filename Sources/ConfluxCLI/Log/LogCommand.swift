@@ -1,0 +1,107 @@
+import ConfluxArguments
+import ConfluxNode
+import ConfluxProtocol
+import ConfluxWorker
+import Synchronization
+
+/// `conflux log`: the entries of the log, in their order.
+enum LogCommand {
+    private static let number = ValueParser<UInt64>.integer(in: 1...UInt64(Int64.max))
+        .map { SequenceNumber($0) }
+    private static let from = Option<SequenceNumber?>(
+        "--from", valueName: "SEQ", parse: number,
+        summary: "The first entry; the oldest that the log still holds unless given.")
+    private static let to = Option<SequenceNumber?>(
+        "--to", valueName: "SEQ", parse: number,
+        summary: "The last entry; the last one there is unless given.")
+    private static let follow = Flag(
+        "--follow", summary: "Go on with the entries to come, until SIGINT.")
+    private static let target = Option<Target?>(
+        "--target", parse: .target,
+        summary: """
+            Only what concerns a state and its stores, or one store, which is also concerned by \
+            actions for its whole state.
+            """)
+
+    static let description = Command(
+        "log", summary: "Show the log: actions, and the log's own events.",
+        discussion: """
+            Shows entries in their order: actions, and the events claim, joined, left, forgotten \
+            and created. Reads by way of the sequencer, and makes no entries itself.
+            """,
+        parameters: [
+            from, to, follow, target, WorkerOptions.connect, WorkerOptions.timeout,
+            WorkerOptions.json,
+        ],
+        groups: [.atMostOne(to, follow)],
+        examples: [
+            .init("Show everything", "conflux log"),
+            .init("Follow one store, as JSON", "conflux log --follow --target counter/shared --json"),
+        ])
+
+    /// Checks the range before anything else is done.
+    static func make(
+        _ arguments: Invocation
+    ) throws(UsageError) -> (CommandEnvironment) async throws(CommandFailure) -> ExitCode {
+        if let from = arguments[from], let to = arguments[to], from > to {
+            throw arguments.usageError("--from \(from) lies behind --to \(to)")
+        }
+        return { environment async throws(CommandFailure) in try await run(environment) }
+    }
+
+    private static func run(
+        _ environment: CommandEnvironment
+    ) async throws(CommandFailure) -> ExitCode {
+        let arguments = environment.arguments
+        let printer = EntryPrinter(
+            environment.output, isJSON: environment.isJSON, target: arguments[target])
+        let connection = try await Connection.open(environment, as: .observer) { commit in
+            printer.take(commit)
+        }
+        let events = connection.core.eventStream
+        let exitCode: ExitCode
+        do throws(CommandFailure) {
+            exitCode = try await show(environment, connection, printer, events)
+        } catch {
+            await connection.close()
+            throw error
+        }
+        await connection.close()
+        environment.output.flush()
+        return exitCode
+    }
+
+    private static func show(
+        _ environment: CommandEnvironment, _ connection: Connection, _ printer: EntryPrinter,
+        _ events: AsyncStream<NodeEvent>
+    ) async throws(CommandFailure) -> ExitCode {
+        let arguments = environment.arguments
+        let isFollowing = arguments[follow]
+        let status = try await environment.interruption.cancelling {
+            () async throws(CommandFailure) in try await connection.status()
+        }
+        if let from = arguments[from], from < status.floor {
+            environment.diagnostics.note(
+                "the log begins at \(status.floor); what was before is not there any more")
+        }
+        let first = max(arguments[from] ?? status.floor, status.floor)
+        let last = isFollowing ? nil : min(arguments[to] ?? status.last, status.last)
+        if let last, first > last { return .success }
+
+        // Three things end it: the last entry, the wish to end, and the end of the node.
+        environment.interruption.whenFired { printer.end() }
+        let ending = Task {
+            for await event in events {
+                if case .closed(let message) = event {
+                    printer.end(CommandFailure(.nodeRefused, code: "closed", message))
+                }
+            }
+        }
+        defer { ending.cancel() }
+        printer.begin(from: first, through: last)
+        connection.core.follow(from: first)
+        if let failure = await printer.ended() { throw failure }
+        guard let reason = environment.interruption.reason else { return .success }
+        return isFollowing && reason != .outputClosed ? .success : reason
+    }
+}

@@ -1,0 +1,222 @@
+import ConfluxNode
+import ConfluxProtocol
+import ConfluxWorker
+import Synchronization
+
+/// Asks the nodes that host a store for its state, once or again and again.
+final class StoreObservation: Sendable {
+    /// The state of a store in one node.
+    private struct Sighting: Sendable {
+        var node: Name?
+        var sequence: SequenceNumber
+        var state: Bytes
+    }
+
+    /// For how long one question waits for a change.
+    private static let followPatience = Duration.seconds(10)
+    /// How long to wait before a node that is gone is asked again.
+    private static let retryPause = Duration.seconds(1)
+
+    private let environment: CommandEnvironment
+    private let connection: Connection
+    private let store: StoreName
+    private let path: JSONPointer
+    /// The nodes that are followed; nil stands for those without a name.
+    private let followed = Mutex<Set<Name?>>([])
+
+    init(
+        _ environment: CommandEnvironment, _ connection: Connection, _ store: StoreName,
+        path: JSONPointer
+    ) {
+        self.environment = environment
+        self.connection = connection
+        self.store = store
+        self.path = path
+    }
+
+    // MARK: Once
+
+    /// Shows the state in every node, or in one, as it is now.
+    func show(_ node: Name?) async throws(CommandFailure) {
+        var failure: CommandFailure?
+        var sightings: [Sighting] = []
+        try await ask(node, after: .zero, patience: connection.timeout) { answer in
+            switch answer {
+            case .success(let sighting): sightings.append(sighting)
+            case .failure(let other): failure = failure ?? other
+            }
+        }
+        for sighting in sightings.sorted(by: { ($0.node?.text ?? "~") < ($1.node?.text ?? "~") }) {
+            do throws(CommandFailure) {
+                environment.output.add(try line(sighting))
+            } catch {
+                failure = failure ?? error
+            }
+        }
+        environment.output.flush()
+        if let failure { throw failure }
+    }
+
+    // MARK: Again and again
+
+    /// Shows the state in every node, or in one, and each that follows, until cancelled.
+    func follow(_ node: Name?) async throws(CommandFailure) {
+        let outcome = await withTaskGroup(of: Result<Void, CommandFailure>.self) { group in
+            if let node {
+                _ = claim(node)
+                group.addTask { await self.follow(node, isAlone: true) }
+            } else {
+                group.addTask { await self.discover() }
+            }
+            var outcome = Result<Void, CommandFailure>.success(())
+            for await result in group {
+                outcome = result
+                if case .failure = result { group.cancelAll() }
+            }
+            return outcome
+        }
+        try outcome.get()
+    }
+
+    /// Follows every node that hosts the store, also those that come later.
+    private func discover() async -> Result<Void, CommandFailure> {
+        await withDiscardingTaskGroup { group in
+            do throws(CommandFailure) {
+                // Nobody at the beginning is most likely a mistake; later, a pause.
+                guard !(try await hosts()).isEmpty else {
+                    try await show(nil)
+                    return .success(())
+                }
+                while !Task.isCancelled {
+                    for host in try await hosts() where claim(host) {
+                        group.addTask { _ = await self.follow(host, isAlone: false) }
+                    }
+                    await environment.interruption.pause(Self.retryPause)
+                }
+                return .success(())
+            } catch {
+                group.cancelAll()
+                return .failure(error)
+            }
+        }
+    }
+
+    private func claim(_ node: Name?) -> Bool {
+        followed.withLock { $0.insert(node).inserted }
+    }
+
+    private func hosts() async throws(CommandFailure) -> Set<Name?> {
+        while !Task.isCancelled {
+            do throws(CommandFailure) {
+                let sessions = try await connection.status().sessions
+                return Set(sessions.filter { $0.isLive && $0.hosted.contains(store) }.map(\.name))
+            } catch where error.exitCode == .timedOut {
+                // The sequencer is away for now; the node tries to reach it.
+                continue
+            }
+        }
+        return []
+    }
+
+    private func follow(_ node: Name?, isAlone: Bool) async -> Result<Void, CommandFailure> {
+        var last = SequenceNumber.zero
+        var isFirst = true
+        while !Task.isCancelled {
+            var failure: CommandFailure?
+            do throws(CommandFailure) {
+                try await ask(node, after: last, patience: Self.followPatience) { answer in
+                    switch answer {
+                    case .success(let sighting):
+                        guard sighting.node == node, sighting.sequence > last else { return }
+                        last = sighting.sequence
+                        do throws(CommandFailure) {
+                            environment.output.print(try line(sighting))
+                        } catch {
+                            environment.diagnostics.report(error)
+                        }
+                    case .failure(let other): failure = other
+                    }
+                }
+            } catch {
+                return .failure(error)
+            }
+            if let failure, failure.exitCode == .notFound {
+                // Who is not there at the beginning is most likely misspelt; later, it comes back.
+                if isFirst, isAlone { return .failure(failure) }
+                await environment.interruption.pause(Self.retryPause)
+            }
+            isFirst = false
+        }
+        return .success(())
+    }
+
+    // MARK: Questions
+
+    private func ask(
+        _ node: Name?, after: SequenceNumber, patience: Duration,
+        _ take: (Result<Sighting, CommandFailure>) -> Void
+    ) async throws(CommandFailure) {
+        let answers: AsyncStream<Answer>
+        do throws(NodeError) {
+            answers = try connection.core.answers(
+                to: .observe(store, node: node, after: after), patience: patience)
+        } catch {
+            throw CommandFailure(error)
+        }
+        for await answer in answers {
+            switch answer.body {
+            case .state(_, let sequence, let state):
+                take(.success(Sighting(node: answer.node, sequence: sequence, state: state)))
+            case .failed(let reason, let message):
+                take(.failure(Self.failure(reason, message)))
+            case .status, .applied, .refused, .alive: break
+            }
+            // A node without a name can't be asked alone: the others' answers are not waited for.
+            if node == nil, after > .zero, answer.node == nil { break }
+        }
+        if Task.isCancelled { throw CommandFailure(.interrupted, "Interrupted.") }
+    }
+
+    private static func failure(
+        _ reason: QuestionFailure, _ message: String
+    ) -> CommandFailure {
+        let exitCode: ExitCode =
+            switch reason {
+            case .notHosted, .unknownNode: .notFound
+            case .timedOut: .timedOut
+            case .tableFull, .effectUnknown, .storeStopped, .tooLarge: .unknownOutcome
+            }
+        return CommandFailure(exitCode, code: "\(reason)", "\(message).")
+    }
+
+    // MARK: Lines
+
+    private func line(_ sighting: Sighting) throws(CommandFailure) -> [UInt8] {
+        let state = try part(of: sighting)
+        let node = sighting.node.map { "\"\($0)\"" } ?? "null"
+        guard environment.isJSON else {
+            let title = "\(sighting.node?.text ?? "(no name)") at \(sighting.sequence): "
+            return Array(title.utf8) + state
+        }
+        let head = #"{"node":\#(node),"sequence":\#(sighting.sequence),"state":"#
+        return Array(head.utf8) + state + Array(#","store":"\#(store)"}"#.utf8)
+    }
+
+    /// The state's canonical bytes as the node sent them, or those of the part at the path.
+    private func part(of sighting: Sighting) throws(CommandFailure) -> Bytes {
+        guard !path.tokens.isEmpty else { return sighting.state }
+        let node = sighting.node?.text ?? "a node without a name"
+        let bytes: [UInt8]?
+        do throws(CodingFailure) {
+            bytes = try JSONValue(json: sighting.state)[path]?.canonicalBytes()
+        } catch {
+            throw CommandFailure(.failed, "The state on \(node) can't be read: \(error)")
+        }
+        guard let bytes else {
+            throw CommandFailure(
+                .notFound, code: "nothingThere",
+                "Nothing is at \"\(path)\" in \(store) on \(node), at \(sighting.sequence).")
+        }
+        return bytes[...]
+    }
+}

@@ -1,0 +1,162 @@
+import ConfluxArguments
+import ConfluxLog
+import ConfluxNode
+import ConfluxSequencer
+import ConfluxWorker
+
+/// `conflux sequencer`: owns the end of the log until it is asked to stop.
+enum SequencerCommand {
+    private static let bind = Option(
+        "--bind", valueName: "ENDPOINT", default: "tcp://127.0.0.1:7400", parse: .text,
+        summary: "Where nodes connect; port 0 for a free one, which the ready line tells.")
+    private static let feed = Option<String?>(
+        "--feed", valueName: "ENDPOINT", parse: .text,
+        summary: "Where the feed is; the port above that of --bind unless given.")
+    private static let data = Option<String?>(
+        "--data", parse: .folder, summary: "The folder of the log; it is made if there is none.")
+    private static let memory = Flag(
+        "--memory", summary: "Keep the log in memory, and lose it when the process ends.")
+    private static let durability = Option<SQLiteLogSettings.Durability>(
+        "--durability", default: .fsync, parse: .choice,
+        summary: """
+            What a receipt proves: fsync, that the action outlives a crash of the machine; os, \
+            that it outlives a crash of the process.
+            """)
+    private static let payloadMax = Option(
+        "--payload-max", default: 1 << 20, parse: .byteSize(in: 1...32 << 20),
+        summary: "The most bytes of one encoded action.")
+
+    static let description = Command(
+        "sequencer", summary: "Decide the order of actions, and keep them in a log.",
+        discussion: """
+            Prints a line that says ready once nodes are heard, then who joins and leaves. SIGINT \
+            and SIGTERM end it cleanly: what was admitted is committed, and the log is closed.
+            """,
+        parameters: [bind, feed, data, memory, durability, payloadMax, WorkerOptions.json],
+        groups: [.exactlyOne(data, memory)],
+        examples: [
+            .init("Keep the log on disk", "conflux sequencer --data /var/lib/conflux"),
+            .init(
+                "Try something out, on a free port",
+                "conflux sequencer --memory --bind tcp://127.0.0.1:0"),
+        ])
+
+    static func run(_ environment: CommandEnvironment) async throws(CommandFailure) -> ExitCode {
+        let arguments = environment.arguments
+        let storage: SequencerConfiguration.Storage =
+            if let folder = arguments[data] {
+                .folder(folder, SQLiteLogSettings(durability: arguments[durability]))
+            } else {
+                .memory
+            }
+        var configuration = SequencerConfiguration(bind: arguments[bind], storage: storage)
+        configuration.feed = arguments[feed]
+        configuration.payloadBytesMax = UInt32(arguments[payloadMax])
+
+        // Who prints slowly loses old events, and not the newest ones.
+        let (events, continuation) = AsyncStream.makeStream(
+            of: SequencerEvent.self, bufferingPolicy: .bufferingNewest(4_096))
+        let sequencer: Sequencer
+        do throws(SequencerError) {
+            sequencer = try Sequencer.start(configuration) { event in
+                continuation.yield(event)
+                if case .ended = event { continuation.finish() }
+            }
+        } catch {
+            throw failure(error)
+        }
+        environment.interruption.whenFired {
+            Task { await sequencer.stop() }
+        }
+        for await event in events { tell(event, of: sequencer, environment) }
+        return try end(await sequencer.ended(), environment)
+    }
+
+    private static func failure(_ error: SequencerError) -> CommandFailure {
+        let exitCode: ExitCode =
+            switch error.code {
+            case .invalidAddress, .invalidSetting: .usage
+            case .addressInUse, .logUnavailable: .cannotCreate
+            case .failed: .failed
+            }
+        return CommandFailure(exitCode, code: error.code.rawValue, error.message)
+    }
+
+    private static func end(
+        _ reason: SequencerEnd, _ environment: CommandEnvironment
+    ) throws(CommandFailure) -> ExitCode {
+        switch reason {
+        case .stopped:
+            environment.announce("stopped", text: "stopped")
+            return .success
+        case .superseded:
+            throw CommandFailure(
+                .superseded, "Another sequencer has taken over the log, so this one has stopped.")
+        case .logFailed(let message):
+            throw CommandFailure(.logFailed, "The log failed, so the sequencer stopped: \(message)")
+        case .logDamaged(let message):
+            throw CommandFailure(.logFailed, code: "logDamaged", message)
+        }
+    }
+
+    private static func tell(
+        _ event: SequencerEvent, of sequencer: Sequencer, _ environment: CommandEnvironment
+    ) {
+        switch event {
+        case .serving(let log, let epoch, let last):
+            environment.announce(
+                "ready",
+                [
+                    "address": .string(sequencer.address), "epoch": .number(epoch),
+                    "feed": .string(sequencer.feedAddress), "last": .number(last),
+                    "log": .string(log.description),
+                ],
+                text: """
+                    ready at \(sequencer.address), feed at \(sequencer.feedAddress): epoch \
+                    \(epoch) of log \(log), which ends at \(last)
+                    """)
+        case .note(let note): tell(note, environment)
+        case .ended: break
+        }
+    }
+
+    private static func tell(_ note: SequencerNote, _ environment: CommandEnvironment) {
+        func session(_ incarnation: Incarnation, _ name: Name?) -> JSONObject {
+            var fields: JSONObject = ["incarnation": .number(incarnation)]
+            fields["name"] = name.map { .string($0.text) }
+            return fields
+        }
+        func words(_ incarnation: Incarnation, _ name: Name?) -> String {
+            name.map { "\($0) (node \(incarnation))" } ?? "node \(incarnation)"
+        }
+        switch note {
+        case .joined(let incarnation, let name):
+            environment.announce(
+                "joined", session(incarnation, name), text: "joined: \(words(incarnation, name))")
+        case .left(let incarnation, let name):
+            environment.announce(
+                "left", session(incarnation, name), text: "left: \(words(incarnation, name))")
+        case .created(let store, let life):
+            environment.announce(
+                "created", ["life": .number(life), "store": .string(store.description)],
+                text: "created: \(store), by entry \(life)")
+        case .unreadable(let message):
+            environment.announce(
+                "unreadable", ["message": .string(message)],
+                text: "a frame could not be read and was ignored: \(message)")
+        case .challenged(let epoch):
+            environment.announce(
+                "challenged", ["epoch": .number(epoch)],
+                text: "a node knows epoch \(epoch); asking the log whether this tenure is over")
+        case .historyLost(let name, let from, let through):
+            var fields: JSONObject = ["from": .number(from), "through": .number(through)]
+            fields["name"] = name.map { .string($0.text) }
+            environment.announce(
+                "historyLost", fields,
+                text: """
+                    \(name.map { "\($0)" } ?? "a node") had entries \(from) to \(through), which \
+                    this log does not have; it loads its stores anew
+                    """)
+        }
+    }
+}

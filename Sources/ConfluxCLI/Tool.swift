@@ -1,0 +1,82 @@
+import ConfluxArguments
+import ConfluxWorker
+import Foundation
+
+/// The program `conflux`: its commands, and which of them runs.
+enum Tool {
+    static let version = "0.1.0"
+
+    static let program = Program(
+        Command(
+            "conflux",
+            summary: "Application state that is the same in every process.",
+            discussion: """
+                A sequencer decides one order of actions; workers apply them to the stores that \
+                they host. Results go to standard output, everything else to standard error.
+
+                Exit codes: \(exitCodes).
+                """,
+            examples: [
+                .init("Keep a log, and serve it", "conflux sequencer --data ./log"),
+                .init(
+                    "Host two stores",
+                    "conflux worker --name alpha --store counter --store document/prefs"),
+                .init("Dispatch an action", "conflux dispatch counter increment"),
+                .init("See what became of it, in every worker", "conflux observe counter"),
+            ],
+            subcommands: [
+                SequencerCommand.description,
+                Worker.command("worker", knowing: BuiltinStates.hosted, examples: workerExamples),
+                DispatchCommand.description, ObserveCommand.description, LogCommand.description,
+                StatusCommand.description,
+            ]), version: version)
+
+    private static let exitCodes = ExitCode.allCases.map { "\($0.rawValue) \($0.summary)" }
+        .joined(separator: "; ")
+
+    private static let workerExamples: [Command.Example] = [
+        .init("Host a counter", "conflux worker --name alpha --store counter"),
+        .init(
+            "Host two documents of a sequencer elsewhere",
+            "conflux worker --connect tcp://10.0.0.5:7400 --name beta "
+                + "--store document --store document/prefs"),
+    ]
+
+    /// Runs a command line.
+    ///
+    /// - Returns: How the process ends.
+    static func run(_ arguments: [String]) async -> ExitCode {
+        do throws(UsageError) {
+            switch try program.parse(
+                arguments, environment: ProcessInfo.processInfo.environment)
+            {
+            case .show(let text):
+                StandardOutput().print(text)
+                return .success
+            case .run(let invocation): return try await run(invocation)
+            }
+        } catch {
+            FileHandle.standardError.write(Data("\(error)\n".utf8))
+            return .usage
+        }
+    }
+
+    private static func run(_ invocation: Invocation) async throws(UsageError) -> ExitCode {
+        let interruption = Interruption.watchSignals()
+        let command: (CommandEnvironment) async throws(CommandFailure) -> ExitCode
+        switch invocation.command {
+        case "worker":
+            return try await Worker.run(
+                invocation, states: BuiltinStates.hosted, interruption: interruption)
+        case "sequencer": command = SequencerCommand.run
+        case "dispatch": command = try DispatchCommand.make(invocation)
+        case "observe": command = ObserveCommand.run
+        case "log": command = try LogCommand.make(invocation)
+        default: command = StatusCommand.run
+        }
+        let environment = CommandEnvironment(
+            invocation, isJSON: invocation[WorkerOptions.json],
+            isService: invocation.command == "sequencer", interruption: interruption)
+        return await environment.run(command)
+    }
+}

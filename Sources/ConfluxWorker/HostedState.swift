@@ -1,0 +1,36 @@
+import ConfluxNode
+
+/// A state that a worker can host, by its name on the command line.
+public struct HostedState: Sendable {
+    /// The state's name: `counter`.
+    public let name: String
+    /// Opens a store of it; what is returned hosts the store for as long as it is kept.
+    let open: @Sendable (Node, Name) async throws(NodeError) -> HostedHandle
+
+    /// A state that is a class.
+    ///
+    /// - Parameter state: The state: `HostedState(CounterState.self)`.
+    public init<S: ReplicatedState>(_ state: S.Type) {
+        name = S.name
+        open = { (node, instance) async throws(NodeError) in
+            HostedHandle(try await node.store(S.self, named: instance.text))
+        }
+    }
+
+    /// A state that is a model.
+    ///
+    /// - Parameter model: The model: `HostedState(Stock.self)`.
+    public init<M: Model>(_ model: M.Type) {
+        self.init(ModelState<M>.self)
+    }
+}
+
+/// Keeps a store, and with it its hosting.
+// Sendable: a store is Sendable, and this only keeps it; immutable.
+struct HostedHandle: @unchecked Sendable {
+    private let store: AnyObject
+
+    init(_ store: AnyObject) {
+        self.store = store
+    }
+}

@@ -1,1 +1,0 @@
-// Filled by the work that needs this target.

@@ -1,0 +1,88 @@
+import ConfluxArguments
+import ConfluxNode
+
+/// What every command works with: its arguments, where results and diagnostics go, and the wish to
+/// end.
+package struct CommandEnvironment: Sendable {
+    /// The command and its values.
+    package let arguments: Invocation
+    /// Whether results are JSON.
+    package let isJSON: Bool
+    /// Whether the process lives until it is asked to end, and has then done all it had to.
+    package let isService: Bool
+    /// Where results go.
+    package let output: StandardOutput
+    /// Where everything else goes.
+    package let diagnostics: Diagnostics
+    /// The wish to end.
+    package let interruption: Interruption
+
+    /// Makes the environment of a command.
+    ///
+    /// - Parameters:
+    ///   - arguments: The command and its values.
+    ///   - isJSON: Whether results are JSON.
+    ///   - isService: Whether the process lives until it is asked to end, even if nobody reads its
+    ///     output.
+    ///   - interruption: The wish to end.
+    package init(
+        _ arguments: Invocation, isJSON: Bool, isService: Bool, interruption: Interruption
+    ) {
+        self.arguments = arguments
+        self.isJSON = isJSON
+        self.isService = isService
+        self.interruption = interruption
+        output = StandardOutput(whenClosed: {
+            if !isService { interruption.fire(.outputClosed) }
+        })
+        diagnostics = Diagnostics(program: arguments.path[0], isJSON: isJSON)
+    }
+
+    /// Prints an event: JSON with its name, or a line for people.
+    ///
+    /// - Parameters:
+    ///   - event: The event's name.
+    ///   - fields: What else is known.
+    ///   - text: The line for people.
+    package func announce(_ event: String, _ fields: JSONObject = [:], text: String) {
+        guard isJSON else {
+            output.print(text)
+            return
+        }
+        var fields = fields
+        fields["event"] = .string(event)
+        output.print(.object(fields))
+    }
+
+    /// Runs a command and says how the process ends.
+    package func run(
+        _ command: (CommandEnvironment) async throws(CommandFailure) -> ExitCode
+    ) async -> ExitCode {
+        let exitCode: ExitCode
+        do throws(CommandFailure) {
+            exitCode = try await command(self)
+        } catch {
+            output.flush()
+            if let reason = interruption.reason { return isService ? .success : reason }
+            diagnostics.report(error)
+            return error.exitCode
+        }
+        output.flush()
+        return exitCode
+    }
+}
+
+extension JSONValue {
+    /// A whole number.
+    package static func number(_ value: UInt64) -> JSONValue { .integer(JSONInteger(value)) }
+    /// A sequence number.
+    package static func number(_ value: SequenceNumber) -> JSONValue { .number(value.rawValue) }
+    /// An epoch.
+    package static func number(_ value: Epoch) -> JSONValue { .number(value.rawValue) }
+    /// An incarnation.
+    package static func number(_ value: Incarnation) -> JSONValue { .number(value.rawValue) }
+    /// Texts of things.
+    package static func texts(_ values: [some CustomStringConvertible]) -> JSONValue {
+        .array(values.map { .string($0.description) })
+    }
+}

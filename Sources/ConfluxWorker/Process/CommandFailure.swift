@@ -1,0 +1,57 @@
+import ConfluxNode
+import ConfluxProtocol
+
+/// Why a command ends without success: what a person reads, and what a script decides by.
+package struct CommandFailure: Error, Sendable {
+    /// How the process ends.
+    package let exitCode: ExitCode
+    /// The kind of failure, as `--json` prints it.
+    package let code: String
+    /// What happened and what to do.
+    package let message: String
+
+    /// Makes a failure.
+    ///
+    /// - Parameters:
+    ///   - exitCode: How the process ends.
+    ///   - code: The kind of failure; nil for the exit code's own name.
+    ///   - message: What happened and what to do.
+    package init(_ exitCode: ExitCode, code: String? = nil, _ message: String) {
+        self.exitCode = exitCode
+        self.code = code ?? "\(exitCode)"
+        self.message = message
+    }
+
+    /// What a node could not do.
+    package init(_ error: NodeError) {
+        let exitCode: ExitCode =
+            switch error.code {
+            case .invalidAddress, .invalidName: .usage
+            case .unreachable: .unreachable
+            case .refused, .closed: .nodeRefused
+            case .openFailed, .alreadyHosted: .failed
+            case .unanswered: .notFound
+            case .timedOut: .timedOut
+            case .cancelled: .interrupted
+            }
+        let code = error.bye == .nameTaken ? "nameTaken" : error.code.rawValue
+        self.init(exitCode, code: code, error.message)
+    }
+
+    /// What became of an action.
+    package init(_ error: DispatchError) {
+        let exitCode: ExitCode =
+            switch error.code {
+            case .rejected, .withdrawn: .rejected
+            case .refused: .refused
+            case .invalidAction: .invalidInput
+            case .notConnected, .outboxFull: .unreachable
+            case .outcomeUnknown, .effectUnknown, .storeStopped: .unknownOutcome
+            default: .failed
+            }
+        let reason = error.reason as? RejectionReason
+        self.init(
+            exitCode, code: reason.map { "\($0.code)" } ?? error.code.rawValue,
+            reason?.message ?? error.message)
+    }
+}

@@ -1,0 +1,67 @@
+/// How a process of ours ends, as its parent sees it.
+///
+/// Up to 78 these are the numbers of `sysexits.h`; what that has no number for begins at 80. They
+/// are stable: scripts decide by them. Where a stream of actions failed in several ways, the first
+/// failing line decides.
+package enum ExitCode: Int32, Error, Sendable, CaseIterable {
+    /// Everything asked for was done.
+    case success = 0
+    /// The command line can't be understood.
+    case usage = 64
+    /// An action, or a line of input, is not valid. It was not sent.
+    case invalidInput = 65
+    /// A file that was to be read can't be.
+    case noInput = 66
+    /// No sequencer answered, or the connection ended before an action was sent.
+    case unreachable = 69
+    /// The program itself failed.
+    case failed = 70
+    /// The port, or the folder, can't be had.
+    case cannotCreate = 73
+    /// The log failed, so that the sequencer stopped.
+    case logFailed = 74
+    /// An action was rejected: it is not in the log.
+    case rejected = 80
+    /// An action was refused: it is in the log, and changed nothing.
+    case refused = 81
+    /// Whether an action is in the log, or what it did, can't be known.
+    case unknownOutcome = 82
+    /// No answer came in time.
+    case timedOut = 83
+    /// No live node hosts what was asked for, or nothing is at the place.
+    case notFound = 84
+    /// The sequencer refused the node: its name is taken, or its version is another one.
+    case nodeRefused = 85
+    /// Another sequencer has taken over the log.
+    case superseded = 86
+    /// SIGINT, before everything was done.
+    case interrupted = 130
+    /// Nobody reads the output any more.
+    case outputClosed = 141
+    /// SIGTERM, before everything was done.
+    case terminated = 143
+
+    /// What the number means, as it stands in the help.
+    package var summary: String {
+        switch self {
+        case .success: "done"
+        case .usage: "the command line can't be understood"
+        case .invalidInput: "an action or a line of input is not valid; it was not sent"
+        case .noInput: "the input can't be read"
+        case .unreachable: "no sequencer answered"
+        case .failed: "the program itself failed"
+        case .cannotCreate: "the port or the folder is in use or can't be made"
+        case .logFailed: "the log failed"
+        case .rejected: "rejected: an action is not in the log"
+        case .refused: "refused: an action is in the log and changed nothing"
+        case .unknownOutcome: "the outcome of an action can't be known"
+        case .timedOut: "no answer came in time"
+        case .notFound: "no live node hosts it, or nothing is at the path"
+        case .nodeRefused: "the sequencer refused the node, as when its name is taken"
+        case .superseded: "another sequencer has taken over the log"
+        case .interrupted: "interrupted by SIGINT before all was done"
+        case .outputClosed: "nobody reads the output any more"
+        case .terminated: "ended by SIGTERM before all was done"
+        }
+    }
+}

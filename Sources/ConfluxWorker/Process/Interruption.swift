@@ -1,0 +1,131 @@
+import ConfluxNode
+import Dispatch
+import Foundation
+import Synchronization
+
+/// The wish that this process ends: SIGINT, SIGTERM, or an output that nobody reads.
+///
+/// The first wish is told to whoever listens, and the command ends cleanly. A second signal ends
+/// the process at once.
+package final class Interruption: Sendable {
+    private struct State {
+        var reason: ExitCode?
+        var listeners: [@Sendable () -> Void] = []
+    }
+
+    private let state = Mutex(State())
+    // Immutable once made; a source is thread-safe itself.
+    private nonisolated(unsafe) let sources: [any DispatchSourceSignal]
+
+    /// Takes the signals of this process from now on.
+    package static func watchSignals() -> Interruption {
+        // What a closed pipe means is decided where it is written to.
+        signal(SIGPIPE, SIG_IGN)
+        let numbers = [SIGINT, SIGTERM]
+        for number in numbers { signal(number, SIG_IGN) }
+        let sources = numbers.map {
+            DispatchSource.makeSignalSource(signal: $0, queue: .global(qos: .userInitiated))
+        }
+        let interruption = Interruption(sources: sources)
+        for (number, source) in zip(numbers, sources) {
+            let reason = number == SIGINT ? ExitCode.interrupted : .terminated
+            source.setEventHandler { [weak interruption] in interruption?.signalled(reason) }
+            source.resume()
+        }
+        return interruption
+    }
+
+    /// Makes one that only ``fire(_:)`` fires.
+    package convenience init() {
+        self.init(sources: [])
+    }
+
+    private init(sources: [any DispatchSourceSignal]) {
+        self.sources = sources
+    }
+
+    private func signalled(_ reason: ExitCode) {
+        guard !fire(reason) else { return }
+        // Asked a second time: whoever asks no longer wants to wait.
+        _exit(reason.rawValue)
+    }
+
+    /// Why the process is to end, if it is.
+    package var reason: ExitCode? { state.withLock { $0.reason } }
+
+    /// Asks the process to end.
+    ///
+    /// - Returns: Whether this was the first wish.
+    @discardableResult
+    package func fire(_ reason: ExitCode) -> Bool {
+        let listeners = state.withLock { state -> [@Sendable () -> Void]? in
+            guard state.reason == nil else { return nil }
+            state.reason = reason
+            defer { state.listeners = [] }
+            return state.listeners
+        }
+        guard let listeners else { return false }
+        for listener in listeners { listener() }
+        return true
+    }
+
+    /// Has a function called when the process is to end: at once, if it is already.
+    package func whenFired(_ listener: @escaping @Sendable () -> Void) {
+        let isFired = state.withLock { state in
+            if state.reason == nil { state.listeners.append(listener) }
+            return state.reason != nil
+        }
+        if isFired { listener() }
+    }
+
+    /// Runs something that is cancelled when the process is to end.
+    ///
+    /// - Throws: What it throws.
+    package func cancelling<Value: Sendable>(
+        _ body: @escaping @Sendable () async throws(CommandFailure) -> Value
+    ) async throws(CommandFailure) -> Value {
+        let task = Task { () async -> Result<Value, CommandFailure> in
+            do throws(CommandFailure) {
+                return .success(try await body())
+            } catch {
+                return .failure(error)
+            }
+        }
+        whenFired { task.cancel() }
+        return try await task.value.get()
+    }
+
+    /// Waits for some time, or until the process is to end.
+    package func pause(_ duration: Duration) async {
+        let pause = Pause()
+        whenFired { pause.end() }
+        await pause.wait(for: duration)
+    }
+}
+
+/// One wait that ends by time or by hand.
+private final class Pause: Sendable {
+    private let state = Mutex<(isOver: Bool, waiter: CheckedContinuation<Void, Never>?)>(
+        (false, nil))
+
+    func end() {
+        let waiter = state.withLock { state in
+            state.isOver = true
+            defer { state.waiter = nil }
+            return state.waiter
+        }
+        waiter?.resume()
+    }
+
+    func wait(for duration: Duration) async {
+        let nanoseconds = Int(clamping: Int64(duration / .nanoseconds(1)))
+        DispatchQueue.global().asyncAfter(deadline: .now() + .nanoseconds(nanoseconds)) { self.end() }
+        await withCheckedContinuation { continuation in
+            let isOver = state.withLock { state in
+                if !state.isOver { state.waiter = continuation }
+                return state.isOver
+            }
+            if isOver { continuation.resume() }
+        }
+    }
+}

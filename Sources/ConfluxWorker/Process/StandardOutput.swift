@@ -1,0 +1,140 @@
+import ConfluxNode
+import Foundation
+import Synchronization
+
+/// The results of a command on the way to standard output.
+///
+/// Writes gather in a buffer that is written out when it is large, and whenever whoever writes says
+/// that nothing more follows at once. Once nobody reads any more, what is written is dropped, and
+/// `whenClosed` is told once; a service goes on, and a command ends.
+package final class StandardOutput: Sendable {
+    private struct State {
+        var buffer: [UInt8] = []
+        var isClosed = false
+    }
+
+    private static let bufferBytes = 64 << 10
+    private let state = Mutex(State())
+    private let descriptor: Int32
+    private let whenClosed: @Sendable () -> Void
+
+    /// Makes an output.
+    ///
+    /// - Parameters:
+    ///   - descriptor: Where to write.
+    ///   - whenClosed: Told once when nobody reads any more, on the thread that writes.
+    package init(
+        descriptor: Int32 = STDOUT_FILENO, whenClosed: @escaping @Sendable () -> Void = {}
+    ) {
+        self.descriptor = descriptor
+        self.whenClosed = whenClosed
+    }
+
+    /// Adds a line to the buffer.
+    package func add(_ line: String) {
+        add(Array(line.utf8))
+    }
+
+    /// Adds a line to the buffer.
+    package func add(_ line: [UInt8]) {
+        let closed = state.withLock { state -> Bool in
+            guard !state.isClosed else { return false }
+            state.buffer += line
+            state.buffer.append(UInt8(ascii: "\n"))
+            return state.buffer.count >= Self.bufferBytes ? write(&state) : false
+        }
+        if closed { whenClosed() }
+    }
+
+    /// Writes out what has gathered.
+    package func flush() {
+        let closed = state.withLock { state in write(&state) }
+        if closed { whenClosed() }
+    }
+
+    /// Adds a line and writes it out.
+    package func print(_ line: String) {
+        print(Array(line.utf8))
+    }
+
+    /// Adds a line and writes it out.
+    package func print(_ line: [UInt8]) {
+        add(line)
+        flush()
+    }
+
+    /// Adds a line of JSON and writes it out.
+    package func print(_ value: JSONValue) {
+        print(value.description)
+    }
+
+    /// - Returns: Whether it was found out just now that nobody reads any more.
+    private func write(_ state: inout State) -> Bool {
+        guard !state.isClosed, !state.buffer.isEmpty else { return false }
+        defer { state.buffer.removeAll(keepingCapacity: true) }
+        guard Self.write(state.buffer, to: descriptor) else {
+            state.isClosed = true
+            return true
+        }
+        return false
+    }
+
+    /// Writes everything, however long the reader takes.
+    ///
+    /// - Returns: Whether it could be written.
+    static func write(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
+        bytes.withUnsafeBytes { buffer in
+            var offset = 0
+            while offset < buffer.count {
+                let written = Foundation.write(
+                    descriptor, buffer.baseAddress?.advanced(by: offset), buffer.count - offset)
+                if written >= 0 {
+                    offset += written
+                } else if errno == EAGAIN {
+                    // A terminal that somebody else made non-blocking.
+                    var room = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                    poll(&room, 1, -1)
+                } else if errno != EINTR {
+                    return false
+                }
+            }
+            return true
+        }
+    }
+}
+
+/// What is said about the work, on standard error.
+package struct Diagnostics: Sendable {
+    /// The program's name, before each message.
+    let program: String
+    /// Whether failures are JSON.
+    let isJSON: Bool
+
+    /// Makes the diagnostics of a program.
+    package init(program: String, isJSON: Bool) {
+        self.program = program
+        self.isJSON = isJSON
+    }
+
+    /// Says why the command fails.
+    package func report(_ failure: CommandFailure) {
+        guard isJSON else {
+            note(failure.message)
+            return
+        }
+        let value: JSONValue = [
+            "error": ["code": .string(failure.code), "message": .string(failure.message)]
+        ]
+        Self.write(value.description)
+    }
+
+    /// Says something for people alone, which `--json` leaves as it is.
+    package func note(_ message: String) {
+        Self.write("\(program): \(message)")
+    }
+
+    static func write(_ line: String) {
+        // Where nobody reads the diagnostics, there is nobody to tell.
+        _ = StandardOutput.write(Array("\(line)\n".utf8), to: STDERR_FILENO)
+    }
+}

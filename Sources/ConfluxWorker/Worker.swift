@@ -1,0 +1,86 @@
+import ConfluxArguments
+import ConfluxNode
+import Foundation
+
+/// The `main` of a worker: a process that hosts stores.
+///
+/// A worker of your own is an executable that lists its states:
+///
+/// ```swift
+/// import ConfluxWorker
+///
+/// await Worker.main("stock-worker", states: [HostedState(Stock.self), HostedState(CartState.self)])
+/// ```
+///
+/// It takes the options of `conflux worker` (`--connect`, `--name`, `--store` …), prints a line
+/// once all of its stores are current, then what happens to it, and leaves cleanly on SIGINT and
+/// SIGTERM. Its exit codes are those of `conflux help`.
+public enum Worker {
+    /// Runs a worker by this process's command line, and ends the process.
+    ///
+    /// - Parameters:
+    ///   - program: The program's name, in its help and its messages.
+    ///   - version: What `--version` shows.
+    ///   - states: The states it can host. `--store` chooses among their stores; without it, the
+    ///     shared store of each is hosted.
+    public static func main(
+        _ program: String, version: String = "1.0", states: [HostedState]
+    ) async -> Never {
+        let description = Program(
+            command(program, knowing: states), version: version, environmentPrefix: "CONFLUX")
+        exit(await run(description, states: states).rawValue)
+    }
+
+    /// Describes a worker's command line.
+    ///
+    /// - Parameters:
+    ///   - name: The word that calls it.
+    ///   - states: The states it can host.
+    ///   - examples: What its help ends with.
+    package static func command(
+        _ name: String, knowing states: [HostedState], examples: [Command.Example] = []
+    ) -> Command {
+        Command(
+            name, summary: "Host replicated stores in this process.",
+            discussion: """
+                Connects to a sequencer, opens the stores, and keeps them current. Once all of them \
+                are, it prints a line that says ready; then what happens to it. SIGINT and SIGTERM \
+                end it cleanly.
+
+                States: \(states.map(\.name).sorted().joined(separator: ", ")).
+                """,
+            parameters: WorkerOptions.all, examples: examples)
+    }
+
+    private static func run(_ program: Program, states: [HostedState]) async -> ExitCode {
+        do throws(UsageError) {
+            let arguments = Array(CommandLine.arguments.dropFirst())
+            switch try program.parse(
+                arguments, environment: ProcessInfo.processInfo.environment)
+            {
+            case .show(let text):
+                StandardOutput().print(text)
+                return .success
+            case .run(let invocation):
+                return try await run(
+                    invocation, states: states, interruption: .watchSignals())
+            }
+        } catch {
+            Diagnostics.write(error.description)
+            return .usage
+        }
+    }
+
+    /// Runs a worker that was called by a parsed command line.
+    ///
+    /// - Throws: A usage error, when a store's state is not known.
+    package static func run(
+        _ arguments: Invocation, states: [HostedState], interruption: Interruption
+    ) async throws(UsageError) -> ExitCode {
+        let environment = CommandEnvironment(
+            arguments, isJSON: arguments[WorkerOptions.json], isService: true,
+            interruption: interruption)
+        let session = try WorkerSession(environment, states: states)
+        return await environment.run { _ async throws(CommandFailure) in try await session.run() }
+    }
+}

@@ -1,0 +1,64 @@
+import ConfluxArguments
+import ConfluxNode
+
+/// The options of every worker, the tool's and users' own.
+package enum WorkerOptions {
+    /// Where the sequencer is.
+    package static let connect = Option(
+        "--connect", valueName: "ADDRESS", default: "tcp://127.0.0.1:7400", parse: .text,
+        summary: "Where the sequencer listens.")
+    /// How long to wait for it.
+    package static let timeout = Option(
+        "--timeout", default: .seconds(5), parse: .duration(in: .milliseconds(1) ... .seconds(86_400)),
+        summary: "How long to wait for the sequencer: for a session, and then for each answer.")
+    /// The node's name.
+    package static let name = Option<Name?>(
+        "--name", parse: .nodeName,
+        summary: "The node's name, which no other live node may have.")
+    /// What to host.
+    package static let stores = Option<[StoreName]>(
+        repeated: "--store", parse: .storeName,
+        summary: """
+            A store to host: a state's name, or state/instance. Without any, the shared store of \
+            every state that this worker knows.
+            """)
+    /// The most bytes of an action.
+    package static let payloadMax = Option(
+        "--payload-max", default: 1 << 20, parse: .byteSize(in: 1...32 << 20),
+        summary: "The most bytes of one encoded action; the sequencer has a limit of its own.")
+    /// JSON instead of text.
+    package static let json = Flag(
+        "--json", summary: "Print one JSON value a line, with sorted keys.")
+
+    /// All of them.
+    package static let all: [any ParameterKey] = [
+        connect, name, stores, timeout, payloadMax, json,
+    ]
+}
+
+extension ValueParser where Value == Name {
+    /// The name of a node.
+    package static var nodeName: ValueParser<Name> {
+        ValueParser("NAME", expecting: "a name: 1 to 64 characters of a-z 0-9 . _ -") { Name($0) }
+    }
+}
+
+extension ValueParser where Value == StoreName {
+    /// The name of a store.
+    package static var storeName: ValueParser<StoreName> {
+        ValueParser(
+            "STORE",
+            expecting: "a store: state or state/instance, each 1 to 64 characters of a-z 0-9 . _ -"
+        ) { StoreName($0) }
+    }
+}
+
+extension ValueParser where Value == Target {
+    /// What is dispatched to.
+    package static var target: ValueParser<Target> {
+        ValueParser(
+            "TARGET",
+            expecting: "a target: state or state/instance, each 1 to 64 characters of a-z 0-9 . _ -"
+        ) { Target($0) }
+    }
+}

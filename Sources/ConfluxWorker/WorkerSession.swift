@@ -1,0 +1,164 @@
+import ConfluxArguments
+import ConfluxNode
+
+/// One run of a worker: it connects, opens its stores, says that it is ready, tells what happens,
+/// and leaves when it is asked to.
+struct WorkerSession: Sendable {
+    let environment: CommandEnvironment
+    let states: [HostedState]
+    let address: String
+    let name: Name?
+    let stores: [StoreName]
+
+    init(_ environment: CommandEnvironment, states: [HostedState]) throws(UsageError) {
+        let arguments = environment.arguments
+        self.environment = environment
+        self.states = states
+        address = arguments[WorkerOptions.connect]
+        name = arguments[WorkerOptions.name]
+        var stores: [StoreName] = []
+        for store in arguments[WorkerOptions.stores] where !stores.contains(store) {
+            stores.append(store)
+        }
+        let known = states.map(\.name)
+        for store in stores where !known.contains(store.state.text) {
+            throw arguments.usageError(
+                "this worker has no state '\(store.state)'; it has: "
+                    + known.sorted().joined(separator: ", "),
+                meaning: store.state.text, of: known)
+        }
+        if stores.isEmpty { stores = known.compactMap { StoreName($0) } }
+        self.stores = stores
+    }
+
+    func run() async throws(CommandFailure) -> ExitCode {
+        var settings = NodeSettings(name: name)
+        settings.connectTimeout = environment.arguments[WorkerOptions.timeout]
+        settings.payloadBytesMax = environment.arguments[WorkerOptions.payloadMax]
+        let node = try await connect(settings)
+        let events = node.events
+        environment.interruption.whenFired {
+            Task { await node.close() }
+        }
+        let printing = Task { await tell(events) }
+        let opened: [HostedHandle]
+        do throws(CommandFailure) {
+            opened = try await open(node)
+        } catch {
+            await node.close()
+            _ = await printing.value
+            throw error
+        }
+        await announceReady(node)
+        let reason = await printing.value
+        await node.close()
+        return try withExtendedLifetime(opened) { () throws(CommandFailure) in
+            if environment.interruption.reason != nil { return .success }
+            throw CommandFailure(.nodeRefused, code: "closed", reason)
+        }
+    }
+
+    private func connect(_ settings: NodeSettings) async throws(CommandFailure) -> Node {
+        try await environment.interruption.cancelling { () async throws(CommandFailure) in
+            do throws(NodeError) {
+                return try await Node.connect(to: address, settings: settings)
+            } catch {
+                throw CommandFailure(error)
+            }
+        }
+    }
+
+    private func open(_ node: Node) async throws(CommandFailure) -> [HostedHandle] {
+        try await environment.interruption.cancelling { () async throws(CommandFailure) in
+            var handles: [HostedHandle] = []
+            for store in stores {
+                guard let state = states.first(where: { $0.name == store.state.text }) else {
+                    continue
+                }
+                do throws(NodeError) {
+                    handles.append(try await state.open(node, store.instance))
+                } catch {
+                    throw CommandFailure(error)
+                }
+            }
+            return handles
+        }
+    }
+
+    private func announceReady(_ node: Node) async {
+        let status = await node.status
+        var fields: JSONObject = [
+            "address": .string(address), "incarnation": .number(status.incarnation),
+            "stores": .texts(stores.sorted()),
+        ]
+        fields["name"] = name.map { .string($0.text) }
+        let title = name.map { "\($0) is ready" } ?? "ready"
+        environment.announce(
+            "ready", fields,
+            text: """
+                \(title): node \(status.incarnation) of \(address) hosts \
+                \(stores.sorted().map(\.description).joined(separator: ", "))
+                """)
+    }
+
+    /// Tells what happens until the node has ended.
+    ///
+    /// - Returns: Why it ended.
+    private func tell(_ events: AsyncStream<NodeEvent>) async -> String {
+        var reason = "The node has ended."
+        for await event in events {
+            if case .closed(let message) = event {
+                reason = message
+            } else {
+                tell(event)
+            }
+        }
+        return reason
+    }
+
+    private func tell(_ event: NodeEvent) {
+        func range(_ from: SequenceNumber, _ through: SequenceNumber) -> JSONObject {
+            ["from": .number(from), "through": .number(through)]
+        }
+        switch event {
+        case .joined(let log, let epoch, let incarnation):
+            environment.announce(
+                "joined",
+                [
+                    "epoch": .number(epoch), "incarnation": .number(incarnation),
+                    "log": .string(log.description),
+                ], text: "joined log \(log) in epoch \(epoch) as node \(incarnation)")
+        case .disconnected:
+            environment.announce(
+                "disconnected",
+                text: "disconnected: the sequencer is not heard of; trying to reach it again")
+        case .reconnected(let epoch):
+            environment.announce(
+                "reconnected", ["epoch": .number(epoch)], text: "reconnected in epoch \(epoch)")
+        case .staleSequencer(let epoch):
+            environment.announce(
+                "staleSequencer", ["epoch": .number(epoch)],
+                text: "a sequencer of epoch \(epoch), which is over, still speaks; it is ignored")
+        case .historyLost(let from, let through):
+            environment.announce(
+                "historyLost", range(from, through),
+                text: """
+                    the log has lost entries \(from) to \(through), which this node had applied; \
+                    its stores were loaded anew
+                    """)
+        case .sessionForgotten:
+            environment.announce(
+                "sessionForgotten",
+                text: "the sequencer has forgotten this node, which joins anew")
+        case .missed(let from, let through):
+            environment.announce(
+                "missed", range(from, through),
+                text: "entries \(from) to \(through) are no longer in the log and were missed")
+        case .unreadableFrame(let message):
+            environment.announce(
+                "unreadableFrame", ["message": .string(message)],
+                text: "a frame could not be read and was ignored: \(message)")
+        case .closed: break
+        }
+    }
+}

@@ -1,0 +1,122 @@
+import CSQLite
+import ConfluxLog
+import ConfluxVocabulary
+import Foundation
+import Testing
+
+@Suite struct SQLiteDamageTests {
+    private let folder = TemporaryFolder()
+
+    /// A log of 1–2, 3–4, 5–6, 7–8, tampered with by SQL, opened again.
+    private func damaged(by statements: String) throws -> (SQLiteLog, [LoggedCommit]) {
+        let log = try SQLiteLog(directory: folder.path, settings: .small())
+        let commits = try log.fill(4)
+        log.close()
+        try folder.run(statements)
+        return (try SQLiteLog(directory: folder.path, settings: .small()), commits)
+    }
+
+    private func failure(_ log: SQLiteLog, from: UInt64) -> LogError? {
+        do throws(LogError) {
+            _ = try log.read(from: SequenceNumber(from), limitBytes: .max)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test(arguments: [
+        "bytes = zeroblob(10)", "bytes = CAST(bytes || x'00' AS BLOB)", "bytes = x''", "epoch = 2",
+        "checksum = checksum + 1",
+    ])
+    func `a damaged row is named and nothing behind it is served`(_ change: String) throws {
+        let (log, commits) = try damaged(by: "UPDATE commits SET \(change) WHERE first = 5")
+        #expect(try log.readAll() == Array(commits[..<2]))
+        let error = try #require(failure(log, from: 5))
+        #expect(error.code == .damaged)
+        #expect(error.numbers == SequenceNumber(5)...SequenceNumber(6))
+        #expect(error.message.contains("5 to 6"))
+        #expect(failure(log, from: 6)?.code == .damaged)
+        #expect(failure(log, from: 7)?.code == .damaged)
+        #expect(try log.read(from: SequenceNumber(3), limitBytes: .max) == [commits[1]])
+    }
+
+    @Test func `a changed number is damage`() throws {
+        let (log, commits) = try damaged(by: "UPDATE commits SET last = 5 WHERE first = 5")
+        #expect(try log.readAll() == Array(commits[..<2]))
+        #expect(failure(log, from: 5)?.numbers?.lowerBound == SequenceNumber(5))
+    }
+
+    @Test func `a missing row is named and nothing behind it is served`() throws {
+        let (log, commits) = try damaged(by: "DELETE FROM commits WHERE first = 3")
+        #expect(try log.readAll() == [commits[0]])
+        #expect(failure(log, from: 3)?.numbers == SequenceNumber(3)...SequenceNumber(4))
+        #expect(failure(log, from: 4)?.numbers == SequenceNumber(3)...SequenceNumber(4))
+        #expect(failure(log, from: 5)?.code == .damaged)
+        #expect(try log.read(from: SequenceNumber(2), limitBytes: .max) == [commits[0]])
+    }
+
+    @Test func `a missing beginning is named`() throws {
+        let (log, _) = try damaged(by: "DELETE FROM commits WHERE first < 5")
+        #expect(failure(log, from: 1)?.numbers == SequenceNumber(1)...SequenceNumber(4))
+    }
+
+    @Test func `a damaged end prevents a claim`() throws {
+        let (log, commits) = try damaged(
+            by: "UPDATE commits SET bytes = zeroblob(10) WHERE first = 7")
+        #expect(code { _ = try log.claim() } == .damaged)
+        #expect(try folder.number("SELECT epoch FROM meta") == 1)
+        #expect(try log.readAll() == Array(commits[..<3]))
+    }
+
+    @Test func `the schema itself keeps another writer from leaving a hole`() throws {
+        let log = try SQLiteLog(directory: folder.path, settings: .small())
+        try log.fill(2)
+        try folder.run("INSERT INTO commits VALUES (6, 6, 1, 0, x'')")
+        try folder.run("INSERT INTO commits VALUES (5, 5, 9, 0, x'')")
+        #expect(try folder.number("SELECT count(*) FROM commits") == 2)
+    }
+
+    @Test func `a damaged page is damage`() throws {
+        let log = try SQLiteLog(directory: folder.path, settings: .small())
+        try log.fill(40, bytes: 3_000)
+        log.close()
+        // Else the page would be read from the write-ahead log, where it is whole.
+        try folder.run("PRAGMA wal_checkpoint(TRUNCATE)")
+        let url = URL(fileURLWithPath: folder.database)
+        let file = try FileHandle(forUpdating: url)
+        try file.seek(toOffset: UInt64(4_096 * 20))
+        try file.write(contentsOf: Data(repeating: 0xFF, count: 4_096 * 2))
+        try file.close()
+        let again = try SQLiteLog(directory: folder.path, settings: .small())
+        var next: UInt64 = 1
+        var met: LogError?
+        while met == nil {
+            do throws(LogError) {
+                let read = try again.read(from: SequenceNumber(next), limitBytes: .max)
+                guard let last = read.last else { break }
+                next = last.last.rawValue + 1
+            } catch {
+                met = error
+            }
+        }
+        #expect(met?.code == .damaged)
+        #expect(met?.numbers?.lowerBound == SequenceNumber(next))
+        #expect(next < 81)
+    }
+}
+
+/// A connection as another program has it.
+final class OtherConnection {
+    private var connection: OpaquePointer?
+
+    init(_ path: String) throws {
+        try #require(sqlite3_open_v2(path, &connection, SQLITE_OPEN_READWRITE, nil) == SQLITE_OK)
+    }
+
+    func run(_ statements: String) throws {
+        try #require(sqlite3_exec(connection, statements, nil, nil, nil) == SQLITE_OK)
+    }
+
+    deinit { sqlite3_close_v2(connection) }
+}

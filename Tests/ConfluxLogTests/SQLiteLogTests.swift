@@ -1,0 +1,196 @@
+import ConfluxLog
+import ConfluxVocabulary
+import Foundation
+import Testing
+
+@Suite struct SQLiteLogTests {
+    private let folder = TemporaryFolder()
+
+    private func open(_ durability: SQLiteLogSettings.Durability = .fsync) throws -> SQLiteLog {
+        try SQLiteLog(directory: folder.path, settings: .small(durability))
+    }
+
+    private func openingError(of path: String) -> LogError? {
+        do throws(LogError) {
+            _ = try SQLiteLog(directory: path, settings: .small())
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test(arguments: SQLiteLogSettings.Durability.allCases)
+    func `it is the same log after closing and opening`(
+        _ durability: SQLiteLogSettings.Durability
+    ) throws {
+        let log = try open(durability)
+        let id = log.id
+        let commits = try log.fill(3)
+        log.close()
+        let again = try open(durability)
+        #expect(again.id == id)
+        #expect(again.last == SequenceNumber(6))
+        #expect(try again.readAll() == commits)
+        #expect(
+            try again.claim()
+                == LogClaim(epoch: Epoch(2), last: SequenceNumber(6), lastEpoch: Epoch(1)))
+    }
+
+    @Test(arguments: SQLiteLogSettings.Durability.allCases)
+    func `it is the same log after the process was killed`(
+        _ durability: SQLiteLogSettings.Durability
+    ) throws {
+        let log = try open(durability)
+        let commits = try log.fill(100, bytes: 1_000)
+        let copy = try folder.copyAsAfterKill()
+        let survivor = try SQLiteLog(directory: copy.path, settings: .small())
+        #expect(survivor.id == log.id)
+        #expect(try survivor.readAll() == commits)
+        #expect(try survivor.claim().epoch == Epoch(2))
+    }
+
+    @Test func `it goes on when the write-ahead log was copied many times`() throws {
+        let log = try open(.os)
+        let commits = try log.fill(200, bytes: 50_000)
+        #expect(try log.readAll() == commits)
+        let bytes = try #require(
+            FileManager.default.attributesOfItem(atPath: folder.database + "-wal")[.size] as? Int)
+        #expect(bytes < 2 << 20)
+        withExtendedLifetime(log) {}
+    }
+
+    @Test func `the write-ahead log has its blocks before it is used`() throws {
+        let log = try open()
+        let bytes = try #require(
+            FileManager.default.attributesOfItem(atPath: folder.database + "-wal")[.size] as? Int)
+        #expect(bytes >= 1 << 20)
+        withExtendedLifetime(log) {}
+    }
+
+    @Test func `folders that are absent are made`() throws {
+        let path = folder.path + "/a/b/"
+        let log = try SQLiteLog(directory: path, settings: .small())
+        #expect(FileManager.default.fileExists(atPath: folder.path + "/a/b/log.sqlite"))
+        log.close()
+    }
+
+    @Test func `a folder that cannot be made is named`() throws {
+        try FileManager.default.createDirectory(
+            atPath: folder.path, withIntermediateDirectories: true)
+        let file = folder.path + "/file"
+        try Data("x".utf8).write(to: URL(fileURLWithPath: file))
+        let error = try #require(openingError(of: file))
+        #expect(error.code == .unusableFolder)
+        #expect(error.message.contains(file))
+        #expect(openingError(of: file + "/below")?.code == .unusableFolder)
+        #expect(openingError(of: "")?.code == .unusableFolder)
+    }
+
+    @Test func `a second owner in the same process is refused`() throws {
+        let log = try open()
+        let error = try #require(openingError(of: folder.path))
+        #expect(error.code == .inUse)
+        #expect(error.message.contains(folder.path))
+        #expect(error.message.contains("process \(getpid())"))
+        log.close()
+        #expect(openingError(of: folder.path) == nil)
+    }
+
+    @Test func `a second process is refused until the first has died`() throws {
+        try open().close()
+        let owner = Process()
+        owner.executableURL = URL(fileURLWithPath: "/usr/bin/perl")
+        owner.arguments = [
+            "-e",
+            "open F, '+>>', $ARGV[0]; flock F, 2; $| = 1; print \"locked\\n\"; <STDIN>",
+            folder.path + "/lock",
+        ]
+        let output = Pipe()
+        owner.standardOutput = output
+        owner.standardInput = Pipe()
+        try owner.run()
+        #expect(output.fileHandleForReading.availableData == Data("locked\n".utf8))
+        #expect(openingError(of: folder.path)?.code == .inUse)
+        kill(owner.processIdentifier, SIGKILL)
+        owner.waitUntilExit()
+        #expect(openingError(of: folder.path) == nil)
+    }
+
+    @Test func `another program reads it while it is open`() throws {
+        let log = try open()
+        try log.fill(3)
+        #expect(try folder.number("SELECT count(*) FROM commits") == 3)
+        #expect(try folder.number("SELECT max(last) FROM commits") == 6)
+        #expect(try folder.number("SELECT epoch FROM meta") == 1)
+        #expect(try folder.number("SELECT format FROM meta") == 1)
+        try log.append(.sample(7...7))
+    }
+
+    @Test func `a program that writes makes an append fail and try again`() throws {
+        var settings = SQLiteLogSettings.small()
+        settings.busyTimeout = .zero
+        let log = try SQLiteLog(directory: folder.path, settings: settings)
+        try log.fill(1)
+        let writer = try OtherConnection(folder.database)
+        try writer.run("BEGIN IMMEDIATE")
+        #expect(code { try log.append(.sample(3...3)) } == .failed)
+        try writer.run("ROLLBACK")
+        try log.append(.sample(3...3))
+        #expect(log.last == SequenceNumber(3))
+    }
+
+    @Test func `a claim by someone else supersedes`() throws {
+        let log = try open()
+        try log.fill(1)
+        try log.confirm()
+        try folder.run("UPDATE meta SET epoch = epoch + 1")
+        #expect(code { try log.confirm() } == .superseded)
+        #expect(code { try log.append(.sample(3...3)) } == .superseded)
+        #expect(try log.readAll().count == 1)
+    }
+
+    @Test func `a newer format is refused and stays as it is`() throws {
+        try open().close()
+        try folder.run("PRAGMA user_version = 2")
+        let error = try #require(openingError(of: folder.path))
+        #expect(error.code == .newerFormat)
+        #expect(error.message.contains("format 2"))
+        #expect(try folder.number("PRAGMA user_version") == 2)
+    }
+
+    @Test func `a file of another program is refused`() throws {
+        try open().close()
+        try folder.run("PRAGMA application_id = 7")
+        #expect(openingError(of: folder.path)?.code == .notALog)
+        for name in ["log.sqlite", "log.sqlite-wal"] {
+            try Data(repeating: 0x41, count: 9_000)
+                .write(to: URL(fileURLWithPath: "\(folder.path)/\(name)"))
+        }
+        #expect(openingError(of: folder.path)?.code == .notALog)
+    }
+
+    @Test func `at its bound it is full and goes on serving`() throws {
+        var settings = SQLiteLogSettings.small()
+        settings.limitBytes = 1 << 20
+        let log = try SQLiteLog(directory: folder.path, settings: settings)
+        let commits = try log.fill(5, bytes: 100_000)
+        #expect(code { try log.append(.sample(11...11, bytes: 1_000_000)) } == .full)
+        try log.append(.sample(11...11, bytes: 1_000))
+        #expect(try log.readAll() == commits + [.sample(11...11, bytes: 1_000)])
+    }
+
+    @Test func `settings outside their bounds are refused`() {
+        var settings = SQLiteLogSettings()
+        settings.writeAheadBytes = 1
+        #expect(code { try settings.validate() } == .invalidSetting)
+        settings = SQLiteLogSettings()
+        settings.limitBytes = 0
+        #expect(code { try settings.validate() } == .invalidSetting)
+        settings = SQLiteLogSettings()
+        settings.busyTimeout = .seconds(-1)
+        #expect(
+            code { _ = try SQLiteLog(directory: folder.path, settings: settings) }
+                == .invalidSetting)
+        #expect(!FileManager.default.fileExists(atPath: folder.path))
+    }
+}

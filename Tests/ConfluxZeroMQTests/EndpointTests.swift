@@ -1,0 +1,53 @@
+import ConfluxZeroMQ
+import Testing
+
+@Suite struct EndpointTests {
+    @Test(arguments: [
+        "tcp://127.0.0.1:7400", "tcp://localhost:1", "tcp://a-b.example_1.org:65535",
+        "tcp://[::1]:7400", "tcp://[fe80::1%eth0]:7400", "tcp://*:7400", "ipc:///run/feed",
+        "ipc://relative", "inproc://a name",
+    ])
+    func `what is an endpoint is written as it was read`(_ text: String) throws {
+        #expect(try Endpoint(text).description == text)
+    }
+
+    @Test func `a star for the port lets the system choose`() throws {
+        let endpoint = try Endpoint("tcp://*:*")
+        #expect(endpoint.transport == .tcp(host: "*", port: 0))
+        #expect(endpoint.isWildcard)
+        #expect(try Endpoint("tcp://host:0").isWildcard)
+        #expect(try !Endpoint("tcp://host:1").isWildcard)
+        #expect(try !Endpoint("ipc://x").isWildcard)
+    }
+
+    @Test func `host and port make an endpoint`() throws {
+        #expect(try Endpoint(host: "::1", port: 5).description == "tcp://[::1]:5")
+        #expect(try Endpoint(host: "node", port: 5).port == 5)
+        #expect(code { _ = try Endpoint(host: "a b", port: 5) } == .invalidEndpoint)
+    }
+
+    @Test(arguments: [
+        ("", "write tcp://host:port"), ("127.0.0.1:7400", "write tcp://host:port"),
+        ("http://x:1", "write tcp://host:port"), ("tcp://", "the port is missing"),
+        ("tcp://host", "the port is missing"), ("tcp://:7400", "the host is a name"),
+        ("tcp://host:", "from 0 to 65535"), ("tcp://host:65536", "from 0 to 65535"),
+        ("tcp://host:-1", "from 0 to 65535"), ("tcp://host:+1", "from 0 to 65535"),
+        ("tcp://ho st:1", "the host is a name"), ("tcp://::1:7400", "stands in brackets"),
+        ("tcp://[::1:7400", "bracket is not closed"),
+        ("tcp://[host]:1", "IPv6 address is expected"),
+        ("tcp://[]:1", "IPv6 address is expected"), ("ipc://", "1 to 103 bytes"),
+        ("inproc://", "1 to 200 bytes"), ("tcp://a;b:1", "the host is a name"),
+        ("tcp://\(String(repeating: "h", count: 300)):1", "more than 253 bytes"),
+        ("ipc://\(String(repeating: "p", count: 104))", "1 to 103 bytes"),
+    ])
+    func `nonsense is refused with a reason`(_ text: String, _ reason: String) {
+        do throws(ZeroMQError) {
+            let endpoint = try Endpoint(text)
+            Issue.record("\(endpoint) was accepted")
+        } catch {
+            #expect(error.code == .invalidEndpoint)
+            #expect(error.message.contains(reason), "\(error.message)")
+            #expect(error.message.count < 300)
+        }
+    }
+}

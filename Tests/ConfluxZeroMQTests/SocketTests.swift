@@ -1,0 +1,199 @@
+import CZeroMQ
+import ConfluxVocabulary
+import ConfluxZeroMQ
+import Testing
+
+@Suite struct SocketTests {
+    @Test(arguments: ["tcp://127.0.0.1:0", "tcp://*:*", "tcp://localhost:0"])
+    func `binding tells the port that was chosen`(_ text: String) throws {
+        let context = try ZeroMQContext()
+        let router = try RouterSocket(context, settings: .test)
+        let endpoint = try router.bind(Endpoint(text))
+        #expect(try #require(endpoint.port) > 0)
+        try router.unbind(endpoint)
+        #expect(code { try router.unbind(endpoint) } == .unreachable)
+    }
+
+    @Test func `an address in use is named`() throws {
+        let pair = try Pair()
+        let second = try RouterSocket(pair.context, settings: .test)
+        do {
+            try second.bind(pair.endpoint)
+            Issue.record("two sockets are bound to \(pair.endpoint)")
+        } catch {
+            #expect(error.code == .addressInUse)
+            #expect(error.systemNumber == EADDRINUSE)
+            #expect(error.message.contains(pair.endpoint.description))
+        }
+    }
+
+    @Test func `an address of elsewhere cannot be bound to`() throws {
+        let router = try RouterSocket(try ZeroMQContext(), settings: .test)
+        #expect(
+            code { try router.bind(Endpoint("tcp://192.0.2.1:7400")) } == .addressNotAvailable)
+        #expect(
+            code { try router.bind(Endpoint("tcp://no-such-host.invalid:7400")) }
+                == .addressNotAvailable)
+    }
+
+    @Test func `a wildcard cannot be connected to`() throws {
+        let dealer = try DealerSocket(try ZeroMQContext(), settings: .test)
+        #expect(code { try dealer.connect(Endpoint("tcp://*:7400")) } == .invalidEndpoint)
+        #expect(code { try dealer.connect(Endpoint("tcp://host:0")) } == .invalidEndpoint)
+        #expect(
+            code { try dealer.disconnect(Endpoint("tcp://127.0.0.1:7400")) } == .unreachable)
+    }
+
+    @Test func `messages go both ways`() throws {
+        let pair = try Pair()
+        let peer = try pair.greet()
+        let large = [UInt8](repeating: 9, count: 300_000)
+        try pair.send(large[...])
+        try pair.send([])
+        #expect(try pair.receive() == .message(from: peer, body: large[...]))
+        #expect(try pair.receive() == .message(from: peer, body: []))
+        #expect(try pair.router.receive() == nil)
+
+        #expect(try pair.router.send([1, 2, 3], to: peer) == .sent)
+        #expect(try pair.router.send(Bytes([1, 2]), Bytes([3, 4]), to: peer) == .sent)
+        #expect(try pair.router.send(large, to: peer) == .sent)
+        let received = try (0..<3).map { _ in
+            try wait(for: pair.dealer) { try pair.dealer.receive() }
+        }
+        #expect(received == [[1, 2, 3], [1, 2, 3, 4], large[...]])
+        #expect(try pair.dealer.receive() == nil)
+    }
+
+    @Test func `IPv6 works where an address is given`() throws {
+        let context = try ZeroMQContext()
+        let router = try RouterSocket(context, settings: .test)
+        let dealer = try DealerSocket(context, settings: .test)
+        let endpoint: Endpoint
+        do {
+            endpoint = try router.bind(Endpoint("tcp://[::1]:0"))
+        } catch {
+            // A machine without IPv6 says so, and says it so.
+            #expect(error.code == .addressNotAvailable || error.code == .failed)
+            return
+        }
+        #expect(endpoint.host == "::1")
+        try dealer.connect(endpoint)
+        _ = try wait(for: dealer, .writable) { try dealer.send([7]) == .sent ? true : nil }
+        let input = try wait(for: router) { try router.receive() }
+        guard case .message(_, [7]) = input else {
+            Issue.record("another message arrived")
+            return
+        }
+    }
+
+    @Test func `a peer that is gone is unreachable`() throws {
+        let pair = try Pair()
+        let peer = try pair.greet()
+        pair.dealer.close()
+        let outcome = try wait(for: pair.router, .writable) {
+            let outcome = try pair.router.send([1], to: peer)
+            return outcome == .sent ? nil : outcome
+        }
+        #expect(outcome == .unreachable)
+    }
+
+    @Test func `a full queue of one peer is reported and another peer is served`() throws {
+        var settings = SocketSettings.test
+        settings.sendQueueMessages = 1
+        settings.receiveQueueMessages = 1
+        let pair = try Pair(router: settings, dealer: settings)
+        let stalled = try pair.greet()
+        let frame = [UInt8](repeating: 0, count: 1 << 20)
+        // What the system buffers goes out first.
+        var outcome = SendOutcome.sent
+        for _ in 0..<200 where outcome == .sent {
+            outcome = try pair.router.send(frame, to: stalled)
+        }
+        #expect(outcome == .wouldBlock)
+
+        let healthy = try DealerSocket(pair.context, settings: settings)
+        try healthy.connect(pair.endpoint)
+        _ = try wait(for: healthy, .writable) { try healthy.send([2]) == .sent ? true : nil }
+        guard case .message(let other, [2]) = try pair.receive() else {
+            Issue.record("another message arrived")
+            return
+        }
+        #expect(try pair.router.send([3], to: other) == .sent)
+        #expect(try wait(for: healthy) { try healthy.receive() } == [3])
+    }
+
+    @Test func `without a connection nothing is queued`() throws {
+        let context = try ZeroMQContext()
+        let router = try RouterSocket(context, settings: .test)
+        let endpoint = try router.bind(Endpoint("tcp://127.0.0.1:0"))
+        router.close()
+        let dealer = try DealerSocket(context, settings: .test)
+        try dealer.connect(endpoint)
+        #expect(try dealer.send([1]) == .wouldBlock)
+    }
+
+    @Test func `a message of several frames is skipped and reported`() throws {
+        let pair = try Pair()
+        let stranger = try RawSocket(ZMQ_DEALER, connectingTo: pair.endpoint)
+        try stranger.send(["a", "b", "c"])
+        try stranger.send(["whole"])
+        guard case .malformed(let sender, let frames) = try pair.receive() else {
+            Issue.record("it was taken for a message")
+            return
+        }
+        #expect(frames == 3)
+        #expect(try pair.receive() == .message(from: sender, body: Bytes("whole".utf8)))
+        #expect(pair.router.malformedCount == 1)
+    }
+
+    @Test func `a dealer skips messages of several frames`() throws {
+        let pair = try Pair()
+        // Two dealers speak to each other as well as a dealer and a router do.
+        let endpoint = try pair.dealer.bind(Endpoint("tcp://127.0.0.1:0"))
+        let stranger = try RawSocket(ZMQ_DEALER, connectingTo: endpoint)
+        try stranger.send(["a", "b"])
+        try stranger.send(["whole"])
+        #expect(try wait(for: pair.dealer) { try pair.dealer.receive() } == Bytes("whole".utf8))
+        #expect(pair.dealer.malformedCount == 1)
+    }
+
+    @Test func `routing ids of up to eight bytes are taken and longer ones are reported`() throws {
+        let pair = try Pair()
+        let short = try RawSocket(ZMQ_DEALER, routingID: "12345678", connectingTo: pair.endpoint)
+        try short.send(["x"])
+        guard case .message(let peer, _) = try pair.receive() else {
+            Issue.record("it was not taken")
+            return
+        }
+        #expect(peer.description == "3132333435363738")
+        #expect(try pair.router.send([1], to: peer) == .sent)
+        let long = try RawSocket(ZMQ_DEALER, routingID: "123456789", connectingTo: pair.endpoint)
+        try long.send(["x"])
+        #expect(try pair.receive() == .overlongRoutingID(bytes: 9))
+        #expect(try pair.router.receive() == nil)
+    }
+
+    @Test func `who sends more than the limit is cut off`() throws {
+        var settings = SocketSettings.test
+        settings.messageBytesMax = 1_000
+        let pair = try Pair(router: settings)
+        let peer = try pair.greet()
+        try pair.send([UInt8](repeating: 0, count: 1_000)[...])
+        guard case .message(peer, _) = try pair.receive() else {
+            Issue.record("a message at the limit was not taken")
+            return
+        }
+        let monitor = try pair.dealer.openMonitor()
+        try pair.send([UInt8](repeating: 0, count: 1_001)[...])
+        let event = try wait(for: monitor) {
+            let event = try monitor.receive()
+            return event?.kind == .disconnected ? event : nil
+        }
+        #expect(event.kind == .disconnected)
+        let outcome = try wait(for: pair.router, .writable) {
+            let outcome = try pair.router.send([1], to: peer)
+            return outcome == .sent ? nil : outcome
+        }
+        #expect(outcome == .unreachable)
+    }
+}
