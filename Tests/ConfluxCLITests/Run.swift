@@ -19,8 +19,13 @@ struct Run {
             return Run(exitCode: .failed, lines: [])
         }
         let file = try TemporaryFile()
-        let exitCode = try await Tool.run(
-            invocation, interruption: interruption, output: file.descriptor)
+        // A test that takes too long is cancelled, and then ends as a command does.
+        let exitCode = try await withTaskCancellationHandler {
+            try await Tool.run(
+                invocation, interruption: interruption, output: file.descriptor)
+        } onCancel: {
+            interruption.fire(.terminated)
+        }
         return Run(exitCode: exitCode, lines: file.lines)
     }
 }
