@@ -28,41 +28,64 @@ struct HostileTests {
         }
     }
 
-    @Test(arguments: [true, false])
-    func `a sequencer of another version is told of`(saysBye: Bool) async throws {
-        let stop: [UInt8] = [0]
-        let ended = DispatchSemaphore(value: 0)
-        let address = OneTime<String>()
-        async let serving: Void = onThread {
-            defer { ended.signal() }
-            let peer = try RawPeer(ZMQ_ROUTER)
-            address.give(try peer.bind())
-            var reply = RawPeer.header(version: 2, kind: saysBye ? Self.farewell : 0x41)
-            if saysBye {
-                let message = Array("only version 2 is spoken here".utf8)
-                reply += Self.versionCode + [UInt8(message.count), 0] + message
-            } else {
-                reply += [UInt8](repeating: 7, count: 100)
+    @Test func `a sequencer of another version is told of`() async throws {
+        let message = Array("only version 2 is spoken here".utf8)
+        let bye =
+            RawPeer.header(version: 2, kind: Self.farewell) + Self.versionCode
+            + [UInt8(message.count), 0] + message
+        try await withImpostor(answering: bye) { address in
+            for command in Self.commands {
+                let outcome = try await Tool.outcome(
+                    of: try Tool.start(command + ["--connect", address, "--json"]),
+                    within: .seconds(5))
+                #expect(outcome.end == .exited(85), "\(outcome.title): \(outcome.message)")
+                let line = try #require(outcome.errors.last ?? outcome.output.last)
+                let said = try object(line)[key: "error"]?[key: "message"]?.string
+                #expect(said?.contains("only version 2 is spoken here") == true, "\(line)")
+                #expect(said?.contains(address) == true, "\(line)")
             }
-            while let parts = peer.receive(), parts[1] != stop { peer.send(parts[0], reply) }
         }
-        let place = await address.value()
-        for command in [
-            ["worker", "--name", "alpha"], ["dispatch", "counter", "increment"],
-            ["observe", "counter"], ["log"], ["status"],
-        ] {
-            let outcome = try await Tool.outcome(
-                of: try Tool.start(command + ["--connect", place, "--json"]))
-            #expect(outcome.end == .exited(85), "\(outcome.title): \(outcome.message)")
-            let line = try #require(outcome.errors.last ?? outcome.output.last)
-            let error = try object(line)[key: "error"]
-            #expect(error?[key: "message"]?.string?.contains("version") == true, "\(line)")
+    }
+
+    @Test func `answers that can't be read are no answer`() async throws {
+        let noise = RawPeer.header(version: 1, kind: 0x41) + [UInt8](repeating: 0xEE, count: 100)
+        try await withImpostor(answering: noise) { address in
+            for command in Self.commands {
+                let outcome = try await Tool.outcome(
+                    of: try Tool.start(
+                        command + ["--connect", address, "--json", "--timeout", "300ms"]),
+                    within: .seconds(5))
+                #expect(outcome.end == .exited(69), "\(outcome.title): \(outcome.message)")
+                #expect(outcome.message.contains(address), "\(outcome.message)")
+            }
         }
+    }
+
+    private static let commands = [
+        ["worker", "--name", "alpha"], ["dispatch", "counter", "increment"],
+        ["observe", "counter"], ["log"], ["status"],
+    ]
+
+    /// Runs a test's body beside a socket that gives the same answer to whatever it hears.
+    private func withImpostor(
+        answering answer: [UInt8], _ body: (String) async throws -> Void
+    ) async throws {
+        let place = OneTime<String>()
+        let stop: [UInt8] = [0]
+        let stopped = DispatchSemaphore(value: 0)
+        async let serving: Void = onThread {
+            defer { stopped.signal() }
+            let peer = try RawPeer(ZMQ_ROUTER)
+            place.give(try peer.bind())
+            while let parts = peer.receive(), parts[1] != stop { peer.send(parts[0], answer) }
+        }
+        let address = await place.value()
+        try await body(address)
         try await onThread {
             let peer = try RawPeer(ZMQ_DEALER)
-            try peer.connect(place)
+            try peer.connect(address)
             peer.send(stop)
-            ended.wait()
+            stopped.wait()
         }
         try await serving
     }
@@ -78,11 +101,15 @@ struct HostileTests {
                     var random = SplitMix64(seed: seed)
                     for _ in 0..<2_000 {
                         let count = Int.random(in: 0...200, using: &random)
-                        var frame = (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &random) }
+                        var frame = (0..<count).map { _ in
+                            UInt8.random(in: .min ... .max, using: &random)
+                        }
                         // Half of them look well at first sight.
                         if Bool.random(using: &random) {
-                            frame = RawPeer.header(
-                                version: 1, kind: UInt8.random(in: 0...0x90, using: &random)) + frame
+                            frame =
+                                RawPeer.header(
+                                    version: 1, kind: UInt8.random(in: 0...0x90, using: &random))
+                                + frame
                         }
                         guard peer.send(frame) else { throw Failure("nobody reads at \(place)") }
                     }

@@ -6,7 +6,10 @@ import Testing
 struct TakenTests {
     @Test func `a port in use is named`() async throws {
         try await withWitness { witness in
-            for option in [["--bind", witness.address], ["--bind", "tcp://127.0.0.1:0", "--feed", witness.sequencer.feed]] {
+            for option in [
+                ["--bind", witness.address],
+                ["--bind", "tcp://127.0.0.1:0", "--feed", witness.sequencer.feed],
+            ] {
                 let child = try witness.site.start(["sequencer", "--memory", "--json"] + option)
                 let outcome = try await Tool.outcome(of: child)
                 #expect(outcome.end == .exited(73), "\(outcome.message)")

@@ -94,7 +94,8 @@ final class Child: Sendable {
     private func awaitEnd() {
         // Until it is reaped, its id is nobody else's.
         var information = siginfo_t()
-        while waitid(P_PID, id_t(processID), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {}
+        while waitid(P_PID, id_t(processID), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {
+        }
         Guardian.shared.forget(processID)
         let (end, waiters) = state.withLock { state -> (End, [OneTime<End?>]) in
             var status: Int32 = 0
@@ -134,7 +135,9 @@ final class Child: Sendable {
         guard let descriptor = state.withLock({ $0.inputDescriptor }) else { return false }
         var rest = bytes[...]
         while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) }
+            let count = rest.withUnsafeBytes {
+                Foundation.write(descriptor, $0.baseAddress, $0.count)
+            }
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { return false }
             rest = rest.dropFirst(count)

@@ -97,9 +97,8 @@ final class Lines: Sendable {
         }
     }
 
-    /// Waits for the first line that fits.
+    /// Waits for the first line that fits, from an index on.
     ///
-    /// - Parameter start: The index of the line to begin with.
     /// - Returns: The line and its index.
     /// - Throws: ``Failure`` when the output ended before it, or a line did not come in time.
     func first(

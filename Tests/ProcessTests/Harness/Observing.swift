@@ -32,7 +32,8 @@ extension Site {
         of store: String, at address: String, in nodes: [String], from sequence: UInt64,
         options: [String] = [], within limit: Duration = .seconds(20)
     ) async throws -> [Sighting] {
-        let child = try start(["observe", store, "--follow", "--json", "--connect", address] + options)
+        let child = try start(
+            ["observe", store, "--follow", "--json", "--connect", address] + options)
         var current: [String: Sighting] = [:]
         _ = try await child.output.first(within: limit) { line in
             let sighting = try Sighting(line, of: store)

@@ -11,7 +11,7 @@ final class RawPeer {
     private let context: UnsafeMutableRawPointer
     private let socket: UnsafeMutableRawPointer
 
-    /// - Parameter type: `ZMQ_DEALER`, `ZMQ_ROUTER`, `ZMQ_XSUB` …
+    /// Makes a socket: `ZMQ_DEALER`, `ZMQ_ROUTER`, `ZMQ_XSUB` …
     init(_ type: Int32) throws {
         guard let context = zmq_ctx_new(), let socket = zmq_socket(context, type) else {
             throw Failure("no ZeroMQ socket: \(systemError())")
@@ -81,7 +81,7 @@ final class RawPeer {
 struct RawConnection: ~Copyable {
     private let descriptor: Int32
 
-    /// - Parameter address: `tcp://127.0.0.1:port`.
+    /// Connects to `tcp://127.0.0.1:port`.
     init(to address: String) throws {
         guard let port = address.split(separator: ":").last.flatMap({ UInt16($0) }) else {
             throw Failure("no port: \(address)")
@@ -117,8 +117,8 @@ struct HeldPort: ~Copyable {
     let address: String
     private let descriptor: Int32
 
-    /// - Parameter isListening: Whether connections are accepted, and nothing ever said; otherwise
-    ///   they are refused.
+    /// Takes a free port: one that accepts connections and never says anything, or one that refuses
+    /// them.
     init(isListening: Bool) throws {
         let descriptor = tcpSocket()
         var place = loopback(0)

@@ -38,11 +38,8 @@ final class Site: Sendable {
         try await Tool.outcome(of: try start(arguments, input: input), within: limit)
     }
 
-    /// Starts a sequencer and waits until it is ready.
-    ///
-    /// - Parameters:
-    ///   - data: The name of its log's folder; nil for a log in memory.
-    ///   - place: Where it was before, when it is to serve the same ports again.
+    /// Starts a sequencer and waits until it is ready: with a log in a folder of this name, or in
+    /// memory; on free ports, or on those that another one had.
     func sequencer(
         data: String? = nil, at place: RunningSequencer? = nil, _ options: String...
     ) async throws -> RunningSequencer {

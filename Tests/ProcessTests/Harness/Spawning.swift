@@ -15,9 +15,8 @@ func uninheritedPipe() throws -> (readEnd: Int32, writeEnd: Int32) {
     }
 }
 
-/// Starts a process with its descriptors 0, 1, 2 …
-///
-/// - Parameter isGroupLeader: Whether signals from the terminal do not reach it.
+/// Starts a process with its descriptors 0, 1, 2 …; signals from the terminal do not reach one that
+/// is a group leader.
 func spawn(
     _ executable: String, _ arguments: [String], _ environment: [String: String],
     descriptors: [Int32], isGroupLeader: Bool = false

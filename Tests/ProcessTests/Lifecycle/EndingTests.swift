@@ -20,6 +20,9 @@ extension ProcessTests {
 
                 // The log is closed and whole, and the worker finds it again.
                 let second = try await site.sequencer(data: "log", at: first)
+                _ = try await worker.child.output.first { line in
+                    try object(line)[key: "event"] == "reconnected"
+                }
                 let sightings = try await site.sightings(
                     of: "counter", at: second.address, in: ["alpha"], from: sequence)
                 #expect(sightings.map(\.state) == [#"{"count":1}"#])
@@ -41,6 +44,34 @@ extension ProcessTests {
                     return event[key: "event"] == "left" && event[key: "name"] == "alpha"
                 }
                 #expect(try await site.liveNodes(at: sequencer.address).isEmpty)
+            }
+        }
+
+        @Test func `a dispatch that is done leaves no session behind`() async throws {
+            try await withSite { site in
+                let sequencer = try await site.sequencer()
+                _ = try await site.worker("alpha", of: sequencer)
+                for _ in 0..<10 {
+                    _ = try await site.dispatch(
+                        "increment", to: "counter", at: sequencer.address, "--wait", "applied")
+                }
+                // Who leaves in silence is noticed much later. Who says so leaves with the next
+                // entry.
+                var present: Set<UInt64> = []
+                var count = 0
+                _ = try await sequencer.child.output.first(within: .seconds(5)) { line in
+                    let event = try object(line)
+                    guard let node = event[key: "incarnation"]?.number,
+                        event[key: "name"] == nil
+                    else { return false }
+                    if event[key: "event"] == "joined" {
+                        present.insert(node)
+                        count += 1
+                    } else {
+                        present.remove(node)
+                    }
+                    return count == 10 && present.count <= 1
+                }
             }
         }
 

@@ -111,7 +111,8 @@ struct ActionGenerator {
                 escaped.append(UInt8(unit))
             } else {
                 let digits = String(unit, radix: 16)
-                escaped += Array("\\u".utf8) + Array(String(repeating: "0", count: 4 - digits.count).utf8)
+                escaped +=
+                    Array("\\u".utf8) + Array(String(repeating: "0", count: 4 - digits.count).utf8)
                 escaped += Array(digits.utf8)
             }
         }

@@ -60,9 +60,7 @@ final class StreamExpectation {
     private var next = 0
     private var incarnation: UInt64?
 
-    /// - Parameters:
-    ///   - actions: The file of the actions.
-    ///   - results: What `conflux dispatch --json` printed.
+    /// Expects the actions of a file, with what `conflux dispatch --json` printed for them.
     init(_ name: String, actions path: String, results: [String]) throws {
         self.name = name
         var actions: [Digest] = []
