@@ -134,12 +134,13 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
     override func add(_ batch: Batch, at first: EntryPlace, to record: CommitRecord) {
         let concerned = batch.targets.map { runs(concernedBy: $0.target, log: first.log) }
         guard concerned.contains(where: { !$0.isEmpty }) else { return }
+        // One loop with everything in it, no closure: what the types are is then asked once.
         var place = first
-        batch.forEachEntry { row, payload in
-            let runs = concerned[row]
+        for entry in batch.parsedEntries {
+            let runs = concerned[entry.target]
             if !runs.isEmpty {
                 if runs.count > 1 { record.note(place.sequence, stores: runs.count) }
-                add(payload, for: batch.targets[row], to: runs, at: place)
+                add(entry.payload, for: batch.targets[entry.target], to: runs, at: place)
             }
             place.advance()
         }
@@ -156,6 +157,7 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
         }
     }
 
+    @inline(__always)
     private func add(
         _ payload: Bytes, for row: BatchTarget, to runs: [Run], at place: EntryPlace
     ) {
