@@ -291,4 +291,11 @@ struct SessionScenarios {
         cluster.dispatch(["e"], to: "list", from: 1)
         #expect(cluster.nodes[3]?.machine.live == last.next)
     }
+
+    @Test func `a sequencer that is gone and back before anybody missed it is told of`() {
+        var cluster = twoNodes()
+        cluster.restartSequencer()
+        cluster.run()
+        #expect(cluster.nodes[1]?.events.suffix(2) == [.disconnected, .reconnected(Epoch(2))])
+    }
 }
