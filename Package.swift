@@ -82,6 +82,12 @@ let package = Package(
             name: "ConfluxNodeTests", dependencies: ["ConfluxNode", "ConfluxSequencer"],
             swiftSettings: strict),
         .testTarget(
+            name: "ConfluxCLITests",
+            dependencies: [
+                "ConfluxArguments", "ConfluxBuiltins", "ConfluxCLI", "ConfluxNode",
+                "ConfluxProtocol", "ConfluxSequencer", "ConfluxWorker",
+            ], swiftSettings: strict),
+        .testTarget(
             name: "ConfluxBuiltinsTests", dependencies: ["ConfluxBuiltins"],
             swiftSettings: strict),
         // The programs themselves, on sockets and files.
