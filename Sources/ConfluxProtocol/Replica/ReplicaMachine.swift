@@ -123,13 +123,15 @@ public struct ReplicaMachine: Sendable {
     public var unsettledCount: UInt64 { submissions.unsettledCount }
 
     /// Whether a batch of this size may be dispatched now: the session is there, everything before
-    /// it is on its way, and the window has room (rule 27).
+    /// it is on its way, and the window has room (rule 27). A batch larger than the whole window
+    /// goes alone, so that the sequencer can reject it.
     public func canSubmit(bytes: Int) -> Bool {
         guard phase == .joined, settings.role == .member, let limits = welcome?.limits else {
             return false
         }
         return !submissions.isSendDue
-            && submissions.unsettledBytes + bytes <= Int(limits.windowBytes)
+            && (!submissions.isAwaiting
+                || submissions.unsettledBytes + bytes <= Int(limits.windowBytes))
     }
 
     /// Handles one input.

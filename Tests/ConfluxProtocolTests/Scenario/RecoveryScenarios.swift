@@ -1,0 +1,41 @@
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxProtocol
+
+/// Coincidences: what meets a restart, a rejoin or a leaving node halfway.
+struct RecoveryScenarios {
+    private func twoNodes() -> Cluster {
+        var cluster = Cluster()
+        cluster.startSequencer()
+        cluster.addNode(1, named: "alpha", store: "list")
+        cluster.addNode(2, named: "beta", store: "list")
+        return cluster
+    }
+
+    @Test func `a batch of which only a part is in the log has all outcomes after a restart`() {
+        var cluster = twoNodes()
+        cluster.isDiskSlow = true
+        cluster.dispatch(["nowhere:1", "2", "nowhere:3", "nowhere:4"], to: "list", from: 1)
+        // The disk has what was admitted, and the sequencer dies before it says so.
+        for append in cluster.waitingAppends {
+            cluster.disk.bodies.append(
+                (append.first, append.last, append.frame.dropFirst(Frame.size)))
+        }
+        cluster.isDiskSlow = false
+        cluster.restartSequencer()
+        cluster.pass(.seconds(2))
+        cluster.dispatch(["5"], to: "list", from: 1)
+        cluster.pass(.milliseconds(300))
+        let outcomes = cluster.nodes[1]?.outcomes ?? [:]
+        #expect(outcomes.count == 5)
+        for counter in [UInt64(3), 4] {
+            guard case .rejected(.unrecorded, _) = outcomes[counter] else {
+                Issue.record("counter \(counter) was not rejected: \(outcomes)")
+                continue
+            }
+        }
+        #expect(cluster.nodes[1]?.texts(of: "list") == ["2", "5"])
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["2", "5"])
+    }
+}
