@@ -15,6 +15,23 @@ struct HostileScenarios {
         return cluster
     }
 
+    @Test func `a batch that would fill a commit with its pieces is rejected whole`() {
+        var cluster = started()
+        let long = String(repeating: "x", count: 64)
+        var texts: [String] = []
+        for index in 0..<2_000 {
+            let instance = String(String(1_000 + index % 250).reversed()) + long.dropFirst(4)
+            texts += ["good", "\(long)/\(instance):bad"]
+        }
+        cluster.dispatch(texts, to: "list", from: 1)
+        cluster.pass(.seconds(1))
+        #expect(cluster.nodes[1]?.outcomes.count == texts.count)
+        let count = cluster.nodes[1]?.texts(of: "list").count
+        cluster.dispatch(["after"], to: "list", from: 1)
+        #expect(cluster.nodes[1]?.texts(of: "list").count == (count ?? 0) + 1)
+        #expect(cluster.nodes[1]?.texts(of: "list").last == "after")
+    }
+
     @Test func `a batch larger than the window is rejected, and its node goes on`() {
         var cluster = started { settings in
             settings.payloadBytesMax = 100

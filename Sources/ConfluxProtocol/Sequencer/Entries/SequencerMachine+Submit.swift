@@ -109,6 +109,10 @@ extension SequencerMachine {
             judge(batch.count, as: first, of: incarnation)
             return
         }
+        if let fault = scatter(of: verdicts, in: batch) {
+            judge(batch.count, as: fault, of: incarnation)
+            return
+        }
         for (row, fault) in zip(batch.targets, faults) where fault == nil {
             directory.see(row.target)
         }
@@ -117,6 +121,30 @@ extension SequencerMachine {
             admitWhole(part, by: incarnation)
         }
         reject(verdicts, of: batch, before: batch.lastCounter + 1, by: incarnation)
+    }
+
+    /// The most pieces of one batch that are admitted between its rejected entries, and the most
+    /// bytes of the tables that each of them repeats. A commit has room for both beyond
+    /// ``SequencerSettings/commitBytesMax`` and what `CommitPipeline` counts.
+    private static let piecesMax = 4_096
+    private static let tablesBytesMax = 8 << 20
+
+    /// Why a batch is rejected whole whose rejected entries lie scattered among the others.
+    private func scatter(of verdicts: [Fault?], in batch: Batch) -> Fault? {
+        var pieces = 0
+        var wasAdmitted = false
+        for verdict in verdicts {
+            if verdict == nil, !wasAdmitted { pieces += 1 }
+            wasAdmitted = verdict == nil
+        }
+        let tablesBytes = pieces * (batch.encoded.count - batch.entries.count)
+        guard pieces > Self.piecesMax || tablesBytes > Self.tablesBytesMax,
+            let first = verdicts.lazy.compactMap({ $0 }).first
+        else { return nil }
+        return Fault(
+            code: first.code,
+            message: "too many actions of one batch were rejected to admit those between them; "
+                + "the first: \(first.message)")
     }
 
     private mutating func admitWhole(_ batch: Batch, by incarnation: Incarnation) {
