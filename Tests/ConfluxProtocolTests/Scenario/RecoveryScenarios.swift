@@ -38,4 +38,23 @@ struct RecoveryScenarios {
         #expect(cluster.nodes[1]?.texts(of: "list") == ["2", "5"])
         #expect(cluster.nodes[2]?.texts(of: "list") == ["2", "5"])
     }
+
+    @Test func `a session whose node is just coming back is not forgotten for a newcomer`() {
+        var cluster = Cluster()
+        cluster.settings.sessionsMax = 2
+        cluster.startSequencer()
+        cluster.addNode(1, named: "alpha", store: "list")
+        cluster.addNode(2, named: "beta", store: "list")
+        let sleeper = cluster.nodes[1]
+        cluster.removeNode(1)
+        cluster.pass(cluster.settings.silenceMax * 2)
+        cluster.isDiskSlow = true
+        cluster.nodes[1] = sleeper
+        cluster.reconnect(1)
+        cluster.addNode(3, named: "gamma")
+        cluster.finishAppends()
+        cluster.pass(.seconds(5))
+        #expect(cluster.nodes[1]?.machine.isJoined == true)
+        #expect(cluster.sequencer?.joining.isEmpty == true)
+    }
 }

@@ -132,7 +132,8 @@ extension SequencerMachine {
                 endPresence(of: incarnation, into: &effects)
                 sessions[incarnation]?.quietSince = now
                 admitLeft(incarnation)
-            case .left where now - quietSince > settings.forgetAfter:
+            case .left
+            where now - quietSince > settings.forgetAfter && joining[session.nonce] == nil:
                 forget(incarnation)
             case .live, .left: break
             }

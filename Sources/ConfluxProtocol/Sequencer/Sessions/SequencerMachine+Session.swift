@@ -92,7 +92,8 @@ extension SequencerMachine {
     /// Forgets the session that left first, when there is no room for another one.
     private mutating func makeRoom() -> Bool {
         guard sessions.count + joining.count >= settings.sessionsMax else { return true }
-        guard let oldest = sessions.longestAway else { return false }
+        let oldest = sessions.longestAway { joining[$0] != nil }
+        guard let oldest else { return false }
         forget(oldest)
         return true
     }
