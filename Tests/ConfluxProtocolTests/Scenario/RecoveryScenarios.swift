@@ -57,4 +57,24 @@ struct RecoveryScenarios {
         #expect(cluster.nodes[1]?.machine.isJoined == true)
         #expect(cluster.sequencer?.joining.isEmpty == true)
     }
+
+    @Test func `an inquiry for a name whose holder says goodbye meanwhile ends no other presence`()
+        throws
+    {
+        var cluster = twoNodes()
+        let holder = cluster.nodes[1]
+        // The holder does not answer, and leaves properly before its time is over.
+        cluster.nodes[1] = nil
+        cluster.addNode(3, named: "alpha")
+        cluster.nodes[1] = holder
+        cluster.input(.leave, to: 1)
+        cluster.run()
+        cluster.pass(.seconds(2))
+        #expect(cluster.nodes[3]?.machine.isJoined == true)
+        let events = try cluster.disk.bodies.flatMap { try Commit.decode(body: $0.body).blocks }
+        let departures = events.filter { block in
+            if case .event(.left) = block { true } else { false }
+        }
+        #expect(departures.isEmpty)
+    }
 }
