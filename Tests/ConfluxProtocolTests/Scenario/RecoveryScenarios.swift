@@ -77,4 +77,17 @@ struct RecoveryScenarios {
         }
         #expect(departures.isEmpty)
     }
+
+    @Test func `a store that was closed while it began is not hosted`() throws {
+        var cluster = twoNodes()
+        let ghost = try #require(StoreName("ghost"))
+        cluster.isDiskSlow = true
+        cluster.open("ghost", on: 1)
+        cluster.input(.close(.store(ghost)), to: 1)
+        cluster.run()
+        cluster.finishAppends()
+        #expect(cluster.sequencer?.directory.store(ghost) != nil)
+        let hosts = cluster.sequencer?.sessions.all.filter { $0.hosted[ghost] != nil }
+        #expect(hosts?.isEmpty == true)
+    }
 }
