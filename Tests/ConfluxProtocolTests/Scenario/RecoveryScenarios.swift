@@ -90,4 +90,19 @@ struct RecoveryScenarios {
         let hosts = cluster.sequencer?.sessions.all.filter { $0.hosted[ghost] != nil }
         #expect(hosts?.isEmpty == true)
     }
+
+    @Test func `an outcome waits for a store that is opened while the feed is not proven yet`() {
+        var cluster = Cluster()
+        cluster.startSequencer()
+        cluster.addNode(1, named: "alpha", store: "list")
+        cluster.addNode(2)
+        cluster.nodes[2]?.open("list")
+        cluster.nodes[2]?.feedDrops = 1
+        cluster.submit(["early"], to: "list", from: 2)
+        cluster.run()
+        #expect(cluster.nodes[2]?.outcomes.isEmpty == true)
+        cluster.pass(cluster.settings.beatInterval * 2)
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["early"])
+        #expect(cluster.nodes[2]?.outcomes.count == 1)
+    }
 }
