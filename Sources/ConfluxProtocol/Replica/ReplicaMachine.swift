@@ -172,7 +172,8 @@ public struct ReplicaMachine: Sendable {
             effects.append(.send(.answer(answer)))
         case .applied(let sequence, let bytes):
             outstandingBytes -= bytes
-            applied = max(applied, sequence)
+            // A report of what was delivered before a history was lost says nothing of this one.
+            applied = max(applied, min(sequence, live ?? .zero))
             resumeDelivery(at: instant, into: &effects)
         case .tick:
             passTime(at: instant, into: &effects)

@@ -105,4 +105,17 @@ struct RecoveryScenarios {
         #expect(cluster.nodes[2]?.texts(of: "list") == ["early"])
         #expect(cluster.nodes[2]?.outcomes.count == 1)
     }
+
+    @Test func `what was applied of a history that is lost is no progress in the next one`() {
+        var cluster = twoNodes()
+        for text in ["1", "2", "3", "4", "5"] { cluster.dispatch([text], to: "list", from: 1) }
+        cluster.killSequencer()
+        cluster.disk = Cluster.Disk(id: Identifier(high: 7, low: 2))
+        cluster.restartSequencer()
+        cluster.pass(.milliseconds(300))
+        // A slow thread reports what it was given before.
+        cluster.input(.applied(SequenceNumber(1_000), bytes: 0), to: 2)
+        let node = cluster.nodes[2]?.machine
+        #expect((node?.applied ?? .zero) <= (node?.live ?? .zero))
+    }
 }
