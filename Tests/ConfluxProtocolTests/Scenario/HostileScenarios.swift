@@ -49,4 +49,25 @@ struct HostileScenarios {
         cluster.dispatch(["after"], to: "list", from: 1)
         #expect(cluster.nodes[1]?.texts(of: "list") == ["after"])
     }
+
+    @Test func `a node that fetches without end leaves room for the fetches of others`() throws {
+        var cluster = started()
+        cluster.addNode(2, named: "beta", store: "list")
+        var machine = try #require(cluster.sequencer)
+        func reads(of connection: UInt64, requests: Int) -> Int {
+            var effects: [SequencerEffect] = []
+            for request in 0..<requests {
+                let fetch = Fetch(
+                    request: UInt64(request), from: SequenceNumber(1), limitBytes: 1)
+                machine.handle(
+                    .received(
+                        .fetch(fetch), epoch: cluster.disk.epoch,
+                        from: ConnectionID(rawValue: connection)),
+                    at: cluster.moment, into: &effects)
+            }
+            return effects.count { if case .readFetch = $0 { true } else { false } }
+        }
+        #expect(reads(of: 1, requests: 10_000) < cluster.settings.fetchesMax)
+        #expect(reads(of: 2, requests: 1) == 1)
+    }
 }
