@@ -76,6 +76,9 @@ public struct ReplicaMachine: Sendable {
     /// Outcomes that are known, and wait until this node has applied what they are about (P6).
     var held: [HeldOutcome] = []
 
+    /// The highest number of an entry of this node that was delivered.
+    var lastOwn = SequenceNumber.zero
+
     /// The bytes of commits delivered and not applied. *Use*: the bound of deliveries.
     var outstandingBytes = 0
     /// The number up to which everything is applied.
@@ -119,6 +122,12 @@ public struct ReplicaMachine: Sendable {
     public var log: LogID { welcome?.log ?? .none }
     /// The counter that the next action gets.
     public var nextCounter: UInt64 { submissions.nextCounter }
+    /// Whether every action of this node has its outcome, told behind its being applied here.
+    public var isSettled: Bool {
+        guard submissions.unsettledCount == 0, held.isEmpty else { return false }
+        return live == nil || applied >= lastOwn
+    }
+
     /// How many actions of this node have no outcome yet.
     public var unsettledCount: UInt64 { submissions.unsettledCount }
 
