@@ -16,6 +16,8 @@ final class Outbox: @unchecked Sendable {
         var builder: BatchBuilder
         let block = OutcomeBlock()
         var isAtomic = false
+        /// The bytes of its payloads. *Use*: its part of the outbox's bound.
+        var payloadBytes = 0
     }
 
     private let condition = NSCondition()
@@ -85,12 +87,14 @@ final class Outbox: @unchecked Sendable {
             open = Filling(builder: BatchBuilder(limits: limits))
             payload.withUnsafeBytes { open.builder.append(target: target, payload: $0) }
         }
+        open.payloadBytes += payload.count
         return open.block.reserve()
     }
 
     /// Takes the oldest batch, if it may be submitted.
     ///
     /// - Parameter isAllowed: Whether a batch of so many bytes may be submitted.
+    /// - Returns: The batch; nil where there is none, or it may not be submitted yet.
     func take(if isAllowed: (_ bytes: Int) -> Bool) -> Filling? {
         condition.lock()
         defer { condition.unlock() }
@@ -101,7 +105,7 @@ final class Outbox: @unchecked Sendable {
             byteCount = 0
         } else {
             sealed.removeFirst()
-            byteCount = max(0, byteCount - next.builder.byteCount)
+            byteCount -= next.payloadBytes
         }
         if policy == .wait { condition.broadcast() }
         return next
