@@ -82,7 +82,18 @@ let package = Package(
             name: "ConfluxNodeTests", dependencies: ["ConfluxNode", "ConfluxSequencer"],
             swiftSettings: strict),
         .testTarget(
+            name: "ConfluxCLITests",
+            dependencies: [
+                "ConfluxArguments", "ConfluxBuiltins", "ConfluxCLI", "ConfluxNode",
+                "ConfluxProtocol", "ConfluxSequencer", "ConfluxWorker",
+            ], swiftSettings: strict),
+        .testTarget(
             name: "ConfluxBuiltinsTests", dependencies: ["ConfluxBuiltins"],
+            swiftSettings: strict),
+        // The programs themselves, on sockets and files.
+        .testTarget(
+            name: "ProcessTests",
+            dependencies: ["Conflux", "ConfluxBuiltins", "ConfluxCLI", "CZeroMQ"],
             swiftSettings: strict),
         // Reads the repository and checks the house rules.
         .testTarget(name: "RepositoryTests", swiftSettings: strict),

@@ -21,6 +21,8 @@ struct Connection: Sendable {
     ///   - role: Whether a session is needed.
     ///   - settings: How the node behaves.
     ///   - tap: Given every commit that is delivered.
+    /// - Returns: The connection, with a welcome.
+    /// - Throws: Why there is none, or that the wait was ended.
     static func open(
         _ environment: CommandEnvironment, as role: Hello.Role,
         settings: NodeSettings = NodeSettings(), tap: (@Sendable (Commit) -> Void)? = nil

@@ -53,30 +53,41 @@ enum Tool {
             case .show(let text):
                 StandardOutput().print(text)
                 return .success
-            case .run(let invocation): return try await run(invocation)
+            case .run(let invocation):
+                return try await run(invocation, interruption: .watchSignals())
             }
         } catch {
-            FileHandle.standardError.write(Data("\(error)\n".utf8))
+            Diagnostics.write(error.description)
             return .usage
         }
     }
 
-    private static func run(_ invocation: Invocation) async throws(UsageError) -> ExitCode {
-        let interruption = Interruption.watchSignals()
+    /// Runs a parsed command line.
+    ///
+    /// - Parameters:
+    ///   - invocation: The command and its values.
+    ///   - interruption: The wish that it ends.
+    ///   - output: The descriptor that results go to.
+    /// - Returns: How the process ends.
+    /// - Throws: A usage error that only the command itself can judge.
+    static func run(
+        _ invocation: Invocation, interruption: Interruption, output: Int32 = STDOUT_FILENO
+    ) async throws(UsageError) -> ExitCode {
         let command: (CommandEnvironment) async throws(CommandFailure) -> ExitCode
         switch invocation.command {
         case "worker":
             return try await Worker.run(
                 invocation, states: BuiltinStates.hosted, interruption: interruption)
         case "sequencer": command = SequencerCommand.run
-        case "dispatch": command = try DispatchCommand.make(invocation)
+        case "dispatch": command = DispatchCommand.run
         case "observe": command = ObserveCommand.run
         case "log": command = try LogCommand.make(invocation)
         default: command = StatusCommand.run
         }
         let environment = CommandEnvironment(
             invocation, isJSON: invocation[WorkerOptions.json],
-            isService: invocation.command == "sequencer", interruption: interruption)
+            isService: invocation.command == "sequencer", interruption: interruption,
+            output: output)
         return await environment.run(command)
     }
 }

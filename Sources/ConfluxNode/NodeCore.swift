@@ -174,7 +174,7 @@ package final class NodeCore: Sendable {
 
     /// Submits an action that is encoded already; waits for room in the outbox as its policy says.
     package func submit(_ target: BatchTarget, _ payload: [UInt8]) -> DispatchHandle {
-        outbox.submit(target, payload, mayWait: true)
+        outbox.submit(Outbox.Aim(target), payload, mayWait: true)
     }
 
     /// Has every commit from a number on delivered, whatever is hosted.

@@ -37,6 +37,7 @@ public enum Worker {
     ///   - name: The word that calls it.
     ///   - states: The states it can host.
     ///   - examples: What its help ends with.
+    /// - Returns: The description.
     package static func command(
         _ name: String, knowing states: [HostedState], examples: [Command.Example] = []
     ) -> Command {

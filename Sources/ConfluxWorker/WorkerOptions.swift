@@ -9,7 +9,8 @@ package enum WorkerOptions {
         summary: "Where the sequencer listens.")
     /// How long to wait for it.
     package static let timeout = Option(
-        "--timeout", default: .seconds(5), parse: .duration(in: .milliseconds(1) ... .seconds(86_400)),
+        "--timeout", default: .seconds(5),
+        parse: .duration(in: .milliseconds(1) ... .seconds(86_400)),
         summary: "How long to wait for the sequencer: for a session, and then for each answer.")
     /// The node's name.
     package static let name = Option<Name?>(

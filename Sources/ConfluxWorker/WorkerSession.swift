@@ -53,7 +53,10 @@ struct WorkerSession: Sendable {
         let reason = await printing.value
         await node.close()
         return try withExtendedLifetime(opened) { () throws(CommandFailure) in
-            if environment.interruption.reason != nil { return .success }
+            if environment.interruption.reason != nil {
+                environment.announce("stopped", text: "stopped")
+                return .success
+            }
             throw CommandFailure(.nodeRefused, code: "closed", reason)
         }
     }

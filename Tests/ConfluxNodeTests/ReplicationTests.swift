@@ -87,6 +87,35 @@ struct ReplicationTests {
         }
     }
 
+    @Test func `actions of two states in one batch end each in its own outcome`() async throws {
+        try await withWorld { world in
+            let node = try await world.node()
+            let tally = try await node.store(TallyState.self)
+            let journal = try await node.store(Journal.self)
+            var handles: [(handle: DispatchHandle, isRefused: Bool)] = []
+            for number in 0..<300 {
+                let isRefused = number % 7 == 3
+                handles.append((tally.actions.dispatch(.add(1)), false))
+                handles.append(
+                    (journal.dispatch(.write(isRefused ? "" : "\(number)")), isRefused))
+                handles.append((tally.actions.dispatch(isRefused ? .fail : .add(1)), isRefused))
+            }
+            for (index, entry) in handles.enumerated() {
+                if entry.isRefused {
+                    await #expect(throws: DispatchError.self, "\(index)") {
+                        try await entry.handle.receipt()
+                    }
+                } else {
+                    try await entry.handle.receipt()
+                }
+            }
+            let refused = handles.count { $0.isRefused } / 2
+            #expect(tally.computed.count == 600 - refused)
+            #expect(journal.value.lines.count == 300 - refused)
+            await node.close()
+        }
+    }
+
     @Test func `opening a name twice gives the same store, another type is refused`() async throws {
         try await withWorld { world in
             let node = try await world.node()

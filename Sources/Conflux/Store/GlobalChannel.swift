@@ -96,6 +96,8 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     /// Dispatches to every live store, or to the route, and tells how it ends.
     func dispatchTracked(_ action: S.Action) -> DispatchHandle {
         let mark = ThreadMark.outsideModels
+        // What travels needs no tally of its own.
+        if let route = currentRoute { return route.submit(action) }
         let tally = Tally()
         let plan = plan { .tracked(action, tally, order: $0) }
         if plan.isRouted {

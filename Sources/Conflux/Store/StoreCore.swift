@@ -90,6 +90,8 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         case .closed: return DispatchHandle(.failed(.storeClosed(S.self)))
         case .taken: break
         }
+        // What travels needs no tally of its own.
+        if let route = currentRoute { return route.submit(action) }
         let tally = Tally()
         tally.expect(1)
         switch admit(.tracked(action, tally, order: 0)) {
@@ -100,6 +102,10 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         case .closed: return DispatchHandle(.failed(.storeClosed(S.self)))
         case .route(let route): return route.submit(action)
         }
+    }
+
+    private var currentRoute: (any ActionRoute<S>)? {
+        control.withLock { $0.isClosed ? nil : route }
     }
 
     private enum Admission {
@@ -310,7 +316,8 @@ extension StoreCore {
     private func commit(_ actions: [OrderedAction<S>], through: SequenceNumber) -> RunReport {
         var report = RunReport()
         var last = position
-        for (index, ordered) in actions.enumerated() {
+        for index in actions.indices {
+            let ordered = actions[index]
             if isReleased.load(ordering: .relaxed) {
                 report.isClosed = true
                 break

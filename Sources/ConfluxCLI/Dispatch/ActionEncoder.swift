@@ -23,6 +23,7 @@ struct ActionEncoder: Sendable {
     /// Checks an action and encodes it: the tool's own states' by their types, others' as JSON.
     ///
     /// - Parameter text: JSON, or the bare name of an action without fields.
+    /// - Returns: The payload.
     /// - Throws: What was expected, and where.
     func payload(_ text: [UInt8]) throws(CommandFailure) -> [UInt8] {
         do throws(CodingFailure) {

@@ -54,14 +54,7 @@ enum DispatchCommand {
                 "conflux dispatch counter --file actions.ndjson --json > receipts.ndjson"),
         ])
 
-    /// Reads the arguments before anything else is done.
-    static func make(
-        _ arguments: Invocation
-    ) throws(UsageError) -> (CommandEnvironment) async throws(CommandFailure) -> ExitCode {
-        { environment async throws(CommandFailure) in try await run(environment) }
-    }
-
-    private static func run(
+    static func run(
         _ environment: CommandEnvironment
     ) async throws(CommandFailure) -> ExitCode {
         let arguments = environment.arguments

@@ -93,8 +93,14 @@ final class DispatchFeed: Sendable {
         var items: [Item] = []
         items.reserveCapacity(lines.count)
         for (line, text) in zip(first..., lines) {
-            if reader.isStopped { break }
-            if let item = item(line, text) { items.append(item) }
+            guard !reader.isStopped, let item = item(line, text) else { continue }
+            // What the node took no more because all is to end counts as not read.
+            if reader.isStopped, case .submitted(_, let handle) = item,
+                case .failed(let error)? = handle.outcome, error.code == .notConnected
+            {
+                break
+            }
+            items.append(item)
         }
         continuation.yield(items)
     }

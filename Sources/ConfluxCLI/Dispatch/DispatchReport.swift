@@ -94,20 +94,17 @@ final class DispatchReport: Sendable {
             tally.progressAt = now
             return tally.succeeded + tally.failed
         }
-        if let count { write("\r\u{1B}[K\(count) actions") }
+        if let count { Diagnostics.write(raw: "\r\u{1B}[K\(count) actions") }
     }
 
     private func clearProgress() {
-        if showsProgress { write("\r\u{1B}[K") }
-    }
-
-    private func write(_ text: String) {
-        FileHandle.standardError.write(Data(text.utf8))
+        if showsProgress { Diagnostics.write(raw: "\r\u{1B}[K") }
     }
 
     /// Says how it all ended.
     ///
     /// - Parameter isComplete: Whether the whole input was read.
+    /// - Returns: How the process ends.
     func finish(isComplete: Bool) -> ExitCode {
         clearProgress()
         let (tally, isInterrupted) = (
@@ -117,9 +114,12 @@ final class DispatchReport: Sendable {
         environment.output.flush()
         if !isComplete {
             environment.diagnostics.note(
-                "stopped before the end of the input, after \(tally.succeeded + tally.failed) actions")
+                "stopped before the end of the input, after \(tally.succeeded + tally.failed) actions"
+            )
         }
-        if isInterrupted, !isComplete || tally.exitCode != nil, let reason = environment.interruption.reason {
+        if isInterrupted, !isComplete || tally.exitCode != nil,
+            let reason = environment.interruption.reason
+        {
             return reason
         }
         return tally.exitCode ?? .success

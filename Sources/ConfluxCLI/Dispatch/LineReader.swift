@@ -33,11 +33,13 @@ final class LineReader: Sendable {
     /// - Parameters:
     ///   - path: The file; `-` for standard input.
     ///   - lineBytesMax: The most bytes of a line.
+    /// - Throws: What the system says when it can't be read.
     init(path: String, lineBytesMax: Int) throws(CommandFailure) {
         self.lineBytesMax = lineBytesMax
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else {
-            throw CommandFailure(.failed, "The system gives no pipe: \(String(cString: strerror(errno)))")
+            throw CommandFailure(
+                .failed, "The system gives no pipe: \(String(cString: strerror(errno)))")
         }
         stopPipe = (ends[0], ends[1])
         descriptor = path == "-" ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC)

@@ -93,7 +93,9 @@ final class EntryPrinter: Sendable {
             defer { offset += 1 }
             let sequence = first.advanced(by: offset)
             let row = batch.targets[entry.target]
-            guard wanted.contains(sequence), EntryText.concerns(target, row.target) else { continue }
+            guard wanted.contains(sequence), EntryText.concerns(target, row.target) else {
+                continue
+            }
             let origin = Origin(incarnation: incarnation, counter: batch.firstCounter + offset)
             output.add(
                 EntryText.line(

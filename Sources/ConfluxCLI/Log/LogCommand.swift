@@ -36,7 +36,8 @@ enum LogCommand {
         groups: [.atMostOne(to, follow)],
         examples: [
             .init("Show everything", "conflux log"),
-            .init("Follow one store, as JSON", "conflux log --follow --target counter/shared --json"),
+            .init(
+                "Follow one store, as JSON", "conflux log --follow --target counter/shared --json"),
         ])
 
     /// Checks the range before anything else is done.

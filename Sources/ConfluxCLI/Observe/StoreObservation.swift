@@ -91,7 +91,7 @@ final class StoreObservation: Sendable {
                     for host in try await hosts() where claim(host) {
                         group.addTask { _ = await self.follow(host, isAlone: false) }
                     }
-                    await environment.interruption.pause(Self.retryPause)
+                    await Pause.wait(for: Self.retryPause)
                 }
                 return .success(())
             } catch {
@@ -110,7 +110,7 @@ final class StoreObservation: Sendable {
             do throws(CommandFailure) {
                 let sessions = try await connection.status().sessions
                 return Set(sessions.filter { $0.isLive && $0.hosted.contains(store) }.map(\.name))
-            } catch where error.exitCode == .timedOut {
+            } catch  where error.exitCode == .timedOut {
                 // The sequencer is away for now; the node tries to reach it.
                 continue
             }
@@ -143,7 +143,7 @@ final class StoreObservation: Sendable {
             if let failure, failure.exitCode == .notFound {
                 // Who is not there at the beginning is most likely misspelt; later, it comes back.
                 if isFirst, isAlone { return .failure(failure) }
-                await environment.interruption.pause(Self.retryPause)
+                await Pause.wait(for: Self.retryPause)
             }
             isFirst = false
         }

@@ -176,29 +176,28 @@ final class ApplyThread: @unchecked Sendable {
         _ batch: Batch, of incarnation: Incarnation, from first: SequenceNumber, in commit: Commit,
         to record: CommitRecord
     ) {
-        let concerned = batch.targets.map { row -> StateApplier? in
-            switch row.target {
-            case .store(let store): appliers[store.state]
-            case .state(let state): appliers[state]
-            case .event: nil
+        var concerned: [StateApplier] = []
+        for row in batch.targets {
+            if let applier = applier(of: row.target), !concerned.contains(where: { $0 === applier })
+            {
+                concerned.append(applier)
             }
         }
-        guard concerned.contains(where: { $0 != nil }) else { return }
+        guard !concerned.isEmpty else { return }
         if incarnation == self.incarnation {
             record.noteOwn(first...first.advanced(by: UInt64(batch.count) - 1))
         }
-        var offset: UInt64 = 0
-        for entry in batch.parsedEntries {
-            if let applier = concerned[entry.target] {
-                let place = EntryPlace(
-                    log: commit.log, sequence: first.advanced(by: offset),
-                    timestamp: commit.timestamp,
-                    origin: Origin(
-                        incarnation: incarnation, counter: batch.firstCounter + offset))
-                applier.add(
-                    entry.payload, for: batch.targets[entry.target], at: place, to: record)
-            }
-            offset += 1
+        let place = EntryPlace(
+            log: commit.log, sequence: first, timestamp: commit.timestamp,
+            origin: Origin(incarnation: incarnation, counter: batch.firstCounter))
+        for applier in concerned { applier.add(batch, at: place, to: record) }
+    }
+
+    private func applier(of target: Target) -> StateApplier? {
+        switch target {
+        case .store(let store): appliers[store.state]
+        case .state(let state): appliers[state]
+        case .event: nil
         }
     }
 

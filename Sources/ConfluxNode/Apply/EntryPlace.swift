@@ -6,6 +6,12 @@ struct EntryPlace {
     var sequence: SequenceNumber
     var timestamp: Timestamp
     var origin: Origin
+
+    /// Goes on to the next entry of the same batch.
+    mutating func advance() {
+        sequence = sequence.next
+        origin = Origin(incarnation: origin.incarnation, counter: origin.counter + 1)
+    }
 }
 
 /// Why an entry had no effect in one store.

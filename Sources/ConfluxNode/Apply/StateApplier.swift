@@ -15,10 +15,16 @@ class StateApplier {
     /// Whether nothing here needs entries any more.
     var isIdle: Bool { preconditionFailure("overridden") }
 
-    /// Takes an entry for one or all stores of the state.
-    func add(
-        _ payload: Bytes, for row: BatchTarget, at place: EntryPlace, to record: CommitRecord
-    ) {
+    /// Takes those of a batch's entries that concern stores of the state.
+    ///
+    /// A whole batch at a time: an entry alone would cost more in finding out what the state's
+    /// types are, at run time, than in being decoded.
+    ///
+    /// - Parameters:
+    ///   - batch: The batch; entries of other states are passed over.
+    ///   - first: Where its first entry stands.
+    ///   - record: Told how many stores an entry goes to.
+    func add(_ batch: Batch, at first: EntryPlace, to record: CommitRecord) {
         preconditionFailure("overridden")
     }
 
@@ -61,6 +67,18 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
             self.core = core
             self.hosted = hosted
             self.seed = seed
+        }
+
+        /// Whether the entry is still to be applied; from now on it is not.
+        func takes(_ place: EntryPlace) -> Bool {
+            guard let hosted else { return true }
+            if let message = hosted.stopped {
+                failures.append((place.sequence, .stopped(message)))
+                return false
+            }
+            guard place.sequence > hosted.lastChange else { return false }
+            hosted.lastChange = place.sequence
+            return true
         }
     }
 
@@ -113,44 +131,52 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
         }
     }
 
-    override func add(
-        _ payload: Bytes, for row: BatchTarget, at place: EntryPlace, to record: CommitRecord
-    ) {
-        let concerned: [Run]
-        switch row.target {
-        case .state:
-            if isBridged, !isCatchUp, !hasOthers { addOthers(place.log) }
-            concerned = runs
-            if runs.count > 1 { record.note(place.sequence, stores: runs.count) }
-        case .store(let name):
-            concerned = runs.filter { $0.hosted?.name == name }
-        case .event:
-            concerned = []
+    override func add(_ batch: Batch, at first: EntryPlace, to record: CommitRecord) {
+        let concerned = batch.targets.map { runs(concernedBy: $0.target, log: first.log) }
+        guard concerned.contains(where: { !$0.isEmpty }) else { return }
+        // One loop with everything in it, no closure: what the types are is then asked once.
+        var place = first
+        for entry in batch.parsedEntries {
+            let runs = concerned[entry.target]
+            if !runs.isEmpty {
+                if runs.count > 1 { record.note(place.sequence, stores: runs.count) }
+                add(entry.payload, for: batch.targets[entry.target], to: runs, at: place)
+            }
+            place.advance()
         }
-        guard !concerned.isEmpty else { return }
+    }
+
+    private func runs(concernedBy target: Target, log: LogID) -> [Run] {
+        switch target {
+        case .state(let state):
+            guard state == name else { return [] }
+            if isBridged, !isCatchUp, !hasOthers { addOthers(log) }
+            return runs
+        case .store(let store): return runs.filter { $0.hosted?.name == store }
+        case .event: return []
+        }
+    }
+
+    @inline(__always)
+    private func add(
+        _ payload: Bytes, for row: BatchTarget, to runs: [Run], at place: EntryPlace
+    ) {
         if Int(row.schemaVersion) > S.schemaVersion {
-            stop(concerned, at: place, version: row.schemaVersion)
+            stop(runs, at: place, version: row.schemaVersion)
             return
         }
-        let action: Result<S.Action, any Error> = Result {
-            try coder.decode(payload, as: row.coding)
-        }
-        for run in concerned {
-            if let message = run.hosted?.stopped {
-                run.failures.append((place.sequence, .stopped(message)))
-                continue
-            }
-            if let hosted = run.hosted, place.sequence <= hosted.lastChange { continue }
-            run.hosted?.lastChange = place.sequence
-            switch action {
-            case .success(let action):
+        do {
+            let action = try coder.decode(payload, as: row.coding)
+            for run in runs where run.takes(place) {
                 run.actions.append(
                     OrderedAction(
                         action: action,
                         context: ActionContext(
                             sequence: place.sequence, timestamp: place.timestamp,
                             origin: place.origin, seed: run.seed)))
-            case .failure(let error):
+            }
+        } catch {
+            for run in runs where run.takes(place) {
                 run.failures.append((place.sequence, .refused(error)))
             }
         }
@@ -176,13 +202,15 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
                 run.hosted != nil || !run.actions.isEmpty || !run.failures.isEmpty
             guard isNeeded, run.hosted?.stopped == nil || !run.failures.isEmpty else { continue }
             record.expectRun()
-            let sequences = run.actions.map(\.context.sequence)
+            let actions = run.actions
             let failures = run.failures
             let through = run.hosted?.stopped == nil ? record.last : .zero
-            run.core.deliver(run.actions, through: through) { report in
+            run.core.deliver(actions, through: through) { report in
                 record.report(
                     failures
-                        + report.refusals.map { (sequences[$0.index], .refused($0.error)) })
+                        + report.refusals.map {
+                            (actions[$0.index].context.sequence, .refused($0.error))
+                        })
             }
         }
         runs.removeAll(keepingCapacity: true)

@@ -20,6 +20,20 @@ final class Outbox: @unchecked Sendable {
         var payloadBytes = 0
     }
 
+    /// What a route's actions concern, and the row that they have in the open batch: found once a
+    /// batch, so that no action compares targets.
+    // Sendable: everything that changes is guarded by the outbox's condition.
+    final class Aim: @unchecked Sendable {
+        fileprivate var target: BatchTarget
+        fileprivate var row: BatchRow?
+        /// Of which batch the row is.
+        fileprivate var batchNumber: UInt64 = 0
+
+        init(_ target: BatchTarget) {
+            self.target = target
+        }
+    }
+
     private let condition = NSCondition()
     private let bytesMax: Int
     private let policy: NodeSettings.OutboxPolicy
@@ -30,6 +44,8 @@ final class Outbox: @unchecked Sendable {
     /// Full batches, oldest first.
     private var sealed: [Filling] = []
     private var open: Filling
+    /// Tells the open batch from those before. *Invariant*: rises with each new open batch.
+    private var openNumber: UInt64 = 1
     /// The bytes of all of them. *Invariant*: at most `bytesMax` and one payload more.
     private var byteCount = 0
     private var isClosed = false
@@ -48,11 +64,11 @@ final class Outbox: @unchecked Sendable {
     /// Appends an action.
     ///
     /// - Parameters:
-    ///   - target: What it concerns, and how it is encoded.
+    ///   - aim: What it concerns, and how it is encoded.
     ///   - payload: The encoded action.
     ///   - mayWait: Whether this thread may wait for room; the node's own threads must not.
     /// - Returns: What its outcome can be waited for by.
-    func submit(_ target: BatchTarget, _ payload: [UInt8], mayWait: Bool) -> DispatchHandle {
+    func submit(_ aim: Aim, _ payload: [UInt8], mayWait: Bool) -> DispatchHandle {
         guard payload.count <= limits.payloadBytesMax else {
             return DispatchHandle(.failed(.payloadTooLarge(payload.count, limits.payloadBytesMax)))
         }
@@ -69,7 +85,7 @@ final class Outbox: @unchecked Sendable {
             return DispatchHandle(.failed(.nodeClosed))
         }
         let wasEmpty = sealed.isEmpty && open.builder.isEmpty
-        let index = append(target, payload)
+        let index = append(aim, payload)
         let block = open.block
         condition.unlock()
         if wasEmpty { wake() }
@@ -77,18 +93,41 @@ final class Outbox: @unchecked Sendable {
     }
 
     /// Called under the lock.
-    private func append(_ target: BatchTarget, _ payload: [UInt8]) -> Int {
+    private func append(_ aim: Aim, _ payload: [UInt8]) -> Int {
         byteCount += payload.count
-        let isAppended = payload.withUnsafeBytes {
-            open.builder.appendIfFits(target: target, payload: $0)
+        let isAppended = payload.withUnsafeBytes { bytes in
+            row(of: aim).map { open.builder.appendIfFits(row: $0, payload: bytes) } ?? false
         }
         if !isAppended {
             sealed.append(open)
-            open = Filling(builder: BatchBuilder(limits: limits))
-            payload.withUnsafeBytes { open.builder.append(target: target, payload: $0) }
+            beginBatch()
+            payload.withUnsafeBytes { open.builder.append(target: aim.target, payload: $0) }
         }
         open.payloadBytes += payload.count
         return open.block.reserve()
+    }
+
+    /// The row in the open batch; nil where its table is full. Called under the lock.
+    private func row(of aim: Aim) -> BatchRow? {
+        if aim.batchNumber != openNumber {
+            aim.row = open.builder.row(for: aim.target)
+            aim.batchNumber = openNumber
+        }
+        return aim.row
+    }
+
+    /// Called under the lock.
+    private func beginBatch() {
+        open = Filling(builder: BatchBuilder(limits: limits))
+        openNumber += 1
+    }
+
+    /// Later actions mean this life of their store.
+    func mean(_ life: SequenceNumber, by aim: Aim) {
+        condition.lock()
+        aim.target.life = life
+        aim.batchNumber = 0
+        condition.unlock()
     }
 
     /// Takes the oldest batch, if it may be submitted.
@@ -101,7 +140,7 @@ final class Outbox: @unchecked Sendable {
         let next = sealed.first ?? open
         guard !next.builder.isEmpty, isAllowed(next.builder.byteCount) else { return nil }
         if sealed.isEmpty {
-            open = Filling(builder: BatchBuilder(limits: limits))
+            beginBatch()
             byteCount = 0
         } else {
             sealed.removeFirst()
@@ -133,7 +172,7 @@ final class Outbox: @unchecked Sendable {
         var rest = sealed
         if !open.builder.isEmpty { rest.append(open) }
         sealed = []
-        open = Filling(builder: BatchBuilder(limits: limits))
+        beginBatch()
         byteCount = 0
         return rest
     }

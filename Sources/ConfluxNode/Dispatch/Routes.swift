@@ -1,23 +1,24 @@
 import Conflux
 import ConfluxProtocol
-import Synchronization
 
 /// Sends what is dispatched to a store, or to a state, by way of a node's outbox to the log.
 final class OutboxRoute<S: BridgedState>: ActionRoute {
     private let outbox: Outbox
-    private let target: Target
+    private let aim: Outbox.Aim
     private let coder: ActionCoder<S.Action>
-    /// The life that is meant; zero as long as it is not known.
-    private let life = Mutex(SequenceNumber.zero)
 
     init(outbox: Outbox, target: Target) {
         self.outbox = outbox
-        self.target = target
+        // Of a store's life nothing is known yet: zero means the one at admission.
+        aim = Outbox.Aim(
+            BatchTarget(
+                target: target, schemaVersion: UInt32(clamping: S.schemaVersion),
+                coding: S.coding))
         coder = ActionCoder(sizeBytesMax: outbox.limits.payloadBytesMax)
     }
 
     func mean(_ life: SequenceNumber) {
-        self.life.withLock { $0 = life }
+        outbox.mean(life, by: aim)
     }
 
     func submit(_ action: S.Action) -> DispatchHandle {
@@ -32,10 +33,7 @@ final class OutboxRoute<S: BridgedState>: ActionRoute {
                         message: "The action of \(S.name) can't be encoded: \(error)",
                         reason: error)))
         }
-        let row = BatchTarget(
-            target: target, life: life.withLock { $0 },
-            schemaVersion: UInt32(clamping: S.schemaVersion), coding: S.coding)
-        return outbox.submit(row, payload, mayWait: !NodeThread.isCurrent)
+        return outbox.submit(aim, payload, mayWait: !NodeThread.isCurrent)
     }
 }
 

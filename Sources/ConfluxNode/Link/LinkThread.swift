@@ -139,12 +139,18 @@ final class LinkThread: @unchecked Sendable {
         }
     }
 
-    /// A peer of another version still says bye in words that every version understands.
-    private func unreadable(_ frame: Bytes, _ error: WireError) {
+    /// A sequencer of another version: its bye is in words that every version understands, and
+    /// whatever else it says means that the two can't talk.
+    private func unreadable(_ frame: Bytes, _ failure: WireError) {
         do throws(WireError) {
             perform(.received(.bye(try Frame.decodeBye(frame)), epoch: machine.epoch))
         } catch {
-            events(.unreadableFrame(error.message))
+            guard case .unsupportedVersion = failure else {
+                events(.unreadableFrame(failure.message))
+                return
+            }
+            let bye = Bye(code: .version, message: failure.message)
+            perform(.received(.bye(bye), epoch: machine.epoch))
         }
     }
 

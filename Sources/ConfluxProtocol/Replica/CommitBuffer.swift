@@ -27,7 +27,7 @@ struct CommitBuffer: Sendable {
     mutating func take(after number: SequenceNumber) -> Item? {
         let stale = items.prefix { $0.commit.last <= number }.count
         dropFirst(stale)
-        guard let first = items.first, first.commit.first == number.next else { return nil }
+        guard let first = items.first, first.commit.first <= number.next else { return nil }
         dropFirst(1)
         return first
     }

@@ -60,7 +60,7 @@ extension ReplicaMachine {
         _ commit: Commit, byteCount: Int, at now: Duration, into effects: inout [ReplicaEffect]
     ) {
         guard let live, commit.last > live else { return }
-        if commit.first == live.next, hasRoom {
+        if commit.first <= live.next, hasRoom {
             advance(commit, byteCount: byteCount, at: now, into: &effects)
             drainBuffer(at: now, into: &effects)
         } else {
@@ -70,7 +70,8 @@ extension ReplicaMachine {
         fillHole(at: now, into: &effects)
     }
 
-    /// Delivers the commit that follows `live`.
+    /// Delivers the commit that follows `live`. Who follows from a number of its own may begin in
+    /// the middle of a commit, and gets it whole.
     private mutating func advance(
         _ commit: Commit, byteCount: Int, at now: Duration, into effects: inout [ReplicaEffect]
     ) {
@@ -173,14 +174,17 @@ extension ReplicaMachine {
                 return
             }
             if isHole {
-                // Whoever follows from a number may begin in the middle of a commit.
-                guard let live, commit.last > live,
-                    commit.first == live.next || (liveEpoch == nil && commit.first < live.next)
-                else { continue }
+                guard let live, commit.last > live, commit.first <= live.next else { continue }
                 advance(commit, byteCount: body.count, at: now, into: &effects)
             } else {
                 deliverCatchUp(commit, byteCount: body.count, into: &effects)
             }
+        }
+        // An answer that brought nothing on would bring nothing on again: it is waited for a while.
+        let reached = isHole ? live?.next : catchUp?.cursor.next
+        if reached == wanted {
+            let pause = PendingFetch(request: 0, deadline: now + settings.fetchPatience)
+            if isHole { holeFetch = pause } else { catchUp?.fetch = pause }
         }
         if isHole {
             drainBuffer(at: now, into: &effects)

@@ -155,8 +155,15 @@ public struct ReplicaMachine: Sendable {
         guard phase != .ended else { return }
         let instant = now.monotonic
         switch input {
-        case .start, .reconnected:
+        case .start:
             greet(at: instant, into: &effects)
+        case .reconnected:
+            // The sequencer's last words may be lost with the connection: whoever watches is told.
+            if phase == .joined {
+                lose(at: instant, into: &effects)
+            } else {
+                greet(at: instant, into: &effects)
+            }
         case .received(let message, let epoch):
             received(message, epoch: epoch, at: instant, into: &effects)
         case .fed(let commit, let byteCount, let epoch):

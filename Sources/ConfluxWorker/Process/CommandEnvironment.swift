@@ -1,5 +1,6 @@
 import ConfluxArguments
 import ConfluxNode
+import Foundation
 
 /// What every command works with: its arguments, where results and diagnostics go, and the wish to
 /// end.
@@ -25,16 +26,18 @@ package struct CommandEnvironment: Sendable {
     ///   - isService: Whether the process lives until it is asked to end, even if nobody reads its
     ///     output.
     ///   - interruption: The wish to end.
+    ///   - descriptor: Where results go.
     package init(
-        _ arguments: Invocation, isJSON: Bool, isService: Bool, interruption: Interruption
+        _ arguments: Invocation, isJSON: Bool, isService: Bool, interruption: Interruption,
+        output descriptor: Int32 = STDOUT_FILENO
     ) {
         self.arguments = arguments
         self.isJSON = isJSON
         self.isService = isService
         self.interruption = interruption
-        output = StandardOutput(whenClosed: {
+        output = StandardOutput(descriptor: descriptor) {
             if !isService { interruption.fire(.outputClosed) }
-        })
+        }
         diagnostics = Diagnostics(program: arguments.path[0], isJSON: isJSON)
     }
 

@@ -34,8 +34,9 @@ package struct CommandFailure: Error, Sendable {
             case .timedOut: .timedOut
             case .cancelled: .interrupted
             }
-        let code = error.bye == .nameTaken ? "nameTaken" : error.code.rawValue
-        self.init(exitCode, code: code, error.message)
+        // A node that is refused is told apart from an action that is.
+        let bye = error.code == .refused ? error.bye.map { "\($0)" } ?? "nodeRefused" : nil
+        self.init(exitCode, code: bye ?? error.code.rawValue, error.message)
     }
 
     /// What became of an action.

@@ -94,21 +94,32 @@ package final class Interruption: Sendable {
         whenFired { task.cancel() }
         return try await task.value.get()
     }
-
-    /// Waits for some time, or until the process is to end.
-    package func pause(_ duration: Duration) async {
-        let pause = Pause()
-        whenFired { pause.end() }
-        await pause.wait(for: duration)
-    }
 }
 
-/// One wait that ends by time or by hand.
-private final class Pause: Sendable {
+/// A wait for some time, which the cancellation of the waiting task ends early.
+package final class Pause: Sendable {
     private let state = Mutex<(isOver: Bool, waiter: CheckedContinuation<Void, Never>?)>(
         (false, nil))
 
-    func end() {
+    private init() {}
+
+    /// Waits.
+    ///
+    /// - Parameter duration: For how long.
+    package static func wait(for duration: Duration) async {
+        let pause = Pause()
+        let nanoseconds = Int(clamping: Int64(duration / .nanoseconds(1)))
+        DispatchQueue.global().asyncAfter(deadline: .now() + .nanoseconds(nanoseconds)) {
+            [weak pause] in pause?.end()
+        }
+        await withTaskCancellationHandler {
+            await pause.wait()
+        } onCancel: {
+            pause.end()
+        }
+    }
+
+    private func end() {
         let waiter = state.withLock { state in
             state.isOver = true
             defer { state.waiter = nil }
@@ -117,9 +128,7 @@ private final class Pause: Sendable {
         waiter?.resume()
     }
 
-    func wait(for duration: Duration) async {
-        let nanoseconds = Int(clamping: Int64(duration / .nanoseconds(1)))
-        DispatchQueue.global().asyncAfter(deadline: .now() + .nanoseconds(nanoseconds)) { self.end() }
+    private func wait() async {
         await withCheckedContinuation { continuation in
             let isOver = state.withLock { state in
                 if !state.isOver { state.waiter = continuation }

@@ -133,8 +133,14 @@ package struct Diagnostics: Sendable {
         Self.write("\(program): \(message)")
     }
 
-    static func write(_ line: String) {
+    /// Writes a line to standard error.
+    package static func write(_ line: String) {
+        write(raw: line + "\n")
+    }
+
+    /// Writes a text to standard error as it is.
+    package static func write(raw text: String) {
         // Where nobody reads the diagnostics, there is nobody to tell.
-        _ = StandardOutput.write(Array("\(line)\n".utf8), to: STDERR_FILENO)
+        _ = StandardOutput.write(Array(text.utf8), to: STDERR_FILENO)
     }
 }

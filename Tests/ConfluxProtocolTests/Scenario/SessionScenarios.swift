@@ -279,4 +279,23 @@ struct SessionScenarios {
         }
         #expect(bye.code == .forgotten)
     }
+
+    @Test func `an observer may begin in the middle of a commit`() {
+        var cluster = twoNodes()
+        cluster.dispatch(["a", "b", "c", "d"], to: "list", from: 1)
+        let last = cluster.disk.last
+        cluster.addNode(3, role: .observer)
+        cluster.input(.follow(from: last), to: 3)
+        cluster.pass(.milliseconds(200))
+        #expect(cluster.nodes[3]?.machine.live == last)
+        cluster.dispatch(["e"], to: "list", from: 1)
+        #expect(cluster.nodes[3]?.machine.live == last.next)
+    }
+
+    @Test func `a sequencer that is gone and back before anybody missed it is told of`() {
+        var cluster = twoNodes()
+        cluster.restartSequencer()
+        cluster.run()
+        #expect(cluster.nodes[1]?.events.suffix(2) == [.disconnected, .reconnected(Epoch(2))])
+    }
 }

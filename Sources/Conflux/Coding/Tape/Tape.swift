@@ -66,6 +66,8 @@ final class Tape: @unchecked Sendable {
 
     /// Empties the tape and leaves one unset node, the root, at 0.
     func reset() {
+        // Most tapes are reset twice: when they are taken, and by the reader.
+        if nodes.count == 1, nodes[0].kind == .unset, text.isEmpty, misuse == nil { return }
         nodes.removeAll(keepingCapacity: true)
         text.removeAll(keepingCapacity: true)
         misuse = nil

@@ -71,7 +71,7 @@ struct TapeEncoder: Encoder, SingleValueEncodingContainer {
 
     private func encodeBytes(_ value: Data) {
         let start = tape.text.count
-        tape.text.append(contentsOf: value)
+        value.withUnsafeBytes { tape.text.append(contentsOf: $0) }
         tape.set(node, .bytes)
         tape.setText(node, .bytes, from: start)
     }

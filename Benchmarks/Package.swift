@@ -1,0 +1,31 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let strict: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .treatAllWarnings(as: .error),
+]
+
+let package = Package(
+    name: "conflux-benchmarks",
+    platforms: [.macOS(.v15)],
+    products: [
+        .executable(name: "conflux-bench", targets: ["ConfluxBench"])
+    ],
+    dependencies: [
+        .package(name: "conflux", path: "..")
+    ],
+    targets: [
+        // The same hops over plain libzmq, in C: what the machine and libzmq allow.
+        .target(name: "CPartner", linkerSettings: [.linkedLibrary("zmq")]),
+        .executableTarget(
+            name: "ConfluxBench",
+            dependencies: [
+                "CPartner",
+                .product(name: "Conflux", package: "conflux"),
+                .product(name: "ConfluxNode", package: "conflux"),
+                .product(name: "ConfluxSequencer", package: "conflux"),
+            ],
+            swiftSettings: strict),
+    ]
+)

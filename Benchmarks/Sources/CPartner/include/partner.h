@@ -1,0 +1,74 @@
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+// Total-order broadcast over plain libzmq: what Conflux is measured beside.
+//
+//     producer PUSH ──▶ PULL sequencer ──▶ [log, fdatasync] ──▶ XPUB ──▶ SUB replica
+//
+// A frame is: number of its first action (8 bytes, set by the sequencer), count (4), then the
+// actions of PARTNER_ACTION_BYTES each. An action begins with its producer (8) and its index (8).
+// Nothing is checked, nothing is deduplicated, nobody gets a receipt: it is a limit, no rival.
+//
+// Every function returns 0, or the errno of what failed.
+
+#define PARTNER_ACTION_BYTES 64
+#define PARTNER_FRAME_ACTIONS 64
+#define PARTNER_PRODUCERS_MAX 64
+
+// What a replica saw: count, a hash over the order, and how often a producer's own order broke.
+typedef struct {
+    uint64_t count;
+    uint64_t hash;
+    uint64_t disorders;
+    uint64_t next[PARTNER_PRODUCERS_MAX];
+} partner_order;
+
+static inline void partner_order_add(partner_order *order, uint64_t producer, uint64_t index) {
+    order->hash = (order->hash ^ ((producer << 48) | index)) * 1099511628211ull;
+    if (producer < PARTNER_PRODUCERS_MAX) {
+        if (order->next[producer] != index) order->disorders += 1;
+        order->next[producer] = index + 1;
+    }
+    order->count += 1;
+}
+
+typedef struct {
+    void *context;
+    void *input;
+    void *output;
+    int log;
+    char input_address[128];
+    char output_address[128];
+} partner_sequencer;
+
+// Binds both sockets to free ports of the loopback interface. With a path, what arrives together
+// is appended there and synced before it is published; zeroed_bytes of it are written beforehand.
+int partner_sequencer_open(partner_sequencer *sequencer, const char *log_path, size_t zeroed_bytes);
+
+// Waits for so many subscriptions.
+int partner_sequencer_await(partner_sequencer *sequencer, int subscribers);
+
+// Serves until the process ends.
+int partner_sequencer_run(partner_sequencer *sequencer);
+
+typedef struct {
+    void *context;
+    void *push;
+    void *subscriber;
+} partner_client;
+
+// Connects to the addresses that are not null.
+int partner_client_open(
+    partner_client *client, const char *input_address, const char *output_address);
+
+void partner_client_close(partner_client *client);
+
+// Sends `count` actions, up to PARTNER_FRAME_ACTIONS in a frame.
+int partner_client_produce(partner_client *client, uint64_t producer, uint64_t count);
+
+// Receives until `count` actions have come.
+int partner_client_receive(partner_client *client, uint64_t count, partner_order *order);
+
+// One action in flight: sends it and waits until it comes back, `count` times. Nanoseconds each.
+int partner_client_round_trips(partner_client *client, uint64_t count, uint64_t *nanoseconds);

@@ -1,0 +1,37 @@
+import Foundation
+
+/// Nanoseconds of the monotonic clock, which all processes of a machine share.
+func monotonicNanoseconds() -> UInt64 {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+}
+
+/// Nanoseconds of processor time that this process has used, in all its threads.
+func usedProcessorNanoseconds() -> UInt64 {
+    var time = timespec()
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+    return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+}
+
+/// The median of several rounds, and how far they lay apart.
+struct Spread: Codable, Sendable {
+    let median: Double
+    let min: Double
+    let max: Double
+
+    /// - Parameter values: One value a round; at least one.
+    init(_ values: [Double]) {
+        let sorted = values.sorted()
+        let middle = sorted.count / 2
+        median =
+            sorted.count % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
+        min = sorted[0]
+        max = sorted[sorted.count - 1]
+    }
+}
+
+/// The value below which a share of the sorted values lies.
+func percentile(_ share: Double, of sorted: [UInt64]) -> Double {
+    Double(sorted[Swift.min(sorted.count - 1, Int(Double(sorted.count) * share))])
+}

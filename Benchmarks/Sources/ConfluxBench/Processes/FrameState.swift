@@ -1,0 +1,63 @@
+import CPartner
+import ConfluxNode
+import Foundation
+
+/// A state whose actions are opaque bytes: their producer, their index, and filling.
+///
+/// It is bridged, not replicated, as an event bus is. Its store checks the order.
+final class FrameState: BridgedState {
+    typealias Action = Data
+    typealias Mutations = FrameMutations
+
+    static let name = "frames"
+    static let coding = PayloadCoding.compact
+
+    private var order = partner_order()
+    private let expected: UInt64
+    /// Told once, in the thread that applies, when all expected actions were applied.
+    private let completed: (Sighting) -> Void
+    /// When the last action was applied. *Use*: by whoever had that action's receipt.
+    private(set) var lastApplied: UInt64 = 0
+    private let isTimed: Bool
+
+    /// Expects so many actions; takes the time of each if it is timed.
+    init(
+        expected: Int, isTimed: Bool = false, completed: @escaping (Sighting) -> Void = { _ in }
+    ) {
+        self.expected = UInt64(expected)
+        self.isTimed = isTimed
+        self.completed = completed
+    }
+
+    static func action() -> Data {
+        Data(repeating: UInt8(ascii: "x"), count: Int(PARTNER_ACTION_BYTES))
+    }
+
+    static func write(producer: Int, index: Int, to action: inout Data) {
+        action.withUnsafeMutableBytes { bytes in
+            bytes.storeBytes(of: UInt64(producer), toByteOffset: 0, as: UInt64.self)
+            bytes.storeBytes(of: UInt64(index), toByteOffset: 8, as: UInt64.self)
+        }
+    }
+
+    fileprivate func apply(_ action: Data) {
+        action.withUnsafeBytes { bytes in
+            partner_order_add(
+                &order, bytes.loadUnaligned(fromByteOffset: 0, as: UInt64.self),
+                bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+        }
+        if isTimed { lastApplied = monotonicNanoseconds() }
+        if order.count == expected {
+            completed(
+                Sighting(
+                    count: order.count, hash: order.hash, disorders: order.disorders,
+                    end: monotonicNanoseconds()))
+        }
+    }
+}
+
+struct FrameMutations: Mutations {
+    func commit(action: Data, state: FrameState) {
+        state.apply(action)
+    }
+}

@@ -1,0 +1,85 @@
+import ConfluxLog
+import ConfluxNode
+import ConfluxSequencer
+import Foundation
+
+/// The processes that are Conflux, by its public interface alone.
+enum NodeRoles {
+    static func sequencer(folder: String?) async throws {
+        let storage: SequencerConfiguration.Storage =
+            if let folder { .folder(folder, SQLiteLogSettings()) } else { .memory }
+        let sequencer = try Sequencer.start(
+            SequencerConfiguration(bind: "tcp://127.0.0.1:0", storage: storage))
+        Control.tell(.listening([sequencer.address]))
+        Control.tell(.ready)
+        let reason = await sequencer.ended()
+        throw BenchError("the sequencer ended: \(reason)")
+    }
+
+    static func producer(address: String, producer: Int, count: Int) async throws {
+        let node = try await Node.connect(to: address)
+        try await node.bridge(FrameState.self)
+        let start = begin()
+        let last = dispatch(count, as: producer)
+        let dispatched = monotonicNanoseconds()
+        try await last?.receipt()
+        Control.tell(
+            .produced(start: start, dispatched: dispatched, settled: monotonicNanoseconds()))
+        await node.close()
+    }
+
+    private static func begin() -> UInt64 {
+        Control.awaitStart()
+        return monotonicNanoseconds()
+    }
+
+    /// Dispatches one by one; batching is the node's work.
+    private static func dispatch(_ count: Int, as producer: Int) -> DispatchHandle? {
+        let actions = Store<FrameState>.actions
+        var action = FrameState.action()
+        var last: DispatchHandle?
+        for index in 0..<count {
+            FrameState.write(producer: producer, index: index, to: &action)
+            last = actions.dispatch(action)
+        }
+        return last
+    }
+
+    static func replica(address: String, count: Int) async throws {
+        let node = try await Node.connect(to: address)
+        let state = FrameState(expected: count) { Control.tell(.replicated($0)) }
+        let store = Store<FrameState>(
+            state: state, mutations: FrameMutations(), executor: .immediate)
+        try await node.bridge(FrameState.self)
+        Control.tell(.ready)
+        for await event in node.events {
+            if case .closed(let message) = event { throw BenchError(message) }
+        }
+        withExtendedLifetime(store) {}
+    }
+
+    static func roundTrips(address: String, count: Int) async throws {
+        let node = try await Node.connect(to: address)
+        let state = FrameState(expected: .max, isTimed: true)
+        let store = Store<FrameState>(
+            state: state, mutations: FrameMutations(), executor: .immediate)
+        try await node.bridge(FrameState.self)
+        _ = begin()
+        let actions = Store<FrameState>.actions
+        var action = FrameState.action()
+        var applied: [UInt64] = []
+        var receipt: [UInt64] = []
+        for index in 0..<Role.warmUpCount + count {
+            FrameState.write(producer: 0, index: index, to: &action)
+            let start = monotonicNanoseconds()
+            try await actions.dispatch(action).receipt()
+            let end = monotonicNanoseconds()
+            guard index >= Role.warmUpCount else { continue }
+            applied.append(state.lastApplied - start)
+            receipt.append(end - start)
+        }
+        Control.tell(.roundTrips(applied: applied, receipt: receipt))
+        withExtendedLifetime(store) {}
+        await node.close()
+    }
+}

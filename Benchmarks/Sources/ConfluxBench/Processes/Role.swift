@@ -1,0 +1,51 @@
+/// What one process of a workload does. The program starts itself anew for each, as production
+/// has a process for each, and hands the role over as JSON.
+enum Role: Codable, Sendable {
+    /// A sequencer with its log in a folder, or in memory.
+    case sequencer(folder: String?)
+    /// A node that dispatches actions one by one.
+    case producer(address: String, producer: Int, count: Int)
+    /// A node whose store checks the order of so many actions.
+    case replica(address: String, count: Int)
+    /// A node with one action in flight.
+    case roundTrips(address: String, count: Int)
+    /// The same hops over plain libzmq; the log at a path, or none.
+    case partnerSequencer(path: String?, zeroedBytes: Int, subscribers: Int)
+    case partnerProducer(input: String, producer: Int, count: Int)
+    case partnerReplica(output: String, count: Int)
+    case partnerRoundTrips(input: String, output: String, count: Int)
+
+    /// What precedes a role on the command line.
+    static let option = "--role"
+    /// Round trips that are made and not counted.
+    static let warmUpCount = 500
+}
+
+/// What a process tells the one that started it, as one JSON value a line.
+enum Report: Codable, Sendable {
+    /// A sequencer is bound to these addresses.
+    case listening([String])
+    /// All is connected; the process begins when it is told to.
+    case ready
+    /// All actions were dispatched, and had their outcomes; nanoseconds of the monotonic clock.
+    case produced(start: UInt64, dispatched: UInt64, settled: UInt64)
+    /// All actions were applied.
+    case replicated(Sighting)
+    /// Processor time so far, in nanoseconds.
+    case usage(UInt64)
+    /// Nanoseconds from each dispatch until it was applied, and until its receipt was there.
+    case roundTrips(applied: [UInt64], receipt: [UInt64])
+    /// The process can't go on.
+    case failed(String)
+}
+
+/// What a replica saw.
+struct Sighting: Codable, Sendable {
+    var count: UInt64
+    /// A hash over producers and indices in their order.
+    var hash: UInt64
+    /// How often an action did not follow its producer's last one.
+    var disorders: UInt64
+    /// When the last action was applied, in nanoseconds of the monotonic clock.
+    var end: UInt64
+}

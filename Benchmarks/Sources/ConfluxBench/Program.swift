@@ -1,0 +1,86 @@
+import Foundation
+
+@main
+struct Program {
+    static func main() async {
+        let words = Array(CommandLine.arguments.dropFirst())
+        if words.count == 2, words[0] == Role.option {
+            await play(words[1])
+            return
+        }
+        if words.contains("--help") {
+            print(Settings.usage, terminator: "")
+            return
+        }
+        let settings: Settings
+        do {
+            settings = try Settings(words)
+        } catch {
+            fail("\(error); see --help", code: 64)
+        }
+        do {
+            try measure(settings)
+        } catch {
+            fail("\(error)", code: 1)
+        }
+    }
+
+    private static func fail(_ message: String, code: Int32) -> Never {
+        FileHandle.standardError.write(Data("conflux-bench: \(message)\n".utf8))
+        exit(code)
+    }
+
+    private static func measure(_ settings: Settings) throws {
+        // A process that ended must not end this one.
+        signal(SIGPIPE, SIG_IGN)
+        if !settings.isJSON {
+            print(method(settings))
+            print(Row.heading)
+        }
+        try settings.run { rows in
+            for row in rows { print(settings.isJSON ? try row.json() : row.line) }
+            fflush(nil)
+        }
+    }
+
+    private static func method(_ settings: Settings) -> String {
+        var load = [0.0, 0.0, 0.0]
+        getloadavg(&load, 3)
+        return """
+            \(settings.rounds) alternating rounds; median [min–max]; the ratio is Conflux by \
+            partner in the same round.
+            The partner of stream and latency is plain libzmq in C over the same hops; of local \
+            and read, a lock.
+            \(ProcessInfo.processInfo.activeProcessorCount) processors, load \
+            \(String(format: "%.1f", load[0])) at the start; logs in \(settings.folder.path).
+
+            """
+    }
+
+    /// Does one process's part.
+    private static func play(_ text: String) async {
+        Control.begin()
+        do {
+            switch try JSONDecoder().decode(Role.self, from: Data(text.utf8)) {
+            case .sequencer(let folder): try await NodeRoles.sequencer(folder: folder)
+            case .producer(let address, let producer, let count):
+                try await NodeRoles.producer(address: address, producer: producer, count: count)
+            case .replica(let address, let count):
+                try await NodeRoles.replica(address: address, count: count)
+            case .roundTrips(let address, let count):
+                try await NodeRoles.roundTrips(address: address, count: count)
+            case .partnerSequencer(let path, let zeroedBytes, let subscribers):
+                try PartnerRoles.sequencer(
+                    path: path, zeroedBytes: zeroedBytes, subscribers: subscribers)
+            case .partnerProducer(let input, let producer, let count):
+                try PartnerRoles.producer(input: input, producer: producer, count: count)
+            case .partnerReplica(let output, let count):
+                try PartnerRoles.replica(output: output, count: count)
+            case .partnerRoundTrips(let input, let output, let count):
+                try PartnerRoles.roundTrips(input: input, output: output, count: count)
+            }
+        } catch {
+            Control.tell(.failed("\(error)"))
+        }
+    }
+}

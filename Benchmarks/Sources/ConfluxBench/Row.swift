@@ -1,0 +1,55 @@
+import Foundation
+
+/// One figure of a workload: ours, the partner's, and the ratio of the two in each round.
+struct Row: Codable, Sendable {
+    let workload: String
+    let name: String
+    let unit: String
+    let conflux: Spread
+    let partner: Spread
+    /// Ours by theirs.
+    let ratio: Spread
+    let isHigherBetter: Bool
+
+    /// Takes one value a round of ours, and of theirs in the same rounds.
+    init(
+        _ workload: String, _ name: String, _ unit: String, _ ours: [Double], _ theirs: [Double],
+        isHigherBetter: Bool = false
+    ) {
+        self.workload = workload
+        self.name = name
+        self.unit = unit
+        conflux = Spread(ours)
+        partner = Spread(theirs)
+        ratio = Spread(zip(ours, theirs).map { $0 / $1 })
+        self.isHigherBetter = isHigherBetter
+    }
+
+    /// The row as one line of JSON with sorted keys.
+    func json() throws -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return String(decoding: try encoder.encode(self), as: UTF8.self)
+    }
+
+    /// The row as a line of a table in Markdown.
+    var line: String {
+        let cells = [
+            workload, name, unit, Self.text(conflux), Self.text(partner),
+            Self.text(ratio, digits: 2),
+        ]
+        return "| " + cells.joined(separator: " | ") + " |"
+    }
+
+    static let heading = """
+        | workload | what | unit | Conflux | partner | ratio |
+        |---|---|---|---|---|---|
+        """
+
+    private static func text(_ spread: Spread, digits: Int? = nil) -> String {
+        let texts = [spread.median, spread.min, spread.max].map { value in
+            String(format: "%.\(digits ?? (value < 10 ? 2 : value < 1_000 ? 1 : 0))f", value)
+        }
+        return "\(texts[0]) [\(texts[1])–\(texts[2])]"
+    }
+}

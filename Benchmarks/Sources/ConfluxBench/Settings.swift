@@ -1,0 +1,102 @@
+import Foundation
+
+/// What is to be measured, and how.
+struct Settings {
+    enum Workload: String, CaseIterable {
+        case stream
+        case latency
+        case local
+        case read
+    }
+
+    var workloads = Workload.allCases
+    var rounds = 3
+    var isFull = false
+    var isJSON = false
+    var folder = FileManager.default.temporaryDirectory
+
+    static let usage = """
+        usage: conflux-bench [stream] [latency] [local] [read] [options]
+
+        Measures Conflux beside plain libzmq doing the same hops, in alternating rounds on this
+        machine: stream (actions dispatched as fast as possible), latency (one in flight), local
+        (dispatch without a node) and read. All four unless some are named.
+
+          --full            five rounds or more, more actions, and every shape
+          --rounds NUMBER   how many rounds (3; with --full 5)
+          --folder PATH     where the logs are kept meanwhile; a disk, for figures with fsync
+          --json            one JSON value a line
+          --help            this text
+
+        """
+
+    /// - Throws: What is wrong with the words.
+    init(_ words: [String]) throws {
+        var named: [Workload] = []
+        var rounds: Int?
+        var rest = words[...]
+        while let word = rest.popFirst() {
+            switch word {
+            case "--full": isFull = true
+            case "--json": isJSON = true
+            case "--rounds":
+                guard let number = rest.popFirst().flatMap({ Int($0) }), number > 0 else {
+                    throw BenchError("--rounds needs a number, 1 or more")
+                }
+                rounds = number
+            case "--folder":
+                guard let path = rest.popFirst() else { throw BenchError("--folder needs a path") }
+                folder = URL(fileURLWithPath: path)
+            default:
+                guard let workload = Workload(rawValue: word) else {
+                    throw BenchError("there is no workload or option \(word)")
+                }
+                named.append(workload)
+            }
+        }
+        if !named.isEmpty { workloads = named }
+        self.rounds = rounds ?? (isFull ? 5 : 3)
+    }
+
+    /// Tells on the standard error what is going on.
+    func note(_ text: String) {
+        FileHandle.standardError.write(Data("bench: \(text)\n".utf8))
+    }
+
+    /// Measures, and hands over each row as it is known.
+    func run(_ deliver: ([Row]) throws -> Void) throws {
+        for workload in workloads {
+            switch workload {
+            case .stream:
+                for stream in streams { try deliver(stream.measure(self)) }
+            case .latency:
+                for latency in latencies { try deliver(latency.measure(self)) }
+            case .local:
+                try deliver(LocalWorkload(count: isFull ? 1_000_000 : 200_000).measure(self))
+            case .read:
+                try deliver(ReadWorkload(count: isFull ? 10_000_000 : 2_000_000).measure(self))
+            }
+        }
+    }
+
+    private var streams: [StreamWorkload] {
+        let shapes = [(1, 1), (1, 3), (4, 3)]
+        return Durability.allCases.flatMap { durability in
+            shapes.filter { isFull || (durability == .fsync && $0 != (1, 3)) }.map {
+                StreamWorkload(
+                    producers: $0, replicas: $1, durability: durability,
+                    count: isFull ? 500_000 : 200_000)
+            }
+        }
+    }
+
+    private var latencies: [LatencyWorkload] {
+        let count = isFull ? 5_000 : 1_500
+        return [
+            LatencyWorkload(durability: .memory, zeroedBytes: 0, count: count),
+            LatencyWorkload(durability: .fsync, zeroedBytes: 16 << 20, count: count),
+        ]
+            + (isFull
+                ? [LatencyWorkload(durability: .fsync, zeroedBytes: 0, count: count)] : [])
+    }
+}

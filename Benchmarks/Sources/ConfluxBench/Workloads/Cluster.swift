@@ -1,0 +1,66 @@
+import Foundation
+
+/// How a workload's log is kept.
+enum Durability: String, Codable, Sendable, CaseIterable {
+    /// On the disk before anything is visible.
+    case fsync
+    /// Not at all.
+    case memory
+}
+
+/// The processes of one measurement. Whatever happens, all of them are ended and the folder of
+/// the log is removed.
+final class Cluster {
+    private var children: [Child] = []
+    private let folder: URL
+
+    private init(in parent: URL) throws {
+        folder = parent.appendingPathComponent("conflux-bench-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    }
+
+    /// Runs a measurement.
+    static func run<Result>(
+        in parent: URL, _ body: (Cluster) throws -> Result
+    ) throws -> Result {
+        let cluster = try Cluster(in: parent)
+        let result = Swift.Result { try body(cluster) }
+        for child in cluster.children { child.end() }
+        try FileManager.default.removeItem(at: cluster.folder)
+        return try result.get()
+    }
+
+    func start(_ role: Role) throws -> Child {
+        let child = try Child(role)
+        children.append(child)
+        return child
+    }
+
+    /// Starts a sequencer, and waits until it has its addresses.
+    func startSequencer(_ side: Side, _ durability: Durability, zeroedBytes: Int, subscribers: Int)
+        throws -> (child: Child, addresses: [String])
+    {
+        let log = durability == .fsync ? folder.appendingPathComponent("log").path : nil
+        let child = try start(
+            side == .conflux
+                ? .sequencer(folder: log)
+                : .partnerSequencer(
+                    path: log, zeroedBytes: log == nil ? 0 : zeroedBytes,
+                    subscribers: subscribers))
+        guard case .listening(let addresses) = try child.next() else {
+            throw BenchError("the sequencer does not listen")
+        }
+        return (child, addresses)
+    }
+}
+
+/// Whose turn it is.
+enum Side: CaseIterable {
+    case conflux
+    case partner
+
+    /// The order of a round: who was first is second in the next.
+    static func order(of round: Int) -> [Side] {
+        round.isMultiple(of: 2) ? [.conflux, .partner] : [.partner, .conflux]
+    }
+}

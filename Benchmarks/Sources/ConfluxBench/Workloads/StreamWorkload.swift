@@ -1,0 +1,90 @@
+import Foundation
+
+/// Producers dispatch one by one as fast as they can; replicas check the total order.
+struct StreamWorkload {
+    let producers: Int
+    let replicas: Int
+    let durability: Durability
+    let count: Int
+
+    var name: String { "P\(producers) R\(replicas) \(durability)" }
+
+    private struct Result {
+        /// Actions a second, from the first dispatch to the last replica's last action.
+        var rate: Double
+        /// Processor time of the sequencer, in microseconds an action.
+        var sequencerCost: Double
+    }
+
+    func measure(_ settings: Settings) throws -> [Row] {
+        var results: [Side: [Result]] = [:]
+        for round in 0..<settings.rounds {
+            for side in Side.order(of: round) {
+                settings.note("stream \(name), round \(round + 1), \(side)")
+                results[side, default: []].append(
+                    try Cluster.run(in: settings.folder) { try run(side, in: $0) })
+            }
+        }
+        let ours = results[.conflux] ?? []
+        let theirs = results[.partner] ?? []
+        return [
+            Row(
+                "stream", name, "actions/s", ours.map(\.rate), theirs.map(\.rate),
+                isHigherBetter: true),
+            Row(
+                "stream", "\(name), sequencer", "CPU µs/action", ours.map(\.sequencerCost),
+                theirs.map(\.sequencerCost)),
+        ]
+    }
+
+    private func run(_ side: Side, in cluster: Cluster) throws -> Result {
+        let (sequencer, addresses) = try cluster.startSequencer(
+            side, durability, zeroedBytes: 0, subscribers: replicas)
+        let input = addresses[0]
+        let output = addresses[addresses.count - 1]
+        let watching = try (0..<replicas).map { _ in
+            try cluster.start(
+                side == .conflux
+                    ? .replica(address: input, count: count)
+                    : .partnerReplica(output: output, count: count))
+        }
+        let sending = try (0..<producers).map { producer in
+            let share = count / producers + (producer < count % producers ? 1 : 0)
+            return try cluster.start(
+                side == .conflux
+                    ? .producer(address: input, producer: producer, count: share)
+                    : .partnerProducer(input: input, producer: producer, count: share))
+        }
+        for child in [sequencer] + watching + sending { try child.awaitReady() }
+        let usedBefore = try sequencer.usedProcessorNanoseconds()
+        for child in sending { try child.go() }
+
+        let start = try sending.map { child -> UInt64 in
+            guard case .produced(let start, _, _) = try child.next() else {
+                throw BenchError("a producer told something else")
+            }
+            return start
+        }.min()
+        let sightings = try watching.map { child -> Sighting in
+            guard case .replicated(let sighting) = try child.next() else {
+                throw BenchError("a replica told something else")
+            }
+            return sighting
+        }
+        let used = try sequencer.usedProcessorNanoseconds() - usedBefore
+        try check(sightings)
+        guard let start, let end = sightings.map(\.end).max(), end > start else {
+            throw BenchError("nothing was measured")
+        }
+        return Result(
+            rate: Double(count) / (Double(end - start) / 1e9),
+            sequencerCost: Double(used) / 1_000 / Double(count))
+    }
+
+    /// All replicas saw every action, in one order, and each producer's in its own.
+    private func check(_ sightings: [Sighting]) throws {
+        guard Set(sightings.map(\.hash)).count == 1,
+            sightings.allSatisfy({ $0.count == UInt64(count) && $0.disorders == 0 })
+        else { throw BenchError("the order is broken: \(sightings)") }
+    }
+}

@@ -1,0 +1,56 @@
+import ConfluxArguments
+import ConfluxWorker
+import Foundation
+import Testing
+
+@testable import ConfluxCLI
+
+/// What a command printed, and how it ended.
+struct Run {
+    var exitCode: ExitCode
+    var lines: [String]
+
+    /// Runs the tool in this process.
+    static func tool(
+        _ words: [String], interruption: Interruption = Interruption()
+    ) async throws -> Run {
+        guard case .run(let invocation) = try Tool.program.parse(words) else {
+            Issue.record("\(words) runs nothing")
+            return Run(exitCode: .failed, lines: [])
+        }
+        let file = try TemporaryFile()
+        // A test that takes too long is cancelled, and then ends as a command does.
+        let exitCode = try await withTaskCancellationHandler {
+            try await Tool.run(
+                invocation, interruption: interruption, output: file.descriptor)
+        } onCancel: {
+            interruption.fire(.terminated)
+        }
+        return Run(exitCode: exitCode, lines: file.lines)
+    }
+}
+
+/// A file that is gone when it is let go.
+final class TemporaryFile {
+    let path: String
+    let descriptor: Int32
+
+    init(_ text: String = "") throws {
+        var template = Array((NSTemporaryDirectory() + "conflux-cli.XXXXXX").utf8CString)
+        descriptor = mkstemp(&template)
+        try #require(descriptor >= 0)
+        path = template.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+        let bytes = Array(text.utf8)
+        try #require(write(descriptor, bytes, bytes.count) == bytes.count)
+    }
+
+    deinit {
+        unlink(path)
+        close(descriptor)
+    }
+
+    var lines: [String] {
+        guard let data = FileManager.default.contents(atPath: path) else { return [] }
+        return String(decoding: data, as: UTF8.self).split(separator: "\n").map(String.init)
+    }
+}

@@ -1,0 +1,56 @@
+import Foundation
+import Testing
+
+extension Site {
+    /// Expects that streams of actions on the shared document are in the log exactly once and in
+    /// their order, and that nodes have the document that follows from the log.
+    ///
+    /// - Returns: The document, changed by the log's actions in this process.
+    @discardableResult
+    func expectOneHistory(
+        of streams: [StreamExpectation], at address: String, in nodes: [String],
+        within limit: Duration = .seconds(20)
+    ) async throws -> ReferenceDocument {
+        let last = streams.map(\.lastSequence).max() ?? 0
+        let sightings = try await sightings(
+            of: "document", at: address, in: nodes, from: last, within: limit)
+        let reference = try await replay(streams, at: address, through: last, within: limit)
+        let state = Array(try reference.state().utf8)
+        for sighting in sightings {
+            #expect(sighting.sequence == last)
+            // Not as operands: a difference would print megabytes.
+            let isSame = Array(sighting.state.utf8) == state
+            #expect(isSame, "\(sighting.node) differs from what follows from the log")
+        }
+        return reference
+    }
+
+    /// Follows the whole log with the streams and with a document of our own.
+    private func replay(
+        _ streams: [StreamExpectation], at address: String, through last: UInt64,
+        within limit: Duration
+    ) async throws -> ReferenceDocument {
+        let path = path("log-\(UUID().uuidString).ndjson")
+        let child = try start(["log", "--json", "--connect", address], output: .file(path))
+        #expect(try await child.end(within: limit) == .exited(0), "\(child.report)")
+
+        var order = LogOrder()
+        var reference = ReferenceDocument()
+        try forEachLine(of: path) { text in
+            let line = try LogLine(text)
+            try order.take(line)
+            guard case .action(let action, "document", let incarnation, let counter) = line.content
+            else { return }
+            let owners = try streams.filter {
+                try $0.take(action, at: line.sequence, incarnation: incarnation, counter: counter)
+            }
+            guard owners.count == 1 else {
+                throw Failure("entry \(line.sequence) belongs to \(owners.map(\.name))")
+            }
+            try reference.take(action)
+        }
+        for stream in streams { try stream.finish() }
+        #expect(order.last >= last)
+        return reference
+    }
+}

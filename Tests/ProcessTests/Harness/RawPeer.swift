@@ -1,0 +1,169 @@
+import CZeroMQ
+import Foundation
+
+/// A ZeroMQ socket that says what it likes. Each is used by one thread, which may wait in it.
+final class RawPeer {
+    /// The first bytes of a frame: magic, version, kind, flags, epoch.
+    static func header(version: UInt8, kind: UInt8) -> [UInt8] {
+        Array("CFLX".utf8) + [version, kind] + [UInt8](repeating: 0, count: 10)
+    }
+
+    private let context: UnsafeMutableRawPointer
+    private let socket: UnsafeMutableRawPointer
+
+    /// Makes a socket: `ZMQ_DEALER`, `ZMQ_ROUTER`, `ZMQ_XSUB` …
+    init(_ type: Int32) throws {
+        guard let context = zmq_ctx_new(), let socket = zmq_socket(context, type) else {
+            throw Failure("no ZeroMQ socket: \(systemError())")
+        }
+        (self.context, self.socket) = (context, socket)
+        // Nobody hears the rest of it, and nothing waits without end.
+        for option in [ZMQ_LINGER, ZMQ_RCVTIMEO, ZMQ_SNDTIMEO] {
+            var milliseconds: Int32 = option == ZMQ_LINGER ? 0 : 5_000
+            zmq_setsockopt(socket, option, &milliseconds, MemoryLayout<Int32>.size)
+        }
+    }
+
+    deinit {
+        zmq_close(socket)
+        zmq_ctx_term(context)
+    }
+
+    func connect(_ address: String) throws {
+        guard zmq_connect(socket, address) == 0 else {
+            throw Failure("can't connect to \(address): \(systemError())")
+        }
+    }
+
+    /// Binds to a free port.
+    ///
+    /// - Returns: The address.
+    func bind() throws -> String {
+        var text = [CChar](repeating: 0, count: 256)
+        var count = text.count
+        guard zmq_bind(socket, "tcp://127.0.0.1:*") == 0,
+            zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, &text, &count) == 0
+        else { throw Failure("can't bind: \(systemError())") }
+        return String(decoding: text.prefix(count - 1).map(UInt8.init), as: UTF8.self)
+    }
+
+    /// Sends a message in parts.
+    ///
+    /// - Returns: Whether it was taken within five seconds.
+    @discardableResult
+    func send(_ parts: [UInt8]...) -> Bool {
+        for (index, part) in parts.enumerated() {
+            let flags = index + 1 < parts.count ? ZMQ_SNDMORE : 0
+            guard zmq_send(socket, part, part.count, flags) >= 0 else { return false }
+        }
+        return true
+    }
+
+    /// Waits for a message.
+    ///
+    /// - Returns: Its parts; nil when none came within five seconds.
+    func receive() -> [[UInt8]]? {
+        var parts: [[UInt8]] = []
+        while true {
+            var message = zmq_msg_t()
+            zmq_msg_init(&message)
+            defer { zmq_msg_close(&message) }
+            guard zmq_msg_recv(&message, socket, 0) >= 0 else { return nil }
+            let bytes = UnsafeRawBufferPointer(
+                start: zmq_msg_data(&message), count: zmq_msg_size(&message))
+            parts.append(Array(bytes))
+            if zmq_msg_more(&message) == 0 { return parts }
+        }
+    }
+}
+
+/// A TCP connection that does not speak ZMTP.
+struct RawConnection: ~Copyable {
+    private let descriptor: Int32
+
+    /// Connects to `tcp://127.0.0.1:port`.
+    init(to address: String) throws {
+        guard let port = address.split(separator: ":").last.flatMap({ UInt16($0) }) else {
+            throw Failure("no port: \(address)")
+        }
+        let descriptor = tcpSocket()
+        var place = loopback(port)
+        let failure = withUnsafePointer(to: &place) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                Foundation.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        guard failure == 0 else {
+            close(descriptor)
+            throw Failure("can't connect to \(address): \(systemError())")
+        }
+        self.descriptor = descriptor
+    }
+
+    deinit { close(descriptor) }
+
+    /// Sends as much as the peer takes before it hangs up.
+    func send(_ bytes: [UInt8]) {
+        #if canImport(Darwin)
+            _ = Foundation.send(descriptor, bytes, bytes.count, 0)
+        #else
+            _ = Foundation.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL))
+        #endif
+    }
+}
+
+/// A TCP port that is held, so that nobody else gets it.
+struct HeldPort: ~Copyable {
+    let address: String
+    private let descriptor: Int32
+
+    /// Takes a free port: one that accepts connections and never says anything, or one that refuses
+    /// them.
+    init(isListening: Bool) throws {
+        let descriptor = tcpSocket()
+        var place = loopback(0)
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isBound = withUnsafeMutablePointer(to: &place) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                Foundation.bind(descriptor, address, size) == 0
+                    && (!isListening || listen(descriptor, 16) == 0)
+                    && getsockname(descriptor, address, &size) == 0
+            }
+        }
+        guard isBound else {
+            close(descriptor)
+            throw Failure("no port: \(systemError())")
+        }
+        self.descriptor = descriptor
+        address = "tcp://127.0.0.1:\(UInt16(bigEndian: place.sin_port))"
+    }
+
+    deinit { close(descriptor) }
+}
+
+private func tcpSocket() -> Int32 {
+    #if canImport(Darwin)
+        socket(AF_INET, SOCK_STREAM, 0)
+    #else
+        socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    #endif
+}
+
+private func loopback(_ port: UInt16) -> sockaddr_in {
+    var place = sockaddr_in()
+    place.sin_family = sa_family_t(AF_INET)
+    place.sin_port = port.bigEndian
+    place.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    return place
+}
+
+/// Runs what waits in system calls on a thread of its own.
+func onThread<Value: Sendable>(
+    _ work: @escaping @Sendable () throws -> Value
+) async throws -> Value {
+    let outcome = OneTime<Result<Value, any Error>>()
+    let thread = Thread { outcome.give(Result { try work() }) }
+    thread.name = "raw"
+    thread.start()
+    return try await outcome.value().get()
+}

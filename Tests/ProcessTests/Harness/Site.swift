@@ -1,0 +1,133 @@
+import Conflux
+import Foundation
+import Synchronization
+import Testing
+
+/// The processes and files of one test, ended and removed whatever happens.
+final class Site: Sendable {
+    let folder: String
+    private let children = Mutex<[Child]>([])
+
+    init() throws {
+        let url = FileManager.default.temporaryDirectory
+            .appendingPathComponent("conflux-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+        folder = url.path
+    }
+
+    func path(_ name: String) -> String { "\(folder)/\(name)" }
+
+    func write(_ text: String, to name: String) throws -> String {
+        try Data(text.utf8).write(to: URL(fileURLWithPath: path(name)))
+        return path(name)
+    }
+
+    // MARK: Processes
+
+    func start(
+        _ arguments: [String], input: Child.Input = .nothing, output: Child.Output = .lines
+    ) throws -> Child {
+        let child = try Tool.start(arguments, input: input, output: output)
+        children.withLock { $0.append(child) }
+        return child
+    }
+
+    func run(
+        _ arguments: String..., input: Child.Input = .nothing, within limit: Duration = .seconds(20)
+    ) async throws -> Tool.Outcome {
+        try await Tool.outcome(of: try start(arguments, input: input), within: limit)
+    }
+
+    /// Starts a sequencer and waits until it is ready: with a log in a folder of this name, or in
+    /// memory; on free ports, or on those that another one had.
+    func sequencer(
+        data: String? = nil, at place: RunningSequencer? = nil, _ options: String...
+    ) async throws -> RunningSequencer {
+        let log = data.map { ["--data", path($0)] } ?? ["--memory"]
+        let bind = place?.address ?? "tcp://127.0.0.1:0"
+        let feed = place.map { ["--feed", $0.feed] } ?? []
+        let child = try start(["sequencer", "--json", "--bind", bind] + feed + log + options)
+        let ready = try await readyLine(of: child)
+        let address = try #require(ready[key: "address"]?.string)
+        let feedAddress = try #require(ready[key: "feed"]?.string)
+        return RunningSequencer(child: child, address: address, feed: feedAddress, ready: ready)
+    }
+
+    /// Starts a worker and waits until its stores are current.
+    func worker(
+        _ name: String, of sequencer: RunningSequencer, stores: [String] = ["counter", "document"]
+    ) async throws -> RunningWorker {
+        let child = try start(
+            ["worker", "--json", "--connect", sequencer.address, "--name", name]
+                + stores.flatMap { ["--store", $0] })
+        let ready = try await readyLine(of: child)
+        return RunningWorker(child: child, name: name, ready: ready)
+    }
+
+    private func readyLine(of child: Child) async throws -> JSONValue {
+        var ready: JSONValue?
+        do {
+            _ = try await child.output.first { line in
+                let event = try object(line)
+                if event[key: "event"] == "ready" { ready = event }
+                return ready != nil
+            }
+        } catch {
+            throw Failure("\(error)\n\(child.report)")
+        }
+        return try #require(ready)
+    }
+
+    // MARK: The end
+
+    /// Ends everything by force and removes the files.
+    func close() async {
+        let children = children.withLock { $0 }
+        for child in children { child.signal(SIGKILL) }
+        for child in children {
+            do {
+                _ = try await child.end()
+            } catch {
+                Issue.record("a process is left behind: \(error)")
+            }
+        }
+        do {
+            try FileManager.default.removeItem(atPath: folder)
+        } catch {
+            Issue.record("\(folder) is left behind: \(error)")
+        }
+    }
+
+    /// What all processes said last.
+    var report: String { children.withLock { $0 }.map(\.report).joined(separator: "\n") }
+}
+
+/// A sequencer that is, or was, ready.
+struct RunningSequencer: Sendable {
+    let child: Child
+    let address: String
+    let feed: String
+    let ready: JSONValue
+}
+
+/// A worker that is, or was, ready.
+struct RunningWorker: Sendable {
+    let child: Child
+    let name: String
+    let ready: JSONValue
+
+    var incarnation: UInt64? { ready[key: "incarnation"]?.number }
+}
+
+/// Runs a test's body on a site, and clears the site away whatever happened.
+func withSite(_ body: (Site) async throws -> Void) async throws {
+    let site = try Site()
+    do {
+        try await body(site)
+    } catch {
+        let report = site.report
+        await site.close()
+        throw Failure("\(error)\n\(report)")
+    }
+    await site.close()
+}

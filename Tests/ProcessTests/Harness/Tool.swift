@@ -1,0 +1,69 @@
+import Conflux
+import Foundation
+
+/// The program under test, and one run of it to its end.
+enum Tool {
+    /// The program `conflux`: what `CONFLUX_EXECUTABLE` names, or else what was built with the tests.
+    static let path: String = {
+        if let path = ProcessInfo.processInfo.environment["CONFLUX_EXECUTABLE"] { return path }
+        // On Linux the tests are a program beside it; on macOS a bundle loaded by another program.
+        #if canImport(Darwin)
+            let tests = Bundle(for: Anchor.self).bundleURL
+        #else
+            let tests = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+        #endif
+        return tests.deletingLastPathComponent().appendingPathComponent("conflux").path
+    }()
+
+    private final class Anchor {}
+
+    /// Where it looks for nothing but what a test gives it: no setting of whoever runs the tests.
+    static let environment = ["PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"]
+
+    /// What a run came to.
+    struct Outcome: Sendable {
+        let title: String
+        let end: Child.End
+        let output: [String]
+        let errors: [String]
+
+        /// Everything that it said about its work.
+        var message: String { errors.joined(separator: "\n") }
+    }
+
+    static func start(
+        _ arguments: [String], input: Child.Input = .nothing, output: Child.Output = .lines
+    ) throws -> Child {
+        try Child(path, arguments, environment: environment, input: input, output: output)
+    }
+
+    /// Waits until a process has ended and all that it wrote has been read.
+    static func outcome(
+        of child: Child, within limit: Duration = .seconds(20)
+    ) async throws -> Outcome {
+        let end = try await child.end(within: limit)
+        return Outcome(
+            title: child.title, end: end, output: try await child.output.all(),
+            errors: try await child.errors.all())
+    }
+}
+
+extension JSONValue {
+    /// A member of an object.
+    subscript(key key: String) -> JSONValue? { object?[key] }
+
+    var number: UInt64? { integer?.converted(to: UInt64.self) }
+}
+
+/// Reads a line that must be a JSON object with sorted keys, without blanks: as every command
+/// prints it.
+func object(_ line: String) throws -> JSONValue {
+    let value: JSONValue
+    do {
+        value = try JSONValue(json: line)
+        guard value.object != nil else { throw Failure("not an object") }
+    } catch {
+        throw Failure("\(error): \(line.prefix(400))")
+    }
+    return value
+}

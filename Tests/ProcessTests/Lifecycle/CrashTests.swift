@@ -1,0 +1,152 @@
+import Conflux
+import Foundation
+import Testing
+
+extension ProcessTests {
+    /// Processes that are killed or stopped while others are at work.
+    struct CrashTests {
+
+        @Test func `a killed sequencer comes back and nothing is lost or doubled`() async throws {
+            try await withSeed { seed in
+                try await withSite { site in
+                    let first = try await site.sequencer(data: "log")
+                    let names = ["w1", "w2"]
+                    for name in names { _ = try await site.worker(name, of: first) }
+                    let streams = try await startStreams(
+                        site, first.address, lineCount: 1_200, seed: seed)
+
+                    // Under way: some have their receipts, some are on the way, some not yet read.
+                    for stream in streams { _ = try await stream.child.output.line(100) }
+                    first.child.signal(SIGKILL)
+                    #expect(try await first.child.end() == .killed(SIGKILL))
+                    // What was printed is in the log, whatever became of the rest.
+                    let given = try streams.flatMap { stream in
+                        try stream.child.output.soFar.compactMap {
+                            try object($0)[key: "sequence"]?.number
+                        }
+                    }
+                    print("killed after \(given.count) receipts")
+
+                    let second = try await site.sequencer(data: "log", at: first)
+                    #expect(second.ready[key: "epoch"]?.number == 2)
+                    let last = try #require(second.ready[key: "last"]?.number)
+                    #expect(last > (given.max() ?? 0), "a receipt was given before its entry")
+                    for stream in streams { stream.finish() }
+                    let expectations = try await outcomes(of: streams)
+                    try await site.expectOneHistory(
+                        of: expectations, at: second.address, in: names)
+                }
+            }
+        }
+
+        @Test func `a killed worker comes back under its name`() async throws {
+            try await withSeed { seed in
+                try await withSite { site in
+                    let sequencer = try await site.sequencer(data: "log")
+                    let names = ["w1", "w2"]
+                    var workers: [RunningWorker] = []
+                    for name in names { workers.append(try await site.worker(name, of: sequencer)) }
+                    let streams = try await startStreams(
+                        site, sequencer.address, lineCount: 400, seed: seed)
+                    for stream in streams { _ = try await stream.child.output.line(100) }
+                    workers[1].child.signal(SIGKILL)
+                    #expect(try await workers[1].child.end() == .killed(SIGKILL))
+
+                    // Without waiting until the sequencer finds out by itself.
+                    let successor = try await site.worker("w2", of: sequencer)
+                    #expect(successor.incarnation != workers[1].incarnation)
+                    for stream in streams { stream.finish() }
+                    let expectations = try await outcomes(of: streams)
+                    try await site.expectOneHistory(
+                        of: expectations, at: sequencer.address, in: names)
+                }
+            }
+        }
+
+        @Test func `a stopped worker holds up nobody and catches up`() async throws {
+            try await withSeed { seed in
+                try await withSite { site in
+                    let sequencer = try await site.sequencer(data: "log")
+                    let names = ["w1", "w2"]
+                    var workers: [RunningWorker] = []
+                    for name in names { workers.append(try await site.worker(name, of: sequencer)) }
+                    workers[1].child.signal(SIGSTOP)
+
+                    let streams = try await startStreams(
+                        site, sequencer.address, lineCount: 400, seed: seed)
+                    for stream in streams { stream.finish() }
+                    let expectations = try await outcomes(of: streams)
+                    let last = expectations.map(\.lastSequence).max() ?? 0
+                    _ = try await site.sightings(
+                        of: "document", at: sequencer.address, in: ["w1"], from: last,
+                        options: ["--node", "w1"])
+
+                    workers[1].child.signal(SIGCONT)
+                    try await site.expectOneHistory(
+                        of: expectations, at: sequencer.address, in: names)
+                    #expect(
+                        try await site.liveNodes(at: sequencer.address)["w2"]
+                            == workers[1].incarnation)
+                }
+            }
+        }
+
+        // MARK: Streams
+
+        /// A dispatch that gets most of its input at once, and the rest when the worst is over.
+        private struct Stream {
+            let name: String
+            let child: Child
+            let path: String
+            let rest: [String]
+
+            func finish() {
+                child.feed(rest)
+                child.endInput()
+            }
+        }
+
+        private func startStreams(
+            _ site: Site, _ address: String, lineCount: Int, seed: UInt64
+        ) async throws -> [Stream] {
+            var generator = ActionGenerator(seed: seed)
+            var streams: [Stream] = []
+            for name in ["one", "two"] {
+                let lines = (0..<lineCount).map { _ in generator.next() }
+                let path = try site.write(lines.joined(separator: "\n") + "\n", to: name)
+                let child = try site.start(
+                    [
+                        "dispatch", "document", "-", "--json", "--connect", address,
+                        "--timeout", "30s",
+                    ], input: .pipe)
+                child.feed(lines.dropLast(50))
+                let rest = Array(lines.suffix(50))
+                streams.append(Stream(name: name, child: child, path: path, rest: rest))
+            }
+            return streams
+        }
+
+        private func outcomes(of streams: [Stream]) async throws -> [StreamExpectation] {
+            var expectations: [StreamExpectation] = []
+            for stream in streams {
+                let outcome = try await Tool.outcome(of: stream.child, within: .seconds(40))
+                #expect(outcome.end == .exited(0), "\(outcome.title): \(outcome.message)")
+                expectations.append(
+                    try StreamExpectation(
+                        stream.name, actions: stream.path, results: outcome.output))
+            }
+            return expectations
+        }
+    }
+}
+
+/// Runs a test's body with a seed, which is named when it fails.
+func withSeed(_ body: (UInt64) async throws -> Void) async throws {
+    let given = ProcessInfo.processInfo.environment["CONFLUX_SEED"].flatMap { UInt64($0) }
+    let seed = given ?? UInt64.random(in: 0...UInt64.max)
+    do {
+        try await body(seed)
+    } catch {
+        throw Failure("CONFLUX_SEED=\(seed): \(error)")
+    }
+}

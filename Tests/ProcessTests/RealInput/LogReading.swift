@@ -1,0 +1,142 @@
+import Conflux
+import ConfluxBuiltins
+import Foundation
+import Testing
+
+/// One line of `conflux log --json`.
+struct LogLine {
+    enum Content {
+        case action(JSONValue, target: String, incarnation: UInt64, counter: UInt64)
+        case event(String)
+    }
+
+    let sequence: UInt64
+    let epoch: UInt64
+    let timestamp: UInt64
+    let content: Content
+
+    init(_ line: String) throws {
+        let value = try object(line)
+        sequence = try #require(value[key: "sequence"]?.number)
+        epoch = try #require(value[key: "epoch"]?.number)
+        timestamp = try #require(value[key: "timestamp"]?.number)
+        let kind = try #require(value[key: "kind"]?.string)
+        guard kind == "action" else {
+            content = .event(kind)
+            return
+        }
+        let origin = try #require(value[key: "origin"]?.string).split(separator: ":")
+        content = .action(
+            try #require(value[key: "action"]), target: try #require(value[key: "target"]?.string),
+            incarnation: try #require(UInt64(origin[0])), counter: try #require(UInt64(origin[1])))
+    }
+}
+
+/// Checks that numbers are dense and times do not go back, over all lines of a log.
+struct LogOrder {
+    private(set) var last: UInt64 = 0
+    private var epoch: UInt64 = 0
+    private var timestamp: UInt64 = 0
+
+    mutating func take(_ line: LogLine) throws {
+        guard line.sequence == last + 1 else {
+            throw Failure("entry \(line.sequence) follows entry \(last)")
+        }
+        guard line.epoch >= epoch, line.timestamp >= timestamp else {
+            throw Failure("epoch or time goes back at entry \(line.sequence)")
+        }
+        (last, epoch, timestamp) = (line.sequence, line.epoch, line.timestamp)
+    }
+}
+
+/// What a stream of actions promised: its lines, and the receipts that it was given.
+///
+/// Follows a log, and checks that the stream's actions are in it exactly once, in the order of its
+/// lines, at the numbers of its receipts.
+final class StreamExpectation {
+    let name: String
+    private let actions: [Digest]
+    private let receipts: [UInt64]
+    private var next = 0
+    private var incarnation: UInt64?
+
+    /// Expects the actions of a file, with what `conflux dispatch --json` printed for them.
+    init(_ name: String, actions path: String, results: [String]) throws {
+        self.name = name
+        var actions: [Digest] = []
+        try forEachLine(of: path) { line in
+            actions.append(Digest(of: try JSONValue(json: line).canonicalBytes()))
+        }
+        self.actions = actions
+        receipts = try results.map { line in
+            guard let sequence = try object(line)[key: "sequence"]?.number else {
+                throw Failure("\(name): no receipt: \(line)")
+            }
+            return sequence
+        }
+        guard receipts.count == actions.count else {
+            throw Failure("\(name): \(receipts.count) results for \(actions.count) lines")
+        }
+        for (earlier, later) in zip(receipts, receipts.dropFirst()) where earlier >= later {
+            throw Failure("\(name): receipt \(later) follows receipt \(earlier)")
+        }
+    }
+
+    var lastSequence: UInt64 { receipts.last ?? 0 }
+
+    /// - Returns: Whether the line of the log belongs to this stream.
+    func take(
+        _ action: JSONValue, at sequence: UInt64, incarnation: UInt64, counter: UInt64
+    ) throws -> Bool {
+        guard next < receipts.count, sequence == receipts[next] else {
+            if incarnation == self.incarnation {
+                throw Failure("\(name): entry \(sequence) has no receipt, or has two")
+            }
+            return false
+        }
+        let line = next + 1
+        if self.incarnation == nil { self.incarnation = incarnation }
+        guard incarnation == self.incarnation else {
+            throw Failure("\(name): line \(line) is by node \(incarnation)")
+        }
+        guard counter == UInt64(line) else {
+            throw Failure("\(name): line \(line) has the counter \(counter)")
+        }
+        guard Digest(of: try action.canonicalBytes()) == actions[next] else {
+            throw Failure("\(name): entry \(sequence) is not line \(line)")
+        }
+        next += 1
+        return true
+    }
+
+    func finish() throws {
+        guard next == actions.count else {
+            throw Failure("\(name): the log ends with line \(next) of \(actions.count)")
+        }
+    }
+}
+
+/// A document that is changed by the log's actions, one by one, in this process.
+struct ReferenceDocument {
+    private(set) var document = Document()
+    private(set) var applied = 0
+    private(set) var refused = 0
+    private let coder = ActionCoder<Document.Action>()
+
+    mutating func take(_ action: JSONValue) throws {
+        let action = try coder.decode(try action.canonicalBytes()[...], as: .json)
+        let context = ActionContext()
+        do {
+            try document.check(action, context)
+        } catch is DocumentRefusal {
+            refused += 1
+            return
+        }
+        document.apply(action, context)
+        applied += 1
+    }
+
+    func state() throws -> String {
+        String(decoding: try CanonicalEncoder().encode(document), as: UTF8.self)
+    }
+}

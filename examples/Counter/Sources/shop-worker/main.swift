@@ -1,0 +1,4 @@
+import ConfluxWorker
+import Shop
+
+await Worker.main("shop-worker", states: [HostedState(VisitState.self), HostedState(Stock.self)])
