@@ -10,13 +10,14 @@ struct OutboxTests {
         let outbox = Outbox(
             bytesMax: bytesMax, policy: .fail,
             limits: try WireLimits(batchBytesMax: 600, payloadBytesMax: 100), wake: {})
-        let row = BatchTarget(
-            target: try #require(Target("tally")), schemaVersion: 1, coding: .json)
+        let aim = Outbox.Aim(
+            BatchTarget(
+                target: try #require(Target("tally")), schemaVersion: 1, coding: .json))
         let payload: [UInt8] = [1, 2, 3, 4]
         var waiting = 0
         for _ in 0..<30 {
             for _ in 0..<(bytesMax / payload.count) {
-                _ = outbox.submit(row, payload, mayWait: false)
+                _ = outbox.submit(aim, payload, mayWait: false)
             }
             _ = outbox.take { _ in true }
         }
