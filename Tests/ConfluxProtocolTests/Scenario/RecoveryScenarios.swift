@@ -118,4 +118,23 @@ struct RecoveryScenarios {
         let node = cluster.nodes[2]?.machine
         #expect((node?.applied ?? .zero) <= (node?.live ?? .zero))
     }
+
+    @Test func `a node that asks again while it comes back is present again by one entry`() throws {
+        var cluster = twoNodes()
+        let sleeper = cluster.nodes[1]
+        cluster.removeNode(1)
+        cluster.pass(cluster.settings.silenceMax * 2)
+        cluster.isDiskSlow = true
+        cluster.nodes[1] = sleeper
+        cluster.reconnect(1)
+        cluster.pass(.seconds(5))
+        cluster.finishAppends()
+        cluster.pass(.seconds(1))
+        #expect(cluster.nodes[1]?.machine.isJoined == true)
+        let events = try cluster.disk.bodies.flatMap { try Commit.decode(body: $0.body).blocks }
+        let returns = events.filter { block in
+            if case .event(.joined(_, _, let former)) = block { former != .none } else { false }
+        }
+        #expect(returns.count == 1)
+    }
 }

@@ -67,6 +67,11 @@ extension SequencerMachine {
             bind(session.incarnation, hello, to: connection, at: now.monotonic, into: &effects)
             return
         }
+        // Its entry is on its way: the last hello is the one that is answered.
+        guard joining[hello.nonce] == nil else {
+            joining[hello.nonce] = PendingJoin(hello: hello, connection: connection)
+            return
+        }
         // A node that left is present again by an entry; until then its name may be another's.
         guard isFree(hello, from: connection, at: now, into: &effects) else { return }
         joining[hello.nonce] = PendingJoin(hello: hello, connection: connection)
