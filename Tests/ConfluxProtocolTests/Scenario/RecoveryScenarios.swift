@@ -137,4 +137,21 @@ struct RecoveryScenarios {
         }
         #expect(returns.count == 1)
     }
+
+    @Test func `nobody waits for the catching up of a store that was closed`() throws {
+        var cluster = twoNodes()
+        for text in ["1", "2", "3"] { cluster.dispatch([text], to: "list", from: 1) }
+        cluster.addNode(3)
+        cluster.bridge("list", on: 3)
+        let name = try #require(StoreName("list"))
+        cluster.nodes[3]?.open("list")
+        while let input = cluster.nodes[3]?.takeInput() { cluster.input(input, to: 3) }
+        // The answer to the open arrives, and none to the fetch that follows.
+        while cluster.nodes[3]?.machine.catchUp == nil, !cluster.queue.isEmpty {
+            cluster.deliver(cluster.queue.removeFirst())
+        }
+        #expect(cluster.nodes[3]?.machine.catchUp != nil)
+        cluster.input(.close(.store(name)), to: 3)
+        #expect(cluster.nodes[3]?.machine.catchUp == nil)
+    }
 }
