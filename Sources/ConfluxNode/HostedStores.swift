@@ -9,7 +9,13 @@ final class HostedStores: Sendable {
         /// nil while it is being opened.
         weak var store: AnyObject?
         var isOpen = false
-        var waiters: [CheckedContinuation<Void, Never>] = []
+        var waiters: [OneShot<Bool>] = []
+    }
+
+    /// A state that is bridged, or being bridged by one caller.
+    private struct Bridge {
+        var isOpen = false
+        var waiters: [OneShot<Bool>] = []
     }
 
     /// What becomes of a wish to open a name.
@@ -25,7 +31,7 @@ final class HostedStores: Sendable {
     // Entries are touched under the mutex alone.
     private struct Table: @unchecked Sendable {
         var entries: [StoreName: Entry] = [:]
-        var bridges: Set<Name> = []
+        var bridges: [Name: Bridge] = [:]
     }
 
     private let table = Mutex(Table())
@@ -53,45 +59,49 @@ final class HostedStores: Sendable {
         return claim
     }
 
-    /// Waits until whoever opens the name is done.
+    /// Waits until whoever opens the name is done, or the waiting task is cancelled.
     func waitForOpening(of name: StoreName) async {
-        await withCheckedContinuation { continuation in
-            let isWaiting = table.withLock { table in
-                guard let entry = table.entries[name], !entry.isOpen else { return false }
-                entry.waiters.append(continuation)
-                return true
-            }
-            if !isWaiting { continuation.resume() }
+        let turn = OneShot<Bool>()
+        let isWaiting = table.withLock { table in
+            guard let entry = table.entries[name], !entry.isOpen else { return false }
+            entry.waiters.append(turn)
+            return true
         }
+        if isWaiting { _ = await turn.receive(onCancel: false) }
     }
 
     /// The caller that claimed the name has opened it, or, with nil, has not.
     func settle(_ name: StoreName, _ store: AnyObject?) {
         nonisolated(unsafe) let store = store  // handed over under the mutex
         let waiters = table.withLock { table in
-            guard let entry = table.entries[name] else {
-                return [CheckedContinuation<Void, Never>]()
-            }
+            guard let entry = table.entries[name] else { return [OneShot<Bool>]() }
             defer { entry.waiters = [] }
             entry.store = store
             entry.isOpen = store != nil
             if store == nil { table.entries[name] = nil }
             return entry.waiters
         }
-        for waiter in waiters { waiter.resume() }
+        for waiter in waiters { waiter.send(true) }
     }
 
     /// The store is hosted no longer.
     ///
-    /// - Parameter store: The one that goes; a younger one of the same name stays. nil where it
-    ///   was released already.
-    func remove(_ name: StoreName, _ store: AnyObject?) -> Bool {
+    /// - Parameters:
+    ///   - name: Its name.
+    ///   - store: The one that goes; a younger one of the same name stays. nil where it was
+    ///     released already.
+    ///   - whenRemoved: Called before anybody can claim the name again, so that what it posts
+    ///     stands before what the next opener posts. It must post, and nothing else.
+    /// - Returns: Whether it was hosted.
+    @discardableResult
+    func remove(_ name: StoreName, _ store: AnyObject?, whenRemoved: () -> Void) -> Bool {
         nonisolated(unsafe) let store = store  // compared under the mutex
         return table.withLock { table in
             guard let entry = table.entries[name], entry.isOpen, entry.store === store else {
                 return false
             }
             table.entries[name] = nil
+            whenRemoved()
             return true
         }
     }
@@ -104,17 +114,59 @@ final class HostedStores: Sendable {
         }
     }
 
-    /// - Returns: Whether the state was not bridged yet.
-    func addBridge(_ state: Name) -> Bool {
-        table.withLock { $0.bridges.insert(state).inserted }
+    /// What becomes of a wish to bridge a state.
+    enum BridgeClaim {
+        /// It is bridged.
+        case open
+        /// Somebody bridges it: wait, then claim again.
+        case opening
+        /// The caller bridges it, and says how that ended.
+        case mine
     }
 
+    func claimBridge(_ state: Name) -> BridgeClaim {
+        table.withLock { table in
+            guard let bridge = table.bridges[state] else {
+                table.bridges[state] = Bridge()
+                return .mine
+            }
+            return bridge.isOpen ? .open : .opening
+        }
+    }
+
+    /// Waits until whoever bridges the state is done, or the waiting task is cancelled.
+    func waitForBridge(_ state: Name) async {
+        let turn = OneShot<Bool>()
+        let isWaiting = table.withLock { table in
+            guard table.bridges[state]?.isOpen == false else { return false }
+            table.bridges[state]?.waiters.append(turn)
+            return true
+        }
+        if isWaiting { _ = await turn.receive(onCancel: false) }
+    }
+
+    /// The caller that claimed the state has bridged it, or has not.
+    func settleBridge(_ state: Name, isOpen: Bool) {
+        let waiters = table.withLock { table in
+            let waiters = table.bridges[state]?.waiters ?? []
+            table.bridges[state] = isOpen ? Bridge(isOpen: true) : nil
+            return waiters
+        }
+        for waiter in waiters { waiter.send(true) }
+    }
+
+    /// The state is bridged no longer.
+    ///
+    /// - Parameters:
+    ///   - state: The state.
+    ///   - whenRemoved: As for stores.
     /// - Returns: Whether the state was bridged.
-    func removeBridge(_ state: Name) -> Bool {
-        table.withLock { $0.bridges.remove(state) != nil }
-    }
-
-    func isBridged(_ state: Name) -> Bool {
-        table.withLock { $0.bridges.contains(state) }
+    func removeBridge(_ state: Name, whenRemoved: () -> Void) -> Bool {
+        table.withLock { table in
+            guard table.bridges[state]?.isOpen == true else { return false }
+            table.bridges[state] = nil
+            whenRemoved()
+            return true
+        }
     }
 }

@@ -4,24 +4,39 @@ import Synchronization
 
 extension NodeCore {
     func bridge<S: BridgedState>(_ state: S.Type, _ name: Name) async throws(NodeError) {
-        guard !stores.isBridged(name) else { return }
+        claims: while true {
+            switch stores.claimBridge(name) {
+            case .open: return
+            case .opening:
+                await stores.waitForBridge(name)
+                if Task.isCancelled { throw .cancelled }
+            case .mine: break claims
+            }
+        }
         let scope = scope
         let payloadBytesMax = settings.payloadBytesMax
-        try await open(
-            .state(name), schemaVersion: S.schemaVersion, initial: .none,
-            makeApplier: {
-                TypedStateApplier<S>(name: name, scope: scope, payloadBytesMax: payloadBytesMax)
-            },
-            attach: { _ in })
-        guard stores.addBridge(name) else { return }
+        do throws(NodeError) {
+            try await open(
+                .state(name), schemaVersion: S.schemaVersion, initial: .none,
+                makeApplier: {
+                    TypedStateApplier<S>(
+                        name: name, scope: scope, payloadBytesMax: payloadBytesMax)
+                },
+                attach: { _ in })
+        } catch {
+            stores.settleBridge(name, isOpen: false)
+            throw error
+        }
         scope.channel(of: S.self).setRoute(
             OutboxRoute<S>(outbox: outbox, target: .state(name)))
+        stores.settleBridge(name, isOpen: true)
     }
 
     func unbridge<S: BridgedState>(_ state: S.Type, _ name: Name) {
-        guard stores.removeBridge(name) else { return }
+        let jobs = jobs
+        guard stores.removeBridge(name, whenRemoved: { jobs.post(.unregister(.state(name))) })
+        else { return }
         scope.channel(of: S.self).setRoute(nil)
-        jobs.post(.unregister(.state(name)))
     }
 
     func store<S: ReplicatedState>(
@@ -103,13 +118,18 @@ extension NodeCore {
 
     /// The last holder of a store let it go.
     private func released(_ name: StoreName) {
-        if stores.remove(name, nil) { jobs.post(.unregister(.store(name))) }
+        let jobs = jobs
+        stores.remove(name, nil) { jobs.post(.unregister(.store(name))) }
     }
 
     func close<S: ReplicatedState>(_ store: Store<S>) {
-        guard let name = stores.name(of: store), stores.remove(name, store) else { return }
+        let jobs = jobs
+        guard let name = stores.name(of: store),
+            stores.remove(name, store, whenRemoved: { jobs.post(.unregister(.store(name))) })
+        else { return }
         store.core.setRoute(ClosedRoute<S>(name))
-        jobs.post(.unregister(.store(name)))
+        // The state stays bridged; this store is none of those that hear of it any more.
+        scope.channel(of: S.self).remove(store.core)
     }
 
     private func encodedState<S: ReplicatedState>(
@@ -139,20 +159,14 @@ extension NodeCore {
         makeApplier: @escaping @Sendable () -> StateApplier,
         attach: @escaping @Sendable (StateApplier) -> Void
     ) async throws(NodeError) {
-        let request = takeRequest()
         let jobs = jobs
-        let port = port
         let outcome = OneShot<Result<SequenceNumber, NodeError>>()
         let registration = Registration(
-            request: request, subject: subject, makeApplier: makeApplier, attach: attach,
-            completion: { outcome.send($0) })
+            open: Open(
+                request: takeRequest(), subject: subject,
+                schemaVersion: UInt32(clamping: schemaVersion), events: [], initial: initial),
+            makeApplier: makeApplier, attach: attach, completion: { outcome.send($0) })
         guard jobs.post(.register(registration)) == .accepted else { throw .closed }
-        let command = LinkCommand.machine(
-            .open(
-                Open(
-                    request: request, subject: subject,
-                    schemaVersion: UInt32(clamping: schemaVersion), events: [], initial: initial)))
-        guard port.post(command) == .accepted else { throw .closed }
         let result = await outcome.receive(onCancel: .failure(.cancelled))
         if case .failure(let error) = result, error.code == .cancelled {
             jobs.post(.unregister(subject))

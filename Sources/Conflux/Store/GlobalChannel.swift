@@ -63,7 +63,8 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
         registry.withLock { $0.lanes.append(core) }
     }
 
-    func remove(_ core: StoreCore<S>) {
+    /// The store hears of global dispatches no more; nothing happens for one that does not.
+    package func remove(_ core: StoreCore<S>) {
         // Let go outside the lock: the last release frees a state, which is user code.
         _ = registry.withLock { registry in
             registry.lanes.firstIndex { $0 === core }.map { registry.lanes.remove(at: $0) }

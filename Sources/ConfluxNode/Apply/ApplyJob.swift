@@ -26,8 +26,8 @@ enum ApplyJob: Sendable {
 /// A store that is to be hosted, or a state that is to be bridged.
 // Sendable: handed over once, and then confined to the thread that applies.
 final class Registration: @unchecked Sendable {
-    let request: UInt64
-    let subject: HostingSubject
+    /// What the sequencer is asked for.
+    let open: Open
     /// Makes the applier of the state, if there is none.
     let makeApplier: () -> StateApplier
     /// Puts the replica into it; nothing for a bridge.
@@ -36,17 +36,18 @@ final class Registration: @unchecked Sendable {
     let completion: (Result<SequenceNumber, NodeError>) -> Void
 
     init(
-        request: UInt64, subject: HostingSubject, makeApplier: @escaping () -> StateApplier,
+        open: Open, makeApplier: @escaping () -> StateApplier,
         attach: @escaping (StateApplier) -> Void,
         completion: @escaping (Result<SequenceNumber, NodeError>) -> Void
     ) {
-        self.request = request
-        self.subject = subject
+        self.open = open
         self.makeApplier = makeApplier
         self.attach = attach
         self.completion = completion
     }
 
+    var request: UInt64 { open.request }
+    var subject: HostingSubject { open.subject }
     var state: Name {
         switch subject {
         case .store(let store): store.state

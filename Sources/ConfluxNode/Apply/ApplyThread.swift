@@ -62,9 +62,9 @@ final class ApplyThread: @unchecked Sendable {
         var batch: [ApplyJob] = []
         while true {
             jobs.wait(into: &batch)
-            for job in batch {
+            for (index, job) in batch.enumerated() {
                 if case .stop = job {
-                    finishAll()
+                    finishAll(batch[(index + 1)...])
                     return
                 }
                 perform(job)
@@ -85,6 +85,8 @@ final class ApplyThread: @unchecked Sendable {
             let applier = appliers[registration.state] ?? registration.makeApplier()
             appliers[registration.state] = applier
             registration.attach(applier)
+            // Opens and closes reach the link by this thread alone, and so in this order.
+            link.post(.machine(.open(registration.open)))
         case .unregister(let subject): unregister(subject)
         case .asked(let question):
             questions.add(question)
@@ -117,6 +119,10 @@ final class ApplyThread: @unchecked Sendable {
     }
 
     private func unregister(_ subject: HostingSubject) {
+        // Whoever waited for it has given up.
+        for (request, registration) in registrations where registration.subject == subject {
+            registrations[request] = nil
+        }
         switch subject {
         case .store(let store):
             appliers[store.state]?.remove(store)
@@ -306,8 +312,14 @@ final class ApplyThread: @unchecked Sendable {
         }
     }
 
-    /// Everything that is still waited for ends.
-    private func finishAll() {
+    /// Everything that is still waited for ends, also what was posted behind the end.
+    private func finishAll(_ rest: ArraySlice<ApplyJob>) {
+        jobs.close()
+        var late: [ApplyJob] = []
+        jobs.drain(into: &late)
+        for job in rest + late {
+            if case .register(let registration) = job { registration.completion(.failure(.closed)) }
+        }
         advance()
         for batch in submitted {
             batch.block.settle(from: 0, count: batch.count, with: .failed(.outcomeUnknown))

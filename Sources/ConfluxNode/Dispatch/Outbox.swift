@@ -16,6 +16,8 @@ final class Outbox: @unchecked Sendable {
         var builder: BatchBuilder
         let block = OutcomeBlock()
         var isAtomic = false
+        /// The bytes of its payloads. *Use*: its part of the outbox's bound.
+        var payloadBytes = 0
     }
 
     /// What a route's actions concern, and the row that they have in the open batch: found once a
@@ -101,6 +103,7 @@ final class Outbox: @unchecked Sendable {
             beginBatch()
             payload.withUnsafeBytes { open.builder.append(target: aim.target, payload: $0) }
         }
+        open.payloadBytes += payload.count
         return open.block.reserve()
     }
 
@@ -130,6 +133,7 @@ final class Outbox: @unchecked Sendable {
     /// Takes the oldest batch, if it may be submitted.
     ///
     /// - Parameter isAllowed: Whether a batch of so many bytes may be submitted.
+    /// - Returns: The batch; nil where there is none, or it may not be submitted yet.
     func take(if isAllowed: (_ bytes: Int) -> Bool) -> Filling? {
         condition.lock()
         defer { condition.unlock() }
@@ -140,7 +144,7 @@ final class Outbox: @unchecked Sendable {
             byteCount = 0
         } else {
             sealed.removeFirst()
-            byteCount = max(0, byteCount - next.builder.byteCount)
+            byteCount -= next.payloadBytes
         }
         if policy == .wait { condition.broadcast() }
         return next

@@ -199,7 +199,7 @@ final class LinkThread: @unchecked Sendable {
 
     private func leaveIfSettled() {
         guard let leaveDeadline, end == nil else { return }
-        let isSettled = outbox.isEmpty && machine.unsettledCount == 0
+        let isSettled = outbox.isEmpty && machine.isSettled
         if isSettled || now.monotonic >= leaveDeadline { perform(.leave) }
     }
 

@@ -68,6 +68,8 @@ extension ReplicaMachine {
         if case .store(let store) = subject {
             opening.remove(store)
             catchUp?.members.removeAll { $0.store == store }
+            // Nobody waits for what only a closed store would have caught up with.
+            if catchUp?.members.isEmpty == true { catchUp = nil }
             pumpCatchUp(at: now, into: &effects)
             releaseHeld(isForced: false, into: &effects)
         }

@@ -8,26 +8,34 @@ struct CommitBuffer: Sendable {
         var byteCount: Int
     }
 
-    /// Ascending by first number, without doubles.
-    private(set) var items: [Item] = []
+    /// Ascending by first number, without doubles, from `head` on.
+    private var items: [Item?] = []
+    /// The items before this index are gone; cut off when they outnumber the others, so that
+    /// taking one does not move all.
+    private var head = 0
     private(set) var byteCount = 0
 
-    var isEmpty: Bool { items.isEmpty }
+    var isEmpty: Bool { head == items.count }
+
+    private func first(at index: Int) -> SequenceNumber {
+        items[index]?.commit.first ?? .zero
+    }
 
     /// Puts a commit where it belongs; one that is here already is not kept twice.
     mutating func insert(_ commit: Commit, byteCount size: Int) {
         var index = items.count
-        while index > 0, items[index - 1].commit.first > commit.first { index -= 1 }
-        if index > 0, items[index - 1].commit.first == commit.first { return }
+        while index > head, first(at: index - 1) > commit.first { index -= 1 }
+        if index > head, first(at: index - 1) == commit.first { return }
         items.insert(Item(commit: commit, byteCount: size), at: index)
         byteCount += size
     }
 
     /// Takes the commit that follows this number, and drops what is not above it.
     mutating func take(after number: SequenceNumber) -> Item? {
-        let stale = items.prefix { $0.commit.last <= number }.count
-        dropFirst(stale)
-        guard let first = items.first, first.commit.first <= number.next else { return nil }
+        let isStale = { (item: Item?) in item.map { $0.commit.last <= number } ?? true }
+        dropFirst(items[head...].prefix(while: isStale).count)
+        guard head < items.count, let first = items[head], first.commit.first <= number.next
+        else { return nil }
         dropFirst(1)
         return first
     }
@@ -36,8 +44,8 @@ struct CommitBuffer: Sendable {
     mutating func shrink(to bytesMax: Int) {
         var count = 0
         var bytes = byteCount
-        while bytes > bytesMax, count < items.count {
-            bytes -= items[count].byteCount
+        while bytes > bytesMax, head + count < items.count {
+            bytes -= items[head + count]?.byteCount ?? 0
             count += 1
         }
         dropFirst(count)
@@ -45,12 +53,20 @@ struct CommitBuffer: Sendable {
 
     mutating func removeAll() {
         items.removeAll()
+        head = 0
         byteCount = 0
     }
 
     private mutating func dropFirst(_ count: Int) {
         guard count > 0 else { return }
-        for item in items.prefix(count) { byteCount -= item.byteCount }
-        items.removeFirst(count)
+        for index in head..<head + count {
+            byteCount -= items[index]?.byteCount ?? 0
+            items[index] = nil
+        }
+        head += count
+        if head * 2 > items.count {
+            items.removeFirst(head)
+            head = 0
+        }
     }
 }

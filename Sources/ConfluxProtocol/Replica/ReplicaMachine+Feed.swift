@@ -96,6 +96,7 @@ extension ReplicaMachine {
         var sequence = commit.first
         for block in commit.blocks {
             if case .batch(let incarnation, let batch) = block, incarnation == self.incarnation {
+                lastOwn = sequence.advanced(by: UInt64(block.count) - 1)
                 learn(
                     ActionOutcome(
                         firstCounter: batch.firstCounter, count: batch.count,

@@ -49,11 +49,11 @@ extension ReplicaMachine {
     }
 
     private func isReached(_ entry: HeldOutcome) -> Bool {
-        guard let live, case .committed(_, let first, _, _) = entry.outcome.fate else {
-            return true
-        }
+        guard case .committed(_, let first, _, _) = entry.outcome.fate else { return true }
+        guard entry.opening.isDisjoint(with: opening) else { return false }
+        guard let live else { return true }
         let last = first.advanced(by: UInt64(entry.outcome.count) - 1)
-        return last <= min(live, catchUp?.cursor ?? live) && entry.opening.isDisjoint(with: opening)
+        return last <= min(live, catchUp?.cursor ?? live)
     }
 
     /// Keeps the highest number that was applied or receipted (rule 2).

@@ -106,6 +106,7 @@ extension ReplicaMachine {
         holeFetch = nil
         catchUp = nil
         applied = .zero
+        lastOwn = .zero
         for subject in hosting.keys {
             hosting[subject]?.phase = .wanted
             if case .store(let store) = subject { opening.insert(store) }

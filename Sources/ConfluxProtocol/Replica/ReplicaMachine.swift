@@ -76,6 +76,9 @@ public struct ReplicaMachine: Sendable {
     /// Outcomes that are known, and wait until this node has applied what they are about (P6).
     var held: [HeldOutcome] = []
 
+    /// The highest number of an entry of this node that was delivered.
+    var lastOwn = SequenceNumber.zero
+
     /// The bytes of commits delivered and not applied. *Use*: the bound of deliveries.
     var outstandingBytes = 0
     /// The number up to which everything is applied.
@@ -119,17 +122,25 @@ public struct ReplicaMachine: Sendable {
     public var log: LogID { welcome?.log ?? .none }
     /// The counter that the next action gets.
     public var nextCounter: UInt64 { submissions.nextCounter }
+    /// Whether every action of this node has its outcome, told behind its being applied here.
+    public var isSettled: Bool {
+        guard submissions.unsettledCount == 0, held.isEmpty else { return false }
+        return live == nil || applied >= lastOwn
+    }
+
     /// How many actions of this node have no outcome yet.
     public var unsettledCount: UInt64 { submissions.unsettledCount }
 
     /// Whether a batch of this size may be dispatched now: the session is there, everything before
-    /// it is on its way, and the window has room (rule 27).
+    /// it is on its way, and the window has room (rule 27). A batch larger than the whole window
+    /// goes alone, so that the sequencer can reject it.
     public func canSubmit(bytes: Int) -> Bool {
         guard phase == .joined, settings.role == .member, let limits = welcome?.limits else {
             return false
         }
         return !submissions.isSendDue
-            && submissions.unsettledBytes + bytes <= Int(limits.windowBytes)
+            && (!submissions.isAwaiting
+                || submissions.unsettledBytes + bytes <= Int(limits.windowBytes))
     }
 
     /// Handles one input.
@@ -177,7 +188,8 @@ public struct ReplicaMachine: Sendable {
             effects.append(.send(.answer(answer)))
         case .applied(let sequence, let bytes):
             outstandingBytes -= bytes
-            applied = max(applied, sequence)
+            // A report of what was delivered before a history was lost says nothing of this one.
+            applied = max(applied, min(sequence, live ?? .zero))
             resumeDelivery(at: instant, into: &effects)
         case .tick:
             passTime(at: instant, into: &effects)

@@ -51,8 +51,10 @@ public struct SequencerMachine: Sendable {
     /// Who wants a name that is taken, by name: one newcomer at most.
     var nameInquiries: [Name: NameInquiry] = [:]
     var questions = QuestionTable()
-    /// The fetches that the log is reading for. *Use*: their bound.
-    var fetchesUnderWay = 0
+    /// The fetches that the log is reading for, by who asked. *Use*: their bounds.
+    var fetchesUnderWay: [ConnectionID: Int] = [:]
+    /// Their sum.
+    var fetchCount = 0
     /// When the last commit or beat was published.
     var publishedAt = Duration.zero
     /// When presence is looked at next.

@@ -99,6 +99,9 @@ extension SequencerMachine {
         flush(into: &effects)
     }
 
+    /// The most fetches under way of one node: a hole's and a catch-up's, each asked for again.
+    private static let fetchesPerNodeMax = 4
+
     /// Sends a node the commits that it asks for (rule 5).
     mutating func fetch(
         _ fetch: Fetch, from connection: ConnectionID, into effects: inout [SequencerEffect]
@@ -111,8 +114,10 @@ extension SequencerMachine {
             return
         }
         // A node asks again when it gets no answer: dropping is the bound's stated behaviour.
-        guard fetchesUnderWay < settings.fetchesMax else { return }
-        fetchesUnderWay += 1
+        let own = fetchesUnderWay[connection, default: 0]
+        guard fetchCount < settings.fetchesMax, own < Self.fetchesPerNodeMax else { return }
+        fetchesUnderWay[connection] = own + 1
+        fetchCount += 1
         effects.append(
             .readFetch(
                 FetchJob(
@@ -124,7 +129,10 @@ extension SequencerMachine {
         _ job: FetchJob, with bodies: [Bytes], countsAsRead: Bool = true,
         into effects: inout [SequencerEffect]
     ) {
-        if countsAsRead { fetchesUnderWay -= 1 }
+        if countsAsRead, let own = fetchesUnderWay[job.connection] {
+            fetchesUnderWay[job.connection] = own > 1 ? own - 1 : nil
+            fetchCount -= 1
+        }
         let entries = Entries(
             request: job.request, last: tenure.last, floor: tenure.floor, commits: bodies)
         effects.append(.send(.entries(entries), to: job.connection))

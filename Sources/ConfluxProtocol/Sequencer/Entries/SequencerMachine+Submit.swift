@@ -40,19 +40,38 @@ extension SequencerMachine {
                 to: connection, into: &effects)
             return
         }
-        // Not where it should begin: one before it was lost, or its boundaries changed.
-        guard batch.firstCounter == expected else {
+        // Not where it should begin: one before it was lost.
+        guard batch.firstCounter <= expected else {
             discard(expecting: expected, .gap, connection, into: &effects)
             return
         }
-        guard ledger.pendingBytes + bytes <= Int(settings.windowBytes),
+        // A batch that can never fit must not stop those behind it.
+        let isOversized = bytes > Int(settings.windowBytes)
+        let admittedBytes = isOversized ? 0 : bytes
+        guard ledger.pendingBytes + admittedBytes <= Int(settings.windowBytes),
             ledger.recordCount < settings.unsettledOutcomesMax,
-            pipeline.hasRoom(bytes: bytes)
+            pipeline.hasRoom(bytes: admittedBytes)
         else {
             discard(expecting: expected, .full, connection, into: &effects)
             return
         }
-        judge(&self)
+        if batch.firstCounter < expected {
+            // Batches are judged whole, and come again with unchanged boundaries: this one was
+            // judged before a restart, and what of it is behind the log's last was rejected.
+            send(
+                ledger.outcomes(from: batch.firstCounter, through: expected - 1),
+                to: connection, into: &effects)
+            self.judge(
+                UInt32(lastCounter - ledger.lastCounter), as: .unrecorded, of: incarnation)
+        } else if isOversized {
+            let text =
+                "the batch has \(bytes) bytes and the window is \(settings.windowBytes); make the "
+                + "actions smaller, or raise the sequencer's limit"
+            self.judge(
+                batch.count, as: Fault(code: .payloadTooLarge, message: text), of: incarnation)
+        } else {
+            judge(&self)
+        }
         announce(to: incarnation, into: &effects)
     }
 
@@ -90,6 +109,10 @@ extension SequencerMachine {
             judge(batch.count, as: first, of: incarnation)
             return
         }
+        if let fault = scatter(of: verdicts, in: batch) {
+            judge(batch.count, as: fault, of: incarnation)
+            return
+        }
         for (row, fault) in zip(batch.targets, faults) where fault == nil {
             directory.see(row.target)
         }
@@ -98,6 +121,30 @@ extension SequencerMachine {
             admitWhole(part, by: incarnation)
         }
         reject(verdicts, of: batch, before: batch.lastCounter + 1, by: incarnation)
+    }
+
+    /// The most pieces of one batch that are admitted between its rejected entries, and the most
+    /// bytes of the tables that each of them repeats. A commit has room for both beyond
+    /// ``SequencerSettings/commitBytesMax`` and what `CommitPipeline` counts.
+    private static let piecesMax = 4_096
+    private static let tablesBytesMax = 8 << 20
+
+    /// Why a batch is rejected whole whose rejected entries lie scattered among the others.
+    private func scatter(of verdicts: [Fault?], in batch: Batch) -> Fault? {
+        var pieces = 0
+        var wasAdmitted = false
+        for verdict in verdicts {
+            if verdict == nil, !wasAdmitted { pieces += 1 }
+            wasAdmitted = verdict == nil
+        }
+        let tablesBytes = pieces * (batch.encoded.count - batch.entries.count)
+        guard pieces > Self.piecesMax || tablesBytes > Self.tablesBytesMax,
+            let first = verdicts.lazy.compactMap({ $0 }).first
+        else { return nil }
+        return Fault(
+            code: first.code,
+            message: "too many actions of one batch were rejected to admit those between them; "
+                + "the first: \(first.message)")
     }
 
     private mutating func admitWhole(_ batch: Batch, by incarnation: Incarnation) {
@@ -130,6 +177,11 @@ extension SequencerMachine {
     struct Fault: Equatable {
         var code: RejectionCode
         var message: String
+
+        /// What was rejected before a restart: the log says no more of it.
+        static let unrecorded = Fault(
+            code: .unrecorded,
+            message: "it was rejected before the sequencer restarted; dispatch it again")
     }
 
     private func fault(of row: BatchTarget) -> Fault? {

@@ -145,8 +145,8 @@ struct OutcomeLedger: Sendable, Equatable {
                     Record(
                         first: next, count: UInt32(stop - next + 1), bytes: 0,
                         fate: .rejected(
-                            .unrecorded,
-                            "it was rejected before the sequencer restarted; dispatch it again")))
+                            SequencerMachine.Fault.unrecorded.code,
+                            SequencerMachine.Fault.unrecorded.message)))
                 next = stop + 1
             }
         }

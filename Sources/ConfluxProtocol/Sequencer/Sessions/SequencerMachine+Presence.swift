@@ -106,9 +106,12 @@ extension SequencerMachine {
         for (name, inquiry) in nameInquiries.sorted(by: { $0.key < $1.key })
         where inquiry.deadline <= instant {
             nameInquiries[name] = nil
-            endPresence(of: inquiry.holder, into: &effects)
-            sessions[inquiry.holder]?.quietSince = instant
-            admitLeft(inquiry.holder)
+            // It may have left by itself meanwhile.
+            if sessions[inquiry.holder]?.presence == .live {
+                endPresence(of: inquiry.holder, into: &effects)
+                sessions[inquiry.holder]?.quietSince = instant
+                admitLeft(inquiry.holder)
+            }
             // The name is free now, so that the newcomer's hello takes its ordinary way.
             hello(inquiry.newcomer, from: inquiry.connection, at: now, into: &effects)
         }
@@ -132,7 +135,8 @@ extension SequencerMachine {
                 endPresence(of: incarnation, into: &effects)
                 sessions[incarnation]?.quietSince = now
                 admitLeft(incarnation)
-            case .left where now - quietSince > settings.forgetAfter:
+            case .left
+            where now - quietSince > settings.forgetAfter && joining[session.nonce] == nil:
                 forget(incarnation)
             case .live, .left: break
             }

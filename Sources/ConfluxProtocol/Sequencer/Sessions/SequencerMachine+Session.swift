@@ -67,6 +67,11 @@ extension SequencerMachine {
             bind(session.incarnation, hello, to: connection, at: now.monotonic, into: &effects)
             return
         }
+        // Its entry is on its way: the last hello is the one that is answered.
+        guard joining[hello.nonce] == nil else {
+            joining[hello.nonce] = PendingJoin(hello: hello, connection: connection)
+            return
+        }
         // A node that left is present again by an entry; until then its name may be another's.
         guard isFree(hello, from: connection, at: now, into: &effects) else { return }
         joining[hello.nonce] = PendingJoin(hello: hello, connection: connection)
@@ -92,7 +97,8 @@ extension SequencerMachine {
     /// Forgets the session that left first, when there is no room for another one.
     private mutating func makeRoom() -> Bool {
         guard sessions.count + joining.count >= settings.sessionsMax else { return true }
-        guard let oldest = sessions.longestAway else { return false }
+        let oldest = sessions.longestAway { joining[$0] != nil }
+        guard let oldest else { return false }
         forget(oldest)
         return true
     }

@@ -81,8 +81,11 @@ struct SessionTable: Sendable {
     }
 
     /// The session that has been away longest: the first to be forgotten (rule 10).
-    var longestAway: Incarnation? {
-        sessions.values.filter { $0.presence == .left }
+    ///
+    /// - Parameter isReturning: Whether the node of a nonce is just coming back.
+    /// - Returns: The session; nil when no node is away.
+    func longestAway(except isReturning: (Nonce) -> Bool) -> Incarnation? {
+        sessions.values.filter { $0.presence == .left && !isReturning($0.nonce) }
             .min { ($0.quietSince, $0.incarnation) < ($1.quietSince, $1.incarnation) }?
             .incarnation
     }

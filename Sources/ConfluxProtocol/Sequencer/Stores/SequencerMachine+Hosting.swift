@@ -137,6 +137,7 @@ extension SequencerMachine {
         switch subject {
         case .store(let name):
             sessions[incarnation]?.hosted[name] = nil
+            creating[name]?.openers.removeAll { $0.incarnation == incarnation }
         case .state(let state):
             if sessions[incarnation]?.bridged.remove(state) != nil {
                 directory.removeBridge(state)

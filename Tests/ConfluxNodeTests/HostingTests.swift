@@ -1,0 +1,112 @@
+import ConfluxNode
+import Dispatch
+import Testing
+
+/// Opening and closing while other things happen.
+struct HostingTests {
+    @Test func `stores of one state can be opened at once`() async throws {
+        try await withWorld { world in
+            let node = try await world.node()
+            let names = (0..<8).map { "s\($0)" }
+            let opened = try await withDeadline {
+                try await withThrowingTaskGroup(of: ModelStore<Journal>.self) { group in
+                    for name in names {
+                        group.addTask { try await node.store(Journal.self, named: name) }
+                    }
+                    var stores: [ModelStore<Journal>] = []
+                    for try await store in group { stores.append(store) }
+                    return stores
+                }
+            }
+            #expect(opened.count == names.count)
+            await node.close()
+        }
+    }
+
+    @Test func `a store that is closed and opened again at once is open`() async throws {
+        try await withWorld { world in
+            let node = try await world.node()
+            let busy = try await node.store(TallyState.self, named: "busy")
+            let victim = try await node.store(TallyState.self, named: "victim")
+            try await victim.actions.dispatch(.add(3)).receipt()
+            // The thread that applies is in user code meanwhile.
+            let entered = AsyncStream.makeStream(of: Void.self)
+            let gate = DispatchSemaphore(value: 0)
+            let observation = busy.computed.counts.observe { count in
+                guard count == 1 else { return }
+                entered.continuation.yield()
+                gate.wait()
+            }
+            let blocked = busy.actions.dispatch(.add(1))
+            _ = try await first(of: entered.stream) { true }
+            node.close(victim)
+            let reopening = Task {
+                try await withDeadline { try await node.store(TallyState.self, named: "victim") }
+            }
+            // Each answer shows that the link has taken what was posted before.
+            for _ in 0..<200 { _ = await node.status }
+            gate.signal()
+            let again = try await reopening.value
+            #expect(again.computed.count == 3)
+            try await again.actions.dispatch(.add(1)).receipt()
+            #expect(again.computed.count == 4)
+            let stores = try await node.sequencerStatus().stores
+            #expect(stores.first { $0.store.description == "tally/victim" }?.hosts == 1)
+            try await blocked.receipt()
+            observation.dispose()
+            await node.close()
+        }
+    }
+
+    @Test func `a closed store does not hear global dispatches`() async throws {
+        try await withWorld { world in
+            let scope = Scope()
+            let node = try await world.node(scope: scope)
+            let store = try await node.store(TallyState.self)
+            let other = try await node.store(TallyState.self, named: "other")
+            node.close(store)
+            let handle = scope.run { Store<TallyState>.actions.dispatch(.add(5)) }
+            try await handle.receipt()
+            #expect(other.computed.count == 5)
+            #expect(store.computed.count == 0)
+            await node.close()
+        }
+    }
+
+    @Test func `closing waits until a store with a queue of its own has applied`() async throws {
+        try await withWorld { world in
+            let node = try await world.node()
+            let observer = try await world.node()
+            let queue = DispatchQueue(label: "slow")
+            let store = try await node.store(Journal.self, executor: .queue(queue))
+            let there = try await observer.store(Journal.self)
+            queue.suspend()
+            let handle = store.dispatch(.write("x"))
+            try await wait(for: there) { $0.lines == ["x"] }
+            let closing = Task { await node.close() }
+            // The outbox takes no more once the node has begun to leave.
+            for _ in 0..<200 { _ = await node.status }
+            queue.resume()
+            try await handle.receipt()
+            #expect(store.lines == ["x"])
+            await closing.value
+            await observer.close()
+        }
+    }
+
+    @Test func `a wait for a store that another task opens can be cancelled`() async throws {
+        try await withWorld { world in
+            let node = try await world.node()
+            await world.sequencer.stop()
+            let opener = Task { try await node.store(TallyState.self) }
+            let waiter = Task { try await node.store(TallyState.self) }
+            for _ in 0..<50 { _ = await node.status }
+            waiter.cancel()
+            let error = await #expect(throws: NodeError.self) { try await waiter.value }
+            #expect(error?.code == .cancelled)
+            opener.cancel()
+            _ = try? await opener.value
+            await node.close()
+        }
+    }
+}
