@@ -7,7 +7,7 @@ public enum NodeEvent: Sendable, Equatable {
     case joined(LogID, Epoch, Incarnation)
     /// The sequencer is not heard of; the node tries to reach it. Reads go on; dispatches wait.
     case disconnected
-    /// The sequencer is heard of again.
+    /// The sequencer is heard of again, or another tenure has begun.
     case reconnected(Epoch)
     /// A sequencer whose tenure is over still speaks; it is ignored.
     case staleSequencer(Epoch)

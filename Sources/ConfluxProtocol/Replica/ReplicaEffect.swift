@@ -78,7 +78,7 @@ public enum ReplicaEvent: Sendable, Equatable {
     case joined(LogID, Epoch, Incarnation)
     /// The sequencer is not heard of; the node tries to reach it.
     case disconnected
-    /// The sequencer is heard of again.
+    /// The sequencer is heard of again, or another tenure has begun.
     case reconnected(Epoch)
     /// A sequencer of an older epoch still speaks; it is ignored.
     case staleSequencer(Epoch)

@@ -54,6 +54,8 @@ extension ReplicaMachine {
             || self.welcome == nil
         if isLost { loseHistory(agreed: welcome.agreed, at: now, into: &effects) }
         if isNew { forgetSession(into: &effects) }
+        // A sequencer may be replaced faster than its absence is noticed, and its bye be lost.
+        let isLaterTenure = epoch > self.epoch
         self.epoch = epoch
         self.welcome = welcome
         session = SessionToken(log: welcome.log, incarnation: welcome.incarnation)
@@ -61,7 +63,7 @@ extension ReplicaMachine {
         phase = .joined
         if isNew {
             effects.append(.event(.joined(welcome.log, epoch, welcome.incarnation)))
-        } else if isDisconnected {
+        } else if isDisconnected || isLaterTenure {
             effects.append(.event(.reconnected(epoch)))
         }
         isDisconnected = false
