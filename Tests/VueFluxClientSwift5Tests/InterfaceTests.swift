@@ -205,6 +205,11 @@ final class InterfaceTests: XCTestCase {
         binder.bind(signal: hidden.signal, on: .immediate)
         XCTAssertFalse(view.isHidden)
         hidden.signal.bind(to: binder, on: .mainThread).dispose()
+        let isBound = view.isHidden
+        let either: Disposable =
+            isBound
+            ? hidden.signal.bind(to: view, \.isHidden) : AnyDisposable()
+        either.dispose()
         var calls = 0
         hidden.signal.bind(to: view, binding: { _, _ in calls += 1 })
         XCTAssertEqual(calls, 1)

@@ -33,6 +33,7 @@ public struct Binder<Value> {
     ///   - signal: Whose values to bind.
     ///   - executor: Where the binding runs.
     /// - Returns: What ends the binding earlier; disposed already if the target is gone.
+    @preconcurrency
     @discardableResult
     public func bind(
         signal: Signal<Value>, on executor: Executor = .mainThread
@@ -48,6 +49,7 @@ extension Signal {
     ///   - binder: What to do with them.
     ///   - executor: Where to do it.
     /// - Returns: What ends the binding earlier; disposed already if the target is gone.
+    @preconcurrency
     @discardableResult
     public func bind(
         to binder: Binder<Value>, on executor: Executor = .mainThread
@@ -97,6 +99,7 @@ extension Signal {
     ///   - keyPath: The property.
     ///   - executor: Where it is set.
     /// - Returns: What ends the binding earlier.
+    @preconcurrency
     @discardableResult
     public func bind<Target: AnyObject>(
         to target: Target, _ keyPath: ReferenceWritableKeyPath<Target, Value>,
@@ -115,6 +118,7 @@ extension Signal {
     ///   - keyPath: The property.
     ///   - executor: Where it is set.
     /// - Returns: What ends the binding earlier.
+    @preconcurrency
     @discardableResult
     public func bind<Target: AnyObject>(
         to target: Target, _ keyPath: ReferenceWritableKeyPath<Target, Value?>,

@@ -22,7 +22,9 @@ import Synchronization
 ///
 /// **Bound.** At most `waitingCountMax` deliveries wait, and the deliverer has at most as many in
 /// hand. At the bound senders wait, except threads that run the user code of some lane or delivery
-/// (``ThreadMark``): somebody may be waiting for those. They exceed the bound instead.
+/// (``ThreadMark``): somebody may be waiting for those. They exceed the bound instead. And as an
+/// observer may be waiting for any other thread too, a sender that has waited for a second in vain
+/// lets its value in, so that such a line grows by one value a second and thread.
 ///
 /// - `Held` is what the lock guards beside: the latest value of a variable, nothing for a sink.
 @usableFromInline
@@ -125,13 +127,22 @@ final class Broadcaster<Value, Held>: Sendable {
     @inlinable
     func send(_ value: Value, holding held: Held) {
         var exchanged = held
+        var mayExceedBound = false
         while true {
-            switch enqueue(value, holding: &exchanged) {
+            switch enqueue(value, holding: &exchanged, mayExceedBound: mayExceedBound) {
             case .returns: return
             case .delivers(let observers): return deliver(value, to: observers)
-            case .waits(let space): space.wait()
+            case .waits(let space): mayExceedBound = Self.isInVain(space)
             }
         }
+    }
+
+    /// Waits for space, for as long as that is worth it.
+    ///
+    /// - Returns: Whether none came.
+    @usableFromInline
+    static func isInVain(_ space: DispatchSemaphore) -> Bool {
+        space.wait(timeout: .now() + LaneLimits.stillnessMax) == .timedOut
     }
 
     /// Takes the deliverer's role, or leaves the value to the one who has it.
@@ -140,9 +151,10 @@ final class Broadcaster<Value, Held>: Sendable {
     ///   - value: What to tell.
     ///   - held: What to hold; what was held, afterwards. Unchanged if the sender is to wait and
     ///     try again.
+    ///   - mayExceedBound: Whether the sender has waited for long enough.
     /// - Returns: What is left for the sender to do.
     @inlinable
-    func enqueue(_ value: Value, holding held: inout Held) -> Turn {
+    func enqueue(_ value: Value, holding held: inout Held, mayExceedBound: Bool) -> Turn {
         state.withLock { state in
             if state.observers.isEmpty {
                 swap(&state.held, &held)
@@ -153,7 +165,9 @@ final class Broadcaster<Value, Held>: Sendable {
                 state.phase = .delivering
                 return .delivers(state.observers)
             }
-            if state.waiting.count >= Self.waitingCountMax, ThreadMark.current.pointee.lanes == 0 {
+            if state.waiting.count >= Self.waitingCountMax, !mayExceedBound,
+                ThreadMark.current.pointee.lanes == 0
+            {
                 let space = DispatchSemaphore(value: 0)
                 state.sendersAtBound.append(space)
                 return .waits(space)

@@ -27,8 +27,9 @@ public final class Sink<Value> {
     /// another thread is sending, or this is called by an observer of this sink: then the one who
     /// is sending delivers this value after its own, and this returns at once.
     ///
-    /// At most 1,024 values wait in that way. Then other threads wait here for space; a thread
-    /// that is itself delivering something never does, and its value is let in.
+    /// At most 1,024 values wait in that way. Then other threads wait here for space, for a second
+    /// at most if none comes; a thread that is itself delivering something never does. Their values
+    /// are let in then.
     ///
     /// - Parameter value: What to send.
     @inlinable

@@ -21,7 +21,8 @@ public final class Variable<Value> {
     /// Setting it tells observers every change once, in the order in which the values were set, as
     /// ``Sink/send(value:)`` does: on this thread before the setter returns, or soon after by the
     /// thread that is telling them already. At most 1,024 changes wait for that one; then other
-    /// threads wait, and a thread that is itself delivering never does.
+    /// threads wait, for a second at most if nothing moves, and a thread that is itself delivering
+    /// never does.
     ///
     /// `value += 1` is a read and then a write, between which other threads may write.
     @inlinable

@@ -9,8 +9,11 @@ enum LaneLimits {
     static let keptCapacityMax = 1_024
     /// How long a thread waits for room while the lane doesn't move. The lane may need that very
     /// thread, as when it sends from the queue that its store's executor uses; then it goes on, and
-    /// the line grows by one job a second.
+    /// the bound is doubled until the line has been taken.
     static let stillnessMax: DispatchTimeInterval = .seconds(1)
+    /// How often a lane's bound is doubled: 16 times `waitingMax`, 1,048,576 jobs, is the most.
+    /// Behind that a line that isn't taken grows by one job a second and thread.
+    static let doublingsMax = 4
 }
 
 /// The lane of one store: who serves its waiting line, and when. What stands in the line is the
@@ -41,6 +44,10 @@ package class Lane: @unchecked Sendable {
         var waitingCount = 0
         /// Use: threads that wait, having found the line longer than its bound.
         var crowded: [DispatchSemaphore] = []
+        /// How often the bound was doubled since the line was taken last.
+        var doublings = 0
+        /// Whether the lane has come to rest for good.
+        private var hasEnded = false
         /// Whether a thread is inside the executor's `execute`.
         private var isHandingOver = false
         /// Whether that thread has to hand over once more.
@@ -60,6 +67,15 @@ package class Lane: @unchecked Sendable {
             }
             isHandingOver = true
             return .handOver
+        }
+
+        /// Ends the lane if it is closed and nobody serves it.
+        ///
+        /// - Returns: Whether it ended just now, which is true once.
+        mutating func end() -> Bool {
+            guard isClosed, !isBusy, !hasEnded else { return false }
+            hasEnded = true
+            return true
         }
 
         /// After the executor's `execute` returned: whether to call it again.
@@ -116,6 +132,15 @@ package class Lane: @unchecked Sendable {
         preconditionFailure("a lane has a line")
     }
 
+    /// Frees what only commits need; called once, when the lane is closed and nobody serves it.
+    func letGo() {}
+
+    /// Lets go if the lane is closed and nobody serves it. Whoever closes calls it, and whoever
+    /// stops serving: the later of the two finds it so.
+    final func endIfClosed() {
+        if control.withLock({ $0.end() }) { letGo() }
+    }
+
     /// Tries to become the one that serves the lane, for a job of the caller's own.
     @inline(__always)
     final func enter() -> Entrance {
@@ -142,7 +167,7 @@ package class Lane: @unchecked Sendable {
     final func runEnteredInScope(_ job: () -> Void) {
         if !isReleased.load(ordering: .relaxed) { job() }
         let isDone = control.withLock { control in
-            guard control.waitingCount == 0 else { return false }
+            guard control.waitingCount == 0, !control.isClosed else { return false }
             control.isBusy = false
             return true
         }
@@ -176,6 +201,7 @@ package class Lane: @unchecked Sendable {
                 return control.isBusy
             }
         }
+        if isReleased.load(ordering: .relaxed) { endIfClosed() }
     }
 
     /// Gives the executor one run after the other, as long as that falls to this thread.
@@ -195,13 +221,14 @@ package class Lane: @unchecked Sendable {
             return control.claim(isImmediate: false)
         }
         if duty == .handOver { handOver() }
+        if isReleased.load(ordering: .relaxed) { endIfClosed() }
     }
 
     /// Waits while the line is longer than its bound and moves, unless this thread serves a lane.
     final func waitForRoom(_ mark: UnsafeMutablePointer<ThreadMark>) {
         guard mark.pointee.lanes == 0 else { return }
         let place = control.withLock { control -> DispatchSemaphore? in
-            guard control.waitingCount > waitingMax else { return nil }
+            guard control.waitingCount > waitingMax << control.doublings else { return nil }
             let place = DispatchSemaphore(value: 0)
             control.crowded.append(place)
             return place
@@ -210,8 +237,16 @@ package class Lane: @unchecked Sendable {
         var seen = count.load(ordering: .relaxed)
         while place.wait(timeout: .now() + LaneLimits.stillnessMax) == .timedOut {
             let moved = count.load(ordering: .relaxed)
-            if moved == seen { return }
+            if moved == seen { return widen() }
             seen = moved
+        }
+    }
+
+    /// Doubles the bound of a line that is still longer, after a wait in vain.
+    private func widen() {
+        control.withLock { control in
+            guard control.waitingCount > waitingMax << control.doublings else { return }
+            control.doublings = min(control.doublings + 1, LaneLimits.doublingsMax)
         }
     }
 }

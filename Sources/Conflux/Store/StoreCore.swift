@@ -11,10 +11,15 @@ import Synchronization
 /// ``position``.
 ///
 /// Safe on any thread. No lock is held while user code runs.
-// Sendable: `state` and `mutations` are touched only by the thread that serves the lane, `waiting`
-// and `route` only under the lane's mutex.
+// Sendable: `state` and `mutations` are touched only by the thread that serves the lane, `waiting`,
+// `route` and `keeper` only under the lane's mutex.
 package final class StoreCore<S: State>: Lane, @unchecked Sendable {
-    let state: S
+    /// Spares commits the counting of references. Valid as long as `keeper` is there, and that is
+    /// whenever somebody serves the lane.
+    private let state: Unmanaged<S>
+    /// What keeps the state alive. Actions may outlive their store and are often captured by the
+    /// state's own observers, so it ends with the lane. Guarded by the lane's mutex.
+    private var keeper: S?
     private let mutations: S.Mutations
     /// Chooses the random numbers of actions that no log has ordered.
     private let seed: UInt64
@@ -40,7 +45,8 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         state: S, mutations: S.Mutations, executor: Executor, scope: Scope,
         seed: UInt64 = .random(in: 0...UInt64.max), waitingMax: Int? = nil
     ) {
-        self.state = state
+        self.state = .passUnretained(state)
+        keeper = state
         self.mutations = mutations
         self.seed = seed
         super.init(
@@ -185,6 +191,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         swap(&waiting, &jobs)
         swap(&waiting, &spare)
         control.waitingCount = 0
+        control.doublings = 0
         guard !control.crowded.isEmpty else { return [] }
         defer { control.crowded = [] }
         return control.crowded
@@ -231,6 +238,13 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         for job in dropped { drop(job) }
         for hook in hooks.values { hook() }
         setRoute(nil)
+        endIfClosed()
+    }
+
+    override func letGo() {
+        var keeper: S?
+        // Let go outside the lock: what the state has is user code's to free.
+        control.withLock { _ in swap(&self.keeper, &keeper) }
     }
 }
 
@@ -255,7 +269,7 @@ extension StoreCore {
             tally.report(commitTracked(action), order: order)
         case .run(let actions, let through, let completion):
             completion(commit(actions, through: through))
-        case .look(let body): body(state, position)
+        case .look(let body): body(state.takeUnretainedValue(), position)
         }
     }
 
@@ -280,12 +294,9 @@ extension StoreCore {
     fileprivate func commit(_ action: S.Action) -> (any Error)? {
         let number = nextNumber()
         do {
-            try mutations._perform(
-                action: action, state: state,
-                context: {
-                    ActionContext(
-                        sequence: number, timestamp: WallClock.now, origin: nil, seed: seed)
-                })
+            try perform(action) {
+                ActionContext(sequence: number, timestamp: WallClock.now, origin: nil, seed: seed)
+            }
             return nil
         } catch {
             return error
@@ -298,10 +309,17 @@ extension StoreCore {
         let receipt = Receipt(
             log: nil, epoch: .none, sequence: context.sequence, timestamp: context.timestamp)
         do {
-            try mutations._perform(action: action, state: state, context: { context })
+            try perform(action) { context }
             return .committed(receipt)
         } catch {
             return .failed(.refused(error, receipt: receipt))
+        }
+    }
+
+    @inline(__always)
+    private func perform(_ action: S.Action, context: () -> ActionContext) throws {
+        try state._withUnsafeGuaranteedRef { state in
+            try mutations._perform(action: action, state: state, context: context)
         }
     }
 
@@ -325,8 +343,7 @@ extension StoreCore {
             report.completed = index + 1
             guard ordered.context.sequence > last else { continue }
             do {
-                try mutations._perform(
-                    action: ordered.action, state: state, context: { ordered.context })
+                try perform(ordered.action) { ordered.context }
             } catch {
                 report.refusals.append(RunReport.Refusal(index: index, error: error))
             }

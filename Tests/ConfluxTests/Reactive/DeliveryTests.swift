@@ -158,4 +158,24 @@ struct DeliveryTests {
         #expect(seen.values == ["a", "b"])
         #expect(Constant(7).value == 7)
     }
+
+    @Test func `a sender at the bound gets past an observer that waits for it`() {
+        let sink = Sink<Int>()
+        let (began, sent) = (Happening(), Happening())
+        let seen = Seen<Int>()
+        sink.signal.observe { value in
+            if value == 0 {
+                began.happen()
+                sent.wait()
+            }
+            seen.add(value)
+        }
+        onThreads(2) { thread in
+            if thread == 0 { return sink.send(value: 0) }
+            began.wait()
+            for value in 1...1_025 { sink.send(value: value) }
+            sent.happen()
+        }
+        #expect(seen.values == Array(0...1_025))
+    }
 }

@@ -154,4 +154,16 @@ struct LaneTests {
         #expect(state.told == [1, 2])
         core.close()
     }
+
+    @Test func `a thread that the lane itself needs waits seldom, however much it sends`() {
+        let held = HeldExecutor()
+        let (core, state) = tallyCore(on: held.executor, waitingMax: 100)
+        let start = ContinuousClock.now
+        for number in 0..<190 { core.dispatch(number) }
+        // A wait for each job behind the bound would be one and a half minutes.
+        #expect(ContinuousClock.now - start < .seconds(30))
+        held.runAll()
+        #expect(state.told == Array(0..<190))
+        core.close()
+    }
 }
