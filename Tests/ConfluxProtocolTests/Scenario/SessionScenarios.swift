@@ -98,18 +98,6 @@ struct SessionScenarios {
         #expect(cluster.nodes[1]?.texts(of: "list") == ["a", "in flight", "b"])
     }
 
-    /// A sequencer may be back before a node notices, and its bye may be lost.
-    @Test func `another tenure is told of though nobody missed the one before`() {
-        var cluster = Cluster()
-        cluster.startSequencer()
-        // Without a store there is no feed, which would tell first.
-        cluster.addNode(1, named: "alpha")
-        cluster.restartSequencer()
-        let events = cluster.nodes[1]?.events
-        #expect(events?.contains(.disconnected) == false)
-        #expect(events?.last == .reconnected(Epoch(2)))
-    }
-
     @Test func `an action committed just before a crash is not applied again after it`() {
         var cluster = twoNodes()
         cluster.isDiskSlow = true
