@@ -69,6 +69,7 @@ public final class Node: Sendable {
     /// Asks the sequencer for its view of itself, of the nodes and of the stores.
     ///
     /// - Parameter patience: How long to wait.
+    /// - Returns: The sequencer's view at one moment.
     /// - Throws: ``NodeError`` when no answer came in time.
     public func sequencerStatus(
         patience: Duration = .seconds(5)

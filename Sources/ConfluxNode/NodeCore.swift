@@ -29,6 +29,7 @@ package final class NodeCore: Sendable {
     ///   - scope: Where its stores belong.
     ///   - tap: Given every commit that is delivered, whatever is hosted, in order, on the thread
     ///     that applies. While it waits, no more than ``ReplicaSettings/deliveryBytesMax`` gather.
+    /// - Throws: ``NodeError`` when the address is none, or a bound is out of its range.
     package init(
         address: String, settings: NodeSettings, role: Hello.Role, scope: Scope,
         tap: (@Sendable (Commit) -> Void)? = nil

@@ -35,6 +35,7 @@ final class OneShot<Value: Sendable>: Sendable {
     ///   - onCancel: The value when the waiting task is cancelled.
     ///   - timeout: After which time `onTimeout` is the value.
     ///   - onTimeout: That value.
+    /// - Returns: The first value that was given.
     func receive(
         onCancel: Value, timeout: Duration? = nil, onTimeout: Value? = nil
     ) async -> Value {

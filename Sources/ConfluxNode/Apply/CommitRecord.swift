@@ -24,7 +24,7 @@ final class CommitRecord: Sendable {
     private let progress = Mutex(Progress())
     private let whenDone: @Sendable () -> Void
 
-    /// - Parameter whenDone: Called once, when the last run has reported.
+    /// Makes the record of a commit. `whenDone` is called once, when the last run has reported.
     init(
         last: SequenceNumber, byteCount: Int, isCatchUp: Bool,
         whenDone: @escaping @Sendable () -> Void

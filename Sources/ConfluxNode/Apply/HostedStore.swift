@@ -10,9 +10,8 @@ protocol HostedReplica: AnyObject {
     /// Why it takes no further entries, if it does not.
     var stopped: String? { get set }
 
-    /// Puts a snapshot into the store.
-    ///
-    /// - Parameter completion: Called once, on any thread, with why it could not be done.
+    /// Puts a snapshot into the store. The completion is called once, on any thread, with why it
+    /// could not be done.
     func restore(
         _ snapshot: Snapshot, life: SequenceNumber, log: LogID,
         completion: @escaping @Sendable ((any Error)?) -> Void)
