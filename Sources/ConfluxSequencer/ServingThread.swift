@@ -1,7 +1,6 @@
 import ConfluxProtocol
 import ConfluxVocabulary
 import ConfluxZeroMQ
-import Foundation
 
 /// The thread that owns the sequencer's sockets and its ``SequencerMachine``: it turns frames,
 /// the log's answers and time into inputs, and carries out the effects. It decides nothing.
@@ -107,7 +106,7 @@ final class ServingThread {
         do throws(WireError) {
             let epoch = try Frame.header(of: frame).epoch
             perform(
-                .received(try Frame.decodeNodeMessage(frame), epoch: epoch, from: connection))
+                .received(try Frame.decodeNodeMessage(frame, limits: machine.limits), epoch: epoch, from: connection))
         } catch {
             refuse(frame, error, from: connection)
         }
@@ -172,18 +171,5 @@ final class ServingThread {
         } catch {
             end = .logFailed(error.message)
         }
-    }
-}
-
-extension Moment {
-    /// What the clocks of this machine say.
-    static var now: Moment {
-        var wall = timespec()
-        clock_gettime(CLOCK_REALTIME, &wall)
-        var monotonic = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &monotonic)
-        return Moment(
-            monotonic: .seconds(monotonic.tv_sec) + .nanoseconds(monotonic.tv_nsec),
-            wall: Timestamp(Int64(wall.tv_sec) * 1_000_000_000 + Int64(wall.tv_nsec)))
     }
 }

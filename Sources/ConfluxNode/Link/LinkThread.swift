@@ -34,6 +34,8 @@ final class LinkThread: @unchecked Sendable {
         var reply: @Sendable (Answer) -> Void
     }
 
+    /// How many jobs may wait for the thread that applies before no more batches are taken.
+    private static let jobsMax = 100_000
     /// How many frames are taken from one socket before the others have their turn.
     private static let framesPerTurn = 256
 
@@ -187,7 +189,8 @@ final class LinkThread: @unchecked Sendable {
     }
 
     private func takeDispatches() {
-        while let filling = outbox.take(if: { machine.canSubmit(bytes: $0) }) {
+        // Outcomes wait there while user code keeps the thread that applies: then dispatches wait, too.
+        while jobs.count < Self.jobsMax, let filling = outbox.take(if: { machine.canSubmit(bytes: $0) }) {
             // The outcome's place is known before the outcome can be.
             post(
                 .submitted(
@@ -323,18 +326,5 @@ final class LinkThread: @unchecked Sendable {
             case .machine, .leave: break
             }
         }
-    }
-}
-
-extension Moment {
-    /// What the clocks of this machine say.
-    static var now: Moment {
-        var wall = timespec()
-        clock_gettime(CLOCK_REALTIME, &wall)
-        var monotonic = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &monotonic)
-        return Moment(
-            monotonic: .seconds(monotonic.tv_sec) + .nanoseconds(monotonic.tv_nsec),
-            wall: Timestamp(Int64(wall.tv_sec) * 1_000_000_000 + Int64(wall.tv_nsec)))
     }
 }

@@ -32,8 +32,8 @@ public struct SequencerMachine: Sendable {
     /// Every bound.
     public let settings: SequencerSettings
 
-    /// What a batch is checked against at the door.
-    let limits: WireLimits
+    /// What a batch is checked against at the door, and what a submit is decoded by.
+    public let limits: WireLimits
 
     var phase = Phase.unclaimed
     /// Log, epoch, numbers and time. *Use*: everything that is said carries some of it.

@@ -54,8 +54,8 @@ public struct SequencerSettings: Sendable, Hashable {
     public mutating func allow(payloadBytesMax: UInt32) {
         self.payloadBytesMax = payloadBytesMax
         batchBytesMax = max(batchBytesMax, payloadBytesMax + (1 << 16))
-        windowBytes = max(windowBytes, 2 * batchBytesMax)
-        commitBytesMax = max(commitBytesMax, 2 * windowBytes)
+        windowBytes = max(windowBytes, batchBytesMax)
+        commitBytesMax = max(commitBytesMax, windowBytes + (1 << 16))
     }
 
     /// What is wrong with the settings, in words; nil when nothing is.

@@ -10,7 +10,7 @@ import Synchronization
 /// Wakes one thread, its owner, from any other.
 ///
 /// A system call is made only when the owner is really asleep: otherwise waking is one atomic
-/// exchange. The owner sleeps in `Poller.wait` or in `sleep(timeout:)`. After it wakes it must
+/// exchange. The owner sleeps in `Poller.wait` or in `waitForCall(timeout:)`. After it wakes it must
 /// look at everything that wakers announce: what was put there before `wake()` is visible to it.
 public final class Waker: Sendable {
     // The owner runs and nobody has called → somebody has called; or the owner is asleep.
