@@ -106,7 +106,9 @@ final class ServingThread {
         do throws(WireError) {
             let epoch = try Frame.header(of: frame).epoch
             perform(
-                .received(try Frame.decodeNodeMessage(frame, limits: machine.limits), epoch: epoch, from: connection))
+                .received(
+                    try Frame.decodeNodeMessage(frame, limits: machine.limits), epoch: epoch,
+                    from: connection))
         } catch {
             refuse(frame, error, from: connection)
         }

@@ -189,8 +189,10 @@ final class LinkThread: @unchecked Sendable {
     }
 
     private func takeDispatches() {
-        // Outcomes wait there while user code keeps the thread that applies: then dispatches wait, too.
-        while jobs.count < Self.jobsMax, let filling = outbox.take(if: { machine.canSubmit(bytes: $0) }) {
+        // Outcomes wait while user code keeps the thread that applies; then dispatches wait, too.
+        while jobs.count < Self.jobsMax,
+            let filling = outbox.take(if: { machine.canSubmit(bytes: $0) })
+        {
             // The outcome's place is known before the outcome can be.
             post(
                 .submitted(
