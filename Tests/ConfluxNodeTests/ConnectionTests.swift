@@ -1,5 +1,6 @@
 import ConfluxNode
 import ConfluxSequencer
+import Foundation
 import Testing
 
 struct ConnectionTests {
@@ -37,12 +38,17 @@ struct ConnectionTests {
         }
     }
 
-    @Test func `nodes go on with a sequencer that starts again on the same log and port`()
+    @Test func `nodes go on with a sequencer that starts again at the same address`()
         async throws
     {
         // The log is in memory: a new sequencer has a new one, so stores begin anew.
-        let world = try World()
-        let address = world.sequencer.address
+        // A path, since a port that is free for a moment may be anybody's.
+        let folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("conflux-\(Identifier.random())")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let address = "ipc://\(folder.path)/sequencer"
+        let world = try World(bind: address)
         let node = try await world.node()
         let store = try await node.store(TallyState.self)
         try await store.actions.dispatch(.add(3)).receipt()
