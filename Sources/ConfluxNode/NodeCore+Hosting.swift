@@ -27,8 +27,19 @@ extension NodeCore {
             stores.settleBridge(name, isOpen: false)
             throw error
         }
-        scope.channel(of: S.self).setRoute(
-            OutboxRoute<S>(outbox: outbox, target: .state(name)))
+        let route = OutboxRoute<S>(outbox: outbox, target: .state(name))
+        let former = scope.channel(of: S.self).setRoute(route)
+        if let other = former as? OutboxRoute<S>, !other.isClosed {
+            scope.channel(of: S.self).setRoute(other)
+            stores.settleBridge(name, isOpen: false)
+            jobs.post(.unregister(.state(name)))
+            throw NodeError(
+                code: .alreadyHosted,
+                message: """
+                    Another node bridges \(name) in this scope, so each action would come twice. \
+                    Use that node, close it first, or give this one a scope of its own.
+                    """)
+        }
         stores.settleBridge(name, isOpen: true)
     }
 

@@ -109,4 +109,32 @@ struct HostingTests {
             await node.close()
         }
     }
+
+    @Test func `two nodes do not bridge one state in one scope`() async throws {
+        try await withWorld { world in
+            let scope = Scope()
+            let first = try await world.node(scope: scope)
+            let second = try await world.node(scope: scope)
+            try await first.bridge(TallyState.self)
+            let error = await #expect(throws: NodeError.self) {
+                try await second.bridge(TallyState.self)
+            }
+            #expect(error?.code == .alreadyHosted)
+            let store = scope.run {
+                Store<TallyState>(state: .init(), mutations: .init(), executor: .immediate)
+            }
+            try await scope.run {
+                _ = try await Store<TallyState>.actions.dispatch(.add(1)).receipt()
+            }
+            #expect(store.computed.count == 1)
+            // Once the first is closed, the second may.
+            await first.close()
+            try await second.bridge(TallyState.self)
+            try await scope.run {
+                _ = try await Store<TallyState>.actions.dispatch(.add(1)).receipt()
+            }
+            #expect(store.computed.count == 2)
+            await second.close()
+        }
+    }
 }

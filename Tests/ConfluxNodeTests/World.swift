@@ -42,7 +42,7 @@ func withWorld(
     await world.sequencer.stop()
 }
 
-/// Waits for the first element that fits, for ten seconds at most.
+/// Waits for the first element that fits, within the deadline.
 func first<Elements: AsyncSequence & Sendable>(
     of elements: Elements, where isWanted: @escaping @Sendable (Elements.Element) -> Bool
 ) async throws -> Elements.Element where Elements.Element: Sendable {
@@ -52,7 +52,7 @@ func first<Elements: AsyncSequence & Sendable>(
     }
 }
 
-/// Waits until a model's store fits, for twenty seconds at most.
+/// Waits until a model's store fits, within the deadline.
 func wait<M: Model>(
     for store: ModelStore<M>, until isWanted: @escaping @Sendable (M) -> Bool
 ) async throws {
@@ -63,7 +63,7 @@ func wait<M: Model>(
 
 /// Runs work that must end in time.
 func withDeadline<Value: Sendable>(
-    seconds: Double = 20, _ work: @escaping @Sendable () async throws -> Value
+    seconds: Double = 90, _ work: @escaping @Sendable () async throws -> Value
 ) async throws -> Value {
     let task = Task { try await work() }
     let timer = DispatchSource.makeTimerSource()

@@ -210,6 +210,9 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         if let duty { serve(duty, mark) } else { drop(job) }
     }
 
+    /// Whether what is dispatched to this store goes to a route: a node changes it, and nobody else.
+    package var isRouted: Bool { control.withLock { $0.isRouted } }
+
     /// Sends what is dispatched to this store from now on to a route, or, with nil, to the store.
     /// A released store takes no route.
     ///

@@ -120,12 +120,13 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
             .map { Run($0.core, hosted: $0, seed: $0.seed) }
     }
 
-    /// A global action reaches every store that there is.
+    /// A global action reaches every store that there is, but for those that another node changes.
     private func addOthers(_ log: LogID) {
         hasOthers = true
         let replicated = Set(replicas.values.map { ObjectIdentifier($0.core) })
         let seed = StoreName(state: name, instance: .shared)
-        for core in scope.cores(of: S.self) where !replicated.contains(ObjectIdentifier(core)) {
+        for core in scope.cores(of: S.self)
+        where !replicated.contains(ObjectIdentifier(core)) && !core.isRouted {
             runs.append(
                 Run(core, hosted: nil, seed: ActionContext.seed(log: log, store: seed)))
         }

@@ -156,6 +156,13 @@ final class Outbox: @unchecked Sendable {
         return sealed.isEmpty && open.builder.isEmpty
     }
 
+    /// Whether it takes no further actions.
+    var isClosedForActions: Bool {
+        condition.lock()
+        defer { condition.unlock() }
+        return isClosed
+    }
+
     /// Takes no further actions.
     func close() {
         condition.lock()

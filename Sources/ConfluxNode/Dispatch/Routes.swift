@@ -17,6 +17,9 @@ final class OutboxRoute<S: BridgedState>: ActionRoute {
         coder = ActionCoder(sizeBytesMax: outbox.limits.payloadBytesMax)
     }
 
+    /// Whether the node takes no actions any more.
+    var isClosed: Bool { outbox.isClosedForActions }
+
     func mean(_ life: SequenceNumber) {
         outbox.mean(life, by: aim)
     }

@@ -154,7 +154,7 @@ final class Child: Sendable {
     /// Waits for its end.
     ///
     /// - Throws: ``Failure`` when it still runs after the time, with what it said.
-    func end(within limit: Duration = .seconds(20)) async throws -> End {
+    func end(within limit: Duration = .seconds(60)) async throws -> End {
         let waiter = OneTime<End?>()
         let known = state.withLock { state in
             if state.end == nil { state.waiters.append(waiter) }

@@ -9,7 +9,7 @@ extension Site {
     @discardableResult
     func expectOneHistory(
         of streams: [StreamExpectation], at address: String, in nodes: [String],
-        within limit: Duration = .seconds(20)
+        within limit: Duration = .seconds(60)
     ) async throws -> ReferenceDocument {
         let last = streams.map(\.lastSequence).max() ?? 0
         let sightings = try await sightings(

@@ -80,7 +80,7 @@ final class Lines: Sendable {
     ///
     /// - Returns: The line; nil if the output ended before it.
     /// - Throws: ``Failure`` when it has not come in time.
-    func line(_ index: Int, within limit: Duration = .seconds(20)) async throws -> String? {
+    func line(_ index: Int, within limit: Duration = .seconds(60)) async throws -> String? {
         let outcome = OneTime<Arrival>()
         let known = state.withLock { state -> Arrival? in
             if index < state.lines.count { return .line(state.lines[index]) }
@@ -102,7 +102,7 @@ final class Lines: Sendable {
     /// - Returns: The line and its index.
     /// - Throws: ``Failure`` when the output ended before it, or a line did not come in time.
     func first(
-        from start: Int = 0, within limit: Duration = .seconds(20),
+        from start: Int = 0, within limit: Duration = .seconds(60),
         where isWanted: (String) throws -> Bool
     ) async throws -> (index: Int, line: String) {
         var index = start
@@ -118,7 +118,7 @@ final class Lines: Sendable {
     /// Waits for the end.
     ///
     /// - Returns: All lines.
-    func all(within limit: Duration = .seconds(20)) async throws -> [String] {
+    func all(within limit: Duration = .seconds(60)) async throws -> [String] {
         while try await line(.max, within: limit) != nil {}
         return soFar
     }

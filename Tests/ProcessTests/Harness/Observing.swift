@@ -30,7 +30,7 @@ extension Site {
     /// - Returns: The store in each of the nodes, in the order of the names.
     func sightings(
         of store: String, at address: String, in nodes: [String], from sequence: UInt64,
-        options: [String] = [], within limit: Duration = .seconds(20)
+        options: [String] = [], within limit: Duration = .seconds(60)
     ) async throws -> [Sighting] {
         let child = try start(
             ["observe", store, "--follow", "--json", "--connect", address] + options)

@@ -33,7 +33,7 @@ final class Site: Sendable {
     }
 
     func run(
-        _ arguments: String..., input: Child.Input = .nothing, within limit: Duration = .seconds(20)
+        _ arguments: String..., input: Child.Input = .nothing, within limit: Duration = .seconds(60)
     ) async throws -> Tool.Outcome {
         try await Tool.outcome(of: try start(arguments, input: input), within: limit)
     }

@@ -39,7 +39,7 @@ enum Tool {
 
     /// Waits until a process has ended and all that it wrote has been read.
     static func outcome(
-        of child: Child, within limit: Duration = .seconds(20)
+        of child: Child, within limit: Duration = .seconds(60)
     ) async throws -> Outcome {
         let end = try await child.end(within: limit)
         return Outcome(
