@@ -31,7 +31,7 @@ public protocol Model: Codable, Sendable {
     static var name: String { get }
     /// The version of the actions' and the model's form; 1 unless stated.
     static var schemaVersion: Int { get }
-    /// How the actions are encoded when dispatched here; ``PayloadCoding/json`` unless stated.
+    /// How the actions are encoded when dispatched here; `PayloadCoding.json` unless stated.
     static var coding: PayloadCoding { get }
 
     /// Makes the model as it is before the first action.

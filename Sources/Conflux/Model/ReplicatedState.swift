@@ -10,7 +10,7 @@ public protocol BridgedState: State where Action: Codable & Sendable {
     /// The version of the actions' and the snapshot's form; 1 unless stated. Raise it when either
     /// changes in a way that older programs can't read.
     static var schemaVersion: Int { get }
-    /// How the state's actions are encoded when dispatched here; ``PayloadCoding/json`` unless
+    /// How the state's actions are encoded when dispatched here; `PayloadCoding.json` unless
     /// stated. Every process reads every coding.
     static var coding: PayloadCoding { get }
 }
