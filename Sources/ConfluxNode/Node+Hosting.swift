@@ -52,7 +52,7 @@ extension Node {
     ///   - instance: Which store of the model.
     ///   - executor: Where its actions are applied; on the node's own thread unless given.
     /// - Returns: The store.
-    /// - Throws: As ``store(_:named:executor:)-8ynwr`` of a state.
+    /// - Throws: As for the store of a state.
     public func store<M: Model>(
         _ model: M.Type, named instance: String = "shared", executor: Executor = .immediate
     ) async throws(NodeError) -> ModelStore<M> {
@@ -67,7 +67,7 @@ extension Node {
     /// - Parameters:
     ///   - store: The store.
     ///   - instance: Which store of its state it is.
-    /// - Throws: ``NodeError`` as ``store(_:named:executor:)``, and `alreadyHosted` when another
+    /// - Throws: ``NodeError`` as for opening a store, and `alreadyHosted` when another
     ///   store of this node has that name.
     public func replicate<S: ReplicatedState>(
         _ store: Store<S>, as instance: String = "shared"

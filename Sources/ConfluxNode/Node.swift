@@ -84,8 +84,8 @@ public final class Node: Sendable {
     /// Leaves: waits until what was dispatched has its outcome, for
     /// ``NodeSettings/closeTimeout`` at most, then says goodbye and ends the node's threads.
     ///
-    /// What has no outcome by then ends in ``DispatchError/Code/outcomeUnknown``; dispatches from
-    /// now on fail with ``DispatchError/Code/notConnected``. The node's stores keep their last
+    /// What has no outcome by then ends in `DispatchError.Code.outcomeUnknown`; dispatches from
+    /// now on fail with `DispatchError.Code.notConnected`. The node's stores keep their last
     /// state and change no more.
     public func close() async {
         core.leave(timeout: settings.closeTimeout)

@@ -14,7 +14,7 @@ public enum NodeEvent: Sendable, Equatable {
     /// The log lost entries that this node had; its replicas were loaded anew.
     case historyLost(from: SequenceNumber, through: SequenceNumber)
     /// The sequencer has forgotten the session; actions without a receipt end in
-    /// ``DispatchError/Code/outcomeUnknown``.
+    /// `DispatchError.Code.outcomeUnknown`.
     case sessionForgotten
     /// Entries that a bridged state will never see: the log no longer holds them.
     case missed(from: SequenceNumber, through: SequenceNumber)

@@ -5,7 +5,7 @@ import ConfluxProtocol
 public struct NodeSettings: Sendable {
     /// What a dispatch does when the outbox is full. It never drops an action in silence.
     public enum OutboxPolicy: Sendable, Hashable {
-        /// The dispatch fails with ``DispatchError/Code/outboxFull``.
+        /// The dispatch fails with `DispatchError.Code.outboxFull`.
         case fail
         /// The dispatching thread waits for room. Inside a commit or an observer of a replicated
         /// store, where waiting would never end, it fails.
