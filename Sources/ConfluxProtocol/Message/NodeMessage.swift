@@ -84,7 +84,7 @@ public struct HistoryMark: Sendable, Hashable {
     public var sequence: SequenceNumber
     /// The tenure in which that entry was committed.
     public var epoch: Epoch
-    /// The nonce of that tenure's claim; ``Identifier/none`` when the node never saw it.
+    /// The nonce of that tenure's claim; `Identifier.none` when the node never saw it.
     public var claim: Nonce
 
     /// Makes a mark.

@@ -12,7 +12,7 @@ public enum ReplicaInput: Sendable {
     case fed(Commit, byteCount: Int, epoch: Epoch)
     /// A beat arrived on the feed.
     case beaten(Beat, epoch: Epoch)
-    /// Application threads dispatched these; only while ``ReplicaMachine/canSubmit``.
+    /// Application threads dispatched these; only while `ReplicaMachine.canSubmit`.
     case dispatched(BatchBuilder, isAtomic: Bool)
     /// Host a store, or bridge a state. Answered by ``Delivery/opened(request:_:)``.
     case open(Open)

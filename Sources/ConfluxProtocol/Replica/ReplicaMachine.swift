@@ -14,7 +14,7 @@ import ConfluxVocabulary
 ///
 /// ``live`` is the number up to which commits were delivered. The feed moves it on; a hole is
 /// fetched (`ReplicaMachine+Feed`). A store that is opened later has a position of its own below
-/// `live`, and catches up alone (`CatchUp`) until it is attached. ``Submissions`` keeps what was
+/// `live`, and catches up alone (`CatchUp`) until it is attached. `Submissions` keeps what was
 /// dispatched until it has an outcome.
 ///
 /// **The contract.** ``handle(_:at:into:)`` is called by one thread; effects are carried out in
@@ -118,7 +118,7 @@ public struct ReplicaMachine: Sendable {
     /// This node's incarnation, once it has one.
     public var incarnation: Incarnation { session?.incarnation ?? .none }
 
-    /// The log that the session is of; ``Identifier/none`` before the first welcome.
+    /// The log that the session is of; `Identifier.none` before the first welcome.
     public var log: LogID { welcome?.log ?? .none }
     /// The counter that the next action gets.
     public var nextCounter: UInt64 { submissions.nextCounter }

@@ -11,9 +11,9 @@ import ConfluxVocabulary
 ///
 ///     unclaimed ─claimed─▶ reading ─end of log─▶ claiming ─appended─▶ serving ─▶ ended
 ///
-/// A submitted batch is judged by its session's ``OutcomeLedger`` (deduplication, before every
+/// A submitted batch is judged by its session's `OutcomeLedger` (deduplication, before every
 /// other check), checked at the door (`SequencerMachine+Submit`), and gathers in the
-/// ``CommitPipeline`` until the log is free. What is said of it follows its commit.
+/// `CommitPipeline` until the log is free. What is said of it follows its commit.
 ///
 /// **The contract.** ``handle(_:at:into:)`` is called by one thread with every input in the order
 /// in which it happened. The effects are carried out in their order before the next input.

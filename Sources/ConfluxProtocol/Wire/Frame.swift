@@ -79,7 +79,7 @@ public enum Frame {
 
     /// Encodes what the feed carries.
     ///
-    /// A sequencer has its commits encoded by ``CommitBuilder`` already; this encodes one anew.
+    /// A sequencer has its commits encoded by `CommitBuilder` already; this encodes one anew.
     public static func encode(_ message: FeedMessage, epoch: Epoch) -> [UInt8] {
         switch message {
         case .beat(let beat): encode(beat, epoch: epoch)

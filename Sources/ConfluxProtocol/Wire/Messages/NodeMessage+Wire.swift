@@ -5,7 +5,7 @@ extension Frame {
     ///
     /// - Parameters:
     ///   - message: The message.
-    ///   - epoch: The tenure of the node's welcome; ``Epoch/none`` before it has one.
+    ///   - epoch: The tenure of the node's welcome; `Epoch.none` before it has one.
     /// - Returns: The frame.
     public static func encode(_ message: NodeMessage, epoch: Epoch) -> [UInt8] {
         switch message {
