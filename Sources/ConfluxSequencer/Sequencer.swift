@@ -6,7 +6,7 @@ import Synchronization
 
 /// A running sequencer: the process part that owns the end of the log.
 ///
-/// It has two threads: one owns the sockets and the ``SequencerMachine``, one the log. It serves
+/// It has two threads: one owns the sockets and the `SequencerMachine`, one the log. It serves
 /// from ``start(_:events:)`` until ``stop()``, or until the log fails or is taken over by a newer
 /// tenure.
 public final class Sequencer: Sendable {
