@@ -48,6 +48,9 @@ final class LogFolder {
     }
 
     deinit {
+        // Said, not left to the closing: a child that was forked and has not begun its program yet
+        // has the descriptor, too, and would keep the lock.
+        _ = flock(descriptor, LOCK_UN)
         close(descriptor)
     }
 
