@@ -86,6 +86,24 @@ import Testing
         #expect(openingError(of: "")?.code == .unusableFolder)
     }
 
+    @Test func `a closed log is free though a forked child still has its lock file open`() throws {
+        let log = try open()
+        var lock = stat()
+        #expect(stat(folder.path + "/lock", &lock) == 0)
+        // A duplicate shares the open file, as a child between fork and exec does.
+        let copies = (Int32(0)..<1_024).compactMap { descriptor -> Int32? in
+            var file = stat()
+            guard fstat(descriptor, &file) == 0, file.st_ino == lock.st_ino,
+                file.st_dev == lock.st_dev
+            else { return nil }
+            return fcntl(descriptor, F_DUPFD_CLOEXEC, 3)
+        }
+        defer { for copy in copies { close(copy) } }
+        #expect(!copies.isEmpty)
+        log.close()
+        #expect(openingError(of: folder.path) == nil)
+    }
+
     @Test func `a second owner in the same process is refused`() throws {
         let log = try open()
         let error = try #require(openingError(of: folder.path))
