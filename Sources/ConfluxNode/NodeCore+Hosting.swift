@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxProtocol
+import ConfluxZeroMQ
 import Synchronization
 
 extension NodeCore {
@@ -183,16 +184,6 @@ extension NodeCore {
             jobs.post(.unregister(subject))
         }
         _ = try result.get()
-    }
-}
-
-/// Hands a value over to the thread that applies, which alone uses it from then on.
-// Sendable: handed over once; confined to the thread that applies afterwards.
-private struct Handover<Value>: @unchecked Sendable {
-    let value: Value
-
-    init(_ value: Value) {
-        self.value = value
     }
 }
 

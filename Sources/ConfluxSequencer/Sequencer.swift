@@ -183,13 +183,3 @@ public final class Sequencer: Sendable {
         for waiter in waiters { waiter.resume(returning: reason) }
     }
 }
-
-/// Hands a value over to the one thread that uses it from then on.
-// Sendable: handed over once; confined to one thread before and after.
-struct Handover<Value>: @unchecked Sendable {
-    let value: Value
-
-    init(_ value: Value) {
-        self.value = value
-    }
-}
