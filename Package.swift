@@ -12,9 +12,11 @@ let package = Package(
     platforms: [.macOS(.v15)],
     products: [
         .executable(name: "conflux", targets: ["ConfluxCLI"]),
+        .executable(name: "conflux-simulate", targets: ["ConfluxSimulate"]),
         .library(name: "Conflux", targets: ["Conflux"]),
         .library(name: "ConfluxNode", targets: ["ConfluxNode"]),
         .library(name: "ConfluxSequencer", targets: ["ConfluxSequencer", "ConfluxLog"]),
+        .library(name: "ConfluxSimulation", targets: ["ConfluxSimulation"]),
         .library(name: "ConfluxWorker", targets: ["ConfluxWorker"]),
         .library(name: "ConfluxBuiltins", targets: ["ConfluxBuiltins"]),
     ],
@@ -47,6 +49,12 @@ let package = Package(
             dependencies: ["ConfluxVocabulary", "ConfluxProtocol", "ConfluxZeroMQ", "Conflux"],
             swiftSettings: strict),
         .target(
+            name: "ConfluxSimulation",
+            dependencies: [
+                "ConfluxVocabulary", "ConfluxProtocol", "Conflux", "ConfluxLog",
+                "ConfluxSequencer", "ConfluxNode",
+            ], swiftSettings: strict),
+        .target(
             name: "ConfluxBuiltins", dependencies: ["Conflux", "ConfluxNode"],
             swiftSettings: strict),
         .target(
@@ -61,12 +69,16 @@ let package = Package(
             ],
             swiftSettings: strict),
 
+        .executableTarget(
+            name: "ConfluxSimulate", dependencies: ["ConfluxArguments", "ConfluxSimulation"],
+            swiftSettings: strict),
+
         .testTarget(
             name: "ConfluxVocabularyTests", dependencies: ["ConfluxVocabulary"],
             swiftSettings: strict),
         .testTarget(
             name: "ConfluxProtocolTests", dependencies: ["ConfluxProtocol", "ConfluxVocabulary"],
-            swiftSettings: strict),
+            exclude: ["Scripts"], swiftSettings: strict),
         .testTarget(name: "ConfluxTests", dependencies: ["Conflux"], swiftSettings: strict),
         .testTarget(
             name: "ConfluxArgumentsTests", dependencies: ["ConfluxArguments"],
@@ -75,12 +87,25 @@ let package = Package(
             name: "ConfluxZeroMQTests",
             dependencies: ["ConfluxVocabulary", "ConfluxZeroMQ", "CZeroMQ"],
             swiftSettings: strict),
-        .testTarget(
-            name: "ConfluxLogTests", dependencies: ["ConfluxLog", "ConfluxVocabulary", "CSQLite"],
+        // Disks that fail when they are told to, for the tests of several targets.
+        .target(
+            name: "FaultyDisk", dependencies: ["CSQLite"], path: "Tests/FaultyDisk",
             swiftSettings: strict),
         .testTarget(
-            name: "ConfluxNodeTests", dependencies: ["ConfluxNode", "ConfluxSequencer"],
+            name: "ConfluxLogTests",
+            dependencies: ["ConfluxLog", "ConfluxVocabulary", "CSQLite", "FaultyDisk"],
             swiftSettings: strict),
+        .testTarget(
+            name: "ConfluxNodeTests",
+            dependencies: [
+                "ConfluxLog", "ConfluxNode", "ConfluxProtocol", "ConfluxSequencer", "FaultyDisk",
+            ],
+            swiftSettings: strict),
+        .testTarget(
+            name: "ConfluxSimulationTests", dependencies: ["Conflux", "ConfluxSimulation"],
+            swiftSettings: strict),
+        // Mistakes in copies of the sources, which the simulator must find.
+        .testTarget(name: "PlantedBugTests", swiftSettings: strict),
         .testTarget(
             name: "ConfluxCLITests",
             dependencies: [
@@ -93,7 +118,10 @@ let package = Package(
         // The programs themselves, on sockets and files.
         .testTarget(
             name: "ProcessTests",
-            dependencies: ["Conflux", "ConfluxBuiltins", "ConfluxCLI", "CZeroMQ"],
+            dependencies: [
+                "Conflux", "ConfluxBuiltins", "ConfluxCLI", "ConfluxProtocol", "ConfluxVocabulary",
+                "CZeroMQ",
+            ],
             swiftSettings: strict),
         // Reads the repository and checks the house rules.
         .testTarget(name: "RepositoryTests", swiftSettings: strict),

@@ -20,19 +20,22 @@ struct Connection: Sendable {
     ///   - environment: Says where, and how long to wait.
     ///   - role: Whether a session is needed.
     ///   - settings: How the node behaves.
+    ///   - key: What the session is found by, if it is to outlive the process.
     ///   - tap: Given every commit that is delivered.
     /// - Returns: The connection, with a welcome.
     /// - Throws: Why there is none, or that the wait was ended.
     static func open(
         _ environment: CommandEnvironment, as role: Hello.Role,
-        settings: NodeSettings = NodeSettings(), tap: (@Sendable (Commit) -> Void)? = nil
+        settings: NodeSettings = NodeSettings(), key: SessionKey? = nil,
+        tap: (@Sendable (Commit) -> Void)? = nil
     ) async throws(CommandFailure) -> Connection {
         let address = environment.arguments[WorkerOptions.connect]
         let timeout = environment.arguments[WorkerOptions.timeout]
         let core: NodeCore
         do throws(NodeError) {
             core = try NodeCore(
-                address: address, settings: settings, role: role, scope: .current, tap: tap)
+                address: address, settings: settings, role: role, scope: .current, key: key,
+                tap: tap)
         } catch {
             throw CommandFailure(error)
         }

@@ -22,9 +22,15 @@ enum SequencerCommand {
             What a receipt proves: fsync, that the action outlives a crash of the machine; os, \
             that it outlives a crash of the process.
             """)
+    /// The most events that wait to be printed. *At the bound* the oldest are lost.
+    private static let eventsMax = 4_096
     private static let payloadMax = Option(
         "--payload-max", default: 1 << 20, parse: .byteSize(in: 1...32 << 20),
         summary: "The most bytes of one encoded action.")
+
+    private static let exitOnFailure = Flag(
+        "--exit-on-log-failure",
+        summary: "End when the log fails, instead of trying again until the disk is well.")
 
     static let description = Command(
         "sequencer", summary: "Decide the order of actions, and keep them in a log.",
@@ -32,7 +38,9 @@ enum SequencerCommand {
             Prints a line that says ready once nodes are heard, then who joins and leaves. SIGINT \
             and SIGTERM end it cleanly: what was admitted is committed, and the log is closed.
             """,
-        parameters: [bind, feed, data, memory, durability, payloadMax, WorkerOptions.json],
+        parameters: [
+            bind, feed, data, memory, durability, payloadMax, exitOnFailure, WorkerOptions.json,
+        ],
         groups: [.exactlyOne(data, memory)],
         examples: [
             .init("Keep the log on disk", "conflux sequencer --data /var/lib/conflux"),
@@ -51,11 +59,11 @@ enum SequencerCommand {
             }
         var configuration = SequencerConfiguration(bind: arguments[bind], storage: storage)
         configuration.feed = arguments[feed]
+        if arguments[exitOnFailure] { configuration.renewalPauseMax = nil }
         configuration.payloadBytesMax = UInt32(arguments[payloadMax])
 
-        // Who prints slowly loses old events, and not the newest ones.
         let (events, continuation) = AsyncStream.makeStream(
-            of: SequencerEvent.self, bufferingPolicy: .bufferingNewest(4_096))
+            of: SequencerEvent.self, bufferingPolicy: .bufferingNewest(Self.eventsMax))
         let sequencer: Sequencer
         do throws(SequencerError) {
             sequencer = try Sequencer.start(configuration) { event in
@@ -116,6 +124,23 @@ enum SequencerCommand {
                     \(epoch) of log \(log), which ends at \(last)
                     """)
         case .note(let note): tell(note, environment)
+        case .tenureFailed(let message, let pause):
+            // It is an event, and somebody has to do something about it.
+            environment.diagnostics.report(
+                CommandFailure(.logFailed, "The log failed; trying again in \(pause): \(message)"))
+            let milliseconds = UInt64(clamping: Int64(pause / .milliseconds(1)))
+            environment.announce(
+                "logFailed",
+                ["message": .string(message), "pauseMilliseconds": .number(milliseconds)],
+                text: "the log failed; trying again in \(pause): \(message)")
+        case .checkpointSaved(let sequence, let bytes):
+            environment.announce(
+                "checkpoint", ["bytes": .number(UInt64(bytes)), "sequence": .number(sequence)],
+                text: "checkpoint at \(sequence), of \(bytes) bytes")
+        case .checkpointFailed(let message):
+            environment.announce(
+                "checkpointFailed", ["message": .string(message)],
+                text: "a checkpoint could not be made: \(message)")
         case .ended: break
         }
     }
@@ -136,6 +161,12 @@ enum SequencerCommand {
         case .left(let incarnation, let name):
             environment.announce(
                 "left", session(incarnation, name), text: "left: \(words(incarnation, name))")
+        case .recovered: break  // the ready line says where the log ends
+        case .checkpointSetAside(let sequence, let reason):
+            environment.announce(
+                "checkpointSetAside",
+                ["reason": .string(reason), "sequence": .number(sequence)],
+                text: "the checkpoint at \(sequence) could not be used: \(reason)")
         case .created(let store, let life):
             environment.announce(
                 "created", ["life": .number(life), "store": .string(store.description)],
@@ -144,6 +175,12 @@ enum SequencerCommand {
             environment.announce(
                 "unreadable", ["message": .string(message)],
                 text: "a frame could not be read and was ignored: \(message)")
+        case .slowed(let lagging, let live):
+            environment.announce(
+                "slowed", ["lagging": .number(UInt64(lagging)), "live": .number(UInt64(live))],
+                text: "\(lagging) of \(live) replicas lag; admitting slowly")
+        case .resumed:
+            environment.announce("resumed", text: "admitting as usual")
         case .challenged(let epoch):
             environment.announce(
                 "challenged", ["epoch": .number(epoch)],

@@ -79,7 +79,7 @@ enum Tool {
             return try await Worker.run(
                 invocation, states: BuiltinStates.hosted, interruption: interruption)
         case "sequencer": command = SequencerCommand.run
-        case "dispatch": command = DispatchCommand.run
+        case "dispatch": command = try DispatchCommand.make(invocation)
         case "observe": command = ObserveCommand.run
         case "log": command = try LogCommand.make(invocation)
         default: command = StatusCommand.run

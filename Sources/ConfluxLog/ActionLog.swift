@@ -68,6 +68,31 @@ public protocol ActionLog: AnyObject {
     ///   damaged one are served, and nothing behind it. `failed`, `closed`.
     func read(from: SequenceNumber, limitBytes: Int) throws(LogError) -> [LoggedCommit]
 
+    /// Saves a piece of a checkpoint; with its last piece it is there, and replaces all but the one
+    /// before it. The pieces are saved in their order, those of one checkpoint at a time: the first
+    /// piece of another one gives up what was not finished.
+    ///
+    /// A checkpoint is never ahead of the log: after a crash that takes the end of the log, it is
+    /// gone before the entries that it stands on are.
+    ///
+    /// - Parameter piece: What to save.
+    /// - Throws: `invalidCheckpoint`; `full`, `failed`: nothing was changed; `unknownOutcome`,
+    ///   `closed`.
+    func save(_ piece: CheckpointPiece) throws(LogError)
+
+    /// The newest checkpoint at or below a number.
+    ///
+    /// - Parameter last: The highest number that it may have.
+    /// - Returns: The checkpoint; nil if there is none, or none that was finished.
+    /// - Throws: `damaged` if its bytes are not what was written, with its number if that can be
+    ///   told: ask again below it. `failed`, `closed`.
+    func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint?
+
+    /// Makes a reader for another thread.
+    ///
+    /// - Throws: `failed`, `unusableFolder`, `closed`.
+    func makeReader() throws(LogError) -> any LogReader
+
     /// Releases everything; what was appended is durable then, as far as the engine can. Every
     /// later call throws `closed`; closing again does nothing.
     func close()

@@ -17,6 +17,8 @@ public struct LogError: Error, Sendable, Equatable, CustomStringConvertible {
         case endDiffers
         /// A commit that no log can take: its numbers do not fit together, or it is too large.
         case invalidCommit
+        /// A checkpoint that no log can take: beyond its end, too large, or its pieces out of order.
+        case invalidCheckpoint
         /// Nothing was claimed yet through this log.
         case notClaimed
         /// Bytes are not what was written, or commits are missing.
@@ -77,6 +79,20 @@ public struct LogError: Error, Sendable, Equatable, CustomStringConvertible {
             .endDiffers,
             "The log ends at \(found), not at \(expected) as expected. Read its end and begin there."
         )
+    }
+
+    static func outOfOrder(_ piece: CheckpointPiece, after saved: Int) -> LogError {
+        LogError(
+            .invalidCheckpoint,
+            "Piece \(piece.index + 1) of \(piece.count) of the checkpoint at \(piece.sequence) does "
+                + "not follow the \(saved) that were saved. Save it from its first piece on.")
+    }
+
+    static func damagedCheckpoint(_ sequence: SequenceNumber, _ what: String) -> LogError {
+        LogError(
+            .damaged,
+            "The checkpoint at \(sequence): \(what). An older one, or the log itself, says the same.",
+            numbers: sequence...sequence)
     }
 
     static func damaged(

@@ -8,8 +8,9 @@ import Synchronization
 /// that is in it is given up.
 public final class MemoryLog: ActionLog {
     /// What the logs made by `sharing:` have in common.
-    private final class History: Sendable {
+    fileprivate final class History: Sendable {
         struct State {
+            var checkpoints = CheckpointShelf()
             var commits: [LoggedCommit] = []
             var epoch = Epoch.none
             var keptBytes = 0
@@ -133,7 +134,54 @@ public final class MemoryLog: ActionLog {
         from: SequenceNumber, limitBytes: Int
     ) throws(LogError) -> [LoggedCommit] {
         guard !isClosed else { throw .closed }
-        return history.state.withLock { state in
+        return history.read(from: from, limitBytes: limitBytes)
+    }
+
+    /// Saves a piece of a checkpoint.
+    ///
+    /// - Parameter piece: What to save.
+    /// - Throws: `invalidCheckpoint`, `closed`.
+    public func save(_ piece: CheckpointPiece) throws(LogError) {
+        guard !isClosed else { throw .closed }
+        let failure = history.state.withLock { state -> LogError? in
+            do throws(LogError) {
+                try state.checkpoints.save(piece, endingAt: state.last)
+                return nil
+            } catch {
+                return error
+            }
+        }
+        if let failure { throw failure }
+    }
+
+    /// The newest checkpoint at or below a number.
+    ///
+    /// - Parameter last: The highest number that it may have.
+    /// - Returns: The checkpoint; nil if there is none.
+    /// - Throws: `closed`.
+    public func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint? {
+        guard !isClosed else { throw .closed }
+        return history.checkpoint(through: last)
+    }
+
+    /// Makes a reader for another thread.
+    ///
+    /// - Returns: A reader of the same history.
+    /// - Throws: `closed`.
+    public func makeReader() throws(LogError) -> any LogReader {
+        guard !isClosed else { throw .closed }
+        return MemoryLogReader(history)
+    }
+
+    /// Gives up this object's hold on the history.
+    public func close() {
+        isClosed = true
+    }
+}
+
+extension MemoryLog.History {
+    func read(from: SequenceNumber, limitBytes: Int) -> [LoggedCommit] {
+        state.withLock { state in
             var low = 0
             var high = state.commits.count
             while low < high {
@@ -151,8 +199,33 @@ public final class MemoryLog: ActionLog {
         }
     }
 
-    /// Gives up this object's hold on the history.
-    public func close() {
+    func checkpoint(through last: SequenceNumber) -> SavedCheckpoint? {
+        state.withLock { $0.checkpoints.newest(through: last) }
+    }
+}
+
+/// Reads a log in memory from another thread.
+private final class MemoryLogReader: LogReader {
+    private let history: MemoryLog.History
+    private var isClosed = false
+
+    init(_ history: MemoryLog.History) {
+        self.history = history
+    }
+
+    func read(
+        from: SequenceNumber, through last: SequenceNumber, limitBytes: Int
+    ) throws(LogError) -> [LoggedCommit] {
+        guard !isClosed else { throw .closed }
+        return history.read(from: from, limitBytes: limitBytes).filter { $0.first <= last }
+    }
+
+    func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint? {
+        guard !isClosed else { throw .closed }
+        return history.checkpoint(through: last)
+    }
+
+    func close() {
         isClosed = true
     }
 }

@@ -91,7 +91,8 @@ final class HostedStores: Sendable {
     ///   - store: The one that goes; a younger one of the same name stays. nil where it was
     ///     released already.
     ///   - whenRemoved: Called before anybody can claim the name again, so that what it posts
-    ///     stands before what the next opener posts. It must post, and nothing else.
+    ///     stands before what the next opener posts, and a route that it sets is replaced by the
+    ///     next opener's. It must do nothing else.
     /// - Returns: Whether it was hosted.
     @discardableResult
     func remove(_ name: StoreName, _ store: AnyObject?, whenRemoved: () -> Void) -> Bool {

@@ -14,16 +14,17 @@ extension NodeCore {
             case .mine: break claims
             }
         }
-        let scope = scope
-        let payloadBytesMax = settings.payloadBytesMax
+        let loss = Loss()
         do throws(NodeError) {
-            try await open(
-                .state(name), schemaVersion: S.schemaVersion, initial: .none,
-                makeApplier: {
-                    TypedStateApplier<S>(
-                        name: name, scope: scope, payloadBytesMax: payloadBytesMax)
-                },
-                attach: { _ in })
+            try await open(.state(name)) { [weak self, scope, settings] request, completion in
+                .bridge(
+                    S.self, name, request: request, scope: scope,
+                    payloadBytesMax: settings.payloadBytesMax, completion: completion,
+                    lost: { error in
+                        loss.give(error)
+                        self?.bridgeLost(S.self, name, error)
+                    })
+            }
         } catch {
             stores.settleBridge(name, isOpen: false)
             throw error
@@ -42,13 +43,34 @@ extension NodeCore {
                     """)
         }
         stores.settleBridge(name, isOpen: true)
+        // It may have been lost before it stood in the table.
+        if let error = loss.error { bridgeLost(S.self, name, error) }
     }
 
     func unbridge<S: BridgedState>(_ state: S.Type, _ name: Name) {
-        let jobs = jobs
-        guard stores.removeBridge(name, whenRemoved: { jobs.post(.unregister(.state(name))) })
-        else { return }
-        scope.channel(of: S.self).setRoute(nil)
+        let (jobs, outbox) = (jobs, outbox)
+        let channel = scope.channel(of: S.self)
+        let isRemoved = stores.removeBridge(name) {
+            jobs.post(.unregister(.state(name)))
+            // Another node may have bridged the state since this one was closed.
+            channel.replaceRoute(by: nil) {
+                ($0 as? OutboxRoute<S>)?.leads(to: outbox) ?? false
+            }
+        }
+        guard !isRemoved else { return }
+        channel.replaceRoute(by: nil) { ($0 as? ClosedRoute<S>)?.isStopped ?? false }
+    }
+
+    /// A bridge could not be taken up again: what is dispatched would reach this process alone.
+    private func bridgeLost<S: BridgedState>(_ state: S.Type, _ name: Name, _ error: NodeError) {
+        let outbox = outbox
+        let channel = scope.channel(of: S.self)
+        let isRemoved = stores.removeBridge(name) {
+            channel.replaceRoute(by: ClosedRoute(stoppedBy: error)) {
+                ($0 as? OutboxRoute<S>)?.leads(to: outbox) ?? false
+            }
+        }
+        if isRemoved { events.send(.bridgeStopped(name, message: error.message)) }
     }
 
     func store<S: ReplicatedState>(
@@ -99,6 +121,7 @@ extension NodeCore {
         _ store: Store<S>, _ name: StoreName
     ) async throws(NodeError) {
         let core = store.core
+        let loss = Loss()
         do throws(NodeError) {
             try await bridge(S.self, name.state)
             // From here on what is dispatched is ordered; what was dispatched before is in the
@@ -106,19 +129,16 @@ extension NodeCore {
             let route = OutboxRoute<S>(outbox: outbox, target: .store(name))
             core.setRoute(route)
             let initial = try await encodedState(of: core)
-            let scope = scope
-            let payloadBytesMax = settings.payloadBytesMax
-            let hosted = Handover(HostedStore(name, core: core, route: route))
-            try await open(
-                .store(name), schemaVersion: S.schemaVersion,
-                initial: EncodedState(coding: .json, bytes: initial[...]),
-                makeApplier: {
-                    TypedStateApplier<S>(
-                        name: name.state, scope: scope, payloadBytesMax: payloadBytesMax)
-                },
-                attach: { applier in
-                    (applier as? TypedStateApplier<S>)?.insert(hosted.value)
-                })
+            try await open(.store(name)) {
+                [weak self, weak store, scope, settings] request, completion in
+                .store(
+                    core, name, route: route, initial: initial, request: request, scope: scope,
+                    payloadBytesMax: settings.payloadBytesMax, completion: completion,
+                    lost: { error in
+                        loss.give(error)
+                        if let store { self?.storeLost(store, name, error) }
+                    })
+            }
         } catch {
             core.setRoute(nil)
             stores.settle(name, nil)
@@ -126,6 +146,22 @@ extension NodeCore {
         }
         stores.settle(name, store)
         core.whenClosed { [weak self] in self?.released(name) }
+        // It may have been lost before it stood in the table.
+        if let error = loss.error { storeLost(store, name, error) }
+    }
+
+    /// A store could not be opened again after its history was lost: it keeps its last state, which
+    /// is no longer the others'.
+    private func storeLost<S: ReplicatedState>(
+        _ store: Store<S>, _ name: StoreName, _ error: NodeError
+    ) {
+        let core = store.core
+        let isRemoved = stores.remove(name, store) {
+            core.setRoute(ClosedRoute<S>(stoppedBy: error))
+        }
+        guard isRemoved else { return }
+        scope.channel(of: S.self).remove(core)
+        events.send(.storeStopped(name, message: error.message))
     }
 
     /// The last holder of a store let it go.
@@ -136,10 +172,13 @@ extension NodeCore {
 
     func close<S: ReplicatedState>(_ store: Store<S>) {
         let jobs = jobs
-        guard let name = stores.name(of: store),
-            stores.remove(name, store, whenRemoved: { jobs.post(.unregister(.store(name))) })
-        else { return }
-        store.core.setRoute(ClosedRoute<S>(name))
+        let core = store.core
+        guard let name = stores.name(of: store) else { return }
+        let isRemoved = stores.remove(name, store) {
+            jobs.post(.unregister(.store(name)))
+            core.setRoute(ClosedRoute<S>(name))
+        }
+        guard isRemoved else { return }
         // The state stays bridged; this store is none of those that hear of it any more.
         scope.channel(of: S.self).remove(store.core)
     }
@@ -148,36 +187,34 @@ extension NodeCore {
         of core: StoreCore<S>
     ) async throws(NodeError) -> [UInt8] {
         let encoder = CanonicalEncoder()
-        let result = await withCheckedContinuation { continuation in
-            core.inspect { state, _ in
-                continuation.resume(
-                    returning: state.map { state in
-                        Result { try encoder.encode(state.snapshot) }
-                    })
+        // The store's executor may never run.
+        let outcome = OneShot<Result<[UInt8], NodeError>>()
+        core.inspect { state, _ in
+            guard let state else { return outcome.send(.failure(.closed)) }
+            do {
+                outcome.send(.success(try encoder.encode(state.snapshot)))
+            } catch {
+                outcome.send(
+                    .failure(
+                        NodeError(
+                            code: .openFailed,
+                            message: "The state of \(S.name) can't be encoded: \(error)")))
             }
         }
-        switch result {
-        case .success(let bytes): return bytes
-        case .failure(let error):
-            throw NodeError(
-                code: .openFailed, message: "The state of \(S.name) can't be encoded: \(error)")
-        case nil: throw .closed
-        }
+        return try await outcome.receive(onCancel: .failure(.cancelled)).get()
     }
 
     /// Opens a store or a state, and waits until it is current.
     private func open(
-        _ subject: HostingSubject, schemaVersion: Int, initial: EncodedState,
-        makeApplier: @escaping @Sendable () -> StateApplier,
-        attach: @escaping @Sendable (StateApplier) -> Void
+        _ subject: HostingSubject,
+        _ registration: (
+            _ request: UInt64,
+            _ completion: @escaping @Sendable (Result<SequenceNumber, NodeError>) -> Void
+        ) -> Registration
     ) async throws(NodeError) {
         let jobs = jobs
         let outcome = OneShot<Result<SequenceNumber, NodeError>>()
-        let registration = Registration(
-            open: Open(
-                request: takeRequest(), subject: subject,
-                schemaVersion: UInt32(clamping: schemaVersion), events: [], initial: initial),
-            makeApplier: makeApplier, attach: attach, completion: { outcome.send($0) })
+        let registration = registration(takeRequest()) { outcome.send($0) }
         guard jobs.post(.register(registration)) == .accepted else { throw .closed }
         let result = await outcome.receive(onCancel: .failure(.cancelled))
         if case .failure(let error) = result, error.code == .cancelled {
@@ -185,6 +222,16 @@ extension NodeCore {
         }
         _ = try result.get()
     }
+}
+
+/// Why something that was opened is hosted no longer, if it was lost before its opener knew that it
+/// was open.
+private final class Loss: Sendable {
+    private let state = Mutex<NodeError?>(nil)
+
+    func give(_ error: NodeError) { state.withLock { $0 = error } }
+
+    var error: NodeError? { state.withLock { $0 } }
 }
 
 extension NodeError {

@@ -20,6 +20,10 @@ package final class NodeCore: Sendable {
     private let end = Mutex<(reason: ReplicaEnd?, waiters: [CheckedContinuation<Void, Never>])>(
         (nil, []))
 
+    /// How many jobs the queue of the thread that applies holds. Never reached: jobs are bounded by
+    /// what causes them, deliveries in bytes and the rest by ``NodeSettings/jobsMax``.
+    private static let jobsCapacity = 1 << 20
+
     /// Starts the threads.
     ///
     /// - Parameters:
@@ -27,12 +31,13 @@ package final class NodeCore: Sendable {
     ///   - settings: How the node behaves.
     ///   - role: Whether it gets a session.
     ///   - scope: Where its stores belong.
+    ///   - key: What its session is found by, if it is to outlive this process (rule 11).
     ///   - tap: Given every commit that is delivered, whatever is hosted, in order, on the thread
     ///     that applies. While it waits, no more than ``ReplicaSettings/deliveryBytesMax`` gather.
     /// - Throws: ``NodeError`` when the address is none, or a bound is out of its range.
     package init(
         address: String, settings: NodeSettings, role: Hello.Role, scope: Scope,
-        tap: (@Sendable (Commit) -> Void)? = nil
+        key: SessionKey? = nil, tap: (@Sendable (Commit) -> Void)? = nil
     ) throws(NodeError) {
         self.settings = settings
         self.address = address
@@ -44,8 +49,7 @@ package final class NodeCore: Sendable {
         do throws(ZeroMQError) {
             endpoint = try Endpoint(address)
             port = try LinkPort()
-            // Bounded by what causes a job: deliveries, batches, questions, stores.
-            jobs = Mailbox(capacity: 1 << 20, waker: try Waker())
+            jobs = Mailbox(capacity: Self.jobsCapacity, waker: try Waker())
         } catch {
             throw NodeError(code: .invalidAddress, message: error.message)
         }
@@ -54,11 +58,14 @@ package final class NodeCore: Sendable {
         let waker = port.waker
         outbox = Outbox(
             bytesMax: settings.outboxBytesMax, policy: settings.outboxPolicy,
-            limits: try Self.limits(settings), wake: { waker.wake() })
+            limits: try Self.limits(settings), wake: { waker.wake() },
+            withdrawSent: { port.post(.withdraw(index: $0, $1)) })
         var replica = settings.replica
         replica.name = settings.name
         replica.role = role
-        try start(endpoint, ReplicaMachine(settings: replica, nonce: .random()), tap)
+        let machine = ReplicaMachine(
+            settings: replica, nonce: key?.nonce ?? .random(), process: key.map { _ in .random() })
+        try start(endpoint, machine, tap)
     }
 
     private static func limits(_ settings: NodeSettings) throws(NodeError) -> WireLimits {
@@ -81,6 +88,7 @@ package final class NodeCore: Sendable {
         do throws(ZeroMQError) {
             let link = try LinkThread(
                 address: endpoint, machine: machine, port: port, outbox: outbox, jobs: jobs,
+                jobsMax: max(1, settings.jobsMax),
                 events: { [weak self] event in
                     events.send(event)
                     if case .joined = event { self?.joined() }
@@ -152,9 +160,14 @@ package final class NodeCore: Sendable {
         }
     }
 
-    /// Has the node leave; the first call counts.
-    package func leave(timeout: Duration) {
-        port.post(.leave(timeout: timeout))
+    /// Has the node leave once everything has its outcome, or the time is over.
+    ///
+    /// - Parameters:
+    ///   - timeout: How long to wait for outcomes.
+    ///   - isWithdrawing: Whether what has no outcome is withdrawn first: what is not sent yet is
+    ///     given up, and of the rest the outcomes tell what was ordered nevertheless.
+    package func leave(timeout: Duration, isWithdrawing: Bool = false) {
+        port.post(.leave(timeout: timeout, isWithdrawing: isWithdrawing))
     }
 
     /// Waits until the node has ended.
@@ -176,6 +189,27 @@ package final class NodeCore: Sendable {
     /// Submits an action that is encoded already; waits for room in the outbox as its policy says.
     package func submit(_ target: BatchTarget, _ payload: [UInt8]) -> DispatchHandle {
         outbox.submit(Outbox.Aim(target), payload, mayWait: true)
+    }
+
+    /// Where this process goes on, if its session was found by a key (rule 11).
+    ///
+    /// - Returns: nil before the first welcome, and without a key.
+    package func resumption() async -> Resumption? { await linkStatus()?.resumption }
+
+    /// Takes counters for nothing, behind what was submitted before: lines without an action.
+    package func skip(_ count: UInt32) {
+        outbox.skip(count)
+    }
+
+    /// Has no batch reach over this point: see `Resumption.lastCounter`.
+    package func endBatch() {
+        outbox.endBatch()
+    }
+
+    /// The outcomes up to this counter are where they are to be: no later process with this key
+    /// will learn them.
+    package func told(through counter: UInt64) {
+        port.post(.machine(.told(counter)))
     }
 
     /// Has every commit from a number on delivered, whatever is hosted.

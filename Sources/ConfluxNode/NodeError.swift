@@ -25,6 +25,8 @@ public struct NodeError: Error, Sendable, CustomStringConvertible {
         case timedOut
         /// The waiting task was cancelled.
         case cancelled
+        /// The receipt is of another log than the node's, or of none.
+        case otherLog
     }
 
     /// What kind of failure it is.

@@ -18,6 +18,13 @@ public enum NodeEvent: Sendable, Equatable {
     case sessionForgotten
     /// Entries that a bridged state will never see: the log no longer holds them.
     case missed(from: SequenceNumber, through: SequenceNumber)
+    /// A store that was open could not be opened again after its history was lost. It keeps its last
+    /// state, is hosted no longer, and what is dispatched to it fails with
+    /// `DispatchError.Code.storeStopped`.
+    case storeStopped(StoreName, message: String)
+    /// A bridged state could not be bridged again after its history was lost. Global dispatches of
+    /// it fail with `DispatchError.Code.storeStopped` until it is bridged or unbridged.
+    case bridgeStopped(Name, message: String)
     /// A frame could not be read, and was ignored.
     case unreadableFrame(String)
     /// The node has ended; nothing follows.

@@ -6,23 +6,36 @@ import Synchronization
 
 /// A running sequencer: the process part that owns the end of the log.
 ///
-/// It has two threads: one owns the sockets and the `SequencerMachine`, one the log. It serves
-/// from ``start(_:events:)`` until ``stop()``, or until the log fails or is taken over by a newer
-/// tenure.
+/// It has three threads: one owns the sockets and the `SequencerMachine`, one the log, and one
+/// makes checkpoints now and then. It serves
+/// from ``start(_:events:)`` until ``stop()``, or until the log is damaged or taken over by a newer
+/// tenure. When the log fails, as by an error of the disk, it begins a new tenure on the same
+/// sockets: see ``SequencerConfiguration/renewalPauseMax``.
 public final class Sequencer: Sendable {
     /// Where nodes connect, with the port that was bound.
     public let address: String
     /// Where the feed is, with the port that was bound.
     public let feedAddress: String
 
-    private let answers: Mailbox<SequencerInput>
+    private let answers: Mailbox<ServingInput>
     private let end = Mutex<
         (reason: SequencerEnd?, waiters: [CheckedContinuation<SequencerEnd, Never>])
     >(
         (nil, []))
 
+    /// The most messages that wait for one node, and of one. *At the bound* what is sent to it is
+    /// lost, as on a connection that breaks, and asked for again; and it is no longer read.
+    private static let routerQueueMessages = 10_000
+    /// The most messages of the feed that wait for one subscriber. *At the bound* it loses commits,
+    /// and fetches them.
+    private static let feedQueueMessages = 1_000
+    /// The most jobs of the log that wait, and answers of it. Never reached, since both are bounded
+    /// by what causes them: an append, a confirmation, a piece of a checkpoint, and the fetches
+    /// under way (``SequencerSettings/fetchesMax``, at most half of this).
+    private static let logJobsMax = 1 << 16
+
     private init(
-        address: String, feedAddress: String, answers: Mailbox<SequencerInput>
+        address: String, feedAddress: String, answers: Mailbox<ServingInput>
     ) {
         self.address = address
         self.feedAddress = feedAddress
@@ -33,7 +46,7 @@ public final class Sequencer: Sendable {
     ///
     /// - Parameters:
     ///   - configuration: Where and how.
-    ///   - events: Told what happens, on one of the sequencer's threads; it must not wait.
+    ///   - events: Told what happens, on the sequencer's threads; it must not wait.
     /// - Returns: The sequencer. Nodes may connect at once; they are heard when the tenure has
     ///   begun (``SequencerEvent/serving(log:epoch:last:)``).
     /// - Throws: ``SequencerError`` when the log or an address is not to be had.
@@ -64,6 +77,15 @@ public final class Sequencer: Sendable {
         }
     }
 
+    /// The log after it failed. One in memory has nothing that could be opened anew.
+    private static func reopen(
+        _ log: any ActionLog, _ storage: SequencerConfiguration.Storage
+    ) throws(LogError) -> any ActionLog {
+        guard case .folder(let path, let settings) = storage else { return log }
+        log.close()
+        return try SQLiteLog(directory: path, settings: settings)
+    }
+
     private static func start(
         _ configuration: SequencerConfiguration, log: Handover<any ActionLog>,
         events: @escaping @Sendable (SequencerEvent) -> Void
@@ -71,12 +93,11 @@ public final class Sequencer: Sendable {
         do throws(ZeroMQError) {
             let context = try ZeroMQContext()
             var socketSettings = SocketSettings()
-            socketSettings.sendQueueMessages = 10_000
-            socketSettings.receiveQueueMessages = 10_000
+            socketSettings.sendQueueMessages = routerQueueMessages
+            socketSettings.receiveQueueMessages = routerQueueMessages
             let router = try RouterSocket(context, settings: socketSettings)
             var feedSettings = SocketSettings()
-            // A subscriber that is this far behind loses commits and fetches them.
-            feedSettings.sendQueueMessages = 1_000
+            feedSettings.sendQueueMessages = feedQueueMessages
             let feed = try XPublisherSocket(context, settings: feedSettings)
             let bound = try router.bind(Endpoint(configuration.bind))
             let feedBound = try feed.bind(feedEndpoint(configuration, router: bound))
@@ -85,23 +106,40 @@ public final class Sequencer: Sendable {
             settings.allow(payloadBytesMax: configuration.payloadBytesMax)
             configuration.adjust(&settings)
             if let fault = settings.fault { throw ZeroMQError(.invalidSetting, fault) }
+            guard configuration.checkpointBytes > 0 else {
+                throw ZeroMQError(.invalidSetting, "checkpointBytes must be at least 1")
+            }
 
             let waker = try Waker()
-            // Bounded by what causes an answer: one append, and the fetches under way.
-            let answers = Mailbox<SequencerInput>(capacity: 1 << 16, waker: waker)
-            let jobs = Mailbox<LogJob>(capacity: 1 << 16, waker: try Waker())
+            let answers = Mailbox<ServingInput>(capacity: logJobsMax, waker: waker)
+            let jobs = Mailbox<LogJob>(capacity: logJobsMax, waker: try Waker())
             let sequencer = Sequencer(
                 address: bound.description, feedAddress: feedBound.description, answers: answers)
             let serving = Handover(
                 try ServingThread(
                     machine: SequencerMachine(settings: settings), router: router, feed: feed,
-                    waker: waker, answers: answers, jobs: jobs, events: events))
+                    waker: waker, answers: answers, jobs: jobs,
+                    renewal: TenureRenewal(pauseMax: configuration.renewalPauseMax),
+                    events: events))
+            let checkpoints = try CheckpointThread(log: jobs, events: events)
+            let intervalBytes = configuration.checkpointBytes
+            let storage = configuration.storage
             let logThread = try NamedThread("conflux-log", stackBytes: 1 << 20) {
-                LogThread(log: log.value, jobs: jobs, answer: { answers.post($0) }).run()
+                LogThread(jobs: jobs, answer: { answers.post(.log($0)) }) { answer in
+                    LogWorker(
+                        log: log.value,
+                        checkpoints: checkpoints.schedule(intervalBytes: intervalBytes),
+                        reopen: { (log) throws(LogError) in try reopen(log, storage) },
+                        answer: answer)
+                }.run()
             }
+            try checkpoints.start()
             let contextHandover = Handover(context)
             _ = try NamedThread("conflux-serve", stackBytes: 1 << 20) {
                 var reason = serving.value.run()
+                // The log must still work while the last piece is saved.
+                checkpoints.stop()
+                jobs.post(.close)
                 logThread.join()
                 do throws(ZeroMQError) {
                     try contextHandover.value.terminate()

@@ -23,6 +23,17 @@ public struct SequencerConfiguration: Sendable {
     public var storage: Storage
     /// The most bytes of one payload.
     public var payloadBytesMax: UInt32 = 1 << 20
+    /// How many bytes of commits stand behind the newest checkpoint before the next one is made, at
+    /// least 1. A start reads about as much of the log. When a checkpoint is larger than this, the
+    /// next one is due after as many bytes as it has. Checkpoints are made on a thread of their own,
+    /// which needs memory for what the sequencer remembers, once more, while it makes one.
+    public var checkpointBytes = 64 << 20
+    /// What happens when the log fails, as by an error of the disk or a full one: a new tenure begins,
+    /// for as often as it takes, after pauses that double from 100 ms up to this. The log is opened
+    /// anew, its end is read, and nodes submit again what has no outcome. nil: the sequencer ends, as
+    /// it does in any case when another one has taken over, when the log is damaged, and when it
+    /// fails before nodes were heard for the first time.
+    public var renewalPauseMax: Duration? = .seconds(5)
     /// Changes the protocol's bounds, after everything else was set.
     public var adjust: @Sendable (inout SequencerSettings) -> Void = { _ in }
 
@@ -64,10 +75,16 @@ public struct SequencerError: Error, Sendable, CustomStringConvertible {
 
 /// What a sequencer tells whoever watches it.
 public enum SequencerEvent: Sendable {
-    /// The tenure has begun: nodes are heard.
+    /// A tenure has begun: nodes are heard.
     case serving(log: LogID, epoch: Epoch, last: SequenceNumber)
     /// What the machine noted.
     case note(SequencerNote)
-    /// The tenure has ended. The last event.
+    /// A checkpoint with this number was saved, of so many bytes.
+    case checkpointSaved(SequenceNumber, bytes: Int)
+    /// A checkpoint could not be made or saved. The log is whole without it; starting takes longer.
+    case checkpointFailed(message: String)
+    /// The log has failed, and with it the tenure; after the pause the next one begins.
+    case tenureFailed(message: String, pause: Duration)
+    /// The last tenure has ended. The last event.
     case ended(SequencerEnd)
 }

@@ -157,6 +157,14 @@ struct WorkerSession: Sendable {
             environment.announce(
                 "missed", range(from, through),
                 text: "entries \(from) to \(through) are no longer in the log and were missed")
+        case .storeStopped(let store, let message):
+            environment.announce(
+                "storeStopped", ["message": .string(message), "store": .string(store.description)],
+                text: "\(store) is hosted no longer: \(message)")
+        case .bridgeStopped(let state, let message):
+            environment.announce(
+                "bridgeStopped", ["message": .string(message), "state": .string(state.text)],
+                text: "\(state) is bridged no longer: \(message)")
         case .unreadableFrame(let message):
             environment.announce(
                 "unreadableFrame", ["message": .string(message)],

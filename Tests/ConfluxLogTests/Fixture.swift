@@ -8,10 +8,13 @@ import Testing
 final class TemporaryFolder {
     let path: String
 
-    init() {
-        path =
-            FileManager.default.temporaryDirectory
-            .appendingPathComponent("conflux-log-\(Identifier.random())").path
+    /// - Parameter isQuick: Whether it may lie in memory, where a sync takes no time.
+    init(isQuick: Bool = false) {
+        let memory = URL(fileURLWithPath: "/dev/shm")
+        let parent =
+            isQuick && FileManager.default.isWritableFile(atPath: memory.path)
+            ? memory : FileManager.default.temporaryDirectory
+        path = parent.appendingPathComponent("conflux-log-\(Identifier.random())").path
     }
 
     var database: String { path + "/log.sqlite" }

@@ -1,70 +1,26 @@
-import CSQLite
+import ConfluxLog
 import ConfluxVocabulary
-import Foundation
-import Synchronization
+import FaultyDisk
 import Testing
 
-@testable import ConfluxLog
-
-/// The system's files, except that syncing a write-ahead log is counted, and fails when told to.
-enum FaultyDisk {
-    static let name = "conflux-faulty"
-    static let isFailing = Atomic(false)
-    static let syncs = Atomic(0)
-
-    // Written once, by `register`, before any file is opened through it.
-    nonisolated(unsafe) private static var system: UnsafeMutablePointer<sqlite3_vfs>?
-    // Written under the suite's `.serialized`: files are opened by one test at a time.
-    nonisolated(unsafe) private static var systemMethods: UnsafePointer<sqlite3_io_methods>?
-    // As above.
-    nonisolated(unsafe) private static var methods: UnsafeMutablePointer<sqlite3_io_methods>?
-
-    static let register: Bool = {
-        guard let system = sqlite3_vfs_find(nil) else { return false }
-        Self.system = system
-        let faulty = UnsafeMutablePointer<sqlite3_vfs>.allocate(capacity: 1)
-        faulty.initialize(to: system.pointee)
-        faulty.pointee.pNext = nil
-        faulty.pointee.zName = name.withCString { UnsafePointer(strdup($0)) }
-        faulty.pointee.xOpen = { _, path, file, flags, outFlags in
-            guard let system = FaultyDisk.system, let file else { return SQLITE_ERROR }
-            let code = system.pointee.xOpen(system, path, file, flags, outFlags)
-            if code == SQLITE_OK && flags & SQLITE_OPEN_WAL != 0 { FaultyDisk.intercept(file) }
-            return code
-        }
-        return sqlite3_vfs_register(faulty, 0) == SQLITE_OK
-    }()
-
-    private static func intercept(_ file: UnsafeMutablePointer<sqlite3_file>) {
-        guard let original = file.pointee.pMethods else { return }
-        systemMethods = original
-        let faulty = methods ?? .allocate(capacity: 1)
-        methods = faulty
-        faulty.initialize(to: original.pointee)
-        faulty.pointee.xSync = { file, flags in
-            FaultyDisk.syncs.add(1, ordering: .relaxed)
-            // SQLITE_IOERR_FSYNC, a macro that Swift does not import.
-            if FaultyDisk.isFailing.load(ordering: .relaxed) { return SQLITE_IOERR | 4 << 8 }
-            return FaultyDisk.systemMethods?.pointee.xSync(file, flags) ?? SQLITE_ERROR
-        }
-        file.pointee.pMethods = UnsafePointer(faulty)
-    }
-}
-
-@Suite(.serialized) struct SQLiteFaultTests {
+@Suite struct SQLiteFaultTests {
     private let folder = TemporaryFolder()
+    private let disk: FaultyDisk
+
+    init() throws {
+        disk = try #require(FaultyDisk())
+    }
 
     private func open(_ durability: SQLiteLogSettings.Durability) throws -> SQLiteLog {
-        try #require(FaultyDisk.register)
         var settings = SQLiteLogSettings.small(durability)
-        settings.vfs = FaultyDisk.name
+        settings.vfs = disk.vfs
         return try SQLiteLog(directory: folder.path, settings: settings)
     }
 
     private func syncs(_ body: () throws -> Void) rethrows -> Int {
-        let before = FaultyDisk.syncs.load(ordering: .relaxed)
+        let before = disk.syncs.load(ordering: .relaxed)
         try body()
-        return FaultyDisk.syncs.load(ordering: .relaxed) - before
+        return disk.syncs.load(ordering: .relaxed) - before
     }
 
     @Test func `with fsync every append and claim waits for the disk`() throws {
@@ -92,10 +48,9 @@ enum FaultyDisk {
     {
         let log = try open(.fsync)
         let commits = try log.fill(2)
-        FaultyDisk.isFailing.store(true, ordering: .relaxed)
-        defer { FaultyDisk.isFailing.store(false, ordering: .relaxed) }
+        disk.failsToSync.store(true, ordering: .relaxed)
         #expect(code { try log.append(.sample(5...5)) } == .unknownOutcome)
-        FaultyDisk.isFailing.store(false, ordering: .relaxed)
+        disk.failsToSync.store(false, ordering: .relaxed)
         #expect(code { try log.append(.sample(5...5)) } == .unknownOutcome)
         #expect(code { try log.append(.sample(5...6)) } == .unknownOutcome)
         #expect(code { _ = try log.claim() } == .unknownOutcome)
@@ -113,9 +68,43 @@ enum FaultyDisk {
 
     @Test func `a claim whose sync fails is not had`() throws {
         let log = try open(.os)
-        FaultyDisk.isFailing.store(true, ordering: .relaxed)
-        defer { FaultyDisk.isFailing.store(false, ordering: .relaxed) }
+        disk.failsToSync.store(true, ordering: .relaxed)
         #expect(code { _ = try log.claim() } == .unknownOutcome)
         #expect(code { try log.confirm() } == .notClaimed)
+    }
+
+    @Test func `a checkpoint whose sync fails takes nothing with it`() throws {
+        let log = try open(.fsync)
+        let commits = try log.fill(4)
+        try log.save(.sample(4), pieceBytes: 5)
+        let pieces = SavedCheckpoint.sample(8).pieces(of: 5)
+        try log.save(pieces[0])
+        disk.failsToSync.store(true, ordering: .relaxed)
+        #expect(code { try log.save(pieces[1]) } == .unknownOutcome)
+        // What the system holds in memory can't be trusted any more: nothing is written on top.
+        #expect(code { try log.append(.sample(9...9)) } == .unknownOutcome)
+        disk.failsToSync.store(false, ordering: .relaxed)
+        log.close()
+
+        let again = try open(.fsync)
+        #expect(try again.readAll() == commits)
+        #expect(try again.checkpoint(through: again.last) == .sample(4))
+        try again.save(.sample(8), pieceBytes: 5)
+        #expect(try again.checkpoint(through: again.last) == .sample(8))
+    }
+
+    @Test func `a checkpoint that finds the disk full takes nothing with it`() throws {
+        var settings = SQLiteLogSettings.small()
+        settings.limitBytes = 1 << 20
+        let log = try SQLiteLog(directory: folder.path, settings: settings)
+        try log.fill(4)
+        try log.save(.sample(4))
+        let large = SavedCheckpoint.sample(8, bytes: 2 << 20)
+        #expect(code { try log.save(large, pieceBytes: 1 << 18) } == .full)
+        #expect(try log.checkpoint(through: log.last) == .sample(4))
+        // The next checkpoint gives up what was saved of it, so that appends have room again.
+        try log.save(.sample(8))
+        try log.append(.sample(9...9, bytes: 1 << 18))
+        #expect(try log.checkpoint(through: log.last) == .sample(8))
     }
 }

@@ -110,6 +110,39 @@ struct HostingTests {
         }
     }
 
+    @Test func `opening a store whose executor never runs can be cancelled`() async throws {
+        try await withWorld { world in
+            let node = try await world.node()
+            let queue = DispatchQueue(label: "stuck")
+            queue.suspend()
+            let ended = AsyncStream.makeStream(of: (any Error)?.self)
+            let opener = Task {
+                do {
+                    _ = try await node.store(TallyState.self, executor: .queue(queue))
+                    ended.continuation.yield(nil)
+                } catch {
+                    ended.continuation.yield(error)
+                }
+            }
+            // The state is bridged before the store is asked for its own.
+            for _ in 0..<200 { _ = await node.status }
+            opener.cancel()
+            let error: (any Error)?
+            do {
+                error = try await first(of: ended.stream) { _ in true }
+            } catch {
+                queue.resume()
+                throw error
+            }
+            queue.resume()
+            #expect((error as? NodeError)?.code == .cancelled)
+            let store = try await node.store(TallyState.self)
+            try await store.actions.dispatch(.add(1)).receipt()
+            #expect(store.computed.count == 1)
+            await node.close()
+        }
+    }
+
     @Test func `two nodes do not bridge one state in one scope`() async throws {
         try await withWorld { world in
             let scope = Scope()
@@ -134,6 +167,17 @@ struct HostingTests {
                 _ = try await Store<TallyState>.actions.dispatch(.add(1)).receipt()
             }
             #expect(store.computed.count == 2)
+            // What the first one gives up is not the second one's bridge.
+            first.unbridge(TallyState.self)
+            let third = try await world.node()
+            let there = try await third.store(TallyState.self, named: "there")
+            try await scope.run {
+                _ = try await Store<TallyState>.actions.dispatch(.add(1)).receipt()
+            }
+            #expect(store.computed.count == 3)
+            try await there.actions.dispatch(.add(0)).receipt()
+            #expect(there.computed.count == 1)
+            await third.close()
             await second.close()
         }
     }

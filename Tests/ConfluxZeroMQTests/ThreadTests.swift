@@ -74,6 +74,18 @@ import Testing
         #expect(try poller.wait(timeout: .zero).isTimeout)
     }
 
+    @Test func `a poller takes so many sockets and no more, and has room again`() throws {
+        let context = try ZeroMQContext()
+        let dealers = try (0...Poller.socketsMax).map { _ in try DealerSocket(context) }
+        let poller = Poller(waker: try Waker())
+        let tokens = try dealers.dropLast().map { try poller.add($0) }
+        #expect(code { _ = try poller.add(dealers[Poller.socketsMax]) } == .tooManyOpen)
+        poller.remove(tokens[7])
+        _ = try poller.add(dealers[Poller.socketsMax])
+        for dealer in dealers { dealer.close() }
+        try context.terminate()
+    }
+
     @Test func `a mailbox gives what was posted in order`() throws {
         let mailbox = Mailbox<Int>(capacity: 3, waker: try Waker())
         var batch = [9]

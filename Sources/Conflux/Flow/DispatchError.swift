@@ -108,6 +108,14 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
                 """)
     }
 
+    /// The action's own dispatcher took it back.
+    package static let withdrawn = DispatchError(
+        code: .withdrawn,
+        message: """
+            The action was withdrawn before it was ordered: it is not in the log and never will \
+            be. Dispatch it again if it is wanted after all.
+            """)
+
     static let cancelled = DispatchError(
         code: .cancelled,
         message: """

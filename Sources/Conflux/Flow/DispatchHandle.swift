@@ -42,6 +42,33 @@ public struct DispatchHandle: Sendable {
         }
     }
 
+    /// Takes the action back, unless it is ordered already; so ends the action, and not only the
+    /// wait for it.
+    ///
+    /// What the sequencer has not ordered yet is never ordered after this returned nil, whatever
+    /// breaks; ``receipt()`` then throws ``DispatchError/Code/withdrawn``. Without a node nothing
+    /// can be taken back, and this waits for the receipt. Of actions that were dispatched in one
+    /// atomic batch all are taken back. Cancelling the waiting task ends the wait and not the
+    /// withdrawal. It may be called several times, and on any thread.
+    ///
+    /// - Returns: nil when the action was withdrawn; the receipt when it was ordered before.
+    /// - Throws: A ``DispatchError`` as ``receipt()`` does, but for `withdrawn`.
+    @discardableResult
+    public func withdraw() async throws(DispatchError) -> Receipt? {
+        requestWithdrawal()
+        do {
+            return try await receipt()
+        } catch {
+            guard error.code == .withdrawn else { throw error }
+            return nil
+        }
+    }
+
+    /// Has the action withdrawn, and waits for nothing.
+    package func requestWithdrawal() {
+        if case .open(let block, let index) = place { block.withdraw(at: index) }
+    }
+
     /// How the action ended; nil as long as that is open.
     package var outcome: Outcome? {
         switch place {

@@ -26,6 +26,17 @@ package enum Outcome: Sendable {
     }
 }
 
+/// What can take actions back: a node that has sent them, or has not yet.
+package protocol WithdrawalRoute: AnyObject, Sendable {
+    /// Has an action withdrawn, unless it is ordered already. Its outcome says which; the call
+    /// waits for nothing.
+    ///
+    /// - Parameters:
+    ///   - index: The action's index in the block.
+    ///   - block: The block in which its outcome will stand.
+    func withdraw(_ index: Int, of block: OutcomeBlock)
+}
+
 /// The outcomes of consecutive actions, and who waits for them.
 ///
 /// A batch's handles share one block, so that a handle costs no allocation. What is known is kept
@@ -115,9 +126,19 @@ package final class OutcomeBlock: Sendable {
     }
 
     private let ledger = Mutex(Ledger())
+    private let route: (any WithdrawalRoute)?
 
     /// Makes a block without places.
-    package init() {}
+    ///
+    /// - Parameter route: What takes its actions back; nil where nothing can.
+    package init(route: (any WithdrawalRoute)? = nil) {
+        self.route = route
+    }
+
+    /// Has an action taken back, where that is possible.
+    func withdraw(at index: Int) {
+        if outcome(at: index) == nil { route?.withdraw(index, of: self) }
+    }
 
     /// Adds a place for one more action.
     ///

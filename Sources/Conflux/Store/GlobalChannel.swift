@@ -59,6 +59,24 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
         }
     }
 
+    /// Replaces the route, or, with nil, removes it, if it is the one that is meant.
+    ///
+    /// - Parameters:
+    ///   - route: The route from now on.
+    ///   - isMeant: Whether a route is to be replaced; called under a lock.
+    package func replaceRoute(
+        by route: (any ActionRoute<S>)?, where isMeant: (any ActionRoute<S>) -> Bool
+    ) {
+        // Let go outside the lock.
+        let former: (any ActionRoute<S>)? = registry.withLock { registry in
+            guard let former = self.route, isMeant(former) else { return nil }
+            self.route = route
+            registry.isRouted = route != nil
+            return former
+        }
+        _ = former
+    }
+
     func add(_ core: StoreCore<S>) {
         registry.withLock { $0.lanes.append(core) }
     }
@@ -94,7 +112,7 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     }
 
     /// Dispatches to every live store, or to the route, and tells how it ends.
-    func dispatchTracked(_ action: S.Action) -> DispatchHandle {
+    package func dispatchTracked(_ action: S.Action) -> DispatchHandle {
         let mark = ThreadMark.outsideModels
         // What travels needs no tally of its own.
         if let route = currentRoute { return route.submit(action) }

@@ -26,6 +26,20 @@ struct ActionEncoder: Sendable {
     /// - Returns: The payload.
     /// - Throws: What was expected, and where.
     func payload(_ text: [UInt8]) throws(CommandFailure) -> [UInt8] {
+        let payload = try encoded(text)
+        // The node would say so, too; but what it is given it must take (rule 11).
+        guard payload.count <= payloadBytesMax else {
+            throw CommandFailure(
+                .invalidInput, code: "invalidAction",
+                """
+                The encoded action has \(payload.count) bytes and the limit is \(payloadBytesMax). \
+                Make it smaller, or raise the limit with --payload-max, here and at the sequencer.
+                """)
+        }
+        return payload
+    }
+
+    private func encoded(_ text: [UInt8]) throws(CommandFailure) -> [UInt8] {
         do throws(CodingFailure) {
             if let builtin { return try builtin.payload(text) }
             guard let words = String(validating: text, as: UTF8.self) else {

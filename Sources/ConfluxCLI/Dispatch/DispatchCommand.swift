@@ -29,6 +29,12 @@ enum DispatchCommand {
             What to wait for: committed, that the action is in the log; applied, what the first \
             node that hosts the target made of it; none, only that it was sent.
             """)
+    private static let resume = Option<SessionKey?>(
+        "--resume", parse: .sessionKey,
+        summary: """
+            Continue the run that had this key, and was ended or killed: lines whose outcome it \
+            printed are not sent again. The lines must be the same; more may be appended.
+            """)
 
     static let description = Command(
         "dispatch", summary: "Dispatch actions to a state or to one store.",
@@ -37,9 +43,14 @@ enum DispatchCommand {
             those of other states are judged by the nodes that host them. A bad line of a stream \
             is reported by its number and does not affect the others. With --json there is one \
             line of output for each line of input, in the same order; empty lines have none.
+
+            Where no outcome comes within --timeout, what was sent is withdrawn, so that it is \
+            known whether it is in the log. With --resume it is not: run the command again with \
+            the same key and the same lines until it ends with 0, and each action is in the log \
+            once, whatever was killed meanwhile. The sequencer remembers a key for seven days.
             """,
         parameters: [
-            target, action, file, wait, WorkerOptions.payloadMax, WorkerOptions.connect,
+            target, action, file, wait, resume, WorkerOptions.payloadMax, WorkerOptions.connect,
             WorkerOptions.timeout, WorkerOptions.json,
         ],
         groups: [.exactlyOne(action, file)],
@@ -52,9 +63,23 @@ enum DispatchCommand {
             .init(
                 "Dispatch a stream",
                 "conflux dispatch counter --file actions.ndjson --json > receipts.ndjson"),
+            .init(
+                "Dispatch a stream once, however often this is run",
+                "conflux dispatch counter --file 2026-05-01.ndjson --resume 2026-05-01"),
         ])
 
-    static func run(
+    /// Checks the parameters before anything else is done.
+    static func make(
+        _ arguments: Invocation
+    ) throws(UsageError) -> (CommandEnvironment) async throws(CommandFailure) -> ExitCode {
+        if arguments[resume] != nil, let text = arguments[action], text != "-" {
+            throw arguments.usageError(
+                "--resume continues a stream: name a --file, or - for standard input")
+        }
+        return { environment async throws(CommandFailure) in try await run(environment) }
+    }
+
+    private static func run(
         _ environment: CommandEnvironment
     ) async throws(CommandFailure) -> ExitCode {
         let arguments = environment.arguments
@@ -77,11 +102,27 @@ enum DispatchCommand {
         }
         var settings = NodeSettings()
         settings.payloadBytesMax = payloadBytesMax
-        let connection = try await Connection.open(environment, as: .member, settings: settings)
-        let dispatching = Dispatching(
-            connection, DispatchFeed(input, encoder, connection.core), report, environment)
+        let key = arguments[resume]
+        let connection = try await Connection.open(
+            environment, as: .member, settings: settings, key: key)
+        let resumption = key == nil ? nil : await connection.core.resumption()
+        guard key == nil || resumption != nil else {
+            throw CommandFailure(
+                .nodeRefused, "The sequencer ended the session at once. Run the command again.")
+        }
+        let feed = DispatchFeed(input, encoder, connection.core, resumption: resumption)
+        let dispatching = Dispatching(connection, feed, report, environment)
         let exitCode = await dispatching.run()
         await connection.close()
         return exitCode
+    }
+}
+
+extension ValueParser where Value == SessionKey {
+    /// What a session is found by.
+    fileprivate static var sessionKey: ValueParser<SessionKey> {
+        ValueParser("KEY", expecting: "a key: 1 to \(SessionKey.bytesMax) bytes of UTF-8") {
+            SessionKey($0)
+        }
     }
 }

@@ -3,12 +3,16 @@ import ConfluxProtocol
 import ConfluxWorker
 import Dispatch
 import Foundation
+import Synchronization
 
 /// Reads, checks and submits actions on a thread of its own, so that neither a slow input nor a
 /// full outbox holds up anything else.
 ///
-/// What it submitted comes out as batches, in the order of the lines. Bounded: the outbox bounds
+/// What it submitted comes out as portions, in the order of the lines. Bounded: the outbox bounds
 /// what the sequencer has not taken, `itemsMax` what nobody has asked the outcome of.
+///
+/// Where a run is resumed, a line's number is its action's counter (rule 11): each line takes one,
+/// and one without an action takes it for nothing.
 final class DispatchFeed: Sendable {
     /// Where actions come from.
     enum Input: Sendable {
@@ -20,23 +24,38 @@ final class DispatchFeed: Sendable {
     enum Item: Sendable {
         case submitted(line: Int, DispatchHandle)
         case failed(line: Int, CommandFailure)
+        /// A run before this one printed how it ended.
+        case resumed(line: Int)
     }
 
-    private static let itemsMax = 1 << 18
+    /// What became of some lines, the empty ones among them left out.
+    struct Portion: Sendable {
+        var items: [Item] = []
+        /// The last line, empty or not; 0 before the first.
+        var lastLine = 0
+    }
+
+    static let itemsMax = 1 << 18
     private static let batchItemsMax = 4_096
 
-    let items: AsyncStream<[Item]>
-    private let continuation: AsyncStream<[Item]>.Continuation
+    let portions: AsyncStream<Portion>
+    private let continuation: AsyncStream<Portion>.Continuation
+    /// Where the run goes on, if it is one that was begun before.
+    let resumption: Resumption?
     private let room = DispatchSemaphore(value: itemsMax / batchItemsMax)
+    private let isAtEnd = Atomic(false)
     private let input: Input
     private let encoder: ActionEncoder
     private let core: NodeCore
 
-    init(_ input: Input, _ encoder: ActionEncoder, _ core: NodeCore) {
+    init(
+        _ input: Input, _ encoder: ActionEncoder, _ core: NodeCore, resumption: Resumption? = nil
+    ) {
+        self.resumption = resumption
         self.input = input
         self.encoder = encoder
         self.core = core
-        (items, continuation) = AsyncStream.makeStream()
+        (portions, continuation) = AsyncStream.makeStream()
     }
 
     /// Begins to read.
@@ -44,7 +63,9 @@ final class DispatchFeed: Sendable {
         switch input {
         case .payload(let payload):
             room.wait()
-            continuation.yield([.submitted(line: 1, core.submit(encoder.target, payload))])
+            let item = Item.submitted(line: 1, core.submit(encoder.target, payload))
+            continuation.yield(Portion(items: [item], lastLine: 1))
+            isAtEnd.store(true, ordering: .releasing)
             continuation.finish()
         case .lines(let reader):
             let thread = Thread { self.read(reader) }
@@ -58,10 +79,13 @@ final class DispatchFeed: Sendable {
         if case .lines(let reader) = input { reader.stop() }
     }
 
-    /// Whether everything there was to read was read.
-    var isComplete: Bool {
-        if case .lines(let reader) = input { !reader.isStopped } else { true }
+    /// Whether it was told to read no further.
+    var isStopped: Bool {
+        if case .lines(let reader) = input { reader.isStopped } else { false }
     }
+
+    /// Whether everything there was to read was read, and none of it given up.
+    var isComplete: Bool { isAtEnd.load(ordering: .acquiring) }
 
     /// Whoever takes a batch says when it is done with it.
     func finished() {
@@ -81,32 +105,55 @@ final class DispatchFeed: Sendable {
                     line += batch.count
                 }
             }
+            if !reader.isStopped { isAtEnd.store(true, ordering: .releasing) }
         } catch {
             room.wait()
-            continuation.yield([.failed(line: line + 1, error)])
+            continuation.yield(Portion(items: [.failed(line: line + 1, error)], lastLine: line))
+            // The failure is a line's, and decides how the run ends.
+            isAtEnd.store(true, ordering: .releasing)
         }
         continuation.finish()
     }
 
     private func give(_ lines: ArraySlice<LineReader.Line>, first: Int, _ reader: LineReader) {
         room.wait()
-        var items: [Item] = []
-        items.reserveCapacity(lines.count)
+        var portion = Portion(lastLine: first - 1)
+        portion.items.reserveCapacity(lines.count)
         for (line, text) in zip(first..., lines) {
-            guard !reader.isStopped, let item = item(line, text) else { continue }
+            if reader.isStopped { break }
+            let item = item(line, text)
+            // What is up to there was judged before; no batch may reach over it.
+            if UInt64(line) == resumption?.lastCounter { core.endBatch() }
             // What the node took no more because all is to end counts as not read.
             if reader.isStopped, case .submitted(_, let handle) = item,
                 case .failed(let error)? = handle.outcome, error.code == .notConnected
             {
                 break
             }
-            items.append(item)
+            portion.lastLine = line
+            if let item { portion.items.append(item) }
         }
-        continuation.yield(items)
+        continuation.yield(portion)
     }
 
     /// - Returns: nil for an empty line.
     private func item(_ line: Int, _ text: LineReader.Line) -> Item? {
+        if let resumption, UInt64(line) <= resumption.settled {
+            return Self.isEmpty(text) ? nil : .resumed(line: line)
+        }
+        let item = dispatched(line, text)
+        if resumption != nil {
+            if case .submitted = item {} else { core.skip(1) }
+        }
+        return item
+    }
+
+    private static func isEmpty(_ text: LineReader.Line) -> Bool {
+        guard case .text(let bytes) = text else { return false }
+        return bytes.allSatisfy { $0 == 0x20 || $0 == 0x09 || $0 == 0x0D }
+    }
+
+    private func dispatched(_ line: Int, _ text: LineReader.Line) -> Item? {
         guard case .text(let bytes) = text else {
             return .failed(
                 line: line,
@@ -114,7 +161,7 @@ final class DispatchFeed: Sendable {
                     .invalidInput, code: "invalidAction",
                     "The line has more than \(encoder.lineBytesMax) bytes."))
         }
-        guard !bytes.allSatisfy({ $0 == 0x20 || $0 == 0x09 || $0 == 0x0D }) else { return nil }
+        guard !Self.isEmpty(text) else { return nil }
         do throws(CommandFailure) {
             return .submitted(line: line, core.submit(encoder.target, try encoder.payload(bytes)))
         } catch {

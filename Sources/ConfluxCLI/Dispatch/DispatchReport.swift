@@ -8,6 +8,8 @@ final class DispatchReport: Sendable {
     private struct Tally {
         var succeeded = 0
         var failed = 0
+        /// Lines that a run before this one had done with.
+        var resumed = 0
         var first: SequenceNumber?
         var last: SequenceNumber?
         /// The exit code of the first line that failed.
@@ -56,6 +58,12 @@ final class DispatchReport: Sendable {
         """
     }
 
+    /// A run before this one printed how a line ended.
+    func resumed(line: Int) {
+        tally.withLock { $0.resumed += 1 }
+        if environment.isJSON { environment.output.add(#"{"line":\#(line),"resumed":true}"#) }
+    }
+
     /// An action was handed to the node.
     func sent() {
         tally.withLock { $0.succeeded += 1 }
@@ -92,7 +100,7 @@ final class DispatchReport: Sendable {
         let count = tally.withLock { tally -> Int? in
             guard now - tally.progressAt > .milliseconds(200) else { return nil }
             tally.progressAt = now
-            return tally.succeeded + tally.failed
+            return tally.succeeded + tally.failed + tally.resumed
         }
         if let count { Diagnostics.write(raw: "\r\u{1B}[K\(count) actions") }
     }
@@ -141,6 +149,9 @@ final class DispatchReport: Sendable {
         var text = "\(verb): \(tally.succeeded) of \(tally.succeeded + tally.failed) actions"
         if let first = tally.first, let last = tally.last {
             text += ", entries \(first) to \(last)"
+        }
+        if tally.resumed > 0 {
+            text += "; \(tally.resumed) lines of a run before this one"
         }
         environment.output.add(text)
     }

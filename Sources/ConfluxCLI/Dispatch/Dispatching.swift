@@ -8,12 +8,16 @@ import Synchronization
 /// them.
 ///
 /// Where no outcome comes within the timeout, or the process is to end, nothing more is read and
-/// the node leaves: so every action that was submitted gets an outcome, and an honest one.
+/// the node leaves: so every action that was submitted gets an outcome, and an honest one. After
+/// the timeout it is withdrawn first (rule 12), so that its outcome is known; but not where the run
+/// is to be resumed: what is withdrawn could not be dispatched by the next one.
 struct Dispatching: Sendable {
     /// How one action ended.
     private typealias Fate = Result<Receipt, CommandFailure>
 
     private static let questionsMax = 64
+    /// How long the sequencer has to answer what was withdrawn.
+    private static let withdrawalPatience = Duration.seconds(2)
     private let connection: Connection
     private let feed: DispatchFeed
     private let report: DispatchReport
@@ -30,7 +34,13 @@ struct Dispatching: Sendable {
         self.environment = environment
         watchdog = Watchdog(connection.timeout) {
             feed.stop()
-            connection.core.leave(timeout: .zero)
+            if feed.resumption == nil {
+                environment.diagnostics.note(
+                    "no outcome within \(connection.timeout); taking back what was sent")
+                connection.core.leave(timeout: Self.withdrawalPatience, isWithdrawing: true)
+            } else {
+                connection.core.leave(timeout: .zero)
+            }
         }
     }
 
@@ -41,22 +51,41 @@ struct Dispatching: Sendable {
             feed.stop()
             connection.core.leave(timeout: connection.timeout)
         }
+        let events = connection.core.eventStream
+        let ending = Task { await stopWithNode(events) }
         feed.start()
         if report.wait == .none {
             await send()
         } else {
             await settle()
         }
-        return report.finish(isComplete: feed.isComplete)
+        ending.cancel()
+        let exitCode = report.finish(isComplete: feed.isComplete)
+        guard exitCode == .success, !feed.isComplete else { return exitCode }
+        // Everything that was read has its receipt, and not everything was read.
+        return watchdog.hasFired ? .timedOut : .nodeRefused
+    }
+
+    /// Where the run is resumed, its session can end under way: what follows can't be sent then.
+    private func stopWithNode(_ events: AsyncStream<NodeEvent>) async {
+        guard feed.resumption != nil else { return }
+        for await event in events {
+            guard case .closed(let message) = event, !feed.isStopped, !feed.isComplete else {
+                continue
+            }
+            feed.stop()
+            environment.diagnostics.note(message)
+        }
     }
 
     // MARK: Without outcomes
 
     private func send() async {
         var last: (line: Int, handle: DispatchHandle)?
-        for await batch in feed.items {
-            for item in batch {
+        for await portion in feed.portions {
+            for item in portion.items {
                 switch item {
+                case .resumed(let line): report.resumed(line: line)
                 case .submitted(let line, let handle):
                     if case .failed(let error)? = handle.outcome {
                         report.failed(line: line, CommandFailure(error))
@@ -68,6 +97,7 @@ struct Dispatching: Sendable {
                 }
             }
             report.batchDone()
+            tellAll(of: portion)
             feed.finished()
         }
         await connection.close()
@@ -92,10 +122,13 @@ struct Dispatching: Sendable {
     // MARK: With outcomes
 
     private func settle() async {
-        for await batch in feed.items {
+        for await portion in feed.portions {
             var window: [(line: Int, fate: Task<Fate, Never>)] = []
-            for item in batch {
+            for item in portion.items {
                 switch item {
+                case .resumed(let line):
+                    await drain(&window, to: 0)
+                    report.resumed(line: line)
                 case .failed(let line, let failure):
                     await drain(&window, to: 0)
                     report.failed(line: line, failure)
@@ -112,9 +145,16 @@ struct Dispatching: Sendable {
             }
             await drain(&window, to: 0)
             report.batchDone()
+            tellAll(of: portion)
             feed.finished()
         }
         watchdog.cancel()
+    }
+
+    /// What is printed is done with: the next run with the key does not ask for it.
+    private func tellAll(of portion: DispatchFeed.Portion) {
+        guard feed.resumption != nil, portion.lastLine > 0 else { return }
+        connection.core.told(through: UInt64(portion.lastLine))
     }
 
     private func drain(
@@ -149,12 +189,26 @@ struct Dispatching: Sendable {
     private func failure(_ error: DispatchError) -> CommandFailure {
         let timeout = connection.timeout
         switch (error.code, watchdog.hasFired) {
+        case (.outcomeUnknown, true) where feed.resumption != nil:
+            return CommandFailure(
+                .timedOut,
+                """
+                No receipt came within \(timeout): the action may be in the log or not. Run the \
+                command again with the same key, which dispatches it once.
+                """)
         case (.outcomeUnknown, true):
             return CommandFailure(
                 .timedOut,
                 """
-                No receipt came within \(timeout): the action may be in the log or not. Look at \
-                the state before you dispatch it again.
+                No receipt came within \(timeout), and the sequencer did not take the action \
+                back: it may be in the log or not. Look at the state before you dispatch it again.
+                """)
+        case (.withdrawn, true):
+            return CommandFailure(
+                .timedOut, code: error.code.rawValue,
+                """
+                No receipt came within \(timeout), so the action was withdrawn: it is not in the \
+                log and never will be. Try it again when the sequencer is less busy.
                 """)
         case (.notConnected, true):
             return CommandFailure(

@@ -84,10 +84,11 @@ enum EntryText {
         ]
         switch event {
         case .claim(_, let nonce): fields["nonce"] = .string(nonce.description)
-        case .joined(let nonce, let name, let rejoining):
+        case .joined(let nonce, let name, let rejoining, let isKeyed):
             fields["nonce"] = .string(nonce.description)
             fields["name"] = name.map { .string($0.text) }
             if rejoining != .none { fields["rejoining"] = .number(rejoining) }
+            if isKeyed { fields["keyed"] = true }
         case .left(let incarnation), .forgotten(let incarnation):
             fields["incarnation"] = .number(incarnation)
         case .created(let store, let schemaVersion, let initial):
@@ -110,9 +111,9 @@ enum EntryText {
     private static func words(_ event: LogEvent) -> String {
         switch event {
         case .claim(let epoch, _): "claim: epoch \(epoch) began"
-        case .joined(_, let name, let rejoining):
+        case .joined(_, let name, let rejoining, let isKeyed):
             rejoining == .none
-                ? "joined: \(name?.text ?? "a node without a name")"
+                ? "joined: \(name?.text ?? (isKeyed ? "a process with a key" : "a node without a name"))"
                 : "joined again: node \(rejoining)"
         case .left(let incarnation): "left: node \(incarnation)"
         case .forgotten(let incarnation): "forgotten: node \(incarnation)"

@@ -143,6 +143,9 @@ final class StoreObservation: Sendable {
             if let failure, failure.exitCode == .notFound {
                 // Who is not there at the beginning is most likely misspelt; later, it comes back.
                 if isFirst, isAlone { return .failure(failure) }
+            }
+            // What failed at once would fail at once again.
+            if let failure, failure.exitCode != .timedOut {
                 await Pause.wait(for: Self.retryPause)
             }
             isFirst = false

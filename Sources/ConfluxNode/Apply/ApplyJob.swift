@@ -2,7 +2,7 @@ import Conflux
 import ConfluxProtocol
 
 /// What the thread that applies works on, one after the other.
-enum ApplyJob: Sendable {
+package enum ApplyJob: Sendable {
     /// The machine's word, in its order.
     case deliver(Delivery, log: LogID)
     /// These actions of this node are on their way under these counters.
@@ -15,6 +15,10 @@ enum ApplyJob: Sendable {
     case unregister(HostingSubject)
     /// Answer a question about a store here.
     case asked(Question)
+    /// Tell when this node has applied a number.
+    case wait(Wait)
+    /// Nobody waits any more.
+    case giveUp(request: UInt64)
     /// A commit is applied in every store, some of them on threads of their own.
     case finished
     /// The node's own identity in the log, by which it knows its own entries.
@@ -23,9 +27,44 @@ enum ApplyJob: Sendable {
     case stop
 }
 
+/// Somebody waits until this node has applied a number.
+package struct Wait: Sendable {
+    /// What is waited for.
+    package enum Goal: Sendable {
+        /// The latest number that the sequencer confirms.
+        case latest
+        /// A receipt's.
+        case receipt(SequenceNumber, LogID)
+    }
+
+    /// The node's number for it.
+    package var request: UInt64
+    /// What is waited for.
+    package var goal: Goal
+    /// Told once.
+    package var completion: @Sendable (Result<SequenceNumber, NodeError>) -> Void
+
+    /// Makes a wait.
+    package init(
+        request: UInt64, goal: Goal,
+        completion: @escaping @Sendable (Result<SequenceNumber, NodeError>) -> Void
+    ) {
+        self.request = request
+        self.goal = goal
+        self.completion = completion
+    }
+
+    var input: ReplicaInput {
+        switch goal {
+        case .latest: .barrier(request: request)
+        case .receipt(let sequence, let log): .await(sequence, log, request: request)
+        }
+    }
+}
+
 /// A store that is to be hosted, or a state that is to be bridged.
 // Sendable: handed over once, and then confined to the thread that applies.
-final class Registration: @unchecked Sendable {
+package final class Registration: @unchecked Sendable {
     /// What the sequencer is asked for.
     let open: Open
     /// Makes the applier of the state, if there is none.
@@ -34,16 +73,21 @@ final class Registration: @unchecked Sendable {
     let attach: (StateApplier) -> Void
     /// Told once, when the store is current, or could not be opened.
     let completion: (Result<SequenceNumber, NodeError>) -> Void
+    /// Told at most once, after a good completion: after the loss of a history the store, or the
+    /// state, could not be opened again. It is hosted no longer.
+    let lost: (NodeError) -> Void
 
     init(
         open: Open, makeApplier: @escaping () -> StateApplier,
         attach: @escaping (StateApplier) -> Void,
-        completion: @escaping (Result<SequenceNumber, NodeError>) -> Void
+        completion: @escaping (Result<SequenceNumber, NodeError>) -> Void,
+        lost: @escaping (NodeError) -> Void
     ) {
         self.open = open
         self.makeApplier = makeApplier
         self.attach = attach
         self.completion = completion
+        self.lost = lost
     }
 
     var request: UInt64 { open.request }
@@ -53,5 +97,67 @@ final class Registration: @unchecked Sendable {
         case .store(let store): store.state
         case .state(let state): state
         }
+    }
+}
+
+extension Registration {
+    /// Bridges a state.
+    ///
+    /// - Parameters:
+    ///   - state: The state.
+    ///   - name: Its name.
+    ///   - request: The node's number for it.
+    ///   - scope: Where its stores belong.
+    ///   - payloadBytesMax: The most bytes of an action.
+    ///   - completion: Told once how it ended.
+    ///   - lost: Told when it is hosted no longer, though nobody closed it.
+    /// - Returns: What the applier registers.
+    package static func bridge<S: BridgedState>(
+        _ state: S.Type, _ name: Name, request: UInt64, scope: Scope, payloadBytesMax: Int,
+        completion: @escaping (Result<SequenceNumber, NodeError>) -> Void,
+        lost: @escaping (NodeError) -> Void = { _ in }
+    ) -> Registration {
+        Registration(
+            open: Open(
+                request: request, subject: .state(name),
+                schemaVersion: UInt32(clamping: S.schemaVersion), events: [], initial: .none),
+            makeApplier: {
+                TypedStateApplier<S>(name: name, scope: scope, payloadBytesMax: payloadBytesMax)
+            },
+            attach: { _ in }, completion: completion, lost: lost)
+    }
+
+    /// Hosts a store.
+    ///
+    /// - Parameters:
+    ///   - core: The store's.
+    ///   - name: Its name.
+    ///   - route: The way of its dispatches.
+    ///   - initial: Its state, in the canonical encoding: the first one of a store that there is
+    ///     not yet.
+    ///   - request: The node's number for it.
+    ///   - scope: Where its stores belong.
+    ///   - payloadBytesMax: The most bytes of an action.
+    ///   - completion: Told once how it ended.
+    ///   - lost: Told when it is hosted no longer, though nobody closed it.
+    /// - Returns: What the applier registers.
+    package static func store<S: ReplicatedState>(
+        _ core: StoreCore<S>, _ name: StoreName, route: OutboxRoute<S>, initial: [UInt8],
+        request: UInt64, scope: Scope, payloadBytesMax: Int,
+        completion: @escaping (Result<SequenceNumber, NodeError>) -> Void,
+        lost: @escaping (NodeError) -> Void = { _ in }
+    ) -> Registration {
+        let hosted = HostedStore(name, core: core, route: route)
+        return Registration(
+            open: Open(
+                request: request, subject: .store(name),
+                schemaVersion: UInt32(clamping: S.schemaVersion), events: [],
+                initial: EncodedState(coding: .json, bytes: initial[...])),
+            makeApplier: {
+                TypedStateApplier<S>(
+                    name: name.state, scope: scope, payloadBytesMax: payloadBytesMax)
+            },
+            attach: { ($0 as? TypedStateApplier<S>)?.insert(hosted) }, completion: completion,
+            lost: lost)
     }
 }

@@ -5,22 +5,20 @@ import ConfluxProtocol
 struct PendingQuestions {
     private struct Pending {
         var question: Question
-        var deadline: ContinuousClock.Instant
+        var deadline: Duration
     }
 
     private static let countMax = 1_024
     private var pending: [Pending] = []
 
-    mutating func add(_ question: Question) {
+    mutating func add(_ question: Question, at now: Duration) {
         if pending.count >= Self.countMax { pending.removeFirst() }
-        pending.append(
-            Pending(question: question, deadline: ContinuousClock.now + question.patience))
+        pending.append(Pending(question: question, deadline: now + question.patience))
     }
 
     /// Tries each of them; those that are answered, or too old, are done with.
-    mutating func answer(_ isAnswered: (Question) -> Bool) {
+    mutating func answer(at now: Duration, _ isAnswered: (Question) -> Bool) {
         guard !pending.isEmpty else { return }
-        let now = ContinuousClock.now
         pending.removeAll { $0.deadline < now || isAnswered($0.question) }
     }
 }

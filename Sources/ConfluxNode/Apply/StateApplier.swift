@@ -109,7 +109,11 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
     override func hosted(_ name: StoreName) -> (any HostedReplica)? { replicas[name] }
 
     override func detachAll() {
-        for hosted in replicas.values { hosted.isAttached = false }
+        // Not even what another store catches up with, until its own snapshot is there.
+        for hosted in replicas.values {
+            hosted.isAttached = false
+            hosted.isRestored = false
+        }
     }
 
     override func begin(isCatchUp: Bool) {

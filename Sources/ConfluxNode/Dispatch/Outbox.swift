@@ -10,31 +10,51 @@ import Synchronization
 /// takes the batch when it comes around. So batches are as large as the load makes them, and a
 /// lone action waits for nothing. Bounded in bytes: see ``NodeSettings/OutboxPolicy``.
 // Sendable: everything that changes is guarded by `condition`.
-final class Outbox: @unchecked Sendable {
+package final class Outbox: @unchecked Sendable {
     /// A batch that no action is added to any more, or the open one.
-    struct Filling {
-        var builder: BatchBuilder
-        let block = OutcomeBlock()
-        var isAtomic = false
+    package struct Filling {
+        package var builder: BatchBuilder
+        package let block: OutcomeBlock
+        package var isAtomic = false
         /// The bytes of its payloads. *Use*: its part of the outbox's bound.
         var payloadBytes = 0
+        /// The places of actions that were withdrawn before they had counters.
+        package var withdrawn = RangeSet<Int>()
+        /// How many counters it takes for nothing. *Invariant*: 0 unless the builder is empty.
+        package var skippedCount: UInt32 = 0
+
+        /// How many counters it takes.
+        package var count: Int { builder.count + Int(skippedCount) }
     }
 
     /// What a route's actions concern, and the row that they have in the open batch: found once a
     /// batch, so that no action compares targets.
     // Sendable: everything that changes is guarded by the outbox's condition.
-    final class Aim: @unchecked Sendable {
+    package final class Aim: @unchecked Sendable {
         fileprivate var target: BatchTarget
         fileprivate var row: BatchRow?
         /// Of which batch the row is.
         fileprivate var batchNumber: UInt64 = 0
 
-        init(_ target: BatchTarget) {
+        package init(_ target: BatchTarget) {
             self.target = target
         }
     }
 
+    /// Has the outcomes' handles reach the outbox, which holds their blocks.
+    // Sendable: written once, before anybody else has it.
+    private final class Route: WithdrawalRoute, @unchecked Sendable {
+        weak var outbox: Outbox?
+
+        func withdraw(_ index: Int, of block: OutcomeBlock) {
+            outbox?.withdraw(index, of: block)
+        }
+    }
+
     private let condition = NSCondition()
+    private let route = Route()
+    /// Called for actions that are to be withdrawn and were taken already, holding no lock.
+    private let withdrawSent: @Sendable (_ index: Int, OutcomeBlock) -> Void
     private let bytesMax: Int
     private let policy: NodeSettings.OutboxPolicy
     let limits: WireLimits
@@ -50,15 +70,18 @@ final class Outbox: @unchecked Sendable {
     private var byteCount = 0
     private var isClosed = false
 
-    init(
+    package init(
         bytesMax: Int, policy: NodeSettings.OutboxPolicy, limits: WireLimits = .standard,
-        wake: @escaping @Sendable () -> Void
+        wake: @escaping @Sendable () -> Void,
+        withdrawSent: @escaping @Sendable (_ index: Int, OutcomeBlock) -> Void = { _, _ in }
     ) {
         self.bytesMax = bytesMax
         self.policy = policy
         self.limits = limits
         self.wake = wake
-        open = Filling(builder: BatchBuilder(limits: limits))
+        self.withdrawSent = withdrawSent
+        open = Filling(builder: BatchBuilder(limits: limits), block: OutcomeBlock(route: route))
+        route.outbox = self
     }
 
     /// Appends an action.
@@ -68,7 +91,7 @@ final class Outbox: @unchecked Sendable {
     ///   - payload: The encoded action.
     ///   - mayWait: Whether this thread may wait for room; the node's own threads must not.
     /// - Returns: What its outcome can be waited for by.
-    func submit(_ aim: Aim, _ payload: [UInt8], mayWait: Bool) -> DispatchHandle {
+    package func submit(_ aim: Aim, _ payload: [UInt8], mayWait: Bool) -> DispatchHandle {
         guard payload.count <= limits.payloadBytesMax else {
             return DispatchHandle(.failed(.payloadTooLarge(payload.count, limits.payloadBytesMax)))
         }
@@ -84,12 +107,76 @@ final class Outbox: @unchecked Sendable {
             condition.unlock()
             return DispatchHandle(.failed(.nodeClosed))
         }
-        let wasEmpty = sealed.isEmpty && open.builder.isEmpty
+        let wasEmpty = isVacant
         let index = append(aim, payload)
         let block = open.block
         condition.unlock()
         if wasEmpty { wake() }
         return DispatchHandle(block: block, index: index)
+    }
+
+    /// Takes counters for nothing, behind what was submitted before.
+    func skip(_ count: UInt32) {
+        condition.lock()
+        let wasEmpty = isVacant
+        if !isClosed {
+            seal()
+            // Neighbours become one, so that a file of empty lines takes no memory for each.
+            if let last = sealed.last?.skippedCount, last > 0,
+                Int(last + count) <= limits.entriesPerBatchMax
+            {
+                sealed[sealed.count - 1].skippedCount += count
+                for _ in 0..<count { _ = sealed[sealed.count - 1].block.reserve() }
+            } else {
+                let filling = Filling(
+                    builder: BatchBuilder(limits: limits), block: OutcomeBlock(),
+                    skippedCount: count)
+                for _ in 0..<count { _ = filling.block.reserve() }
+                sealed.append(filling)
+            }
+        }
+        condition.unlock()
+        if wasEmpty { wake() }
+    }
+
+    /// Ends the open batch: what is submitted from now on is in another one.
+    func endBatch() {
+        condition.lock()
+        seal()
+        condition.unlock()
+    }
+
+    /// Called under the lock.
+    private func seal() {
+        guard !open.builder.isEmpty else { return }
+        sealed.append(open)
+        beginBatch()
+    }
+
+    /// Called under the lock.
+    private var isVacant: Bool { sealed.isEmpty && open.builder.isEmpty }
+
+    /// Withdraws an action: at once, if it is still here; else whoever has it is told.
+    private func withdraw(_ index: Int, of block: OutcomeBlock) {
+        condition.lock()
+        let isHere: Bool
+        let span = index..<index + 1
+        if open.block === block {
+            open.withdrawn.insert(contentsOf: span)
+            isHere = true
+        } else if let position = sealed.firstIndex(where: { $0.block === block }) {
+            sealed[position].withdrawn.insert(contentsOf: span)
+            isHere = true
+        } else {
+            isHere = false
+        }
+        condition.unlock()
+        // It has no counter yet: nobody but this node has heard of it, and it will be void.
+        if isHere {
+            block.settle(from: index, with: .failed(.withdrawn))
+        } else {
+            withdrawSent(index, block)
+        }
     }
 
     /// Called under the lock.
@@ -99,8 +186,7 @@ final class Outbox: @unchecked Sendable {
             row(of: aim).map { open.builder.appendIfFits(row: $0, payload: bytes) } ?? false
         }
         if !isAppended {
-            sealed.append(open)
-            beginBatch()
+            seal()
             payload.withUnsafeBytes { open.builder.append(target: aim.target, payload: $0) }
         }
         open.payloadBytes += payload.count
@@ -118,7 +204,7 @@ final class Outbox: @unchecked Sendable {
 
     /// Called under the lock.
     private func beginBatch() {
-        open = Filling(builder: BatchBuilder(limits: limits))
+        open = Filling(builder: BatchBuilder(limits: limits), block: OutcomeBlock(route: route))
         openNumber += 1
     }
 
@@ -134,11 +220,11 @@ final class Outbox: @unchecked Sendable {
     ///
     /// - Parameter isAllowed: Whether a batch of so many bytes may be submitted.
     /// - Returns: The batch; nil where there is none, or it may not be submitted yet.
-    func take(if isAllowed: (_ bytes: Int) -> Bool) -> Filling? {
+    package func take(if isAllowed: (_ bytes: Int) -> Bool) -> Filling? {
         condition.lock()
         defer { condition.unlock() }
         let next = sealed.first ?? open
-        guard !next.builder.isEmpty, isAllowed(next.builder.byteCount) else { return nil }
+        guard next.count > 0, isAllowed(next.builder.byteCount) else { return nil }
         if sealed.isEmpty {
             beginBatch()
             byteCount = 0
@@ -150,10 +236,10 @@ final class Outbox: @unchecked Sendable {
         return next
     }
 
-    var isEmpty: Bool {
+    package var isEmpty: Bool {
         condition.lock()
         defer { condition.unlock() }
-        return sealed.isEmpty && open.builder.isEmpty
+        return isVacant
     }
 
     /// Whether it takes no further actions.
@@ -172,7 +258,7 @@ final class Outbox: @unchecked Sendable {
     }
 
     /// Takes what will never be submitted.
-    func takeRest() -> [Filling] {
+    package func takeRest() -> [Filling] {
         close()
         condition.lock()
         defer { condition.unlock() }

@@ -2,12 +2,12 @@ import Conflux
 import ConfluxProtocol
 
 /// Sends what is dispatched to a store, or to a state, by way of a node's outbox to the log.
-final class OutboxRoute<S: BridgedState>: ActionRoute {
+package final class OutboxRoute<S: BridgedState>: ActionRoute {
     private let outbox: Outbox
     private let aim: Outbox.Aim
     private let coder: ActionCoder<S.Action>
 
-    init(outbox: Outbox, target: Target) {
+    package init(outbox: Outbox, target: Target) {
         self.outbox = outbox
         // Of a store's life nothing is known yet: zero means the one at admission.
         aim = Outbox.Aim(
@@ -20,11 +20,14 @@ final class OutboxRoute<S: BridgedState>: ActionRoute {
     /// Whether the node takes no actions any more.
     var isClosed: Bool { outbox.isClosedForActions }
 
+    /// Whether it leads to this outbox.
+    func leads(to other: Outbox) -> Bool { outbox === other }
+
     func mean(_ life: SequenceNumber) {
         outbox.mean(life, by: aim)
     }
 
-    func submit(_ action: S.Action) -> DispatchHandle {
+    package func submit(_ action: S.Action) -> DispatchHandle {
         let payload: [UInt8]
         do {
             payload = try coder.encode(action, as: S.coding)
@@ -40,23 +43,34 @@ final class OutboxRoute<S: BridgedState>: ActionRoute {
     }
 }
 
-/// Refuses what is dispatched to a store that is hosted no longer: it would change here alone.
-final class ClosedRoute<S: State>: ActionRoute {
-    private let name: StoreName
+/// Refuses what is dispatched to a store, or a state, that is hosted no longer: it would change here
+/// alone.
+package final class ClosedRoute<S: State>: ActionRoute {
+    private let error: DispatchError
+    /// Whether nobody closed it.
+    let isStopped: Bool
 
-    init(_ name: StoreName) {
-        self.name = name
+    /// The node was told to host the store no longer.
+    package init(_ name: StoreName) {
+        isStopped = false
+        error = DispatchError(
+            code: .storeClosed,
+            message: """
+                \(name) is no longer hosted by this node, so the action was not sent. \
+                Open the store again.
+                """)
     }
 
-    func submit(_ action: S.Action) -> DispatchHandle {
-        DispatchHandle(
-            .failed(
-                DispatchError(
-                    code: .storeClosed,
-                    message: """
-                        \(name) is no longer hosted by this node, so the action was not sent. \
-                        Open the store again.
-                        """)))
+    /// The store or the state could not be opened again.
+    init(stoppedBy reason: NodeError) {
+        isStopped = true
+        error = DispatchError(
+            code: .storeStopped, message: "The action was not sent: \(reason.message)",
+            reason: reason)
+    }
+
+    package func submit(_ action: S.Action) -> DispatchHandle {
+        DispatchHandle(.failed(error))
     }
 }
 

@@ -1,3 +1,4 @@
+import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
 import ConfluxZeroMQ
@@ -10,8 +11,11 @@ enum LinkCommand: Sendable {
     case ask(Question.Body, patience: Duration, @Sendable (Answer) -> Void)
     /// Tell how things are.
     case status(@Sendable (LinkStatus) -> Void)
-    /// Leave once everything has its outcome, or the time is over.
-    case leave(timeout: Duration)
+    /// Leave once everything has its outcome, or the time is over. What has none can be withdrawn
+    /// first.
+    case leave(timeout: Duration, isWithdrawing: Bool = false)
+    /// Withdraw the action with this place in a block that was taken out of the outbox.
+    case withdraw(index: Int, OutcomeBlock)
 }
 
 /// How things are on the link.
@@ -24,6 +28,7 @@ struct LinkStatus: Sendable {
     var live: SequenceNumber?
     var applied: SequenceNumber
     var unsettled: UInt64
+    var resumption: Resumption?
 }
 
 /// Where other threads post to the link.

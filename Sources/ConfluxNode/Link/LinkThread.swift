@@ -28,32 +28,38 @@ final class LinkThread: @unchecked Sendable {
     private var nextAsk: UInt64 = 1
     private var leaveDeadline: Duration?
     private var end: ReplicaEnd?
+    private var sent = SentBatches()
 
     private struct Ask {
         var deadline: Duration
         var reply: @Sendable (Answer) -> Void
     }
 
-    /// How many jobs may wait for the thread that applies before no more batches are taken.
-    private static let jobsMax = 100_000
+    /// See ``NodeSettings/jobsMax``.
+    private let jobsMax: Int
+    /// The most messages that wait to be sent. The window bounds what is under way in bytes; the
+    /// count must not bound it before. *At the bound* what is sent is lost, and said again.
+    private static let sendQueueMessages = 100_000
+    /// The most messages that wait to be taken. *At the bound* the connection is not read.
+    private static let receiveQueueMessages = 10_000
     /// How many frames are taken from one socket before the others have their turn.
     private static let framesPerTurn = 256
 
     init(
         address: Endpoint, machine: ReplicaMachine, port: LinkPort, outbox: Outbox,
-        jobs: Mailbox<ApplyJob>, events: @escaping @Sendable (NodeEvent) -> Void
+        jobs: Mailbox<ApplyJob>, jobsMax: Int, events: @escaping @Sendable (NodeEvent) -> Void
     ) throws(ZeroMQError) {
         self.address = address
         self.machine = machine
         self.port = port
         self.outbox = outbox
         self.jobs = jobs
+        self.jobsMax = jobsMax
         self.events = events
         context = try ZeroMQContext()
         var settings = SocketSettings()
-        // The window bounds what is under way in bytes; the count must not bound it before.
-        settings.sendQueueMessages = 100_000
-        settings.receiveQueueMessages = 10_000
+        settings.sendQueueMessages = Self.sendQueueMessages
+        settings.receiveQueueMessages = Self.receiveQueueMessages
         dealer = try DealerSocket(context, settings: settings)
         monitor = try dealer.openMonitor()
         poller = Poller(waker: port.waker)
@@ -105,17 +111,34 @@ final class LinkThread: @unchecked Sendable {
 
     private func takeCommands() {
         port.mailbox.drain(into: &commands)
+        // Together: a batch is cut once, however many of its actions are withdrawn at a time.
+        var withdrawn = RangeSet<UInt64>()
         for command in commands {
             switch command {
             case .machine(let input): perform(input)
             case .ask(let body, let patience, let reply): ask(body, patience, reply)
             case .status(let reply): reply(status)
-            case .leave(let timeout):
+            case .withdraw(let index, let block):
+                if let counter = sent.counter(of: index, in: block) {
+                    withdrawn.insert(contentsOf: counter..<counter + 1)
+                }
+            case .leave(let timeout, let isWithdrawing):
                 outbox.close()
                 leaveDeadline = now.monotonic + timeout
+                guard isWithdrawing else { break }
+                abandonOutbox()
+                withdrawn.insert(contentsOf: 1..<machine.nextCounter)
             }
         }
         commands.removeAll(keepingCapacity: true)
+        if !withdrawn.isEmpty { perform(.withdraw(withdrawn)) }
+    }
+
+    /// What was not taken is not sent any more.
+    private func abandonOutbox() {
+        for filling in outbox.takeRest() {
+            post(.abandoned(filling.block, count: filling.count))
+        }
     }
 
     private func takeMonitorEvents() throws(ZeroMQError) {
@@ -190,15 +213,21 @@ final class LinkThread: @unchecked Sendable {
 
     private func takeDispatches() {
         // Outcomes wait while user code keeps the thread that applies; then dispatches wait, too.
-        while jobs.count < Self.jobsMax,
+        while jobs.count < jobsMax,
             let filling = outbox.take(if: { machine.canSubmit(bytes: $0) })
         {
             // The outcome's place is known before the outcome can be.
+            let firstCounter = machine.nextCounter
             post(
-                .submitted(
-                    firstCounter: machine.nextCounter, count: filling.builder.count,
-                    filling.block))
-            perform(.dispatched(filling.builder, isAtomic: filling.isAtomic))
+                .submitted(firstCounter: firstCounter, count: filling.count, filling.block))
+            sent.add(filling.block, firstCounter: firstCounter, count: filling.count)
+            if filling.skippedCount > 0 {
+                perform(.skipped(filling.skippedCount))
+            } else {
+                perform(
+                    .dispatched(
+                        filling.builder, isAtomic: filling.isAtomic, withdrawn: filling.withdrawn))
+            }
         }
     }
 
@@ -234,14 +263,20 @@ final class LinkThread: @unchecked Sendable {
         case .send(let message): send(Frame.encode(message, epoch: machine.epoch))
         case .subscribe(let endpoint): subscribe(endpoint)
         case .deliver(let delivery):
+            if case .settle(let outcome) = delivery { sent.settle(outcome) }
             post(.deliver(delivery, log: machine.log))
-        case .asked(let question): post(.asked(question))
+        case .asked(let question):
+            // Whoever asks gives up after a while; no number of questions may crowd out the rest.
+            if jobs.count < jobsMax { post(.asked(question)) }
         case .answered(let answer):
             let reply = asks[answer.number]?.reply
             if answer.isLast { asks[answer.number] = nil }
             reply?(answer)
         case .event(let event):
-            if case .joined(_, _, let incarnation) = event { post(.identified(incarnation)) }
+            if case .joined(_, _, let incarnation) = event {
+                sent.beginSession()
+                post(.identified(incarnation))
+            }
             events(.protocolEvent(event))
         case .end(let reason): end = reason
         }
@@ -288,13 +323,12 @@ final class LinkThread: @unchecked Sendable {
         LinkStatus(
             isJoined: machine.isJoined, log: machine.log == .none ? nil : machine.log,
             epoch: machine.epoch, incarnation: machine.incarnation, last: machine.remoteLast,
-            live: machine.live, applied: machine.applied, unsettled: machine.unsettledCount)
+            live: machine.live, applied: machine.applied, unsettled: machine.unsettledCount,
+            resumption: machine.resumption)
     }
 
     private func finish() {
-        for filling in outbox.takeRest() {
-            post(.abandoned(filling.block, count: filling.builder.count))
-        }
+        abandonOutbox()
         post(.stop)
         port.mailbox.close()
         for (number, ask) in asks {
@@ -325,7 +359,7 @@ final class LinkThread: @unchecked Sendable {
                         number: 0, isLast: true, node: nil,
                         body: .failed(.timedOut, message: "the node was closed")))
             case .status(let reply): reply(status)
-            case .machine, .leave: break
+            case .machine, .withdraw, .leave: break
             }
         }
     }

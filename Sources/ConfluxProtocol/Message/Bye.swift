@@ -35,4 +35,6 @@ public enum ByeCode: UInt16, Sendable, Hashable, CaseIterable {
     case tableFull = 8
     /// A newer tenure has begun.
     case superseded = 9
+    /// A live process has this key (rule 11).
+    case keyTaken = 10
 }

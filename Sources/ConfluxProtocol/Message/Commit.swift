@@ -56,8 +56,9 @@ public enum LogEvent: Sendable, Equatable {
     /// A tenure began.
     case claim(epoch: Epoch, nonce: Nonce)
     /// A session began; the entry's number is its incarnation. Or, where `rejoining` names one, the
-    /// node of that session, which had left, is present again under its old incarnation.
-    case joined(nonce: Nonce, name: Name?, rejoining: Incarnation)
+    /// node of that session, which had left, is present again under its old incarnation. A keyed
+    /// session outlives the bye of its process (rule 11).
+    case joined(nonce: Nonce, name: Name?, rejoining: Incarnation, isKeyed: Bool)
     /// A node's presence ended; its session is still remembered.
     case left(Incarnation)
     /// A session is remembered no longer.

@@ -18,18 +18,24 @@ public enum NodeMessage: Sendable, Equatable {
     case question(Question)
     /// Answers a question that the sequencer asked or forwarded.
     case answer(Answer)
+    /// Asks up to which number this node must have applied to have read the latest (rule 29).
+    case barrier(Barrier)
     /// The node leaves.
     case bye(Bye)
 }
 
-/// The first message of every connection (rules 2, 8 and 10).
+/// The first message of every connection (rules 2, 8, 10 and 11).
 public struct Hello: Sendable, Equatable {
-    /// The random number of this process. One process keeps it until its session is forgotten.
+    /// The random number of this process, which keeps it until its session is forgotten; or what
+    /// its key gives (rule 11): see ``SessionKey``.
     public var nonce: Nonce
     /// The node's unique name; nil for a process that needs none, as a single dispatch does.
     public var name: Name?
     /// Whether this connection gets a session. Who only observes makes no entries.
     public var role: Role
+    /// Where the nonce comes from a key: the random number by which processes with that key are
+    /// told apart. Its session is *keyed*: it outlives a bye. nil where the nonce is random.
+    public var process: Nonce?
     /// The session to take up again, if there was one.
     public var session: SessionToken?
     /// The highest number that was applied or receipted, if any.
@@ -49,12 +55,14 @@ public struct Hello: Sendable, Equatable {
 
     /// Makes a hello.
     public init(
-        nonce: Nonce, name: Name?, role: Role, session: SessionToken? = nil,
-        history: HistoryMark? = nil, hosted: [HostedStore] = [], bridged: [Name] = []
+        nonce: Nonce, name: Name?, role: Role, process: Nonce? = nil,
+        session: SessionToken? = nil, history: HistoryMark? = nil, hosted: [HostedStore] = [],
+        bridged: [Name] = []
     ) {
         self.nonce = nonce
         self.name = name
         self.role = role
+        self.process = process
         self.session = session
         self.history = history
         self.hosted = hosted
@@ -203,5 +211,17 @@ public struct Progress: Sendable, Equatable {
     public init(applied: SequenceNumber, settled: UInt64) {
         self.applied = applied
         self.settled = settled
+    }
+}
+
+/// Asks for a number such that whoever has applied everything up to it has seen every action whose
+/// receipt was given before the question (rule 29).
+public struct Barrier: Sendable, Hashable {
+    /// The node's number for this request, repeated in the answer.
+    public var request: UInt64
+
+    /// Makes a request.
+    public init(request: UInt64) {
+        self.request = request
     }
 }

@@ -76,7 +76,7 @@ public enum QuestionFailure: UInt8, Sendable, Hashable, CaseIterable {
     case unknownNode = 2
     /// Nobody answered in time.
     case timedOut = 3
-    /// A table of questions is full.
+    /// A table of questions is full, or who asks has too many answers that it may not have read.
     case tableFull = 4
     /// The effect of the entry is not known any more.
     case effectUnknown = 5

@@ -18,6 +18,8 @@ public enum SequencerMessage: Sendable, Equatable {
     case question(Question)
     /// Answers this node's question.
     case answer(Answer)
+    /// Answers a barrier.
+    case barrierConfirmed(BarrierConfirmed)
     /// The sequencer ends the session or the connection.
     case bye(Bye)
 }
@@ -37,6 +39,9 @@ public struct Welcome: Sendable, Equatable {
     /// The highest number up to which the hello's history is this log's (rule 2). Below the number
     /// that the hello named, what stands between was lost; zero when the hello named none.
     public var agreed: SequenceNumber
+    /// The higher epoch of the hello's header, where the log has confirmed since that it knows none
+    /// (rule 1): the node has heard of a tenure that this log has lost. Mostly none.
+    public var refuted: Epoch
     /// The counter up to which the session is known to have every outcome.
     public var settled: UInt64
     /// The last counter that the session was admitted with; the next batch begins after it.
@@ -49,7 +54,8 @@ public struct Welcome: Sendable, Equatable {
     /// Makes a welcome.
     public init(
         log: LogID, claim: Nonce, incarnation: Incarnation, last: SequenceNumber,
-        floor: SequenceNumber, agreed: SequenceNumber, settled: UInt64, lastCounter: UInt64,
+        floor: SequenceNumber, agreed: SequenceNumber, refuted: Epoch = .none, settled: UInt64,
+        lastCounter: UInt64,
         feed: String, limits: SessionLimits
     ) {
         self.log = log
@@ -58,6 +64,7 @@ public struct Welcome: Sendable, Equatable {
         self.last = last
         self.floor = floor
         self.agreed = agreed
+        self.refuted = refuted
         self.settled = settled
         self.lastCounter = lastCounter
         self.feed = feed
@@ -187,6 +194,8 @@ public enum RejectionCode: UInt16, Sendable, Hashable, CaseIterable {
     case tableFull = 7
     /// The batch demands an extension that this sequencer does not know.
     case unsupported = 8
+    /// The node withdrew the action before it was ordered (rule 12).
+    case withdrawn = 9
 }
 
 /// Actions of one node that are not, and will not be, in the log.
@@ -249,5 +258,28 @@ public struct Entries: Sendable, Equatable {
         self.last = last
         self.floor = floor
         self.commits = commits
+    }
+}
+
+/// Answers a barrier, after the log has confirmed that this tenure was the newest at some moment
+/// behind the question (rule 29).
+public struct BarrierConfirmed: Sendable, Equatable {
+    /// The request that is answered.
+    public var request: UInt64
+    /// What came of it.
+    public var outcome: Outcome
+
+    /// What came of a barrier.
+    public enum Outcome: Sendable, Equatable {
+        /// Who has applied this number has read the latest.
+        case confirmed(SequenceNumber)
+        /// The question can't be answered.
+        case failed(RejectionCode, message: String)
+    }
+
+    /// Makes an answer.
+    public init(request: UInt64, outcome: Outcome) {
+        self.request = request
+        self.outcome = outcome
     }
 }

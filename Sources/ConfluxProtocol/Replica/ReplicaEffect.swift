@@ -33,6 +33,8 @@ public enum Delivery: Sendable, Equatable {
     case settle(ActionOutcome)
     /// Answer an open. A store is current when this is said.
     case opened(request: UInt64, OpenOutcome)
+    /// Tell who waits for a number. The replicas have reached it when this is said.
+    case reached(request: UInt64, ReachOutcome)
     /// The history that the replicas have is not the log's: nothing of it counts (rule 2).
     case reset
 }
@@ -42,6 +44,16 @@ public enum OpenOutcome: Sendable, Equatable {
     /// The store is hosted, or the state bridged.
     case opened(life: SequenceNumber)
     /// It was not.
+    case failed(RejectionCode, message: String)
+}
+
+/// What came of waiting for a number.
+public enum ReachOutcome: Sendable, Equatable {
+    /// Everything up to this number is applied here.
+    case reached(SequenceNumber)
+    /// The number is of another log than this one, which the node is at.
+    case otherLog(LogID)
+    /// The question can't be answered.
     case failed(RejectionCode, message: String)
 }
 

@@ -12,8 +12,16 @@ public enum ReplicaInput: Sendable {
     case fed(Commit, byteCount: Int, epoch: Epoch)
     /// A beat arrived on the feed.
     case beaten(Beat, epoch: Epoch)
-    /// Application threads dispatched these; only while `ReplicaMachine.canSubmit`.
-    case dispatched(BatchBuilder, isAtomic: Bool)
+    /// Application threads dispatched these; only while `ReplicaMachine.canSubmit`. Those whose
+    /// places in the batch, from 0, are in `withdrawn` are submitted as void.
+    case dispatched(BatchBuilder, isAtomic: Bool, withdrawn: RangeSet<Int> = RangeSet())
+    /// So many counters are for nothing; only while `ReplicaMachine.canSubmit`.
+    case skipped(UInt32)
+    /// Withdraw the actions with these counters (rule 12). Those that have an outcome keep it.
+    case withdraw(RangeSet<UInt64>)
+    /// The outcomes up to this counter were told to whoever reads them: only a process with a key
+    /// says so, and only then they count as settled (rule 11).
+    case told(UInt64)
     /// Host a store, or bridge a state. Answered by ``Delivery/opened(request:_:)``.
     case open(Open)
     /// Host it no longer.
@@ -24,6 +32,13 @@ public enum ReplicaInput: Sendable {
     case ask(Question)
     /// Answer a question of ``ReplicaEffect/asked(_:)``.
     case answer(Answer)
+    /// Ask for the latest number, and tell when everything up to it is applied here; answered by
+    /// ``Delivery/reached(request:_:)``.
+    case barrier(request: UInt64)
+    /// Tell when everything up to this number of this log is applied here; answered alike.
+    case await(SequenceNumber, LogID, request: UInt64)
+    /// Nobody waits any more.
+    case giveUp(request: UInt64)
     /// Everything delivered up to this number is applied, and so many bytes of it are done with.
     case applied(SequenceNumber, bytes: Int)
     /// ``ReplicaMachine/nextDeadline`` has come.

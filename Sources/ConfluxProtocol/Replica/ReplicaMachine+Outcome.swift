@@ -10,6 +10,17 @@ extension ReplicaMachine {
         }
     }
 
+    /// Withdraws actions (rule 12). What may be at the sequencer already is answered at once: with
+    /// its first outcome where it was judged, else it is judged as withdrawn.
+    mutating func withdraw(
+        _ counters: RangeSet<UInt64>, at now: Duration, into effects: inout [ReplicaEffect]
+    ) {
+        let urgent = submissions.withdraw(counters)
+        guard phase == .joined else { return }
+        for batch in urgent { effects.append(.send(.submit(batch))) }
+        pump(at: now, into: &effects)
+    }
+
     /// An outcome that is known, and what it waits for.
     struct HeldOutcome: Sendable {
         var outcome: ActionOutcome
@@ -20,7 +31,13 @@ extension ReplicaMachine {
 
     /// An outcome is known. Outcomes are taken in the order of the counters: one that comes
     /// ahead of others, as the feed may bring it, comes again behind them.
-    mutating func learn(_ outcome: ActionOutcome, into effects: inout [ReplicaEffect]) {
+    ///
+    /// The sequencer tells runs as it has them. Of one that was cut otherwise, by a former process
+    /// with the same key above all, a part may be known here already, and another not be dispatched
+    /// yet.
+    mutating func learn(_ told: ActionOutcome, into effects: inout [ReplicaEffect]) {
+        let wanted = submissions.settled + 1..<submissions.nextCounter
+        guard let outcome = told.part(in: wanted) else { return }
         let concerned = opening.isEmpty ? [] : openingStores(concernedBy: outcome.firstCounter)
         guard submissions.settle(from: outcome.firstCounter, count: outcome.count) else { return }
         if case .committed(let log, let first, let epoch, _) = outcome.fate {
@@ -46,6 +63,7 @@ extension ReplicaMachine {
             count += 1
         }
         if count > 0 { held.removeFirst(count) }
+        releaseWaiters(into: &effects)
     }
 
     private func isReached(_ entry: HeldOutcome) -> Bool {
@@ -61,5 +79,22 @@ extension ReplicaMachine {
         guard mark.map({ $0.log != log || $0.sequence < sequence }) ?? true else { return }
         let claim = epoch == self.epoch ? welcome?.claim ?? .none : Nonce.none
         mark = HistoryMark(log: log, sequence: sequence, epoch: epoch, claim: claim)
+    }
+}
+
+extension ActionOutcome {
+    /// The part of it that has the lowest of these counters and those behind it; nil where it
+    /// does not have that one.
+    fileprivate func part(in counters: Range<UInt64>) -> ActionOutcome? {
+        let end = min(firstCounter + UInt64(count), counters.upperBound)
+        guard firstCounter <= counters.lowerBound, counters.lowerBound < end else { return nil }
+        var part = self
+        part.firstCounter = counters.lowerBound
+        part.count = UInt32(end - counters.lowerBound)
+        if case .committed(let log, let sequence, let epoch, let timestamp) = fate {
+            let first = sequence.advanced(by: counters.lowerBound - firstCounter)
+            part.fate = .committed(log, first, epoch, timestamp)
+        }
+        return part
     }
 }

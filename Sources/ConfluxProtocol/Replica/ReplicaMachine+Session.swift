@@ -27,7 +27,8 @@ extension ReplicaMachine {
                 .hello(
                     Hello(
                         nonce: nonce, name: settings.name, role: settings.role,
-                        session: settings.role == .member ? session : nil, history: mark,
+                        process: process, session: settings.role == .member ? session : nil,
+                        history: mark,
                         hosted: hosted.sorted { $0.store < $1.store },
                         bridged: bridged.sorted()))))
     }
@@ -43,51 +44,108 @@ extension ReplicaMachine {
     mutating func welcomed(
         _ welcome: Welcome, epoch: Epoch, at now: Duration, into effects: inout [ReplicaEffect]
     ) {
-        // A welcome of a tenure that is over comes late; nothing of it counts.
-        if let session, session.log == welcome.log, epoch < self.epoch { return }
-        heardAt = now
-        let isLost =
-            (self.welcome.map { $0.log != welcome.log } ?? false)
-            || (mark.map { welcome.agreed < $0.sequence } ?? false)
+        // A welcome of a tenure that is over comes late; nothing of it counts. But a log that was
+        // put back to an earlier copy begins again with lower epochs, and says that it knows.
+        if self.welcome?.log == welcome.log, epoch < self.epoch, welcome.refuted < self.epoch {
+            return
+        }
+        let isOfOtherLog = self.welcome.map { $0.log != welcome.log } ?? false
+        let isOfSameTenure = !isOfOtherLog && isPresent(welcome, epoch)
+        // Several hellos may have waited together, and each has its welcome, which says how much is
+        // agreed of what *that* hello named. What was received since then is more, and no loss:
+        // within a tenure nothing is lost, and of another one the next welcome tells.
+        let isShort = !isOfSameTenure && (mark.map { welcome.agreed < $0.sequence } ?? false)
+        if isShort, !isOfOtherLog, phase == .joined {
+            lose(at: now, into: &effects)
+            return
+        }
+        owedSince = now
+        let isLost = isOfOtherLog || isShort
         let isNew =
             session != SessionToken(log: welcome.log, incarnation: welcome.incarnation)
             || self.welcome == nil
         if isLost { loseHistory(agreed: welcome.agreed, at: now, into: &effects) }
-        if isNew { forgetSession(into: &effects) }
+        if isNew {
+            // Counters that are lines of a file can't begin anew (rule 11).
+            guard resumption == nil else {
+                loseKeyedSession(into: &effects)
+                return
+            }
+            forgetSession(into: &effects)
+            if isKeyed { resume(welcome) }
+        }
         // A sequencer may be replaced faster than its absence is noticed, and its bye be lost.
-        let isLaterTenure = epoch > self.epoch
+        let isOtherTenure = epoch != self.epoch
         self.epoch = epoch
+        // What waits behind a hole was never had, so no history speaks for it: where the log was put
+        // back to an earlier copy, another tenure may have given the same numbers in the same epoch.
+        if self.welcome?.claim != welcome.claim { buffer.removeAll() }
         self.welcome = welcome
         session = SessionToken(log: welcome.log, incarnation: welcome.incarnation)
         remoteLast = max(remoteLast, welcome.last)
         phase = .joined
         if isNew {
             effects.append(.event(.joined(welcome.log, epoch, welcome.incarnation)))
-        } else if isDisconnected || isLaterTenure {
+        } else if isDisconnected || isOtherTenure {
             effects.append(.event(.reconnected(epoch)))
+        }
+        if isDisconnected || isOtherTenure {
+            // What was asked on the connection before is not answered any more.
+            slowPatience = .zero
+            holeFetch?.deadline = now
+            catchUp?.fetch?.deadline = now
         }
         isDisconnected = false
         if feed != .unwanted {
             feed = .proving(since: now)
             effects.append(.subscribe(welcome.feed))
         }
-        // What has no outcome is submitted again, with the boundaries that it had.
-        submissions.rewind()
+        // First of all what is settled: what was told as rejected, and is known to nobody since a
+        // restart, is then not judged again.
+        sendProgress(at: now, settled: submissions.reported, into: &effects)
+        // What has no outcome is submitted again, with the boundaries that it had; what this
+        // tenure has judged already it tells behind its welcome.
+        submissions.rewind(
+            past: isNew || isOtherTenure ? 0 : welcome.lastCounter,
+            knownThrough: max(welcome.lastCounter, submissions.reported))
         pump(at: now, into: &effects)
         sendOpens(into: &effects)
-        sendProgress(at: now, into: &effects)
+        askAgain(at: now, into: &effects)
     }
 
-    /// What was dispatched in a session that is gone: its outcome can't be known any more.
+    /// Whether a welcome is of the tenure of the last one.
+    private func isPresent(_ welcome: Welcome, _ epoch: Epoch) -> Bool {
+        self.welcome?.claim == welcome.claim && self.epoch == epoch
+    }
+
+    /// The first welcome of a process with a key says where its session stands (rule 11).
+    private mutating func resume(_ welcome: Welcome) {
+        resumption = Resumption(settled: welcome.settled, lastCounter: welcome.lastCounter)
+        submissions = Submissions(resumingAfter: welcome.settled)
+        settledSent = welcome.settled
+    }
+
+    private mutating func loseKeyedSession(into effects: inout [ReplicaEffect]) {
+        effects.append(.event(.sessionForgotten))
+        let text =
+            "the session of the key is not remembered any more, so that what has no outcome can't "
+            + "be submitted again; look at the log, and go on with another key"
+        end(.refused(.forgotten, message: text), into: &effects)
+    }
+
+    /// What was dispatched in a session that is gone: its outcome can't be known any more. It stands
+    /// behind outcomes that are known and wait until this node has applied what they are about.
     private mutating func forgetSession(into effects: inout [ReplicaEffect]) {
-        releaseHeld(isForced: true, into: &effects)
-        guard var open = submissions.forget() else { return }
-        while open.count > 0 {
-            let count = UInt32(min(open.count, UInt64(UInt32.max)))
-            let outcome = ActionOutcome(firstCounter: open.first, count: count, fate: .unknown)
-            effects.append(.deliver(.settle(outcome)))
-            open = (open.first + UInt64(count), open.count - UInt64(count))
+        if var open = submissions.forget() {
+            while open.count > 0 {
+                let count = UInt32(min(open.count, UInt64(UInt32.max)))
+                let outcome = ActionOutcome(
+                    firstCounter: open.first, count: count, fate: .unknown)
+                held.append(HeldOutcome(outcome: outcome, opening: []))
+                open = (open.first + UInt64(count), open.count - UInt64(count))
+            }
         }
+        releaseHeld(isForced: false, into: &effects)
     }
 
     /// The log is not the one whose history the replicas have (rule 2): they begin anew.
@@ -109,6 +167,8 @@ extension ReplicaMachine {
         catchUp = nil
         applied = .zero
         lastOwn = .zero
+        // A number above what both have in common is not one of this history.
+        followFrom = followFrom.map { min($0, agreed.next) }
         for subject in hosting.keys {
             hosting[subject]?.phase = .wanted
             if case .store(let store) = subject { opening.insert(store) }
@@ -123,6 +183,10 @@ extension ReplicaMachine {
             greet(at: now, into: &effects)
         case .forgotten:
             guard session != nil else { return }
+            guard !isKeyed else {
+                loseKeyedSession(into: &effects)
+                return
+            }
             effects.append(.event(.sessionForgotten))
             forgetSession(into: &effects)
             session = nil
@@ -134,7 +198,7 @@ extension ReplicaMachine {
             effects.append(.event(.disconnected))
             phase = .greeting(
                 nextHelloAt: now + settings.helloInterval, interval: settings.helloInterval)
-        case .nameTaken, .version, .unsupported, .malformed, .tableFull:
+        case .nameTaken, .keyTaken, .version, .unsupported, .malformed, .tableFull:
             end(.refused(bye.code, message: bye.message), into: &effects)
         }
     }
@@ -142,7 +206,7 @@ extension ReplicaMachine {
     mutating func leave(into effects: inout [ReplicaEffect]) {
         if phase == .joined {
             effects.append(
-                .send(.progress(Progress(applied: applied, settled: submissions.settled))))
+                .send(.progress(Progress(applied: applied, settled: submissions.reported))))
             effects.append(
                 .send(.bye(Bye(code: .leaving, message: "the node leaves"))))
         }
@@ -152,6 +216,7 @@ extension ReplicaMachine {
     /// Ends with an outcome for every action: what has none by now has none that can be known.
     mutating func end(_ reason: ReplicaEnd, into effects: inout [ReplicaEffect]) {
         forgetSession(into: &effects)
+        releaseHeld(isForced: true, into: &effects)
         phase = .ended
         effects.append(.end(reason))
     }
@@ -167,23 +232,25 @@ extension ReplicaMachine {
         }
         var deadline = progressDue
         if let silentSince { deadline = min(deadline, silentSince + settings.feedSilenceMax) }
-        if isAnswerDue { deadline = min(deadline, heardAt + settings.answerPatience) }
+        if isAnswerDue { deadline = min(deadline, owedSince + settings.answerPatience) }
         if let until = submissions.pausedUntil { deadline = min(deadline, until) }
         if let fetch = holeFetch { deadline = min(deadline, fetch.deadline) }
         if let fetch = catchUp?.fetch { deadline = min(deadline, fetch.deadline) }
+        if let due = barrierDeadline { deadline = min(deadline, due) }
         return deadline
     }
 
     /// Whether the sequencer owes this node something.
-    private var isAnswerDue: Bool {
-        submissions.isAwaiting || hosting.values.contains { $0.phase == .asked }
+    var isAnswerDue: Bool {
+        submissions.isAwaiting || isBarrierDue || hosting.values.contains { $0.phase == .asked }
     }
 
     /// When the next progress is due: soon when there is some, else as a sign of life.
     private var progressDue: Duration {
         guard let limits = welcome?.limits else { return .zero }
-        let pause = applied > progressSent ? limits.beatInterval : limits.silenceMax / 4
-        return progressSentAt + pause
+        let isNews = applied > progressSent || (isKeyed && submissions.reported > settledSent)
+        let pause = isNews ? limits.beatInterval : limits.silenceMax / 4
+        return progressSentAt + max(pause, settings.progressPauseMin)
     }
 
     mutating func passTime(at now: Duration, into effects: inout [ReplicaEffect]) {
@@ -203,15 +270,18 @@ extension ReplicaMachine {
             lose(at: now, into: &effects)
             return
         }
-        if isAnswerDue, now >= heardAt + settings.answerPatience {
+        if isAnswerDue, now >= owedSince + settings.answerPatience {
             // The session may be gone, or a message lost: hello tells, and repeats what is due.
-            heardAt = now
+            owedSince = now
             greet(at: now, into: &effects)
             return
         }
         pump(at: now, into: &effects)
         retryFetches(at: now, into: &effects)
-        if now >= progressDue { sendProgress(at: now, into: &effects) }
+        retryBarriers(at: now, into: &effects)
+        if now >= progressDue {
+            sendProgress(at: now, settled: submissions.reported, into: &effects)
+        }
     }
 
     /// Since when the feed owes this node a message.
@@ -223,10 +293,12 @@ extension ReplicaMachine {
         }
     }
 
-    private mutating func sendProgress(at now: Duration, into effects: inout [ReplicaEffect]) {
+    private mutating func sendProgress(
+        at now: Duration, settled: UInt64, into effects: inout [ReplicaEffect]
+    ) {
         progressSent = applied
         progressSentAt = now
-        effects.append(
-            .send(.progress(Progress(applied: applied, settled: submissions.settled))))
+        settledSent = max(settledSent, settled)
+        effects.append(.send(.progress(Progress(applied: applied, settled: settled))))
     }
 }

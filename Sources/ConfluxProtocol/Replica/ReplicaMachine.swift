@@ -37,8 +37,10 @@ public struct ReplicaMachine: Sendable {
 
     /// Every bound and interval.
     public let settings: ReplicaSettings
-    /// The random number of this process.
+    /// The random number of this process, or what its key gives.
     let nonce: Nonce
+    /// The random number of this process, if the other comes from a key (rule 11).
+    let process: Nonce?
 
     var phase = Phase.idle
     var feed = FeedPhase.unwanted
@@ -48,7 +50,8 @@ public struct ReplicaMachine: Sendable {
     var welcome: Welcome?
     /// The epoch of the last welcome: the only one of which anything is applied (rule 4).
     public internal(set) var epoch = Epoch.none
-    /// The highest number that was applied or receipted, and its epoch (rule 2).
+    /// The highest number that was applied, receipted, restored or skipped, with its epoch or a later
+    /// one in which the log had it (rule 2).
     var mark: HistoryMark?
 
     /// The number up to which commits were delivered; nil while nothing follows the feed.
@@ -72,9 +75,14 @@ public struct ReplicaMachine: Sendable {
     /// The stores that are being opened: no snapshot of them has come yet.
     var opening: Set<StoreName> = []
 
+    /// Where a process with a key began; nil before its first welcome.
+    public internal(set) var resumption: Resumption?
     var submissions = Submissions()
     /// Outcomes that are known, and wait until this node has applied what they are about (P6).
     var held: [HeldOutcome] = []
+
+    /// Who waits until this node has applied a number, by request. Bounded by `waitersMax`.
+    var waiters: [UInt64: Waiter] = [:]
 
     /// The highest number of an entry of this node that was delivered.
     var lastOwn = SequenceNumber.zero
@@ -85,9 +93,12 @@ public struct ReplicaMachine: Sendable {
     public internal(set) var applied = SequenceNumber.zero
     /// What the sequencer was told of `applied`, and when.
     var progressSent = SequenceNumber.zero
+    /// What the sequencer was told of settled counters.
+    var settledSent: UInt64 = 0
     var progressSentAt = Duration.zero
-    /// When a message of the sequencer arrived last, or one that wants an answer was sent.
-    var heardAt = Duration.zero
+    /// Since when the sequencer owes this node an outcome or an open, and gave none: chatter does
+    /// not count, since an answer that was lost does not come by itself.
+    var owedSince = Duration.zero
     /// When a message of the feed arrived last.
     var fedAt = Duration.zero
     /// Whether it was told that the sequencer is not heard of.
@@ -95,9 +106,18 @@ public struct ReplicaMachine: Sendable {
     /// The last epoch below the present one that spoke. *Use*: to report it once.
     var staleEpoch = Epoch.none
 
+    /// How long the next answer to a fetch may take, once one took longer; zero before. *Use*: on a
+    /// slow connection each answer that is asked for again holds up the next. It never shrinks
+    /// within a connection.
+    var slowPatience = Duration.zero
+    /// The fetch that is being repeated. *Invariant*: nil between inputs.
+    var overdue: PendingFetch?
+
     /// A fetch under way.
     struct PendingFetch: Sendable {
         var request: UInt64
+        /// The first number that it asks for; zero when it is only a pause.
+        var from = SequenceNumber.zero
         var deadline: Duration
     }
 
@@ -105,11 +125,17 @@ public struct ReplicaMachine: Sendable {
     ///
     /// - Parameters:
     ///   - settings: Every bound and interval.
-    ///   - nonce: A random number, another one for each process.
-    public init(settings: ReplicaSettings, nonce: Nonce) {
+    ///   - nonce: A random number, another one for each process; or what a key gives.
+    ///   - process: A random number, if the other comes from a key: the session is then keyed, and
+    ///     counters begin behind what is settled of it (rule 11).
+    public init(settings: ReplicaSettings, nonce: Nonce, process: Nonce? = nil) {
         self.settings = settings
         self.nonce = nonce
+        self.process = process
     }
+
+    /// Whether the session is found again by a key.
+    public var isKeyed: Bool { process != nil }
 
     /// Whether the session is there.
     public var isJoined: Bool { phase == .joined }
@@ -132,12 +158,13 @@ public struct ReplicaMachine: Sendable {
     public var unsettledCount: UInt64 { submissions.unsettledCount }
 
     /// Whether a batch of this size may be dispatched now: the session is there, everything before
-    /// it is on its way, and the window has room (rule 27). A batch larger than the whole window
+    /// it is on its way, the window has room (rule 27), and not too many outcomes wait for what this
+    /// node has yet to apply. A batch larger than the whole window
     /// goes alone, so that the sequencer can reject it.
     public func canSubmit(bytes: Int) -> Bool {
-        guard phase == .joined, settings.role == .member, let limits = welcome?.limits else {
-            return false
-        }
+        guard phase == .joined, settings.role == .member, let limits = welcome?.limits,
+            held.count < settings.heldOutcomesMax
+        else { return false }
         return !submissions.isSendDue
             && (!submissions.isAwaiting
                 || submissions.unsettledBytes + bytes <= Int(limits.windowBytes))
@@ -170,11 +197,20 @@ public struct ReplicaMachine: Sendable {
             fed(commit, byteCount: byteCount, epoch: epoch, at: instant, into: &effects)
         case .beaten(let beat, let epoch):
             beaten(beat, epoch: epoch, at: instant, into: &effects)
-        case .dispatched(let builder, let isAtomic):
+        case .dispatched(let builder, let isAtomic, let withdrawn):
             precondition(phase == .joined, "dispatched while \(phase): ask canSubmit first")
-            if !submissions.isAwaiting { heardAt = max(heardAt, instant) }
-            submissions.add(builder, isAtomic: isAtomic)
+            if !isAnswerDue { owedSince = instant }
+            submissions.add(builder, isAtomic: isAtomic, withdrawn: withdrawn)
             pump(at: instant, into: &effects)
+        case .skipped(let count):
+            precondition(phase == .joined, "skipped while \(phase): ask canSubmit first")
+            if !isAnswerDue { owedSince = instant }
+            submissions.addVoid(count)
+            pump(at: instant, into: &effects)
+        case .withdraw(let counters):
+            withdraw(counters, at: instant, into: &effects)
+        case .told(let counter):
+            if isKeyed { submissions.tell(through: counter) }
         case .open(let open):
             host(open, at: instant, into: &effects)
         case .close(let subject):
@@ -186,6 +222,10 @@ public struct ReplicaMachine: Sendable {
             effects.append(.send(.question(question)))
         case .answer(let answer):
             effects.append(.send(.answer(answer)))
+        case .barrier(let request): barrier(request, at: instant, into: &effects)
+        case .await(let sequence, let log, let request):
+            awaitReceipt(sequence, of: log, request, into: &effects)
+        case .giveUp(let request): waiters[request] = nil
         case .applied(let sequence, let bytes):
             outstandingBytes -= bytes
             // A report of what was delivered before a history was lost says nothing of this one.
@@ -207,7 +247,6 @@ public struct ReplicaMachine: Sendable {
             welcomed(welcome, epoch: epoch, at: now, into: &effects)
             return
         case .bye(let bye):
-            heardAt = now
             dismissed(bye, at: now, into: &effects)
             return
         default: break
@@ -218,11 +257,14 @@ public struct ReplicaMachine: Sendable {
             meet(epoch, at: now, into: &effects)
             return
         }
-        heardAt = now
         switch message {
         case .welcome, .bye: break
-        case .opened(let opened): self.opened(opened, at: now, into: &effects)
+        case .opened(let opened):
+            owedSince = now
+            self.opened(opened, at: now, into: &effects)
         case .receipts(let receipts):
+            let settled = submissions.settled
+            defer { if submissions.settled > settled { owedSince = now } }
             for run in receipts.runs {
                 learn(
                     ActionOutcome(
@@ -233,6 +275,7 @@ public struct ReplicaMachine: Sendable {
             }
             pump(at: now, into: &effects)
         case .rejection(let rejection):
+            owedSince = now
             learn(
                 ActionOutcome(
                     firstCounter: rejection.firstCounter, count: rejection.count,
@@ -240,7 +283,9 @@ public struct ReplicaMachine: Sendable {
                 into: &effects)
             pump(at: now, into: &effects)
         case .expected(let expected):
-            submissions.rewind(to: expected.counter, until: now + settings.resubmitPause)
+            submissions.rewind(
+                to: expected.counter, at: now, first: settings.resubmitPause,
+                most: limits?.beatInterval ?? settings.resubmitPause)
         case .entries(let entries):
             self.entries(entries, at: now, into: &effects)
         case .question(let question):
@@ -253,6 +298,10 @@ public struct ReplicaMachine: Sendable {
             }
         case .answer(let answer):
             effects.append(.answered(answer))
+        case .barrierConfirmed(let confirmed):
+            owedSince = now
+            barrierConfirmed(confirmed, into: &effects)
+            fillHole(at: now, into: &effects)
         }
     }
 

@@ -14,10 +14,15 @@ public struct ReplicaSettings: Sendable, Hashable {
     public var feedSilenceMax: Duration = .seconds(2)
     /// How long an answer may be due before the session is looked after.
     public var answerPatience: Duration = .seconds(1)
-    /// How long to wait before a discarded batch is submitted again.
+    /// The most waits for a number under way at once. A further one fails.
+    public var waitersMax: Int = 1_024
+    /// How long to wait before a discarded batch is submitted again; the pause doubles, up to the
+    /// interval of beats, while no outcome comes.
     public var resubmitPause: Duration = .milliseconds(20)
     /// How long an answer to a fetch may take before it is asked for again.
     public var fetchPatience: Duration = .seconds(1)
+    /// What that grows to at most, doubled each time that an answer is overdue.
+    public var fetchPatienceMax: Duration = .seconds(16)
     /// The most bytes of commits that are asked for at once.
     public var fetchBytes: UInt32 = 4 << 20
     /// The most bytes of commits kept behind a hole in the feed. *At the bound* they are dropped
@@ -29,6 +34,11 @@ public struct ReplicaSettings: Sendable, Hashable {
     /// The most bytes of commits that were delivered and not applied. *At the bound* nothing is
     /// delivered; what the feed brings is kept as behind a hole.
     public var deliveryBytesMax: Int = 64 << 20
+    /// The most runs of outcomes that wait until this node has applied what they are about (P6).
+    /// *At the bound* nothing more is submitted.
+    public var heldOutcomesMax: Int = 1 << 16
+    /// The shortest pause between two signs of life, whatever a welcome says of beats and silence.
+    public var progressPauseMin: Duration = .milliseconds(5)
 
     /// Makes the default settings.
     ///

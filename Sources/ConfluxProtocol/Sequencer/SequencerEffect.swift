@@ -2,6 +2,9 @@ import ConfluxVocabulary
 
 /// What the sequencer wants done. Effects are carried out one after another, in their order.
 public enum SequencerEffect: Sendable, Equatable {
+    /// Find the newest checkpoint at or below a number; answered by
+    /// ``SequencerInput/checkpointRead(_:)``.
+    case readCheckpoint(through: SequenceNumber)
     /// Read the log for the rebuilding of the state; answered by ``SequencerInput/logRead(_:)``.
     case readLog(from: SequenceNumber)
     /// Append to the log; answered by ``SequencerInput/appended``. At most one is under way, and
@@ -40,6 +43,11 @@ public struct Append: Sendable, Equatable {
 
 /// What a sequencer tells whoever watches it. Notes change nothing.
 public enum SequencerNote: Sendable, Equatable {
+    /// A checkpoint could not be used, for this reason; zero where its number isn't known.
+    case checkpointSetAside(SequenceNumber, String)
+    /// The state is rebuilt: from the checkpoint with the first number, or with zero from the
+    /// beginning, and the entries behind it up to the last one.
+    case recovered(from: SequenceNumber, through: SequenceNumber)
     /// A node joined, or is present again.
     case joined(Incarnation, name: Name?)
     /// A node is no longer present.
@@ -50,6 +58,10 @@ public enum SequencerNote: Sendable, Equatable {
     case unreadable(String)
     /// A node spoke with a higher epoch than this tenure's.
     case challenged(by: Epoch)
+    /// So many of the live replicas lag that admission is slow (rule 28).
+    case slowed(lagging: Int, of: Int)
+    /// Admission is not slow any more: replicas have caught up, or had the time to.
+    case resumed
     /// A node's history was not this log's: it had seen more, or other entries.
     case historyLost(Name?, from: SequenceNumber, through: SequenceNumber)
 }

@@ -14,15 +14,9 @@ public struct ConnectionID: RawRepresentable, Hashable, Sendable {
 /// What happens to the sequencer.
 public enum SequencerInput: Sendable {
     /// The log is claimed: a tenure may begin. The first input.
-    ///
-    /// - Parameters:
-    ///   - log: The log's id.
-    ///   - epoch: The epoch that the claim took.
-    ///   - last: The last number in the log.
-    ///   - floor: The lowest number in the log.
-    ///   - nonce: A random number that tells this claim from every other.
-    case claimed(
-        log: LogID, epoch: Epoch, last: SequenceNumber, floor: SequenceNumber, nonce: Nonce)
+    case claimed(ClaimedLog)
+    /// Answers ``SequencerEffect/readCheckpoint(through:)``.
+    case checkpointRead(CheckpointAnswer)
     /// Answers ``SequencerEffect/readLog(from:)``: the bodies of the commits, ascending.
     case logRead([Bytes])
     /// The commit of the last ``SequencerEffect/append(_:)`` is in the log.
@@ -47,6 +41,35 @@ public enum SequencerInput: Sendable {
     case tick
     /// End the tenure cleanly once what was admitted is committed.
     case stop
+}
+
+/// What a claim of the log found.
+public struct ClaimedLog: Sendable, Hashable {
+    /// The log's id.
+    public var log: LogID
+    /// The epoch that the claim took.
+    public var epoch: Epoch
+    /// The last number in the log.
+    public var last: SequenceNumber
+    /// The epoch of the commit that ends there; `Epoch.none` in an empty log.
+    public var lastEpoch: Epoch
+    /// The lowest number in the log.
+    public var floor: SequenceNumber
+    /// A random number that tells this claim from every other.
+    public var nonce: Nonce
+
+    /// Makes a claim's result.
+    public init(
+        log: LogID, epoch: Epoch, last: SequenceNumber, lastEpoch: Epoch, floor: SequenceNumber,
+        nonce: Nonce
+    ) {
+        self.log = log
+        self.epoch = epoch
+        self.last = last
+        self.lastEpoch = lastEpoch
+        self.floor = floor
+        self.nonce = nonce
+    }
 }
 
 /// A fetch on its way through the log.

@@ -38,6 +38,8 @@ public struct SequencerMachine: Sendable {
     var phase = Phase.unclaimed
     /// Log, epoch, numbers and time. *Use*: everything that is said carries some of it.
     var tenure = Tenure()
+    /// What is being read of the log, in the phase `reading` alone.
+    var recovery: LogRecovery?
     var sessions = SessionTable()
     var directory = StoreDirectory()
     var connections = ConnectionTable()
@@ -49,16 +51,25 @@ public struct SequencerMachine: Sendable {
     /// Opens whose `created` entry is not in the log yet, by store.
     var creating: [StoreName: PendingCreation] = [:]
     /// Who wants a name that is taken, by name: one newcomer at most.
-    var nameInquiries: [Name: NameInquiry] = [:]
+    var nameInquiries: [Name: Inquiry] = [:]
+    /// Who wants a keyed session that a process holds, by session: one newcomer at most.
+    var keyInquiries: [Incarnation: Inquiry] = [:]
     var questions = QuestionTable()
+    var barriers = BarrierTable()
+    /// Whether the replicas keep up.
+    var admission = Admission()
     /// The fetches that the log is reading for, by who asked. *Use*: their bounds.
     var fetchesUnderWay: [ConnectionID: Int] = [:]
     /// Their sum.
     var fetchCount = 0
+    /// Entries that were sent and may not have been read. *Use*: to bound what a connection's queue holds.
+    var unreadAnswers = UnreadAnswers()
     /// When the last commit or beat was published.
     var publishedAt = Duration.zero
     /// When presence is looked at next.
     var sweepAt = Duration.zero
+    /// Hellos that wait for the log to say whether this tenure is the newest.
+    var doubts = DoubtTable()
     /// Whether the log is being asked to confirm this tenure.
     var isConfirming = false
 
@@ -90,18 +101,16 @@ public struct SequencerMachine: Sendable {
     ) {
         guard phase != .ended else { return }
         switch input {
-        case .claimed(let log, let epoch, let last, let floor, let nonce):
-            claimed(log, epoch, through: last, floor: floor, nonce: nonce, at: now, into: &effects)
-        case .logRead(let bodies):
-            rebuild(from: bodies, at: now, into: &effects)
+        case .claimed(let claim): claimed(claim, at: now, into: &effects)
+        case .checkpointRead(let answer): checkpointRead(answer, at: now, into: &effects)
+        case .logRead(let bodies): logRead(bodies, at: now, into: &effects)
         case .appended:
             landed(at: now, into: &effects)
         case .logFailed(let reason):
             end(reason, into: &effects)
-        case .tenureConfirmed:
-            isConfirming = false
+        case .tenureConfirmed: confirmed(at: now, into: &effects)
         case .fetchRead(let job, let bodies):
-            answerFetch(job, with: bodies, into: &effects)
+            answerFetch(job, with: bodies, at: now.monotonic, into: &effects)
         case .received(let message, let epoch, let connection):
             guard phase == .serving else { return }
             received(message, epoch: epoch, from: connection, at: now, into: &effects)
@@ -136,6 +145,7 @@ public struct SequencerMachine: Sendable {
         var deadline = min(publishedAt + settings.beatInterval, sweepAt)
         if let due = questions.nextDeadline { deadline = min(deadline, due) }
         for inquiry in nameInquiries.values { deadline = min(deadline, inquiry.deadline) }
+        for inquiry in keyInquiries.values { deadline = min(deadline, inquiry.deadline) }
         return deadline
     }
 
@@ -143,8 +153,20 @@ public struct SequencerMachine: Sendable {
         _ message: NodeMessage, epoch: Epoch, from connection: ConnectionID, at now: Moment,
         into effects: inout [SequencerEffect]
     ) {
-        challenge(by: epoch, into: &effects)
+        // What a node got of the log by way of a sequencer that is superseded itself may be of a
+        // newer tenure than the node has a welcome of.
+        var known = epoch
+        if case .hello(let hello) = message, let mark = hello.history, mark.log == tenure.log {
+            known = max(known, mark.epoch)
+        }
+        if known > tenure.epoch { challenge(by: known, into: &effects) }
         if case .hello(let hello) = message {
+            guard hasRoom(for: hello) else { return }
+            guard known <= tenure.epoch else {
+                doubts.add(hello, known, from: connection)
+                if !isConfirming { confirm(into: &effects) }
+                return
+            }
             self.hello(hello, from: connection, at: now, into: &effects)
             return
         }
@@ -157,9 +179,12 @@ public struct SequencerMachine: Sendable {
         connections.heard(connection, at: now.monotonic)
         switch (message, peer) {
         case (.hello, _): break
-        case (.fetch(let fetch), _): self.fetch(fetch, from: connection, into: &effects)
+        case (.fetch(let fetch), _):
+            self.fetch(fetch, from: connection, at: now.monotonic, into: &effects)
         case (.question(let question), _):
             ask(question, from: connection, at: now, into: &effects)
+        case (.barrier(let barrier), _):
+            self.barrier(barrier, from: connection, into: &effects)
         case (.bye, .observer): connections.remove(connection)
         case (.open(let open), .member(let incarnation)):
             self.open(open, by: incarnation, on: connection, into: &effects)
@@ -170,9 +195,9 @@ public struct SequencerMachine: Sendable {
         case (.progress(let progress), .member(let incarnation)):
             self.progress(progress, of: incarnation)
         case (.answer(let answer), .member(let incarnation)):
-            self.answer(answer, by: incarnation, into: &effects)
+            self.answer(answer, by: incarnation, at: now.monotonic, into: &effects)
         case (.bye, .member(let incarnation)):
-            leave(incarnation, on: connection, into: &effects)
+            leave(incarnation, on: connection, at: now.monotonic, into: &effects)
         case (.progress, .observer): break
         case (.open, .observer), (.close, .observer), (.submit, .observer), (.answer, .observer):
             let bye = Bye(

@@ -8,6 +8,11 @@ public struct SequencerSettings: Sendable, Hashable {
     public var windowBytes: UInt32 = 4 << 20
     /// The most bytes that gather for one commit. Batches above it are discarded with `expected`.
     public var commitBytesMax: UInt32 = 32 << 20
+    /// The most bytes of a commit that is published. Of a larger one the feed says a beat, by which
+    /// nodes fetch it: so what waits for a subscriber that does not read is bounded in bytes by this
+    /// and the number of messages in its queue. Default: 256 KiB, more than gathers while many small
+    /// actions come.
+    public var feedCommitBytesMax: UInt32 = 256 << 10
     /// The most outcomes that are kept for a node that never says it has them.
     public var unsettledOutcomesMax: Int = 1 << 16
     /// The most bytes of the state that an opener brings along.
@@ -16,7 +21,8 @@ public struct SequencerSettings: Sendable, Hashable {
     public var fetchBytesMax: UInt32 = 4 << 20
     /// The most fetches under way at once, of all nodes. More are left unanswered, and asked again.
     public var fetchesMax: Int = 256
-    /// The most sessions remembered. The one that left first is forgotten for a new one.
+    /// The most sessions remembered, at most ``sessionsMost``. The one that left first is forgotten
+    /// for a new one.
     public var sessionsMax: Int = 10_000
     /// The most connections of observers.
     public var observersMax: Int = 1_000
@@ -28,15 +34,28 @@ public struct SequencerSettings: Sendable, Hashable {
     public var statesMax: Int = 4_096
     /// The most questions under way at once.
     public var questionsMax: Int = 4_096
+    /// The most barriers under way at once, of all nodes. A further one fails, and may be asked again.
+    public var barriersMax: Int = 4_096
     /// The longest that a question waits for its answers.
     public var questionPatienceMax: Duration = .seconds(60)
+    /// A replica that has this many entries less than the log lags (rule 28).
+    public var lagEntriesMax: UInt64 = 1_000_000
+    /// For how long a replica that lags slows admission at most. Then it is stuck, and counts for
+    /// nothing until it has caught up.
+    public var slowdownMax: Duration = .seconds(5)
+    /// The most bytes of batches admitted in one ``beatInterval`` while a majority of the live
+    /// replicas lags, but for one batch at least. More are discarded with `expected`.
+    public var slowBytesPerBeat: UInt32 = 256 << 10
     /// The longest time between two messages of the feed (rule 6).
     public var beatInterval: Duration = .milliseconds(100)
     /// A node has left when it was silent for this long.
     public var silenceMax: Duration = .seconds(10)
     /// A session is forgotten when its node has been away for this long (rule 10).
     public var forgetAfter: Duration = .seconds(86_400)
-    /// How long the holder of a name has to answer when another node wants it (rule 10).
+    /// The same for a keyed session, which somebody means to take up again (rule 11).
+    public var keyedSessionsKeptFor: Duration = .seconds(7 * 86_400)
+    /// How long the holder of a name, or of a key, has to answer when another process wants it
+    /// (rules 10 and 11).
     public var nameInquiryMax: Duration = .seconds(1)
     /// Where the feed is, as the welcome announces it; a host of `*` is the one connected to.
     public var feed: String
@@ -58,17 +77,29 @@ public struct SequencerSettings: Sendable, Hashable {
         commitBytesMax = max(commitBytesMax, windowBytes + (1 << 16))
     }
 
+    /// The most that ``sessionsMax`` may be: when all of them leave at once and are forgotten, their
+    /// entries fit into one commit, beside what nodes submitted.
+    public static let sessionsMost = 10_000
+
     /// What is wrong with the settings, in words; nil when nothing is.
     public var fault: String? {
         if batchBytesMax < payloadBytesMax + 4_096 {
             return "batchBytesMax must exceed payloadBytesMax by 4096 at least"
         }
         if windowBytes < batchBytesMax { return "windowBytes must be at least batchBytesMax" }
-        if commitBytesMax < windowBytes { return "commitBytesMax must be at least windowBytes" }
+        // Else a batch as large as the window would find no room, however often it comes.
+        if UInt64(commitBytesMax) < UInt64(windowBytes) + 4_096 {
+            return "commitBytesMax must exceed windowBytes by 4096 at least"
+        }
         if commitBytesMax > 48 << 20 { return "commitBytesMax must be at most 48 MiB" }
+        if sessionsMax > Self.sessionsMost {
+            return "sessionsMax must be at most \(Self.sessionsMost)"
+        }
         if beatInterval <= .zero || silenceMax < beatInterval * 3 {
             return "silenceMax must be at least three times beatInterval, which must be positive"
         }
+        if !(1...32_768).contains(fetchesMax) { return "fetchesMax must be 1 to 32768" }
+        if slowdownMax < .zero { return "slowdownMax must not be negative" }
         return nil
     }
 

@@ -30,7 +30,7 @@ package struct CommandFailure: Error, Sendable {
             case .unreachable: .unreachable
             case .refused, .closed: .nodeRefused
             case .openFailed, .alreadyHosted: .failed
-            case .unanswered: .notFound
+            case .unanswered, .otherLog: .notFound
             case .timedOut: .timedOut
             case .cancelled: .interrupted
             }

@@ -11,6 +11,8 @@ struct Cluster {
         var id: LogID
         var epoch = Epoch.none
         var bodies: [(first: SequenceNumber, last: SequenceNumber, body: Bytes)] = []
+        /// As they were saved, ascending.
+        var checkpoints: [(sequence: SequenceNumber, bytes: Bytes)] = []
         var last: SequenceNumber { bodies.last?.last ?? .zero }
     }
 
@@ -23,6 +25,15 @@ struct Cluster {
 
     typealias NodeID = Int
 
+    /// What a machine wanted done, in the order in which it was done; or what was lost on its way.
+    enum Recorded {
+        /// With the node whose connection it names, as it was then.
+        case sequencer(SequencerEffect, NodeID?)
+        case node(NodeID, ReplicaEffect)
+        case lostOnFeed(NodeID)
+        case lost(Step)
+    }
+
     var now = Duration.zero
     var disk: Disk
     var sequencer: SequencerMachine?
@@ -32,12 +43,23 @@ struct Cluster {
     /// Appends that the disk keeps waiting while it is slow.
     var isDiskSlow = false
     var waitingAppends: [Append] = []
+    /// Whether the log keeps confirmations waiting, and how many it does.
+    var isConfirmSlow = false
+    var waitingConfirms = 0
     /// Below this number the log answers no fetch, as if it had been cut.
     var floor = SequenceNumber(1)
     var notes: [SequencerNote] = []
     var ends: [SequencerEnd] = []
     var published: [SequencerEffect] = []
+    /// How long answers to fetches are on their way; they hold up nothing else.
+    var entriesDelay = Duration.zero
+    /// Which message of the sequencer is lost, the first one; nil when it was.
+    var nextLoss: ((SequencerMessage) -> Bool)?
+    private var late: [(due: Duration, step: Step)] = []
     var nonces: UInt64 = 0
+    /// Everything that happens, while somebody wants to know.
+    var recorded: [Recorded] = []
+    var isRecording = false
     private var connections: [NodeID: ConnectionID] = [:]
     private var nextConnection: UInt64 = 1
 
@@ -49,24 +71,50 @@ struct Cluster {
         Moment(monotonic: now, wall: Timestamp(1_000_000_000 + now.components.seconds))
     }
 
+    /// Whose connection it is, while it is.
+    func node(of connection: ConnectionID) -> NodeID? {
+        connections.first { $0.value == connection }?.key
+    }
+
+    func connection(of node: NodeID) -> ConnectionID? { connections[node] }
+
+    private mutating func record(_ event: Recorded) {
+        if isRecording { recorded.append(event) }
+    }
+
     // MARK: Sequencer
 
     mutating func startSequencer() {
+        sequencer = nil
+        checkpoint()
+        claimAndRead()
+    }
+
+    /// A tenure begins, with the checkpoints that there are.
+    mutating func claimAndRead() {
         disk.epoch = disk.epoch.next
         nonces += 1
         sequencer = SequencerMachine(settings: settings)
         handle(
             .claimed(
-                log: disk.id, epoch: disk.epoch, last: disk.last, floor: SequenceNumber(1),
-                nonce: Identifier(high: 99, low: nonces)))
+                ClaimedLog(
+                    log: disk.id, epoch: disk.epoch, last: disk.last, lastEpoch: disk.lastEpoch,
+                    floor: SequenceNumber(1), nonce: Identifier(high: 99, low: nonces))))
         run()
     }
 
     /// The process dies: what was on its way to or from it is lost, and every connection with it.
     mutating func killSequencer() {
         sequencer = nil
-        queue.removeAll()
+        loseQueue()
         waitingAppends.removeAll()
+        waitingConfirms = 0
+    }
+
+    /// What is on its way is lost.
+    mutating func loseQueue() {
+        for step in queue { record(.lost(step)) }
+        queue.removeAll()
     }
 
     /// The sequencer starts again; every node finds that its connection was made anew.
@@ -85,9 +133,17 @@ struct Cluster {
 
     private mutating func perform(_ effect: SequencerEffect) {
         switch effect {
+        case .send(_, let connection): record(.sequencer(effect, node(of: connection)))
+        case .readFetch(let job): record(.sequencer(effect, node(of: job.connection)))
+        default: record(.sequencer(effect, nil))
+        }
+        switch effect {
         case .readLog(let from):
             let bodies = disk.bodies.filter { $0.last >= from }.prefix(2).map(\.body)
             handle(.logRead(Array(bodies)))
+        case .readCheckpoint(let last):
+            let found = disk.checkpoints.last { $0.sequence <= last }
+            handle(.checkpointRead(found.map { .found($0.sequence, $0.bytes) } ?? .none))
         case .append(let append):
             if isDiskSlow { waitingAppends.append(append) } else { queue.append(.logged(append)) }
         case .serve: break
@@ -95,22 +151,40 @@ struct Cluster {
             published.append(effect)
             queue.append(.feed(Array(frame)))
         case .publishBeat(let beat):
-            queue.append(.feed(Frame.encode(beat, epoch: disk.epoch)))
+            queue.append(.feed(Frame.encode(beat, epoch: sequencer?.epoch ?? disk.epoch)))
         case .send(let message, let connection):
             published.append(effect)
-            if let id = connections.first(where: { $0.value == connection })?.key {
-                let frame = Frame.encode(cut(message), epoch: disk.epoch)
-                queue.append(.toNode(id, connection, frame))
+            if nextLoss?(message) == true {
+                nextLoss = nil
+                return
+            }
+            if let id = node(of: connection) {
+                let epoch = sequencer?.epoch ?? disk.epoch
+                let frame = Frame.encode(cut(message), epoch: epoch)
+                if case .entries = message, entriesDelay > .zero {
+                    late.append((now + entriesDelay, .toNode(id, connection, frame)))
+                } else {
+                    queue.append(.toNode(id, connection, frame))
+                }
             }
         case .readFetch(let job):
             let bodies = disk.bodies.filter { $0.last >= job.from }.prefix(3).map(\.body)
             handle(.fetchRead(job, Array(bodies)))
-        case .confirmTenure: handle(.tenureConfirmed)
+        case .confirmTenure:
+            waitingConfirms += 1
+            if !isConfirmSlow { answerConfirm() }
         case .note(let note): notes.append(note)
         case .end(let end):
             ends.append(end)
             sequencer = nil
         }
+    }
+
+    /// The log looks whether the tenure is the newest, and says so.
+    mutating func answerConfirm() {
+        waitingConfirms -= 1
+        handle(
+            sequencer?.epoch == disk.epoch ? .tenureConfirmed : .logFailed(.superseded))
     }
 
     /// What a sequencer would say whose log begins at `floor`.
@@ -132,9 +206,12 @@ struct Cluster {
 
     @discardableResult
     mutating func addNode(
-        _ id: NodeID, named name: String? = nil, role: Hello.Role = .member, store: String? = nil
+        _ id: NodeID, named name: String? = nil, role: Hello.Role = .member, key: String? = nil,
+        store: String? = nil, adjusting adjust: (inout ReplicaSettings) -> Void = { _ in }
     ) -> NodeID {
-        nodes[id] = SimulatedNode(id: id, name: name.flatMap { Name($0) }, role: role)
+        var settings = ReplicaSettings(name: name.flatMap { Name($0) }, role: role)
+        adjust(&settings)
+        nodes[id] = SimulatedNode(id: id, settings: settings, key: key)
         connect(id)
         input(.start, to: id)
         run()
@@ -149,12 +226,14 @@ struct Cluster {
 
     /// The connection breaks and is made anew; what was on its way is lost.
     mutating func reconnect(_ id: NodeID) {
-        queue.removeAll { step in
+        let isLost = { (step: Step) in
             switch step {
             case .toSequencer(id, _), .toNode(id, _, _): true
             default: false
             }
         }
+        for step in queue where isLost(step) { record(.lost(step)) }
+        queue.removeAll(where: isLost)
         connect(id)
         input(.reconnected, to: id)
         run()
@@ -167,7 +246,8 @@ struct Cluster {
 
     mutating func input(_ input: ReplicaInput, to id: NodeID) {
         let moment = moment
-        guard let sends = nodes[id]?.handle(input, at: moment) else { return }
+        guard let (sends, effects) = nodes[id]?.handle(input, at: moment) else { return }
+        for effect in effects { record(.node(id, effect)) }
         for frame in sends { queue.append(.toSequencer(id, frame)) }
     }
 
@@ -197,6 +277,10 @@ struct Cluster {
     mutating func dispatch(_ texts: [String], to target: String, from id: NodeID) {
         submit(texts, to: target, from: id)
         run()
+    }
+
+    mutating func withdraw(_ counters: ClosedRange<UInt64>, from id: NodeID) {
+        input(.withdraw(RangeSet(counters.lowerBound..<counters.upperBound + 1)), to: id)
     }
 
     private mutating func flushInputs(of id: NodeID) {
@@ -256,6 +340,7 @@ struct Cluster {
         guard nodes[id]?.isSubscribed == true else { return }
         if let drops = nodes[id]?.feedDrops, drops > 0 {
             nodes[id]?.feedDrops = drops - 1
+            record(.lostOnFeed(id))
             return
         }
         do {
@@ -281,6 +366,7 @@ struct Cluster {
             for node in nodes.values {
                 if let due = node.machine.nextDeadline { next = min(next, max(due, now)) }
             }
+            if let due = late.first?.due { next = min(next, max(due, now)) }
             guard next < end else { break }
             // A deadline that is due now and stays due would never let time pass.
             now = next == now ? now + .milliseconds(1) : next
@@ -292,6 +378,7 @@ struct Cluster {
     }
 
     private mutating func tick() {
+        while let first = late.first, first.due <= now { queue.append(late.removeFirst().step) }
         handle(.tick)
         for id in nodes.keys.sorted() { input(.tick, to: id) }
         run()

@@ -31,6 +31,38 @@ struct FeedScenarios {
         #expect(cluster.nodes[2]?.texts(of: "list") == ["last"])
     }
 
+    @Test func `a commit too large for the feed is announced by a beat and fetched`() {
+        var cluster = Cluster()
+        cluster.settings.feedCommitBytesMax = 1_000
+        cluster.startSequencer()
+        for id in 1...2 { cluster.addNode(id, store: "list") }
+        cluster.published.removeAll()
+        let large = String(repeating: "x", count: 1_000)
+        cluster.dispatch([large], to: "list", from: 1)
+        #expect(
+            !cluster.published.contains { if case .publishCommit = $0 { true } else { false } })
+        // At once: nobody waits for the next beat.
+        for id in 1...2 { #expect(cluster.nodes[id]?.texts(of: "list") == [large]) }
+        #expect(cluster.nodes[1]?.outcomes.count == 1)
+        cluster.dispatch(["small"], to: "list", from: 1)
+        #expect(
+            cluster.published.contains { if case .publishCommit = $0 { true } else { false } })
+    }
+
+    @Test func `answers that take longer than a node waits are taken all the same`() {
+        var cluster = started()
+        let patience = ReplicaSettings(name: nil, role: .member).fetchPatience
+        cluster.nodes[2]?.feedDrops = 3
+        cluster.entriesDelay = patience * 5 / 2
+        for text in ["a", "b", "c"] { cluster.dispatch([text], to: "list", from: 1) }
+        cluster.pass(patience * 3)
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["a", "b", "c"])
+        let fetches =
+            cluster.nodes[2]?.sent.count { if case .fetch = $0 { true } else { false } } ?? 0
+        // It asks ever less often meanwhile.
+        #expect(fetches >= 2 && fetches <= 4)
+    }
+
     @Test func `the sequencer beats while nothing happens`() {
         var cluster = started(nodes: 1)
         cluster.published.removeAll()
@@ -197,6 +229,53 @@ struct FeedScenarios {
         #expect(effects.contains { if case .send(.fetch) = $0 { true } else { false } })
     }
 
+    @Test func `outcomes that wait for the feed bound what is dispatched`() throws {
+        var cluster = started(nodes: 1)
+        for text in ["a", "b"] { cluster.dispatch([text], to: "list", from: 1) }
+        var settings = ReplicaSettings(name: nil, role: .member)
+        settings.heldOutcomesMax = 2
+        var machine = ReplicaMachine(settings: settings, nonce: Identifier(high: 1, low: 5))
+        let moment = cluster.moment
+        var effects: [ReplicaEffect] = []
+        machine.handle(.start, at: moment, into: &effects)
+        machine.handle(.follow(from: SequenceNumber(1)), at: moment, into: &effects)
+        let welcome = Welcome(
+            log: cluster.disk.id, claim: .none, incarnation: Incarnation(99), last: .zero,
+            floor: SequenceNumber(1), agreed: .zero, settled: 0, lastCounter: 0, feed: "feed",
+            limits: SessionLimits(
+                windowBytes: 1 << 20, batchBytesMax: 1 << 20, payloadBytesMax: 1 << 10,
+                beatInterval: .milliseconds(100), silenceMax: .seconds(10)))
+        machine.handle(.received(.welcome(welcome), epoch: Epoch(1)), at: moment, into: &effects)
+        let beat = Beat(log: cluster.disk.id, last: .zero, floor: SequenceNumber(1))
+        machine.handle(.beaten(beat, epoch: Epoch(1)), at: moment, into: &effects)
+        for counter in 1...2 as ClosedRange<UInt64> {
+            #expect(machine.canSubmit(bytes: 100))
+            var builder = BatchBuilder()
+            builder.append(
+                target: BatchTarget(
+                    target: try #require(Target("list")), schemaVersion: 1, coding: .json),
+                payload: [0x78])
+            machine.handle(.dispatched(builder, isAtomic: false), at: moment, into: &effects)
+            // The receipt is there before what it is about.
+            let run = Receipts.Run(
+                firstCounter: counter, count: 1, firstSequence: SequenceNumber(2 + counter),
+                epoch: Epoch(1), timestamp: Timestamp(0))
+            machine.handle(
+                .received(.receipts(Receipts(runs: [run])), epoch: Epoch(1)), at: moment,
+                into: &effects)
+        }
+        #expect(machine.held.count == 2)
+        #expect(!machine.canSubmit(bytes: 100))
+        for item in cluster.disk.bodies {
+            machine.handle(
+                .fed(
+                    try Commit.decode(body: item.body), byteCount: item.body.count,
+                    epoch: Epoch(1)), at: moment, into: &effects)
+        }
+        #expect(machine.held.isEmpty)
+        #expect(machine.canSubmit(bytes: 100))
+    }
+
     @Test(arguments: [true, false])
     func `below the floor a bridge goes on and says what it missed, a replica can't`(
         hostsStore: Bool
@@ -222,5 +301,24 @@ struct FeedScenarios {
             cluster.dispatch(["d"], to: "list", from: 1)
             #expect(cluster.nodes[3]?.bridgedTexts.last?.hasSuffix("list d") == true)
         }
+    }
+
+    @Test func `a bridge begins where the log is, however old the beat that proves it`() throws {
+        var cluster = Cluster()
+        cluster.startSequencer()
+        cluster.addNode(1)
+        cluster.bridge("bus", on: 1)
+        for text in ["a", "b"] { cluster.dispatch([text], to: "bus", from: 1) }
+        cluster.addNode(2)
+        cluster.nodes[2]?.bridge("bus")
+        let open = cluster.nodes[2]?.takeInput()
+        cluster.input(try #require(open), to: 2)
+        // What the feed welcomes subscribers with is set when the tenure begins.
+        let beat = Beat(log: cluster.disk.id, last: SequenceNumber(1), floor: SequenceNumber(1))
+        cluster.input(.beaten(beat, epoch: Epoch(1)), to: 2)
+        cluster.pass(.milliseconds(300))
+        #expect(cluster.nodes[2]?.bridgedTexts == [])
+        cluster.dispatch(["c"], to: "bus", from: 1)
+        #expect(cluster.nodes[2]?.bridgedTexts.map { $0.last } == ["c"])
     }
 }

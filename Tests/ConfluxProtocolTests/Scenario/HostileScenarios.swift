@@ -70,4 +70,183 @@ struct HostileScenarios {
         #expect(reads(of: 1, requests: 10_000) < cluster.settings.fetchesMax)
         #expect(reads(of: 2, requests: 1) == 1)
     }
+
+    @Test func `who asks and never reads is left unanswered at a bound, and not for ever`() throws {
+        var cluster = started()
+        for text in ["a", "b", "c"] { cluster.dispatch([text], to: "list", from: 1) }
+        var machine = try #require(cluster.sequencer)
+        let (first, last, head) = try #require(cluster.disk.bodies.last)
+        // The sequencer looks at the head of what it read, and at no more.
+        let body = Array(head) + [UInt8](repeating: 0, count: 4 << 20)
+
+        /// - Returns: Whether it was answered.
+        func fetch(from number: SequenceNumber, at now: Moment) -> Bool {
+            var effects: [SequencerEffect] = []
+            machine.handle(
+                .received(
+                    .fetch(Fetch(request: 1, from: number, limitBytes: 4 << 20)),
+                    epoch: cluster.disk.epoch, from: ConnectionID(rawValue: 1)),
+                at: now, into: &effects)
+            guard case .readFetch(let job)? = effects.last else { return false }
+            machine.handle(.fetchRead(job, [body[...]]), at: now, into: &effects)
+            return true
+        }
+        func answers(_ count: Int, from number: SequenceNumber, at now: Moment) -> Int {
+            (0..<count).count { _ in fetch(from: number, at: now) }
+        }
+        let now = cluster.moment
+        #expect(answers(100, from: first, at: now) == 8)
+        // To go on behind an answer shows that all of them were read.
+        var effects: [SequencerEffect] = []
+        machine.handle(
+            .received(
+                .fetch(Fetch(request: 1, from: last.next, limitBytes: 1)),
+                epoch: cluster.disk.epoch, from: ConnectionID(rawValue: 1)),
+            at: now, into: &effects)
+        #expect(answers(100, from: first, at: now) == 8)
+        // A connection on which nothing is read ends meanwhile.
+        let later = Moment(
+            monotonic: now.monotonic + cluster.settings.silenceMax * 2, wall: now.wall)
+        machine.handle(.tick, at: later, into: &effects)
+        #expect(machine.unreadAnswers.isEmpty)
+    }
+
+    /// What came of the opens of a node, one after the other.
+    private func outcomes(of opens: [UInt64: OpenOutcome]?) -> [RejectionCode?] {
+        (opens ?? [:]).sorted { $0.key < $1.key }.map { _, outcome in
+            if case .failed(let code, _) = outcome { code } else { nil }
+        }
+    }
+
+    @Test func `states of stores that begin at once are counted before they are in the log`() {
+        var cluster = Cluster()
+        cluster.settings.statesMax = 2
+        cluster.startSequencer()
+        cluster.addNode(1)
+        cluster.isDiskSlow = true
+        for state in ["a", "b", "c", "d"] { cluster.open(state, on: 1) }
+        cluster.finishAppends()
+        #expect(outcomes(of: cluster.nodes[1]?.opened) == [nil, nil, .tableFull, .tableFull])
+        #expect(cluster.sequencer?.directory.stateCount == 2)
+    }
+
+    @Test func `first states of stores that begin at once are counted before they are in the log`()
+    {
+        var cluster = Cluster()
+        // The first state of a list has two bytes.
+        cluster.settings.initialStatesBytesMax = 5
+        cluster.startSequencer()
+        cluster.addNode(1)
+        cluster.isDiskSlow = true
+        for state in ["a", "b", "c"] { cluster.open(state, on: 1) }
+        cluster.finishAppends()
+        #expect(outcomes(of: cluster.nodes[1]?.opened) == [nil, nil, .tableFull])
+        #expect(cluster.sequencer?.directory.initialBytes == 4)
+    }
+
+    @Test func `a state that is bridged and hosted is counted once`() {
+        var cluster = started { $0.statesMax = 2 }
+        cluster.bridge("list", on: 1)
+        cluster.bridge("bus", on: 1)
+        #expect(outcomes(of: cluster.nodes[1]?.opened) == [nil, nil, nil])
+        // Nobody bridges the bus any more, and the log has no entry of it: its place is free.
+        cluster.input(.close(.state(Name("bus")!)), to: 1)
+        cluster.run()
+        cluster.open("other", on: 1)
+        #expect(outcomes(of: cluster.nodes[1]?.opened) == [nil, nil, nil, nil])
+    }
+
+    @Test(arguments: [Hello.Role.member, .observer])
+    func `what is said to a session is not said to another one on its connection`(
+        role: Hello.Role
+    ) throws {
+        var cluster = started()
+        let shared = ConnectionID(rawValue: 77)
+        func say(_ message: NodeMessage) {
+            cluster.handle(.received(message, epoch: cluster.disk.epoch, from: shared))
+            cluster.run()
+        }
+        say(.hello(Hello(nonce: Identifier(high: 1, low: 1), name: nil, role: .member)))
+        let first = Incarnation(cluster.disk.last.rawValue)
+        #expect(cluster.sequencer?.sessions[first]?.connection == shared)
+        cluster.isDiskSlow = true
+        var builder = BatchBuilder()
+        let target = try #require(Target("list"))
+        builder.append(
+            target: BatchTarget(target: target, schemaVersion: 1, coding: .json), payload: [0x78])
+        say(.submit(builder.finish(firstCounter: 1, settled: 0)))
+        cluster.isDiskSlow = false
+        say(.hello(Hello(nonce: Identifier(high: 1, low: 2), name: nil, role: role)))
+        cluster.published.removeAll()
+        cluster.finishAppends()
+        let receipts = cluster.published.filter { effect in
+            if case .send(.receipts, _) = effect { true } else { false }
+        }
+        // A member's hello counts once its joined entry is in the log, an observer's at once.
+        #expect(receipts.count == (role == .member ? 1 : 0))
+        #expect(cluster.sequencer?.sessions[first]?.connection == nil)
+    }
+
+    @Test func `a welcome without pauses does not keep a node busy`() {
+        var machine = ReplicaMachine(
+            settings: ReplicaSettings(name: nil, role: .member),
+            nonce: Identifier(high: 1, low: 5))
+        let start = Moment(monotonic: .zero, wall: Timestamp(0))
+        var effects: [ReplicaEffect] = []
+        machine.handle(.start, at: start, into: &effects)
+        let welcome = Welcome(
+            log: Identifier(high: 7, low: 1), claim: .none, incarnation: Incarnation(2),
+            last: SequenceNumber(2), floor: SequenceNumber(1), agreed: .zero, settled: 0,
+            lastCounter: 0, feed: "feed",
+            limits: SessionLimits(
+                windowBytes: 1 << 20, batchBytesMax: 1 << 20, payloadBytesMax: 1 << 10,
+                beatInterval: .zero, silenceMax: .zero))
+        machine.handle(.received(.welcome(welcome), epoch: Epoch(1)), at: start, into: &effects)
+        effects.removeAll()
+        var now = Duration.zero
+        while let due = machine.nextDeadline, due < .seconds(1) {
+            guard effects.count <= 1_000 else { break }
+            now = max(now, due)
+            machine.handle(
+                .tick, at: Moment(monotonic: now, wall: Timestamp(0)), into: &effects)
+        }
+        #expect(effects.count <= 200)
+    }
+
+    @Test func `who says that it has outcomes of what it never submitted harms itself alone`()
+        throws
+    {
+        var cluster = started()
+        cluster.addNode(2, named: "beta", store: "list")
+        let connection = try #require(cluster.connection(of: 1))
+        let far = UInt64(1) << 40
+        cluster.handle(
+            .received(
+                .progress(Progress(applied: .zero, settled: far)), epoch: Epoch(1),
+                from: connection))
+        var builder = BatchBuilder()
+        builder.append(
+            target: BatchTarget(
+                target: try #require(Target("list")), schemaVersion: 1, coding: .json),
+            payload: [0x78])
+        let batch = builder.finish(firstCounter: far + 1, settled: 0)
+        cluster.handle(.received(.submit(batch), epoch: Epoch(1), from: connection))
+        cluster.run()
+        // The log says only that the session went from 1 to the counter far above.
+        cluster.restartSequencer()
+        cluster.pass(.milliseconds(300))
+        cluster.dispatch(["after"], to: "list", from: 2)
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["x", "after"])
+        #expect(cluster.nodes[2]?.outcomes.count == 1)
+    }
+
+    @Test func `settings by which something could never be admitted are refused`() {
+        var settings = SequencerSettings(feed: "feed")
+        #expect(settings.fault == nil)
+        settings.commitBytesMax = settings.windowBytes
+        #expect(settings.fault?.contains("commitBytesMax") == true)
+        settings = SequencerSettings(feed: "feed")
+        settings.sessionsMax = SequencerSettings.sessionsMost + 1
+        #expect(settings.fault?.contains("sessionsMax") == true)
+    }
 }

@@ -126,4 +126,76 @@ struct QuestionScenarios {
         cluster.run()
         #expect(cluster.nodes[3]?.answers.map(\.isLast) == [true])
     }
+
+    /// How many of so many questions at once are answered with more than a failure.
+    private func answered(
+        _ count: Int, _ body: Question.Body, in cluster: inout Cluster,
+        _ answer: (inout Cluster, Int) -> Void = { _, _ in }
+    ) -> Int {
+        let before = cluster.nodes[3]?.answers.count ?? 0
+        for _ in 0..<count {
+            ask(body, in: &cluster)
+            answer(&cluster, 1)
+        }
+        let answers = cluster.nodes[3]?.answers.dropFirst(before) ?? []
+        #expect(answers.count == count, "some were not answered at all")
+        return answers.count { answer in
+            if case .failed(.tableFull, _) = answer.body { false } else { true }
+        }
+    }
+
+    @Test func `answers of the sequencer that may not have been read are bounded in bytes`() {
+        var cluster = started()
+        for id in 10..<40 { cluster.addNode(id) }
+        // 32 sessions count for 4 KiB and something.
+        let first = answered(20_000, .status, in: &cluster)
+        #expect((3_000..<10_000).contains(first), "\(first)")
+        #expect(answered(10, .status, in: &cluster) == 0)
+        // Another one is not held up, and neither is this one for ever.
+        cluster.addNode(4, role: .observer)
+        cluster.input(
+            .ask(Question(number: 1, patience: .seconds(1), body: .status)), to: 4)
+        cluster.run()
+        guard case .status? = cluster.nodes[4]?.answers.first?.body else {
+            Issue.record("no status: \(cluster.nodes[4]?.answers ?? [])")
+            return
+        }
+        cluster.pass(cluster.settings.silenceMax * 2)
+        #expect(answered(1, .status, in: &cluster) == 1)
+    }
+
+    @Test func `states that may not have been read are bounded; to go on from one shows it`()
+        throws
+    {
+        var cluster = started()
+        let store = try #require(StoreName("list"))
+        let alpha = Name("alpha")
+        var position: UInt64 = 100
+        func states(_ count: Int, isGoingOn: Bool) -> Int {
+            (0..<count).reduce(0) { sum, _ in
+                let after = isGoingOn ? SequenceNumber(position) : .zero
+                return sum
+                    + answered(1, .observe(store, node: alpha, after: after), in: &cluster) {
+                        cluster, host in
+                        guard let question = cluster.nodes[host]?.asked.popLast() else { return }
+                        position += 1
+                        let body = Answer.Body.state(
+                            store, SequenceNumber(position),
+                            [UInt8](repeating: 1, count: 4 << 20)[...])
+                        cluster.input(
+                            .answer(
+                                Answer(
+                                    number: question.number, isLast: true, node: nil, body: body)),
+                            to: host)
+                        cluster.run()
+                    }
+            }
+        }
+        #expect(states(20, isGoingOn: true) == 20)
+        // The last of these was not gone on from: it counts.
+        #expect(states(20, isGoingOn: false) == 7)
+        // Nor is a host asked for what would not be passed on.
+        #expect(cluster.nodes[1]?.asked.isEmpty == true)
+        #expect(states(1, isGoingOn: true) == 1)
+    }
 }

@@ -133,7 +133,7 @@ struct RecoveryScenarios {
         #expect(cluster.nodes[1]?.machine.isJoined == true)
         let events = try cluster.disk.bodies.flatMap { try Commit.decode(body: $0.body).blocks }
         let returns = events.filter { block in
-            if case .event(.joined(_, _, let former)) = block { former != .none } else { false }
+            if case .event(.joined(_, _, let former, _)) = block { former != .none } else { false }
         }
         #expect(returns.count == 1)
     }
@@ -153,5 +153,122 @@ struct RecoveryScenarios {
         #expect(cluster.nodes[3]?.machine.catchUp != nil)
         cluster.input(.close(.store(name)), to: 3)
         #expect(cluster.nodes[3]?.machine.catchUp == nil)
+    }
+
+    @Test func `who follows a history that is lost follows the next one from what both share`() {
+        var cluster = twoNodes()
+        for text in ["1", "2", "3", "4", "5"] { cluster.dispatch([text], to: "list", from: 1) }
+        cluster.addNode(3)
+        cluster.input(.follow(from: cluster.disk.last), to: 3)
+        cluster.open("list", on: 3)
+        #expect(cluster.nodes[3]?.texts(of: "list").count == 5)
+        cluster.killSequencer()
+        cluster.disk = Cluster.Disk(id: Identifier(high: 7, low: 2))
+        cluster.restartSequencer()
+        cluster.pass(.milliseconds(300))
+        cluster.dispatch(["new"], to: "list", from: 3)
+        #expect(cluster.nodes[3]?.machine.live == cluster.disk.last)
+        #expect(cluster.nodes[3]?.texts(of: "list") == ["new"])
+    }
+
+    @Test func `a node that has only a snapshot notices that the log lost it`() throws {
+        var cluster = twoNodes()
+        let name = try #require(StoreName("list"))
+        // Neither node has applied anything; the second has a snapshot alone.
+        let created = try #require(cluster.nodes[2]?.replicas[name]?.life)
+        let lost = cluster.disk.last
+        cluster.killSequencer()
+        while cluster.disk.last >= created { cluster.disk.bodies.removeLast() }
+        cluster.restartSequencer()
+        cluster.pass(.milliseconds(300))
+        #expect(
+            cluster.nodes[2]?.events.contains(.historyLost(from: created, through: lost)) == true)
+        let lives = [1, 2].compactMap { cluster.nodes[$0]?.replicas[name]?.life }
+        #expect(lives.count == 2 && lives[0] == lives[1] && lives[0] > created)
+    }
+
+    @Test func `a node that skipped what the log then lost notices it`() {
+        var cluster = twoNodes()
+        for text in ["1", "2", "3"] { cluster.dispatch([text], to: "list", from: 1) }
+        cluster.addNode(3)
+        cluster.bridge("list", on: 3)
+        #expect(cluster.nodes[3]?.machine.live == cluster.disk.last)
+        cluster.killSequencer()
+        cluster.disk.bodies.removeLast(4)
+        cluster.restartSequencer()
+        cluster.pass(.milliseconds(300))
+        for text in ["4", "5", "6", "7"] { cluster.dispatch([text], to: "list", from: 1) }
+        // The numbers that were lost are others' now, and are heard of all the same.
+        #expect(cluster.nodes[3]?.bridgedTexts.suffix(4).map { $0.last } == ["4", "5", "6", "7"])
+    }
+
+    @Test func `hellos that waited together take nothing from whom they welcome`() {
+        var cluster = twoNodes()
+        cluster.isDiskSlow = true
+        cluster.dispatch(["x"], to: "list", from: 1)
+        // The disk has it, and the sequencer dies before it says so.
+        for append in cluster.waitingAppends {
+            cluster.disk.bodies.append(
+                (append.first, append.last, append.frame.dropFirst(Frame.size)))
+        }
+        cluster.killSequencer()
+        cluster.isDiskSlow = false
+        cluster.reconnect(1)
+        cluster.startSequencer()
+        // Two hellos are read one after the other; a receipt stands between their welcomes.
+        cluster.input(.reconnected, to: 1)
+        cluster.input(.reconnected, to: 1)
+        cluster.pass(.milliseconds(300))
+        let events = cluster.nodes[1]?.events ?? []
+        #expect(!events.contains { if case .historyLost = $0 { true } else { false } })
+        #expect(cluster.nodes[1]?.outcomes.count == 1)
+        #expect(cluster.nodes[1]?.texts(of: "list") == ["x"])
+    }
+
+    @Test func `a superseded sequencer takes no history from a node that knows more`() {
+        var cluster = twoNodes()
+        // Another tenure has begun, and written what a node has by way of a third sequencer.
+        cluster.disk.epoch = Epoch(2)
+        let mark = HistoryMark(
+            log: cluster.disk.id, sequence: SequenceNumber(50), epoch: Epoch(2), claim: .none)
+        let hello = Hello(
+            nonce: Identifier(high: 4, low: 2), name: nil, role: .observer, process: nil,
+            session: nil, history: mark, hosted: [], bridged: [])
+        let connection = ConnectionID(rawValue: 999)
+        cluster.published.removeAll()
+        cluster.handle(.received(.hello(hello), epoch: Epoch(1), from: connection))
+        cluster.run()
+        #expect(cluster.ends == [.superseded])
+        #expect(!cluster.notes.contains { if case .historyLost = $0 { true } else { false } })
+        let isWelcome = { (effect: SequencerEffect) in
+            if case .send(.welcome, connection) = effect { true } else { false }
+        }
+        #expect(!cluster.published.contains(where: isWelcome))
+    }
+
+    @Test func `counters that begin anew do not meet a session whose end the log has lost`() {
+        var cluster = Cluster()
+        cluster.settings.forgetAfter = .seconds(1)
+        cluster.startSequencer()
+        cluster.addNode(1, named: "alpha", store: "list")
+        cluster.addNode(2, named: "beta", store: "list")
+        cluster.dispatch(["1", "2"], to: "list", from: 1)
+        let kept = cluster.disk.bodies.count
+        // It is silent, has left, and is forgotten; it comes back, and joins anew.
+        let sleeper = cluster.nodes[1]
+        cluster.removeNode(1)
+        cluster.pass(cluster.settings.silenceMax * 2)
+        cluster.nodes[1] = sleeper
+        cluster.reconnect(1)
+        cluster.pass(.seconds(3))
+        #expect(cluster.nodes[1]?.events.contains(.sessionForgotten) == true)
+        // The log loses all of that, and knows the first session again.
+        cluster.killSequencer()
+        cluster.disk.bodies.removeLast(cluster.disk.bodies.count - kept)
+        cluster.restartSequencer()
+        cluster.pass(.seconds(3))
+        cluster.dispatch(["3"], to: "list", from: 1)
+        cluster.pass(.seconds(1))
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["1", "2", "3"])
     }
 }

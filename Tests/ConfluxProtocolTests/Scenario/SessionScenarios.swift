@@ -22,7 +22,8 @@ struct SessionScenarios {
             commits.first?.blocks.first
                 == .event(
                     .claim(epoch: Epoch(1), nonce: Identifier(high: 99, low: 1))))
-        guard case .event(.joined(_, let name, _)) = commits.dropFirst().first?.blocks.first else {
+        guard case .event(.joined(_, let name, _, false)) = commits.dropFirst().first?.blocks.first
+        else {
             Issue.record("the second entry is not joined: \(commits)")
             return
         }
@@ -186,6 +187,136 @@ struct SessionScenarios {
         #expect(cluster.notes.contains { if case .left = $0 { true } else { false } })
     }
 
+    @Test func `a newcomer that dies while the holder of its name is asked is in nobody's way`() {
+        var cluster = twoNodes()
+        cluster.removeNode(1)
+        cluster.addNode(3, named: "alpha")
+        cluster.pass(.milliseconds(500))
+        cluster.removeNode(3)
+        cluster.addNode(4, named: "alpha")
+        #expect(cluster.nodes[4]?.end == nil)
+        cluster.pass(.milliseconds(600))
+        #expect(cluster.nodes[4]?.machine.isJoined == true)
+    }
+
+    @Test func `of two newcomers that want a dead node's name one gets it`() {
+        var cluster = twoNodes()
+        cluster.removeNode(1)
+        cluster.addNode(3, named: "alpha")
+        cluster.addNode(4, named: "alpha")
+        cluster.pass(.seconds(6))
+        let isIn = [3, 4].map { cluster.nodes[$0]?.machine.isJoined == true }
+        #expect(isIn[0] != isIn[1])
+        let ends = [3, 4].compactMap { cluster.nodes[$0]?.end }
+        guard case .refused(.nameTaken, _)? = ends.first, ends.count == 1 else {
+            Issue.record("not refused: \(ends)")
+            return
+        }
+    }
+
+    @Test func `a newcomer that dies before it is in the log is in nobody's way`() {
+        var cluster = twoNodes()
+        cluster.isDiskSlow = true
+        cluster.addNode(3, named: "gamma")
+        cluster.addNode(4, named: "gamma")
+        cluster.removeNode(3)
+        cluster.finishAppends()
+        #expect(cluster.nodes[4]?.end == nil)
+        cluster.pass(.seconds(3))
+        #expect(cluster.nodes[4]?.machine.isJoined == true)
+    }
+
+    @Test func `a name that its holder gave up while it was asked is free at once`() {
+        var cluster = twoNodes()
+        let holder = cluster.nodes[1]
+        // The holder does not hear the question, and leaves properly.
+        cluster.nodes[1] = nil
+        cluster.addNode(3, named: "alpha")
+        cluster.removeNode(3)
+        cluster.nodes[1] = holder
+        cluster.input(.leave, to: 1)
+        cluster.run()
+        cluster.addNode(4, named: "alpha")
+        #expect(cluster.nodes[4]?.machine.isJoined == true)
+        #expect(cluster.sequencer?.nameInquiries.isEmpty == true)
+        cluster.pass(.seconds(3))
+        #expect(cluster.nodes[4]?.machine.isJoined == true)
+    }
+
+    /// Says hello again in the session of a node that is gone, with another name.
+    private func sayHello(
+        of node: SimulatedNode, as name: String?, in cluster: inout Cluster,
+        from connection: UInt64 = 500
+    ) {
+        let session = SessionToken(log: cluster.disk.id, incarnation: node.machine.incarnation)
+        let hello = Hello(
+            nonce: node.machine.nonce, name: name.flatMap { Name($0) }, role: .member,
+            session: session)
+        cluster.handle(
+            .received(
+                .hello(hello), epoch: cluster.disk.epoch,
+                from: ConnectionID(rawValue: connection)))
+        cluster.run()
+    }
+
+    private func liveNames(_ cluster: Cluster) -> [String?] {
+        cluster.sequencer?.sessions.all.filter { $0.presence == .live }
+            .sorted { $0.incarnation < $1.incarnation }.map { $0.name?.text } ?? []
+    }
+
+    @Test func `a session keeps its name, whatever a later hello says`() throws {
+        var cluster = twoNodes()
+        let alpha = try #require(cluster.nodes[1])
+        cluster.removeNode(1)
+        sayHello(of: alpha, as: "gamma", in: &cluster)
+        #expect(liveNames(cluster) == ["alpha", "beta"])
+        cluster.addNode(3, named: "gamma")
+        #expect(cluster.nodes[3]?.machine.isJoined == true)
+    }
+
+    @Test(arguments: ["gamma", nil])
+    func `a session that comes back as another does not share its own name`(
+        _ other: String?
+    ) throws {
+        var cluster = twoNodes()
+        let alpha = try #require(cluster.nodes[1])
+        cluster.removeNode(1)
+        cluster.pass(cluster.settings.silenceMax * 2)
+        cluster.addNode(3, named: "alpha")
+        #expect(liveNames(cluster) == ["beta", "alpha"])
+        sayHello(of: alpha, as: other, in: &cluster)
+        cluster.pass(.milliseconds(300))
+        #expect(liveNames(cluster) == ["beta", "alpha"])
+        #expect(
+            cluster.published.contains { effect in
+                guard case .send(.bye(let bye), ConnectionID(rawValue: 500)) = effect else {
+                    return false
+                }
+                return bye.code == .nameTaken
+            })
+    }
+
+    @Test func `the log and the sequencer agree on a name that changed on its way`() throws {
+        var cluster = twoNodes()
+        cluster.isDiskSlow = true
+        for name in ["gamma", "beta"] {
+            let hello = Hello(
+                nonce: Identifier(high: 1, low: 1), name: Name(name), role: .member)
+            cluster.handle(
+                .received(
+                    .hello(hello), epoch: cluster.disk.epoch, from: ConnectionID(rawValue: 500)))
+            cluster.run()
+        }
+        cluster.finishAppends()
+        #expect(liveNames(cluster) == ["alpha", "beta", "gamma"])
+        let commit = try Commit.decode(body: try #require(cluster.disk.bodies.last).body)
+        guard case .event(.joined(_, let logged, _, false))? = commit.blocks.last else {
+            Issue.record("no joined entry: \(commit.blocks)")
+            return
+        }
+        #expect(logged?.text == "gamma")
+    }
+
     @Test func `a silent node has left; when it speaks again it is present again`() throws {
         var cluster = twoNodes()
         let silent = try #require(cluster.nodes[2])
@@ -245,13 +376,25 @@ struct SessionScenarios {
         #expect(cluster.nodes[1]?.events.last == .disconnected)
     }
 
+    @Test func `a stopping sequencer says bye in the order of connections`() {
+        var cluster = Cluster()
+        cluster.startSequencer()
+        for id in 1...12 { cluster.addNode(id) }
+        cluster.published.removeAll()
+        cluster.handle(.stop)
+        let order = cluster.published.compactMap { effect -> UInt64? in
+            if case .send(.bye, let connection) = effect { connection.rawValue } else { nil }
+        }
+        #expect(order == Array(1...12))
+    }
+
     @Test func `a node that has applied nothing follows another log from where that one is`() {
         var cluster = Cluster()
         cluster.startSequencer()
         for id in 1...9 { cluster.addNode(id) }
         cluster.bridge("bus", on: 1)
         #expect(cluster.nodes[1]?.machine.live == SequenceNumber(10))
-        #expect(cluster.nodes[1]?.machine.mark == nil)
+        #expect(cluster.nodes[1]?.bridgedTexts.isEmpty == true)
         cluster.killSequencer()
         for id in 2...9 { cluster.removeNode(id) }
         cluster.disk = Cluster.Disk(id: Identifier(high: 7, low: 2))

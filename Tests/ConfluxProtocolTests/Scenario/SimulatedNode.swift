@@ -22,22 +22,26 @@ struct SimulatedNode {
     var bridgedTexts: [String] = []
     var outcomes: [UInt64: ActionOutcome.Fate] = [:]
     var opened: [UInt64: OpenOutcome] = [:]
+    var reached: [UInt64: ReachOutcome] = [:]
     var asked: [Question] = []
     var answers: [Answer] = []
     var events: [ReplicaEvent] = []
     var end: ReplicaEnd?
     var sent: [NodeMessage] = []
+    /// Whether it never says that it has applied anything: it answers and does not advance.
+    var isStuck = false
     /// The stores that the node wants to host, and what each of its actions concerns.
     private var wanted: Set<StoreName> = []
-    private var targets: [Target] = []
+    private var targets: [UInt64: Target] = [:]
     private var inputs: [ReplicaInput] = []
     private var nextRequest: UInt64 = 1
 
-    init(id: Int, name: Name?, role: Hello.Role) {
+    init(id: Int, settings: ReplicaSettings, key: String? = nil) {
         self.id = id
+        let own = Identifier(high: 42, low: UInt64(id))
+        let key = key.flatMap { SessionKey($0) }
         machine = ReplicaMachine(
-            settings: ReplicaSettings(name: name, role: role),
-            nonce: Identifier(high: 42, low: UInt64(id)))
+            settings: settings, nonce: key?.nonce ?? own, process: key == nil ? nil : own)
     }
 
     func texts(of store: String) -> [String] {
@@ -73,7 +77,7 @@ struct SimulatedNode {
             let parts = text.split(separator: ":", maxSplits: 1).map(String.init)
             let place = parts.count == 2 ? parts[0] : target
             guard let parsed = Target(place) else { continue }
-            targets.append(parsed)
+            targets[machine.nextCounter + UInt64(builder.count)] = parsed
             builder.append(
                 target: BatchTarget(target: parsed, schemaVersion: 1, coding: .json),
                 payload: Array((parts.last ?? "").utf8))
@@ -85,8 +89,10 @@ struct SimulatedNode {
         inputs.isEmpty ? nil : inputs.removeFirst()
     }
 
-    /// - Returns: The frames that the node sends.
-    mutating func handle(_ input: ReplicaInput, at now: Moment) -> [[UInt8]] {
+    /// - Returns: The frames that the node sends, and all that its machine wanted done.
+    mutating func handle(
+        _ input: ReplicaInput, at now: Moment
+    ) -> (frames: [[UInt8]], effects: [ReplicaEffect]) {
         var frames: [[UInt8]] = []
         var effects: [ReplicaEffect] = []
         machine.handle(input, at: now, into: &effects)
@@ -100,16 +106,22 @@ struct SimulatedNode {
                 frames.append(Frame.encode(message, epoch: machine.epoch))
             case .subscribe: isSubscribed = true
             case .deliver(let delivery):
-                if let applied = perform(delivery) {
+                if let applied = perform(delivery), !isStuck {
                     machine.handle(applied, at: now, into: &effects)
                 }
             case .asked(let question): asked.append(question)
             case .answered(let answer): answers.append(answer)
-            case .event(let event): events.append(event)
+            case .event(let event):
+                events.append(event)
+                // Another session: counters begin with 1.
+                if case .joined = event {
+                    outcomes.removeAll()
+                    targets.removeAll()
+                }
             case .end(let end): self.end = end
             }
         }
-        return frames
+        return (frames, effects)
     }
 
     private mutating func perform(_ delivery: Delivery) -> ReplicaInput? {
@@ -131,7 +143,7 @@ struct SimulatedNode {
                 if case .committed(let log, let first, let epoch, let time) = fate {
                     let sequence = first.advanced(by: offset)
                     fate = .committed(log, sequence, epoch, time)
-                    let target = targets[Int(counter) - 1]
+                    let target = targets[counter]
                     for name in wanted where target == .store(name) || target == .state(name.state)
                     {
                         let replica = replicas[name]
@@ -143,10 +155,16 @@ struct SimulatedNode {
                 outcomes[counter] = fate
             }
         case .opened(let request, let outcome): opened[request] = outcome
-        case .reset:
-            replicas.removeAll()
-            outcomes.removeAll()
-            targets.removeAll()
+        case .reached(let request, let outcome):
+            #expect(reached[request] == nil, "node \(id): two answers to \(request)")
+            reached[request] = outcome
+            if case .reached(let sequence) = outcome {
+                for name in wanted {
+                    let position = replicas[name]?.position ?? .zero
+                    #expect(position >= sequence, "node \(id): \(name) is at \(position)")
+                }
+            }
+        case .reset: replicas.removeAll()
         }
         return nil
     }

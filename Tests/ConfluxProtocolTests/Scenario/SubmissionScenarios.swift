@@ -235,4 +235,35 @@ struct SubmissionScenarios {
         }
         #expect(codes == [.unsupported, .unsupported])
     }
+
+    @Test(
+        arguments: [(2, 0, .schemaVersion), (1, 7, .otherLife)] as [(UInt32, UInt64, RejectionCode)]
+    )
+    func `a store that is on its way to the log is checked as one that is there`(
+        _ version: UInt32, _ life: UInt64, _ code: RejectionCode
+    ) throws {
+        var cluster = Cluster()
+        cluster.startSequencer()
+        cluster.addNode(1)
+        cluster.bridge("list", on: 1)
+        cluster.isDiskSlow = true
+        cluster.open("list", on: 1)
+        #expect(cluster.sequencer?.creating.count == 1)
+        var builder = BatchBuilder()
+        builder.append(
+            target: BatchTarget(
+                target: .store(try #require(StoreName("list"))), life: SequenceNumber(life),
+                schemaVersion: version, coding: .json),
+            payload: [0x78])
+        cluster.input(.dispatched(builder, isAtomic: false), to: 1)
+        cluster.run()
+        cluster.finishAppends()
+        guard case .rejected(code, _)? = cluster.nodes[1]?.outcomes[1] else {
+            Issue.record("not rejected: \(cluster.nodes[1]?.outcomes ?? [:])")
+            return
+        }
+        // What fits it is admitted, and stands behind it.
+        cluster.dispatch(["fits"], to: "list", from: 1)
+        #expect(cluster.nodes[1]?.texts(of: "list") == ["fits"])
+    }
 }

@@ -93,7 +93,7 @@ enum GoldenFile {
             "{\"target\": \(entry.target), \"payload\": \(quoted(hexadecimal(entry.payload)))}"
         }
         return "{\"firstCounter\": \(batch.firstCounter), \"settled\": \(batch.settled), "
-            + "\"isAtomic\": \(batch.isAtomic), \"targets\": \(rendered(batch.targets)), "
+            + "\"kind\": \(quoted("\(batch.kind)")), \"count\": \(batch.count), \"targets\": \(rendered(batch.targets)), "
             + "\"entries\": [" + entries.joined(separator: ", ") + "]}"
     }
 

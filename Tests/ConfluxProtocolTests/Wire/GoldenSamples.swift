@@ -44,13 +44,21 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
         return builder.finish(firstCounter: 8, settled: 7)
     }()
 
+    private static let atomicBatch: Batch = {
+        var builder = BatchBuilder()
+        let target = BatchTarget(target: .store(counter), schemaVersion: 1, coding: .json)
+        builder.append(target: target, payload: utf8(#"{"increment":{}}"#))
+        return builder.finish(firstCounter: 15, settled: 7, isAtomic: true)
+    }()
+
     static let commitFrame: Bytes = {
         var builder = CommitBuilder(
             log: log, epoch: Epoch(2), predecessor: Epoch(1), first: SequenceNumber(10))
         builder.append(.claim(epoch: Epoch(2), nonce: claim))
-        builder.append(.joined(nonce: nonce, name: alpha, rejoining: .none))
+        builder.append(.joined(nonce: nonce, name: alpha, rejoining: .none, isKeyed: false))
         builder.append(batch, from: Incarnation(11))
-        builder.append(.joined(nonce: nonce, name: nil, rejoining: Incarnation(5)))
+        builder.append(
+            .joined(nonce: nonce, name: nil, rejoining: Incarnation(5), isKeyed: true))
         builder.append(
             .created(
                 counter, schemaVersion: 1,
@@ -149,6 +157,9 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                 "hello, an observer's", epoch: 0,
                 .node(.hello(Hello(nonce: nonce, name: alpha, role: .observer)))),
             GoldenSample(
+                "hello, with a key", epoch: 0,
+                .node(.hello(Hello(nonce: nonce, name: nil, role: .member, process: claim)))),
+            GoldenSample(
                 "open, a store",
                 .node(
                     .open(
@@ -167,6 +178,10 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
             GoldenSample("close, a store", .node(.close(Close(subject: .store(counter))))),
             GoldenSample("close, a state", .node(.close(Close(subject: .state(prefs.state))))),
             GoldenSample("submit", .node(.submit(batch))),
+            GoldenSample("submit, atomic", .node(.submit(atomicBatch))),
+            GoldenSample(
+                "submit, void",
+                .node(.submit(.void(firstCounter: 12, count: 3, settled: 7)))),
             GoldenSample(
                 "fetch",
                 .node(.fetch(Fetch(request: 3, from: SequenceNumber(10), limitBytes: 65_536)))),
@@ -175,7 +190,8 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                 .node(.progress(Progress(applied: SequenceNumber(17), settled: 9)))),
         ] + questions.map { GoldenSample("question, \($0)", .node(.question($1))) }
         + answers.map { GoldenSample("answer, \($0)", .node(.answer($1))) } + [
-            GoldenSample("bye", .node(.bye(Bye(code: .leaving, message: "alpha leaves"))))
+            GoldenSample("barrier", .node(.barrier(Barrier(request: 4)))),
+            GoldenSample("bye", .node(.bye(Bye(code: .leaving, message: "alpha leaves")))),
         ]
 
     private static let sequencer: [GoldenSample] =
@@ -251,8 +267,21 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
         ] + questions.map { GoldenSample("question asked, \($0)", .sequencer(.question($1))) }
         + answers.map { GoldenSample("answer given, \($0)", .sequencer(.answer($1))) } + [
             GoldenSample(
+                "barrier confirmed",
+                .sequencer(
+                    .barrierConfirmed(
+                        BarrierConfirmed(
+                            request: 4, outcome: .confirmed(SequenceNumber(17)))))),
+            GoldenSample(
+                "barrier confirmed, failed",
+                .sequencer(
+                    .barrierConfirmed(
+                        BarrierConfirmed(
+                            request: 4,
+                            outcome: .failed(.tableFull, message: "there are 4096 barriers"))))),
+            GoldenSample(
                 "farewell",
-                .sequencer(.bye(Bye(code: .rejoin, message: "say hello again"))))
+                .sequencer(.bye(Bye(code: .rejoin, message: "say hello again")))),
         ]
 
     private static let feed: [GoldenSample] = [

@@ -11,11 +11,11 @@ struct RandomMessages {
     }
 
     mutating func message() -> AnyMessage {
-        switch below(20) {
+        switch below(22) {
         case 0: .node(.hello(hello()))
         case 1: .node(.open(open()))
         case 2: .node(.close(Close(subject: subject())))
-        case 3: .node(.submit(batch()))
+        case 3: .node(.submit(below(4) == 0 ? void() : batch()))
         case 4:
             .node(.fetch(Fetch(request: random.next(), from: sequence(), limitBytes: word())))
         case 5: .node(.progress(Progress(applied: sequence(), settled: number())))
@@ -34,7 +34,9 @@ struct RandomMessages {
         case 15: .sequencer(.question(question()))
         case 16: .sequencer(.answer(answer()))
         case 17: .sequencer(.bye(bye()))
-        case 18: .feed(.beat(Beat(log: identifier(), last: sequence(), floor: sequence())))
+        case 18: .node(.barrier(Barrier(request: random.next())))
+        case 19: .sequencer(.barrierConfirmed(confirmed()))
+        case 20: .feed(.beat(Beat(log: identifier(), last: sequence(), floor: sequence())))
         default: .feed(.commit(commit()))
         }
     }
@@ -48,6 +50,10 @@ struct RandomMessages {
         }
         return builder.finish(
             firstCounter: start(), settled: number(), isAtomic: flag())
+    }
+
+    mutating func void() -> Batch {
+        .void(firstCounter: start(), count: UInt32(1 + below(65_536)), settled: number())
     }
 
     mutating func commit() -> Commit {
@@ -77,7 +83,8 @@ struct RandomMessages {
         case 0: .claim(epoch: epoch(), nonce: identifier())
         case 1:
             .joined(
-                nonce: identifier(), name: optional { $0.name() }, rejoining: incarnation())
+                nonce: identifier(), name: optional { $0.name() }, rejoining: incarnation(),
+                isKeyed: flag())
         case 2: .left(incarnation())
         case 3: .forgotten(incarnation())
         default: .created(storeName(), schemaVersion: word(), initial: state())
@@ -87,7 +94,7 @@ struct RandomMessages {
     private mutating func hello() -> Hello {
         Hello(
             nonce: identifier(), name: optional { $0.name() },
-            role: element(of: Hello.Role.self),
+            role: element(of: Hello.Role.self), process: optional { $0.identifier() },
             session: optional { SessionToken(log: $0.identifier(), incarnation: $0.incarnation()) },
             history: optional {
                 HistoryMark(
@@ -110,7 +117,8 @@ struct RandomMessages {
     private mutating func welcome() -> Welcome {
         Welcome(
             log: identifier(), claim: identifier(), incarnation: incarnation(), last: sequence(),
-            floor: sequence(), agreed: sequence(), settled: number(), lastCounter: number(),
+            floor: sequence(), agreed: sequence(), refuted: epoch(), settled: number(),
+            lastCounter: number(),
             feed: text(),
             limits: SessionLimits(
                 windowBytes: word(), batchBytesMax: word(), payloadBytesMax: word(),
@@ -137,6 +145,13 @@ struct RandomMessages {
         Rejection(
             firstCounter: start(), count: word() | 1, code: element(of: RejectionCode.self),
             message: text())
+    }
+
+    private mutating func confirmed() -> BarrierConfirmed {
+        let outcome: BarrierConfirmed.Outcome =
+            flag()
+            ? .failed(element(of: RejectionCode.self), message: text()) : .confirmed(sequence())
+        return BarrierConfirmed(request: random.next(), outcome: outcome)
     }
 
     private mutating func entries() -> Entries {

@@ -166,7 +166,7 @@ struct WireLimitTests {
         #expect(outline.firstCounter == 8)
         #expect(outline.settled == 7)
         #expect(outline.count == 4)
-        #expect(!outline.isAtomic)
+        #expect(outline.kind == .separate)
     }
 
     private func expect<Value: FixedWidthInteger>(

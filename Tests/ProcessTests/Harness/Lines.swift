@@ -76,6 +76,9 @@ final class Lines: Sendable {
     /// The lines that have come.
     var soFar: [String] { state.withLock { $0.lines } }
 
+    /// How many have come.
+    var count: Int { state.withLock { $0.lines.count } }
+
     /// Waits for the line with an index.
     ///
     /// - Returns: The line; nil if the output ended before it.

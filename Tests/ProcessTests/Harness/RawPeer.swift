@@ -12,11 +12,18 @@ final class RawPeer {
     private let socket: UnsafeMutableRawPointer
 
     /// Makes a socket: `ZMQ_DEALER`, `ZMQ_ROUTER`, `ZMQ_XSUB` …
-    init(_ type: Int32) throws {
+    ///
+    /// - Parameters:
+    ///   - type: Which socket.
+    ///   - receivesAtMost: How many messages it takes before anybody reads them; 0: no limit.
+    /// - Throws: ``Failure`` when there is none.
+    init(_ type: Int32, receivesAtMost: Int32 = 1_000) throws {
         guard let context = zmq_ctx_new(), let socket = zmq_socket(context, type) else {
             throw Failure("no ZeroMQ socket: \(systemError())")
         }
         (self.context, self.socket) = (context, socket)
+        var limit = receivesAtMost
+        zmq_setsockopt(socket, ZMQ_RCVHWM, &limit, MemoryLayout<Int32>.size)
         // Nobody hears the rest of it, and nothing waits without end.
         for option in [ZMQ_LINGER, ZMQ_RCVTIMEO, ZMQ_SNDTIMEO] {
             var milliseconds: Int32 = option == ZMQ_LINGER ? 0 : 5_000
@@ -27,6 +34,11 @@ final class RawPeer {
     deinit {
         zmq_close(socket)
         zmq_ctx_term(context)
+    }
+
+    /// Asks a publisher for everything.
+    func subscribe() {
+        zmq_setsockopt(socket, ZMQ_SUBSCRIBE, nil, 0)
     }
 
     func connect(_ address: String) throws {

@@ -39,12 +39,13 @@ final class Site: Sendable {
     }
 
     /// Starts a sequencer and waits until it is ready: with a log in a folder of this name, or in
-    /// memory; on free ports, or on those that another one had.
+    /// memory; on free ports of a host, or on those that another one had.
     func sequencer(
-        data: String? = nil, at place: RunningSequencer? = nil, _ options: String...
+        data: String? = nil, at place: RunningSequencer? = nil, host: String = "127.0.0.1",
+        _ options: String...
     ) async throws -> RunningSequencer {
         let log = data.map { ["--data", path($0)] } ?? ["--memory"]
-        let bind = place?.address ?? "tcp://127.0.0.1:0"
+        let bind = place?.address ?? "tcp://\(host):0"
         let feed = place.map { ["--feed", $0.feed] } ?? []
         let child = try start(["sequencer", "--json", "--bind", bind] + feed + log + options)
         let ready = try await readyLine(of: child)
@@ -55,10 +56,11 @@ final class Site: Sendable {
 
     /// Starts a worker and waits until its stores are current.
     func worker(
-        _ name: String, of sequencer: RunningSequencer, stores: [String] = ["counter", "document"]
+        _ name: String, of sequencer: RunningSequencer, stores: [String] = ["counter", "document"],
+        at address: String? = nil
     ) async throws -> RunningWorker {
         let child = try start(
-            ["worker", "--json", "--connect", sequencer.address, "--name", name]
+            ["worker", "--json", "--connect", address ?? sequencer.address, "--name", name]
                 + stores.flatMap { ["--store", $0] })
         let ready = try await readyLine(of: child)
         return RunningWorker(child: child, name: name, ready: ready)
@@ -82,6 +84,16 @@ final class Site: Sendable {
 
     /// Ends everything by force and removes the files.
     func close() async {
+        await end()
+        do {
+            try FileManager.default.removeItem(atPath: folder)
+        } catch {
+            Issue.record("\(folder) is left behind: \(error)")
+        }
+    }
+
+    /// Ends everything by force.
+    func end() async {
         let children = children.withLock { $0 }
         for child in children { child.signal(SIGKILL) }
         for child in children {
@@ -90,11 +102,6 @@ final class Site: Sendable {
             } catch {
                 Issue.record("a process is left behind: \(error)")
             }
-        }
-        do {
-            try FileManager.default.removeItem(atPath: folder)
-        } catch {
-            Issue.record("\(folder) is left behind: \(error)")
         }
     }
 

@@ -18,6 +18,11 @@ extension Rule {
         "ConfluxWorker": [
             "ConfluxVocabulary", "ConfluxProtocol", "ConfluxArguments", "Conflux", "ConfluxNode",
         ],
+        "ConfluxSimulation": [
+            "ConfluxVocabulary", "ConfluxProtocol", "Conflux", "ConfluxLog", "ConfluxSequencer",
+            "ConfluxNode",
+        ],
+        "ConfluxSimulate": ["ConfluxArguments", "ConfluxSimulation"],
         "ConfluxCLI": [
             "ConfluxVocabulary", "ConfluxProtocol", "ConfluxArguments", "Conflux", "ConfluxLog",
             "ConfluxZeroMQ", "ConfluxSequencer", "ConfluxNode", "ConfluxBuiltins",

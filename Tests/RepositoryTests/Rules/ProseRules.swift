@@ -3,7 +3,7 @@ extension Rule {
 
     static let unfinished = Rule(name: "nothing is left for later") { tree in
         let marks: Set = ["TODO", "FIXME", "XXX"]
-        let swift = tree.swift(in: "Sources", "Tests", "Benchmarks", "examples").map {
+        let swift = tree.swift(in: "Sources", "Tests", "Benchmarks", "Fuzzing", "examples").map {
             ($0.path, $0.source.comments)
         }
         let scripts = scripts(in: tree).map { ($0, lines(of: $1)) }
@@ -30,7 +30,7 @@ extension Rule {
     }
 
     static let documents = Rule(name: "every document that is named exists") { tree in
-        let swift = tree.swift(in: "Sources", "Tests", "Benchmarks", "examples").map {
+        let swift = tree.swift(in: "Sources", "Tests", "Benchmarks", "Fuzzing", "examples").map {
             ($0.path, $0.source.comments)
         }
         let others = (markdown(in: tree) + scripts(in: tree)).map { ($0, lines(of: $1)) }

@@ -14,13 +14,14 @@ extension Rule {
 
     static let forcedTries = Rule(name: "no error traps") { tree in
         tree.lines(
-            in: "Sources", "Tests", "Benchmarks", "examples",
+            in: "Sources", "Tests", "Benchmarks", "Fuzzing", "examples",
             matching: { $0.contains("try!") },
             message: "'try!' makes an operating error a crash; throw it, or handle it")
     }
 
     static let emptyCatches = Rule(name: "no error is swallowed") { tree in
-        tree.swift(in: "Sources", "Tests", "Benchmarks", "examples").flatMap { path, source in
+        tree.swift(in: "Sources", "Tests", "Benchmarks", "Fuzzing", "examples").flatMap {
+            path, source in
             emptyCatchLines(in: source.code).map {
                 Violation(
                     path: path, line: $0,

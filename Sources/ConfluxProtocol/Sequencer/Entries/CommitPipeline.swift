@@ -61,6 +61,9 @@ struct CommitPipeline: Sendable {
     /// Whether everything that was admitted is in the log.
     var isEmpty: Bool { builder.isEmpty && inFlight == nil }
 
+    /// The bytes that gather for the next commit.
+    var gatheringBytes: Int { builder.byteCount }
+
     /// Whether what a node brings still fits; above the bound it is turned away at the door.
     func hasRoom(bytes: Int) -> Bool {
         expectations.count < Self.blocksMax

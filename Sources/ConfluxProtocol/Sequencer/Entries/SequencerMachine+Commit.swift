@@ -25,7 +25,12 @@ extension SequencerMachine {
             effects.append(.serve(tenure.beat))
         }
         publishedAt = now.monotonic
-        effects.append(.publishCommit(frame: landed.append.frame))
+        reviewAdmission(at: now.monotonic, into: &effects)
+        if landed.append.frame.count <= Int(settings.feedCommitBytesMax) {
+            effects.append(.publishCommit(frame: landed.append.frame))
+        } else {
+            effects.append(.publishBeat(tenure.beat))
+        }
         var receiptsDue: [Incarnation] = []
         for expectation in landed.expectations {
             switch expectation.action {
@@ -69,6 +74,9 @@ extension SequencerMachine {
         send(due, to: connection, into: &effects)
     }
 
+    /// The most runs of receipts in one message: far below what a list may have.
+    private static let runsMax = 8_192
+
     /// Sends outcomes, which are ascending: committed ones together, rejected ones each.
     func send(
         _ outcomes: [OutcomeLedger.Record], to connection: ConnectionID,
@@ -88,6 +96,7 @@ extension SequencerMachine {
                     Receipts.Run(
                         firstCounter: outcome.first, count: outcome.count, firstSequence: sequence,
                         epoch: epoch, timestamp: timestamp))
+                if runs.count == Self.runsMax { flush(into: &effects) }
             case .rejected(let code, let message):
                 flush(into: &effects)
                 let rejection = Rejection(
@@ -104,18 +113,23 @@ extension SequencerMachine {
 
     /// Sends a node the commits that it asks for (rule 5).
     mutating func fetch(
-        _ fetch: Fetch, from connection: ConnectionID, into effects: inout [SequencerEffect]
+        _ fetch: Fetch, from connection: ConnectionID, at now: Duration,
+        into effects: inout [SequencerEffect]
     ) {
+        // Also one that is answered at once shows what was read.
+        let hasRoom = unreadAnswers.admits(fetchFrom: fetch.from, on: connection)
         guard fetch.from >= tenure.floor, fetch.from <= tenure.last else {
             answerFetch(
                 FetchJob(
                     connection: connection, request: fetch.request, from: fetch.from,
-                    limitBytes: 0), with: [], countsAsRead: false, into: &effects)
+                    limitBytes: 0), with: [], countsAsRead: false, at: now, into: &effects)
             return
         }
         // A node asks again when it gets no answer: dropping is the bound's stated behaviour.
         let own = fetchesUnderWay[connection, default: 0]
-        guard fetchCount < settings.fetchesMax, own < Self.fetchesPerNodeMax else { return }
+        guard fetchCount < settings.fetchesMax, own < Self.fetchesPerNodeMax, hasRoom else {
+            return
+        }
         fetchesUnderWay[connection] = own + 1
         fetchCount += 1
         effects.append(
@@ -126,12 +140,25 @@ extension SequencerMachine {
     }
 
     mutating func answerFetch(
-        _ job: FetchJob, with bodies: [Bytes], countsAsRead: Bool = true,
+        _ job: FetchJob, with bodies: [Bytes], countsAsRead: Bool = true, at now: Duration,
         into effects: inout [SequencerEffect]
     ) {
         if countsAsRead, let own = fetchesUnderWay[job.connection] {
             fetchesUnderWay[job.connection] = own > 1 ? own - 1 : nil
             fetchCount -= 1
+        }
+        if let body = bodies.last {
+            let last: SequenceNumber
+            do throws(WireError) {
+                last = try Commit.last(ofBody: body)
+            } catch {
+                // Whoever reads it finds the damage. Nobody goes on behind it, so it counts for a
+                // while.
+                last = job.from
+            }
+            unreadAnswers.sent(
+                .commits(last), byteCount: bodies.reduce(0) { $0 + $1.count },
+                to: job.connection, at: now)
         }
         let entries = Entries(
             request: job.request, last: tenure.last, floor: tenure.floor, commits: bodies)

@@ -8,10 +8,12 @@ extension SequencerMachine {
         into effects: inout [SequencerEffect]
     ) {
         let outline = BatchOutline(
-            firstCounter: batch.firstCounter, settled: batch.settled, isAtomic: batch.isAtomic,
+            firstCounter: batch.firstCounter, settled: batch.settled, kind: batch.kind,
             count: batch.count)
+        // What is void takes no room in a commit, so that nothing stands in its way.
         submit(
-            outline, bytes: batch.encoded.count, by: incarnation, on: connection, into: &effects,
+            outline, bytes: batch.isVoid ? 0 : batch.encoded.count, by: incarnation, on: connection,
+            into: &effects,
             judging: { $0.admit(batch, by: incarnation) })
     }
 
@@ -50,19 +52,21 @@ extension SequencerMachine {
         let admittedBytes = isOversized ? 0 : bytes
         guard ledger.pendingBytes + admittedBytes <= Int(settings.windowBytes),
             ledger.recordCount < settings.unsettledOutcomesMax,
-            pipeline.hasRoom(bytes: admittedBytes)
+            pipeline.hasRoom(bytes: admittedBytes),
+            admission.admit(bytes: admittedBytes, by: settings)
         else {
             discard(expecting: expected, .full, connection, into: &effects)
             return
         }
         if batch.firstCounter < expected {
-            // Batches are judged whole, and come again with unchanged boundaries: this one was
-            // judged before a restart, and what of it is behind the log's last was rejected.
+            // Batches are judged whole, and come again whole or in parts: this one was judged
+            // before a restart, and what of it is behind the log's last was rejected.
             send(
                 ledger.outcomes(from: batch.firstCounter, through: expected - 1),
                 to: connection, into: &effects)
             self.judge(
-                UInt32(lastCounter - ledger.lastCounter), as: .unrecorded, of: incarnation)
+                UInt32(lastCounter - ledger.lastCounter),
+                as: batch.isVoid ? .withdrawn : .unrecorded, of: incarnation)
         } else if isOversized {
             let text =
                 "the batch has \(bytes) bytes and the window is \(settings.windowBytes); make the "
@@ -77,6 +81,11 @@ extension SequencerMachine {
 
     /// Judges a batch whose turn it is. From here on its counters have an outcome.
     private mutating func admit(_ batch: Batch, by incarnation: Incarnation) {
+        // Withdrawn before its turn came (rule 12): the counters are taken, and nothing is logged.
+        guard !batch.isVoid else {
+            judge(batch.count, as: .withdrawn, of: incarnation)
+            return
+        }
         let faults = batch.targets.map { fault(of: $0) }
         let oversized: [Int]
         do throws(WireError) {
@@ -126,8 +135,8 @@ extension SequencerMachine {
     /// The most pieces of one batch that are admitted between its rejected entries, and the most
     /// bytes of the tables that each of them repeats. A commit has room for both beyond
     /// ``SequencerSettings/commitBytesMax`` and what `CommitPipeline` counts.
-    private static let piecesMax = 4_096
-    private static let tablesBytesMax = 8 << 20
+    static let piecesMax = 4_096
+    static let tablesBytesMax = 8 << 20
 
     /// Why a batch is rejected whole whose rejected entries lie scattered among the others.
     private func scatter(of verdicts: [Fault?], in batch: Batch) -> Fault? {
@@ -182,6 +191,10 @@ extension SequencerMachine {
         static let unrecorded = Fault(
             code: .unrecorded,
             message: "it was rejected before the sequencer restarted; dispatch it again")
+
+        /// What its own node took back before its turn came.
+        static let withdrawn = Fault(
+            code: .withdrawn, message: "its node withdrew it before it was ordered")
     }
 
     private func fault(of row: BatchTarget) -> Fault? {
@@ -189,21 +202,21 @@ extension SequencerMachine {
         case .event:
             return Fault(code: .unsupported, message: "this sequencer orders no events")
         case .state(let state):
-            guard
-                directory.knows(state: state)
-                    || creating.keys.contains(where: { $0.state == state })
-            else { return unknown(row.target) }
-            return nil
+            return directory.knows(state: state) ? nil : unknown(row.target)
         case .store(let name):
-            if creating[name] != nil { return nil }
-            guard let store = directory.store(name) else { return unknown(row.target) }
-            if row.life != .zero, row.life != store.life {
-                let text = "\(name) is another store now: it was created anew at \(store.life)"
+            // Its `created` entry may still be on its way: then its life has no number yet.
+            let store = directory.store(name)
+            guard let version = store?.schemaVersion ?? creating[name]?.schemaVersion else {
+                return unknown(row.target)
+            }
+            if row.life != .zero, row.life != store?.life {
+                let since = store.map { "at \($0.life)" } ?? "just now"
+                let text = "\(name) is another store now: it was created anew \(since)"
                 return Fault(code: .otherLife, message: text)
             }
-            if row.schemaVersion > store.schemaVersion {
+            if row.schemaVersion > version {
                 let text =
-                    "\(name) has schema version \(store.schemaVersion) and the action has "
+                    "\(name) has schema version \(version) and the action has "
                     + "\(row.schemaVersion)"
                 return Fault(code: .schemaVersion, message: text)
             }

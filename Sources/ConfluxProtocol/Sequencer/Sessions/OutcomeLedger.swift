@@ -35,7 +35,8 @@ struct OutcomeLedger: Sendable, Equatable {
     /// The last counter that was judged. *Use*: where the next batch begins. *Invariant*: never
     /// falls; every counter up to it has an outcome or a pending one.
     private(set) var lastCounter: UInt64 = 0
-    /// The counter up to which the node has every outcome. *Invariant*: no record lies below it.
+    /// The counter up to which the node has every outcome. *Invariant*: no record lies below it;
+    /// one may begin below it and end above.
     private(set) var settled: UInt64 = 0
     /// The counter up to which outcomes were sent. *Invariant*: settled ≤ announced ≤ lastCounter.
     private(set) var announced: UInt64 = 0
@@ -49,6 +50,9 @@ struct OutcomeLedger: Sendable, Equatable {
     /// The highest counter. A node that dispatches a million actions a second reaches it after a
     /// hundred thousand years, so that whoever names a higher one is mistaken or hostile.
     static let counterMax: UInt64 = 1 << 62
+
+    /// The records that are not done with.
+    var openRecords: ArraySlice<Record> { records[head...] }
 
     /// How many records are kept.
     var recordCount: Int { records.count - head }
@@ -81,6 +85,42 @@ struct OutcomeLedger: Sendable, Equatable {
         return true
     }
 
+    /// A ledger as the log knew it at one number: every outcome is committed and announced.
+    ///
+    /// - Parameters:
+    ///   - lastCounter: The last counter that was judged.
+    ///   - settled: The counter up to which the node has every outcome.
+    ///   - runs: What is in the log above it, ascending. nil comes of what does not fit together.
+    init?(lastCounter: UInt64, settled: UInt64, runs: [Receipts.Run]) {
+        guard settled <= lastCounter, lastCounter <= Self.counterMax else { return nil }
+        self.lastCounter = lastCounter
+        self.settled = settled
+        announced = lastCounter
+        records.reserveCapacity(runs.count)
+        var end = settled
+        for run in runs {
+            let record = Record(
+                first: run.firstCounter, count: run.count, bytes: 0,
+                fate: .committed(run.firstSequence, run.epoch, run.timestamp))
+            // The first may begin below what is settled, and end above.
+            guard record.first > end || records.isEmpty, record.last > end,
+                record.last <= lastCounter
+            else { return nil }
+            end = record.last
+            records.append(record)
+        }
+    }
+
+    /// A ledger without outcomes.
+    init() {}
+
+    /// Equal in what is known, however it lies in memory.
+    static func == (left: Self, right: Self) -> Bool {
+        left.lastCounter == right.lastCounter && left.settled == right.settled
+            && left.announced == right.announced && left.pendingBytes == right.pendingBytes
+            && left.openRecords == right.openRecords
+    }
+
     /// The pending record that begins with this counter is in the log.
     mutating func commit(
         first: UInt64, at sequence: SequenceNumber, epoch: Epoch, timestamp: Timestamp
@@ -102,7 +142,12 @@ struct OutcomeLedger: Sendable, Equatable {
             settled = records[head].last
             head += 1
         }
-        if head == records.count || records[head].first > counter { settled = counter }
+        if head == records.count || records[head].first > counter
+            // A part of a run that was sent whole.
+            || (records[head].fate != .pending && counter <= announced)
+        {
+            settled = counter
+        }
         lastCounter = max(lastCounter, settled)
         announced = max(announced, settled)
         if head > 64, head * 2 > records.count {
@@ -125,6 +170,11 @@ struct OutcomeLedger: Sendable, Equatable {
         return ready
     }
 
+    /// The outcomes that were announced, and that the node is not known to have.
+    var unsettled: [Record] {
+        announced > settled ? outcomes(from: settled + 1, through: announced) : []
+    }
+
     /// The outcomes of counters that were announced before, for a batch that came again.
     ///
     /// What is not announced yet is left out: it will be. What is not recorded was rejected
@@ -141,9 +191,12 @@ struct OutcomeLedger: Sendable, Equatable {
                 index += 1
             } else {
                 let stop = index < records.count ? min(end, records[index].first - 1) : end
+                // Whoever is mistaken about what it has may leave a gap of any width. Only a part
+                // of it, as wide as one run, can be of interest to anybody.
+                let count = UInt32(clamping: stop - next + 1)
                 found.append(
                     Record(
-                        first: next, count: UInt32(stop - next + 1), bytes: 0,
+                        first: stop - UInt64(count) + 1, count: count, bytes: 0,
                         fate: .rejected(
                             SequencerMachine.Fault.unrecorded.code,
                             SequencerMachine.Fault.unrecorded.message)))

@@ -1,53 +1,111 @@
 import ConfluxVocabulary
 
-/// Presence and unique names: the one place of rule 10.
+/// Presence and unique names: the one place of rule 10. Keys are held as names are (rule 11).
 extension SequencerMachine {
-    /// A node wants a name that a present node holds. The holder is asked; when it does not answer
-    /// in time, it has left.
-    struct NameInquiry: Sendable {
+    /// A node wants a name that a present node holds, or a keyed session that another process
+    /// holds. The holder is asked; when it does not answer in time, it has left.
+    struct Inquiry: Sendable {
         var holder: Incarnation
         var newcomer: Hello
         var connection: ConnectionID
+        /// When the holder was asked last.
+        var askedAt: Duration
         var deadline: Duration
+
+        /// Another newcomer, or the same one again: the last that spoke is there; one that came before
+        /// it may be gone, too.
+        mutating func renew(_ hello: Hello, _ connection: ConnectionID) {
+            newcomer = hello
+            self.connection = connection
+        }
     }
 
-    /// The number of the question whether the holder of a name is there. Its answer is told from
+    /// The number of the question whether a holder is there. Its answer is told from
     /// others by its body.
     private static let aliveQuestion: UInt64 = 0
 
-    /// Whether the name of a hello is free. When it is not, the holder is asked, or the newcomer
-    /// refused.
+    /// Whether the name of a hello is free. When it is not, the holder is asked: only its answer
+    /// refuses a newcomer, and only the one that spoke last. Who gets no answer asks again.
     mutating func isFree(
         _ hello: Hello, from connection: ConnectionID, at now: Moment,
         into effects: inout [SequencerEffect]
     ) -> Bool {
         guard let name = hello.name else { return true }
-        if let inquiry = nameInquiries[name] {
-            if inquiry.newcomer.nonce == hello.nonce {
-                nameInquiries[name]?.newcomer = hello
-                nameInquiries[name]?.connection = connection
-            } else {
-                refuse(name, to: connection, into: &effects)
-            }
-            return false
+        // Another's entry is on its way to the log; whether that one is still there, its session will
+        // tell who asks again.
+        let isAwaited = joining.contains { $0.value.name == name && $0.key != hello.nonce }
+        guard !isAwaited else { return false }
+        guard let holder = sessions.holder(of: name) else {
+            // Who held it when it was asked has left by itself.
+            nameInquiries[name] = nil
+            return true
         }
-        if joining.values.contains(where: {
-            $0.hello.name == name && $0.hello.nonce != hello.nonce
-        }) {
-            refuse(name, to: connection, into: &effects)
-            return false
-        }
-        guard let holder = sessions.holder(of: name) else { return true }
         if sessions[holder]?.nonce == hello.nonce { return true }
-        nameInquiries[name] = NameInquiry(
-            holder: holder, newcomer: hello, connection: connection,
-            deadline: now.monotonic + settings.nameInquiryMax)
-        if let reached = sessions[holder]?.connection {
-            let question = Question(
-                number: Self.aliveQuestion, patience: settings.nameInquiryMax, body: .alive)
-            effects.append(.send(.question(question), to: reached))
+        if nameInquiries[name]?.holder == holder {
+            nameInquiries[name]?.renew(hello, connection)
+            if questionIsDue(nameInquiries[name], at: now.monotonic) {
+                nameInquiries[name]?.askedAt = now.monotonic
+                askWhetherAlive(holder, into: &effects)
+            }
+        } else {
+            nameInquiries[name] = inquire(holder, for: hello, connection, at: now, into: &effects)
         }
         return false
+    }
+
+    /// Whether a keyed session may be this process's. When another one holds it, that one is asked,
+    /// or the newcomer refused.
+    ///
+    /// A process that takes over does so by a `joined` entry behind everything that was admitted
+    /// for its predecessor, which nothing more is heard of. So the last counter of its welcome
+    /// changes no more: what is in the log up to it is durable, and the rest of it was rejected.
+    mutating func isFree(
+        _ session: Session, for hello: Hello, from connection: ConnectionID, at now: Moment,
+        into effects: inout [SequencerEffect]
+    ) -> Bool {
+        guard session.presence == .live, session.process != hello.process else { return true }
+        // The log doesn't say which process held it: one that had it before is believed.
+        if session.process == nil, session.connection == nil, hello.session != nil { return true }
+        let holder = session.incarnation
+        if keyInquiries[holder] == nil {
+            keyInquiries[holder] = inquire(holder, for: hello, connection, at: now, into: &effects)
+        } else {
+            keyInquiries[holder]?.renew(hello, connection)
+            if questionIsDue(keyInquiries[holder], at: now.monotonic) {
+                keyInquiries[holder]?.askedAt = now.monotonic
+                askWhetherAlive(holder, into: &effects)
+            }
+        }
+        return false
+    }
+
+    private func inquire(
+        _ holder: Incarnation, for newcomer: Hello, _ connection: ConnectionID, at now: Moment,
+        into effects: inout [SequencerEffect]
+    ) -> Inquiry {
+        askWhetherAlive(holder, into: &effects)
+        return Inquiry(
+            holder: holder, newcomer: newcomer, connection: connection, askedAt: now.monotonic,
+            deadline: now.monotonic + settings.nameInquiryMax)
+    }
+
+    private func askWhetherAlive(_ holder: Incarnation, into effects: inout [SequencerEffect]) {
+        guard let reached = sessions[holder]?.connection else { return }
+        let question = Question(
+            number: Self.aliveQuestion, patience: settings.nameInquiryMax, body: .alive)
+        effects.append(.send(.question(question), to: reached))
+    }
+
+    /// One question may be lost, and a live holder must not lose what it has by that. Newcomers say
+    /// hello again while they wait: then the holder is asked again, some times a second at most.
+    private func questionIsDue(_ inquiry: Inquiry?, at now: Duration) -> Bool {
+        inquiry.map { now >= $0.askedAt + settings.nameInquiryMax / 8 } ?? false
+    }
+
+    private func refuseKey(to connection: ConnectionID, into effects: inout [SequencerEffect]) {
+        let text =
+            "a live process has this key; wait until it has ended, stop it, or take another key"
+        effects.append(.send(.bye(Bye(code: .keyTaken, message: text)), to: connection))
     }
 
     private func refuse(
@@ -57,10 +115,13 @@ extension SequencerMachine {
         effects.append(.send(.bye(Bye(code: .nameTaken, message: text)), to: connection))
     }
 
-    /// The holder of a name is there after all: the newcomer is refused.
+    /// The holder of a name, or of a key, is there after all: the newcomer is refused.
     mutating func resolveInquiry(
         heldBy incarnation: Incarnation, into effects: inout [SequencerEffect]
     ) {
+        if let inquiry = keyInquiries.removeValue(forKey: incarnation) {
+            refuseKey(to: inquiry.connection, into: &effects)
+        }
         guard let name = sessions[incarnation]?.name,
             let inquiry = nameInquiries[name], inquiry.holder == incarnation
         else { return }
@@ -68,16 +129,18 @@ extension SequencerMachine {
         refuse(name, to: inquiry.connection, into: &effects)
     }
 
-    /// A bye. With everything settled the session is forgotten; else only its presence ends.
+    /// A bye. With everything settled the session is forgotten, unless it is keyed; else only its
+    /// presence ends.
     mutating func leave(
-        _ incarnation: Incarnation, on connection: ConnectionID,
+        _ incarnation: Incarnation, on connection: ConnectionID, at now: Duration,
         into effects: inout [SequencerEffect]
     ) {
         connections.remove(connection)
-        guard let ledger = sessions[incarnation]?.ledger else { return }
-        endPresence(of: incarnation, into: &effects)
-        if ledger.isAnnounced {
-            effects.append(.note(.left(incarnation, name: sessions[incarnation]?.name)))
+        guard let session = sessions[incarnation] else { return }
+        endPresence(of: incarnation, at: now, into: &effects)
+        sessions[incarnation]?.quietSince = now
+        if session.ledger.isAnnounced, !session.isKeyed {
+            effects.append(.note(.left(incarnation, name: session.name)))
             forget(incarnation)
         } else {
             admitLeft(incarnation)
@@ -85,14 +148,14 @@ extension SequencerMachine {
     }
 
     /// Ends a node's presence here; the entry follows.
-    private mutating func endPresence(
-        of incarnation: Incarnation, into effects: inout [SequencerEffect]
+    mutating func endPresence(
+        of incarnation: Incarnation, at now: Duration, into effects: inout [SequencerEffect]
     ) {
         endHosting(by: incarnation)
         if let connection = sessions[incarnation]?.connection { connections.remove(connection) }
         sessions[incarnation]?.connection = nil
         sessions[incarnation]?.presence = .left
-        questions.lose(incarnation, into: &effects)
+        questions.lose(incarnation, at: now, into: &effects)
     }
 
     private mutating func admitLeft(_ incarnation: Incarnation) {
@@ -106,16 +169,15 @@ extension SequencerMachine {
         for (name, inquiry) in nameInquiries.sorted(by: { $0.key < $1.key })
         where inquiry.deadline <= instant {
             nameInquiries[name] = nil
-            // It may have left by itself meanwhile.
-            if sessions[inquiry.holder]?.presence == .live {
-                endPresence(of: inquiry.holder, into: &effects)
-                sessions[inquiry.holder]?.quietSince = instant
-                admitLeft(inquiry.holder)
-            }
-            // The name is free now, so that the newcomer's hello takes its ordinary way.
-            hello(inquiry.newcomer, from: inquiry.connection, at: now, into: &effects)
+            replaceHolder(inquiry, at: now, into: &effects)
+        }
+        for (holder, inquiry) in keyInquiries.sorted(by: { $0.key < $1.key })
+        where inquiry.deadline <= instant {
+            keyInquiries[holder] = nil
+            replaceHolder(inquiry, at: now, into: &effects)
         }
         questions.expire(at: instant, into: &effects)
+        reviewAdmission(at: instant, into: &effects)
         if instant >= sweepAt { sweep(at: instant, into: &effects) }
         if instant >= publishedAt + settings.beatInterval {
             publishedAt = instant
@@ -123,20 +185,40 @@ extension SequencerMachine {
         }
     }
 
+    /// A holder did not answer in time: what it held is free.
+    private mutating func replaceHolder(
+        _ inquiry: Inquiry, at now: Moment, into effects: inout [SequencerEffect]
+    ) {
+        // It may have left by itself meanwhile.
+        if sessions[inquiry.holder]?.presence == .live {
+            endPresence(of: inquiry.holder, at: now.monotonic, into: &effects)
+            sessions[inquiry.holder]?.quietSince = now.monotonic
+            admitLeft(inquiry.holder)
+        }
+        // So that the newcomer's hello takes its ordinary way.
+        hello(inquiry.newcomer, from: inquiry.connection, at: now, into: &effects)
+    }
+
+    private func keptFor(_ session: Session) -> Duration {
+        session.isKeyed ? settings.keyedSessionsKeptFor : settings.forgetAfter
+    }
+
     /// Who was silent for too long has left; who was away for too long is forgotten.
     private mutating func sweep(at now: Duration, into effects: inout [SequencerEffect]) {
         sweepAt = now + settings.silenceMax / 4
+        unreadAnswers.expire(sentBefore: now - settings.silenceMax)
+        questions.expireUnread(sentBefore: now - settings.silenceMax)
         for incarnation in sessions.incarnations {
-            guard let session = sessions[incarnation] else { continue }
+            guard let session = sessions[incarnation], !session.isEnding else { continue }
             let heard = session.connection.flatMap { connections.heardAt($0) }
             let quietSince = max(session.quietSince, heard ?? .zero)
             switch session.presence {
             case .live where now - quietSince > settings.silenceMax:
-                endPresence(of: incarnation, into: &effects)
+                endPresence(of: incarnation, at: now, into: &effects)
                 sessions[incarnation]?.quietSince = now
                 admitLeft(incarnation)
             case .left
-            where now - quietSince > settings.forgetAfter && joining[session.nonce] == nil:
+            where now - quietSince > keptFor(session) && joining[session.nonce] == nil:
                 forget(incarnation)
             case .live, .left: break
             }

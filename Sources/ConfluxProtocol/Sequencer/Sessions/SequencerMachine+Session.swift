@@ -4,8 +4,12 @@ import ConfluxVocabulary
 extension SequencerMachine {
     /// A hello whose `joined` entry is not in the log yet.
     struct PendingJoin: Sendable {
+        /// The last one of its process.
         var hello: Hello
         var connection: ConnectionID
+        /// What the entry says, whatever later hellos do.
+        let name: Name?
+        let isKeyed: Bool
     }
 
     mutating func hello(
@@ -28,14 +32,27 @@ extension SequencerMachine {
                     .send(.bye(Bye(code: .forgotten, message: text)), to: connection))
                 return
             }
+            // That it is forgotten is said once the log has it: a crash may take it back.
+            guard !session.isEnding else { return }
             takeUp(session, hello, from: connection, at: now, into: &effects)
         } else if joining[hello.nonce] != nil {
-            joining[hello.nonce] = PendingJoin(hello: hello, connection: connection)
+            joining[hello.nonce]?.hello = hello
+            joining[hello.nonce]?.connection = connection
         } else if let incarnation = sessions.incarnation(of: hello.nonce),
             let session = sessions[incarnation]
         {
-            // The welcome was lost on its way: the same process asks again.
-            takeUp(session, hello, from: connection, at: now, into: &effects)
+            guard !session.isEnding else { return }
+            guard !session.isKeyed, session.ledger.lastCounter > 0 else {
+                // The welcome was lost on its way: the same process asks again.
+                takeUp(session, hello, from: connection, at: now, into: &effects)
+                return
+            }
+            // Who has dispatched knows its session. This process was told that it is forgotten, by
+            // a log that has lost that since: its counters begin anew, and must not find the old.
+            endPresence(of: incarnation, at: now.monotonic, into: &effects)
+            forget(incarnation)
+            guard isFree(hello, from: connection, at: now, into: &effects) else { return }
+            join(hello, from: connection, into: &effects)
         } else {
             guard isFree(hello, from: connection, at: now, into: &effects) else { return }
             join(hello, from: connection, into: &effects)
@@ -54,29 +71,43 @@ extension SequencerMachine {
             effects.append(.send(.bye(Bye(code: .tableFull, message: text)), to: connection))
             return
         }
+        release(connection, at: now.monotonic)
         connections.insert(connection, as: .observer, at: now.monotonic)
         effects.append(
-            .send(.welcome(welcome(hello, incarnation: .none, ledger: nil)), to: connection))
+            .send(
+                .welcome(welcome(hello, connection, incarnation: .none, ledger: nil)),
+                to: connection))
     }
 
     private mutating func takeUp(
         _ session: Session, _ hello: Hello, from connection: ConnectionID, at now: Moment,
         into effects: inout [SequencerEffect]
     ) {
+        // A session has the name that its first hello said, whatever a later one says.
+        var hello = hello
+        hello.name = session.name
+        // Another process with this key may hold it (rule 11).
+        guard isFree(session, for: hello, from: connection, at: now, into: &effects) else {
+            return
+        }
         guard session.presence == .left else {
             bind(session.incarnation, hello, to: connection, at: now.monotonic, into: &effects)
             return
         }
         // Its entry is on its way: the last hello is the one that is answered.
         guard joining[hello.nonce] == nil else {
-            joining[hello.nonce] = PendingJoin(hello: hello, connection: connection)
+            joining[hello.nonce]?.hello = hello
+            joining[hello.nonce]?.connection = connection
             return
         }
         // A node that left is present again by an entry; until then its name may be another's.
         guard isFree(hello, from: connection, at: now, into: &effects) else { return }
-        joining[hello.nonce] = PendingJoin(hello: hello, connection: connection)
+        joining[hello.nonce] = PendingJoin(
+            hello: hello, connection: connection, name: session.name, isKeyed: session.isKeyed)
         pipeline.admit(
-            .joined(nonce: hello.nonce, name: session.name, rejoining: session.incarnation),
+            .joined(
+                nonce: hello.nonce, name: session.name, rejoining: session.incarnation,
+                isKeyed: session.isKeyed),
             then: .rejoined(session.incarnation))
     }
 
@@ -88,25 +119,29 @@ extension SequencerMachine {
             effects.append(.send(.bye(Bye(code: .tableFull, message: text)), to: connection))
             return
         }
-        joining[hello.nonce] = PendingJoin(hello: hello, connection: connection)
+        let isKeyed = hello.process != nil
+        joining[hello.nonce] = PendingJoin(
+            hello: hello, connection: connection, name: hello.name, isKeyed: isKeyed)
         pipeline.admit(
-            .joined(nonce: hello.nonce, name: hello.name, rejoining: .none),
+            .joined(nonce: hello.nonce, name: hello.name, rejoining: .none, isKeyed: isKeyed),
             then: .joined(hello.nonce))
     }
 
     /// Forgets the session that left first, when there is no room for another one.
     private mutating func makeRoom() -> Bool {
-        guard sessions.count + joining.count >= settings.sessionsMax else { return true }
+        guard sessions.lastingCount + joining.count >= settings.sessionsMax else { return true }
         let oldest = sessions.longestAway { joining[$0] != nil }
         guard let oldest else { return false }
         forget(oldest)
         return true
     }
 
+    /// Ends a session by an entry. Until that is in the log, whoever asks for the session is left
+    /// without an answer, and asks again.
     mutating func forget(_ incarnation: Incarnation) {
         pipeline.admit(
             .forgotten(incarnation), then: .forgotten(incarnation))
-        sessions.remove(incarnation)
+        sessions.end(incarnation)
     }
 
     /// The `joined` entry is in the log: its number is the incarnation.
@@ -120,8 +155,9 @@ extension SequencerMachine {
         let incarnation = Incarnation(sequence.rawValue)
         sessions.insert(
             Session(
-                incarnation: incarnation, nonce: nonce, name: pending.hello.name, quietSince: now))
-        effects.append(.note(.joined(incarnation, name: pending.hello.name)))
+                incarnation: incarnation, nonce: nonce, name: pending.name,
+                isKeyed: pending.isKeyed, quietSince: now))
+        effects.append(.note(.joined(incarnation, name: pending.name)))
         bind(incarnation, pending.hello, to: pending.connection, at: now, into: &effects)
     }
 
@@ -132,7 +168,7 @@ extension SequencerMachine {
             let pending = joining.removeValue(forKey: nonce)
         else { return }
         sessions.revive(incarnation, at: now)
-        effects.append(.note(.joined(incarnation, name: pending.hello.name)))
+        effects.append(.note(.joined(incarnation, name: pending.name)))
         bind(incarnation, pending.hello, to: pending.connection, at: now, into: &effects)
     }
 
@@ -144,28 +180,45 @@ extension SequencerMachine {
         if let former = sessions[incarnation]?.connection, former != connection {
             connections.remove(former)
         }
+        release(connection, at: now)
         connections.insert(connection, as: .member(incarnation), at: now)
         sessions[incarnation]?.connection = connection
+        sessions[incarnation]?.process = hello.process
         sessions[incarnation]?.quietSince = now
         restateHosting(hello, of: incarnation)
         resolveInquiry(heldBy: incarnation, into: &effects)
         let welcome = welcome(
-            hello, incarnation: incarnation, ledger: sessions[incarnation]?.ledger)
+            hello, connection, incarnation: incarnation, ledger: sessions[incarnation]?.ledger)
         if let mark = hello.history, welcome.agreed < mark.sequence {
             effects.append(
                 .note(
                     .historyLost(hello.name, from: welcome.agreed.next, through: mark.sequence)))
         }
         effects.append(.send(.welcome(welcome), to: connection))
+        // Outcomes that were lost on their way do not come by themselves (rule 9).
+        if let ledger = sessions[incarnation]?.ledger {
+            send(ledger.unsettled, to: connection, into: &effects)
+        }
     }
 
-    private func welcome(
-        _ hello: Hello, incarnation: Incarnation, ledger: OutcomeLedger?
+    /// A connection speaks for whom its last hello named: what is said to the session before is not
+    /// for the ears of this one.
+    private mutating func release(_ connection: ConnectionID, at now: Duration) {
+        guard case .member(let former) = connections[connection],
+            sessions[former]?.connection == connection
+        else { return }
+        sessions[former]?.connection = nil
+        sessions[former]?.quietSince = now
+    }
+
+    private mutating func welcome(
+        _ hello: Hello, _ connection: ConnectionID, incarnation: Incarnation, ledger: OutcomeLedger?
     ) -> Welcome {
         Welcome(
             log: tenure.log, claim: tenure.nonce, incarnation: incarnation, last: tenure.last,
             floor: tenure.floor,
             agreed: hello.history.map { tenure.agreement(with: $0) } ?? .zero,
+            refuted: doubts.takeRefuted(connection),
             settled: ledger?.settled ?? 0, lastCounter: ledger?.lastCounter ?? 0,
             feed: settings.feed, limits: settings.limits)
     }

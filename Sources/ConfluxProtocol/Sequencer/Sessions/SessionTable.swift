@@ -1,7 +1,7 @@
 import ConfluxVocabulary
 
 /// What the sequencer remembers of one origin.
-struct Session: Sendable {
+struct Session: Sendable, Equatable {
     /// Whether its node is there.
     enum Presence: Sendable, Equatable {
         /// Heard of in this tenure, or present when the tenure began and not yet silent for long.
@@ -12,16 +12,24 @@ struct Session: Sendable {
 
     /// The number of its first `joined` entry.
     let incarnation: Incarnation
-    /// The random number of its process: the other half of its identity (rule 8).
+    /// The random number of its process, or what its key gives: the other half of its identity
+    /// (rule 8).
     let nonce: Nonce
     /// The node's unique name.
     let name: Name?
+    /// Whether it outlives the bye of its process (rule 11).
+    let isKeyed: Bool
     /// Its outcomes (rule 9).
     var ledger = OutcomeLedger()
     /// Whether its node is there.
     var presence = Presence.live
+    /// Whether a `forgotten` entry for it is on its way to the log. *Use*: nothing is said of the
+    /// session until it is there.
+    var isEnding = false
     /// Since when it is silent, or away. *Invariant*: measured afresh in each tenure (rule 10).
     var quietSince: Duration
+    /// Which process holds it, if it is keyed; nil until one said hello in this tenure.
+    var process: Nonce?
     /// Where it is to be reached; nil until it said hello in this tenure.
     var connection: ConnectionID?
     /// How far its replicas are.
@@ -33,14 +41,19 @@ struct Session: Sendable {
 }
 
 /// All sessions, found by incarnation, by nonce and by name.
-struct SessionTable: Sendable {
+struct SessionTable: Sendable, Equatable {
     private var sessions: [Incarnation: Session] = [:]
     private var byNonce: [Nonce: Incarnation] = [:]
     /// The holder of each name: the session that joined last with it. *Invariant*: at most one
     /// live session has a name.
     private var byName: [Name: Incarnation] = [:]
 
+    /// How many of them are ending.
+    private var endingCount = 0
+
     var count: Int { sessions.count }
+    /// How many there will be once those that end are gone.
+    var lastingCount: Int { sessions.count - endingCount }
     var incarnations: [Incarnation] { sessions.keys.sorted() }
     var all: some Collection<Session> { sessions.values }
 
@@ -50,6 +63,26 @@ struct SessionTable: Sendable {
     }
 
     func incarnation(of nonce: Nonce) -> Incarnation? { byNonce[nonce] }
+
+    /// Whether the session joined last with its name.
+    func isHolder(_ session: Session) -> Bool {
+        session.name.map { byName[$0] == session.incarnation } ?? false
+    }
+
+    /// Whether a session with this incarnation or nonce is there.
+    func contains(_ incarnation: Incarnation, _ nonce: Nonce) -> Bool {
+        sessions[incarnation] != nil || byNonce[nonce] != nil
+    }
+
+    /// Puts back a session as it was.
+    ///
+    /// - Returns: false when another one holds its name, too.
+    mutating func restore(_ session: Session, isHolder: Bool) -> Bool {
+        sessions[session.incarnation] = session
+        byNonce[session.nonce] = session.incarnation
+        guard let name = session.name, isHolder else { return true }
+        return byName.updateValue(session.incarnation, forKey: name) == nil
+    }
 
     /// The live session that holds the name.
     func holder(of name: Name) -> Incarnation? {
@@ -74,9 +107,16 @@ struct SessionTable: Sendable {
         sessions[incarnation] = session
     }
 
+    mutating func end(_ incarnation: Incarnation) {
+        guard sessions[incarnation]?.isEnding == false else { return }
+        sessions[incarnation]?.isEnding = true
+        endingCount += 1
+    }
+
     mutating func remove(_ incarnation: Incarnation) {
         guard let session = sessions.removeValue(forKey: incarnation) else { return }
-        byNonce[session.nonce] = nil
+        if session.isEnding { endingCount -= 1 }
+        if byNonce[session.nonce] == incarnation { byNonce[session.nonce] = nil }
         if let name = session.name, byName[name] == incarnation { byName[name] = nil }
     }
 
@@ -85,7 +125,8 @@ struct SessionTable: Sendable {
     /// - Parameter isReturning: Whether the node of a nonce is just coming back.
     /// - Returns: The session; nil when no node is away.
     func longestAway(except isReturning: (Nonce) -> Bool) -> Incarnation? {
-        sessions.values.filter { $0.presence == .left && !isReturning($0.nonce) }
+        sessions.values
+            .filter { $0.presence == .left && !$0.isEnding && !isReturning($0.nonce) }
             .min { ($0.quietSince, $0.incarnation) < ($1.quietSince, $1.incarnation) }?
             .incarnation
     }

@@ -1,6 +1,7 @@
 import ConfluxVocabulary
 
-/// The questions that wait for answers of nodes. Bounded in number and in time.
+/// The questions that wait for answers of nodes. Bounded in number and in time; and what was
+/// answered, which is bounded in bytes for each who asks.
 struct QuestionTable: Sendable {
     private struct Pending: Sendable {
         var asker: ConnectionID
@@ -15,6 +16,8 @@ struct QuestionTable: Sendable {
     private var pending: [UInt64: Pending] = [:]
     /// *Invariant*: no number is used twice; 0 is the question whether a node is there.
     private var nextNumber: UInt64 = 1
+    /// What was answered and may not have been read. *Use*: to bound what a connection's queue holds.
+    private(set) var unread = UnreadAnswers()
 
     var count: Int { pending.count }
     var nextDeadline: Duration? { pending.values.lazy.map(\.deadline).min() }
@@ -37,9 +40,39 @@ struct QuestionTable: Sendable {
         }
     }
 
+    /// A connection asks something: does it show what it has read?
+    mutating func heard(_ question: Question, from asker: ConnectionID) {
+        guard case .observe(let store, _, let after) = question.body, after > .zero else { return }
+        unread.goOn(behind: .state(store, after), on: asker)
+    }
+
+    /// Whether a connection may be answered at length: it has not left too much unread.
+    func hasRoom(for asker: ConnectionID) -> Bool { unread.hasRoom(for: asker) }
+
+    /// Sends an answer, or, where the asker has left too much unread, a failure instead of it.
+    mutating func send(
+        _ answer: Answer, to asker: ConnectionID, at now: Duration,
+        into effects: inout [SequencerEffect]
+    ) {
+        var answer = answer
+        if hasRoom(for: asker) {
+            unread.sent(answer.mark, byteCount: answer.byteCount, to: asker, at: now)
+        } else {
+            answer.body = .failed(.tableFull, message: Self.unreadText)
+        }
+        effects.append(.send(.answer(answer), to: asker))
+    }
+
+    static let unreadText =
+        "this connection has more answers on the way than it may; read them, and ask again later"
+
+    mutating func expireUnread(sentBefore limit: Duration) {
+        unread.expire(sentBefore: limit)
+    }
+
     /// Sends an answer on to who asked.
     mutating func answer(
-        _ answer: Answer, by incarnation: Incarnation, named name: Name?,
+        _ answer: Answer, by incarnation: Incarnation, named name: Name?, at now: Duration,
         into effects: inout [SequencerEffect]
     ) {
         guard var waiting = pending[answer.number],
@@ -55,17 +88,19 @@ struct QuestionTable: Sendable {
         pending[answer.number] = isLast ? nil : waiting
         let forwarded = Answer(
             number: waiting.askersNumber, isLast: isLast, node: name, body: answer.body)
-        effects.append(.send(.answer(forwarded), to: waiting.asker))
+        send(forwarded, to: waiting.asker, at: now, into: &effects)
     }
 
     /// A node is gone: nobody waits for it.
-    mutating func lose(_ incarnation: Incarnation, into effects: inout [SequencerEffect]) {
+    mutating func lose(
+        _ incarnation: Incarnation, at now: Duration, into effects: inout [SequencerEffect]
+    ) {
         for number in pending.keys.sorted()
         where pending[number]?.awaited.contains(incarnation) == true {
             let gone = Answer(
                 number: number, isLast: false, node: nil,
                 body: .failed(.notHosted, message: "the node that was asked has left"))
-            answer(gone, by: incarnation, named: nil, into: &effects)
+            answer(gone, by: incarnation, named: nil, at: now, into: &effects)
         }
     }
 
@@ -80,7 +115,7 @@ struct QuestionTable: Sendable {
             let late = Answer(
                 number: waiting.askersNumber, isLast: true, node: nil,
                 body: .failed(.timedOut, message: "no answer in time; ask again"))
-            effects.append(.send(.answer(late), to: waiting.asker))
+            send(late, to: waiting.asker, at: now, into: &effects)
         }
     }
 }
@@ -92,7 +127,13 @@ extension SequencerMachine {
     ) {
         func reply(_ body: Answer.Body, into effects: inout [SequencerEffect]) {
             let answer = Answer(number: question.number, isLast: true, node: nil, body: body)
-            effects.append(.send(.answer(answer), to: asker))
+            questions.send(answer, to: asker, at: now.monotonic, into: &effects)
+        }
+        questions.heard(question, from: asker)
+        // So that nobody looks for, or sends, an answer that would not be passed on.
+        guard questions.hasRoom(for: asker) else {
+            reply(.failed(.tableFull, message: QuestionTable.unreadText), into: &effects)
+            return
         }
         let asked: [Session]
         var endsWithFirst = false
@@ -150,14 +191,15 @@ extension SequencerMachine {
     }
 
     mutating func answer(
-        _ answer: Answer, by incarnation: Incarnation, into effects: inout [SequencerEffect]
+        _ answer: Answer, by incarnation: Incarnation, at now: Duration,
+        into effects: inout [SequencerEffect]
     ) {
         guard answer.body != .alive else {
             resolveInquiry(heldBy: incarnation, into: &effects)
             return
         }
         questions.answer(
-            answer, by: incarnation, named: sessions[incarnation]?.name, into: &effects)
+            answer, by: incarnation, named: sessions[incarnation]?.name, at: now, into: &effects)
     }
 
     /// The nodes that can be asked, by incarnation.
@@ -173,17 +215,47 @@ extension SequencerMachine {
         }
         return SequencerStatus(
             log: tenure.log, epoch: tenure.epoch, last: tenure.last, floor: tenure.floor,
-            sessions: sessions.all.sorted { $0.incarnation < $1.incarnation }.map { session in
-                SessionStatus(
-                    incarnation: session.incarnation, name: session.name,
-                    isLive: session.presence == .live, applied: session.applied,
-                    lastCounter: session.ledger.lastCounter,
-                    hosted: session.hosted.keys.sorted(), bridged: session.bridged.sorted())
-            },
+            sessions: sessions.all.filter { !$0.isEnding }
+                .sorted { $0.incarnation < $1.incarnation }
+                .map { session in
+                    SessionStatus(
+                        incarnation: session.incarnation, name: session.name,
+                        isLive: session.presence == .live, applied: session.applied,
+                        lastCounter: session.ledger.lastCounter,
+                        hosted: session.hosted.keys.sorted(), bridged: session.bridged.sorted())
+                },
             stores: directory.stores.sorted { $0.key < $1.key }.map { name, store in
                 StoreStatus(
                     store: name, life: store.life, schemaVersion: store.schemaVersion,
                     hosts: hosts[name] ?? 0)
             })
+    }
+}
+
+extension Answer {
+    /// By what the asker shows that it has read the answer.
+    fileprivate var mark: UnreadAnswers.Mark {
+        if case .state(let store, let sequence, _) = body { .state(store, sequence) } else { .none }
+    }
+
+    /// About how many bytes the answer has, and not fewer.
+    fileprivate var byteCount: Int {
+        let head = 128
+        return switch body {
+        case .state(_, _, let bytes): head + bytes.count
+        case .refused(let message), .failed(_, let message): head + message.utf8.count
+        case .applied, .alive: head
+        case .status(let status): head + status.byteCount
+        }
+    }
+}
+
+extension SequencerStatus {
+    fileprivate var byteCount: Int {
+        // A name has 65 bytes at most.
+        let sessionBytes = sessions.reduce(0) { sum, session in
+            sum + 128 + 130 * session.hosted.count + 65 * session.bridged.count
+        }
+        return sessionBytes + 160 * stores.count
     }
 }

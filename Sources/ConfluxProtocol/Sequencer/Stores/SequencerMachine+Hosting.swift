@@ -48,6 +48,7 @@ extension SequencerMachine {
                 creating[name] = PendingCreation(
                     schemaVersion: open.schemaVersion, initial: open.initial,
                     openers: [Opener(incarnation: incarnation, request: open.request)])
+                directory.expect(name, initial: open.initial)
                 pipeline.admit(
                     .created(name, schemaVersion: open.schemaVersion, initial: open.initial),
                     then: .created(name))
@@ -124,7 +125,7 @@ extension SequencerMachine {
         }
         let store = StoreDirectory.Store(
             life: sequence, schemaVersion: pending.schemaVersion, initial: pending.initial)
-        directory.insert(store, named: name)
+        directory.begin(store, named: name)
         effects.append(.note(.created(name, life: sequence)))
         for opener in pending.openers where sessions[opener.incarnation]?.presence == .live {
             host(

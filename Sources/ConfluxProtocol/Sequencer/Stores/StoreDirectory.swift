@@ -1,7 +1,7 @@
 import ConfluxVocabulary
 
 /// The stores and states that the sequencer knows: what a target is checked against at the door.
-struct StoreDirectory: Sendable {
+struct StoreDirectory: Sendable, Equatable {
     /// One life of a store.
     struct Store: Sendable, Equatable {
         /// The number of its `created` entry.
@@ -13,22 +13,37 @@ struct StoreDirectory: Sendable {
 
     /// The stores whose `created` entry is in the log.
     private(set) var stores: [StoreName: Store] = [:]
-    /// The bytes of all snapshots held. *Use*: their bound.
+    /// The bytes of all snapshots held, and of those to come. *Use*: their bound.
     private(set) var initialBytes = 0
-    /// States of which the log has an entry. *Invariant*: a state that entered it stays.
-    private var seen: Set<Name> = []
+    /// States of which the log has, or will have, an entry. *Invariant*: a state that entered it
+    /// stays.
+    private(set) var seen: Set<Name> = []
     /// How many live nodes bridge each state.
     private var bridges: [Name: Int] = [:]
+    /// How many of the bridged states are not in `seen`.
+    private var unseenBridgeCount = 0
 
-    /// How many states are known.
-    var stateCount: Int { seen.count + bridges.count }
+    /// How many states are known, each counted once. *Use*: their bound.
+    var stateCount: Int { seen.count + unseenBridgeCount }
 
     func store(_ name: StoreName) -> Store? { stores[name] }
 
-    mutating func insert(_ store: Store, named name: StoreName) {
-        initialBytes += store.initial.bytes.count - (stores[name]?.initial.bytes.count ?? 0)
+    /// A store is about to begin: what it takes counts from here on, so that many that begin at
+    /// once stay within the bounds that one does.
+    mutating func expect(_ name: StoreName, initial: EncodedState) {
+        initialBytes += initial.bytes.count
+        see(name.state)
+    }
+
+    /// A store began that was expected.
+    mutating func begin(_ store: Store, named name: StoreName) {
         stores[name] = store
-        seen.insert(name.state)
+    }
+
+    mutating func insert(_ store: Store, named name: StoreName) {
+        expect(name, initial: store.initial)
+        initialBytes -= stores[name]?.initial.bytes.count ?? 0
+        begin(store, named: name)
     }
 
     /// Whether a live node bridges the state, or the log has an entry of it.
@@ -40,14 +55,24 @@ struct StoreDirectory: Sendable {
     }
 
     mutating func see(_ target: Target) {
-        if case .state(let name) = target, !seen.contains(name) { seen.insert(name) }
+        if case .state(let name) = target { see(name) }
     }
 
-    mutating func addBridge(_ state: Name) { bridges[state, default: 0] += 1 }
+    mutating func see(_ state: Name) {
+        guard !seen.contains(state) else { return }
+        seen.insert(state)
+        if bridges[state] != nil { unseenBridgeCount -= 1 }
+    }
+
+    mutating func addBridge(_ state: Name) {
+        if bridges[state] == nil, !seen.contains(state) { unseenBridgeCount += 1 }
+        bridges[state, default: 0] += 1
+    }
 
     mutating func removeBridge(_ state: Name) {
         guard let count = bridges[state] else { return }
         bridges[state] = count > 1 ? count - 1 : nil
+        if count == 1, !seen.contains(state) { unseenBridgeCount -= 1 }
     }
 
     /// The names that a person may have meant, some of them where there are many.

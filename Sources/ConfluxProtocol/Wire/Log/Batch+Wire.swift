@@ -3,8 +3,8 @@ import ConfluxVocabulary
 /// The places of a batch's fixed fields.
 ///
 /// ```
-/// batch      = first-counter settled is-atomic count rows 1*row extensions-length *extension *entry
-///              number        number  flag      u32   u16        u32
+/// batch      = first-counter settled kind count rows *row extensions-length *extension *entry
+///              number        number  u8   u32   u16       u32
 /// ```
 ///
 /// The entries fill the rest, so that a builder can append to them without end and whoever wants
@@ -23,7 +23,7 @@ enum BatchLayout {
     static func writePrefix(_ outline: BatchOutline, rows: Int, to writer: inout FrameWriter) {
         writer.number(outline.firstCounter)
         writer.number(outline.settled)
-        writer.flag(outline.isAtomic)
+        writer.code(outline.kind)
         writer.fixed(outline.count)
         writer.fixed(UInt16(rows))
     }
@@ -35,22 +35,25 @@ public struct BatchOutline: Sendable, Hashable {
     public let firstCounter: UInt64
     /// The counter up to which the node has every outcome.
     public let settled: UInt64
-    /// Whether all of its actions stand or fall together.
-    public let isAtomic: Bool
-    /// How many entries it claims to have, at least one.
+    /// What its actions have to do with each other.
+    public let kind: Batch.Kind
+    /// How many counters it claims to take, at least one.
     public let count: UInt32
 
-    init(firstCounter: UInt64, settled: UInt64, isAtomic: Bool, count: UInt32) {
+    /// Whether its actions are withdrawn.
+    public var isVoid: Bool { kind == .void }
+
+    init(firstCounter: UInt64, settled: UInt64, kind: Batch.Kind, count: UInt32) {
         self.firstCounter = firstCounter
         self.settled = settled
-        self.isAtomic = isAtomic
+        self.kind = kind
         self.count = count
     }
 
     init(reading reader: inout FrameReader) throws(WireError) {
         firstCounter = try reader.positive("a batch's first counter")
         settled = try reader.number("the settled counter")
-        isAtomic = try reader.flag("whether a batch is atomic")
+        kind = try reader.code(Batch.Kind.self, "a batch's kind")
         count = try reader.run(from: firstCounter, "how many entries a batch has")
     }
 }
@@ -90,8 +93,9 @@ extension Batch {
         }
         let rowsAt = reader.offset
         let rows = Int(try reader.fixed(UInt16.self, "how many targets a batch has"))
-        guard rows > 0 else {
-            throw .malformed(at: rowsAt, expected: "how many targets a batch has, at least 1")
+        guard (rows == 0) == outline.isVoid else {
+            let expected = outline.isVoid ? "none, for it is void" : "at least 1"
+            throw .malformed(at: rowsAt, expected: "how many targets a batch has, \(expected)")
         }
         guard rows <= limits.rowsPerBatchMax else {
             throw .limitExceeded(
@@ -109,19 +113,22 @@ extension Batch {
         let extensionsBytes = Int(try reader.fixed(UInt32.self, "a batch's extensions"))
         var extensions = try reader.nested(extensionsBytes, "a batch's extensions")
         try extensions.skipExtensions()
-        guard Int(outline.count) * BatchLayout.entryBytesMin <= reader.remaining else {
+        if outline.isVoid {
+            guard reader.remaining == 0 else {
+                throw .malformed(at: reader.offset, expected: "the end of a void batch")
+            }
+        } else if Int(outline.count) * BatchLayout.entryBytesMin > reader.remaining {
             throw .truncated(at: reader.offset + reader.remaining, expected: "a batch's entries")
         }
         self.init(
             firstCounter: outline.firstCounter, settled: outline.settled,
-            isAtomic: outline.isAtomic, targets: targets, count: outline.count,
+            kind: outline.kind, targets: targets, count: outline.count,
             entries: reader.cutRest(), encoded: encoded)
     }
 }
 
 extension Batch: WireField {
-    static let bytesMin =
-        4 + BatchLayout.fixedBytes + BatchTarget.bytesMin + BatchLayout.entryBytesMin
+    static let bytesMin = 4 + BatchLayout.fixedBytes
 
     /// Reads a batch behind its length, as a submit has it.
     init(reading reader: inout FrameReader) throws(WireError) {

@@ -145,7 +145,8 @@ public struct BatchBuilder: Sendable {
         precondition(count > 0, "a batch has at least one action")
         precondition(firstCounter > 0, "counters begin with 1")
         let outline = BatchOutline(
-            firstCounter: firstCounter, settled: settled, isAtomic: isAtomic, count: UInt32(count))
+            firstCounter: firstCounter, settled: settled, kind: isAtomic ? .atomic : .separate,
+            count: UInt32(count))
         let headBytes = BatchLayout.fixedBytes + rows.bytes.count
         var writer = FrameWriter()
         writer.reserve(byteCount)
@@ -155,7 +156,7 @@ public struct BatchBuilder: Sendable {
         writer.raw(entries.bytes)
         let bytes = writer.take()[...]
         let batch = Batch(
-            firstCounter: firstCounter, settled: settled, isAtomic: isAtomic, targets: targets,
+            firstCounter: firstCounter, settled: settled, kind: outline.kind, targets: targets,
             count: outline.count, entries: bytes.dropFirst(headBytes), encoded: bytes)
         count = 0
         lastRow = 0

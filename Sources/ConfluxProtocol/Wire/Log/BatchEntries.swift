@@ -89,6 +89,8 @@ extension Batch {
 
     // `origin` is the offset of the first entry, for what is thrown.
     func checkEntries(payloadBytesMax: Int, origin: Int) throws(WireError) -> [Int] {
+        // A void batch takes counters and has no entries.
+        guard !isVoid else { return [] }
         let rows = targets.count
         let claimed = Int(count)
         var oversized: [Int] = []
@@ -149,7 +151,7 @@ extension Batch {
     /// A run of entries, encoded anew; table and extensions are copied as they are.
     private func cutting(_ run: BatchRun) -> Batch {
         let outline = BatchOutline(
-            firstCounter: firstCounter + UInt64(run.first), settled: settled, isAtomic: isAtomic,
+            firstCounter: firstCounter + UInt64(run.first), settled: settled, kind: kind,
             count: UInt32(run.count))
         let head = encoded[encoded.startIndex..<entries.startIndex]
         var writer = FrameWriter()
@@ -159,7 +161,7 @@ extension Batch {
         writer.raw(entries[run.lower..<run.upper])
         let bytes = writer.take()[...]
         return Batch(
-            firstCounter: outline.firstCounter, settled: settled, isAtomic: isAtomic,
+            firstCounter: outline.firstCounter, settled: settled, kind: kind,
             targets: targets, count: outline.count, entries: bytes.dropFirst(head.count),
             encoded: bytes)
     }

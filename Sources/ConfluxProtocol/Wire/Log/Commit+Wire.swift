@@ -47,6 +47,20 @@ extension Commit {
         return try Commit(reading: &reader)
     }
 
+    /// The last number of a commit, read from the head of its body alone.
+    ///
+    /// - Throws: ``WireError`` when the body is shorter than that, or the numbers are none.
+    static func last(ofBody body: Bytes) throws(WireError) -> SequenceNumber {
+        var reader = FrameReader(body, limits: .standard)
+        _ = try reader.identifier("a log's id")
+        _ = try reader.epoch("a commit's epoch")
+        _ = try reader.epoch("the epoch of the commit before")
+        let first = SequenceNumber(try reader.positive("a commit's first number"))
+        _ = try reader.timestamp()
+        let count = try reader.run(from: first.rawValue, "how many entries a commit has")
+        return first.advanced(by: UInt64(count) - 1)
+    }
+
     /// Reads a commit that fills the rest of what the reader has.
     init(reading reader: inout FrameReader) throws(WireError) {
         let log = try reader.identifier("a log's id")
@@ -102,6 +116,10 @@ extension Commit.Block {
             let batchAt = nested.offset
             // Admitted under whatever limit then was: the frame's own bounds it here.
             let batch = try Batch(filling: &nested, bytesMax: nested.remaining)
+            guard !batch.isVoid else {
+                throw .malformed(
+                    at: batchAt, expected: "a batch with entries: no log has a void one")
+            }
             _ = try batch.checkEntries(
                 payloadBytesMax: .max,
                 origin: batchAt + batch.entries.startIndex - batch.encoded.startIndex)

@@ -24,7 +24,9 @@ extension LogEvent {
             let nonce = try reader.identifier("a process's nonce")
             let name = try reader.optional(Name.self, "a node's name")
             let rejoining = try reader.incarnation("an incarnation")
-            self = .joined(nonce: nonce, name: name, rejoining: rejoining)
+            self = .joined(
+                nonce: nonce, name: name, rejoining: rejoining,
+                isKeyed: try reader.flag("whether a session is keyed"))
         case .left:
             self = .left(try reader.incarnation("an incarnation"))
         case .forgotten:
@@ -46,10 +48,11 @@ extension LogEvent {
         case .claim(let epoch, let nonce):
             writer.number(epoch)
             writer.identifier(nonce)
-        case .joined(let nonce, let name, let rejoining):
+        case .joined(let nonce, let name, let rejoining, let isKeyed):
             writer.identifier(nonce)
             writer.optional(name)
             writer.number(rejoining)
+            writer.flag(isKeyed)
         case .left(let incarnation), .forgotten(let incarnation):
             writer.number(incarnation)
         case .created(let store, let schemaVersion, let initial):

@@ -17,6 +17,7 @@ extension Frame {
         case .progress(let progress): encode(progress, .progress, epoch)
         case .question(let question): encode(question, .question, epoch)
         case .answer(let answer): encode(answer, .answer, epoch)
+        case .barrier(let barrier): encode(barrier, .barrier, epoch)
         case .bye(let bye): encode(bye, .bye, epoch)
         }
     }
@@ -41,6 +42,7 @@ extension Frame {
         case .progress: message = .progress(try Progress(reading: &reader))
         case .question: message = .question(try Question(reading: &reader))
         case .answer: message = .answer(try Answer(reading: &reader))
+        case .barrier: message = .barrier(try Barrier(reading: &reader))
         case .bye: message = .bye(try Bye(reading: &reader))
         default: throw header.unsupported("a node's message")
         }
@@ -69,17 +71,20 @@ extension Frame {
 }
 
 extension Hello: WireField {
-    static let bytesMin = 16 + 1 + 1 + 1 + 1 + 4 + 4
+    static let bytesMin = 16 + 1 + 1 + 1 + 1 + 1 + 4 + 4
 
     init(reading reader: inout FrameReader) throws(WireError) {
         let nonce = try reader.identifier("a process's nonce")
         let name = try reader.optional(Name.self, "a node's name")
         let role = try reader.code(Role.self, "a role")
+        let isKeyed = try reader.flag("whether the nonce comes from a key")
+        let process = isKeyed ? try reader.identifier("a process's own number") : nil
         let session = try reader.optional(SessionToken.self, "a session")
         let history = try reader.optional(HistoryMark.self, "a history")
         let hosted = try reader.list(HostedStore.self, "the hosted stores")
         self.init(
-            nonce: nonce, name: name, role: role, session: session, history: history,
+            nonce: nonce, name: name, role: role, process: process, session: session,
+            history: history,
             hosted: hosted, bridged: try reader.list(Name.self, "the bridged states"))
     }
 
@@ -87,6 +92,8 @@ extension Hello: WireField {
         writer.identifier(nonce)
         writer.optional(name)
         writer.code(role)
+        writer.flag(process != nil)
+        if let process { writer.identifier(process) }
         writer.optional(session)
         writer.optional(history)
         writer.list(hosted)

@@ -18,6 +18,7 @@ extension Frame {
         case .entries(let entries): encode(entries, .entries, epoch, bodyBytes: entries.bodyBytes)
         case .question(let question): encode(question, .questionAsked, epoch)
         case .answer(let answer): encode(answer, .answerGiven, epoch)
+        case .barrierConfirmed(let confirmed): encode(confirmed, .barrierConfirmed, epoch)
         case .bye(let bye): encode(bye, .farewell, epoch)
         }
     }
@@ -42,6 +43,8 @@ extension Frame {
         case .entries: message = .entries(try Entries(reading: &reader))
         case .questionAsked: message = .question(try Question(reading: &reader))
         case .answerGiven: message = .answer(try Answer(reading: &reader))
+        case .barrierConfirmed:
+            message = .barrierConfirmed(try BarrierConfirmed(reading: &reader))
         case .farewell: message = .bye(try Bye(reading: &reader))
         default: throw header.unsupported("a sequencer's message")
         }
@@ -51,7 +54,7 @@ extension Frame {
 }
 
 extension Welcome: WireField {
-    static let bytesMin = 16 + 16 + 6 * 8 + 2 + SessionLimits.bytesMin
+    static let bytesMin = 16 + 16 + 7 * 8 + 2 + SessionLimits.bytesMin
 
     init(reading reader: inout FrameReader) throws(WireError) {
         let log = try reader.identifier("a log's id")
@@ -60,12 +63,14 @@ extension Welcome: WireField {
         let last = try reader.sequence("the last number")
         let floor = try reader.sequence("the floor")
         let agreed = try reader.sequence("the agreed number")
+        let refuted = try reader.epoch("the refuted epoch")
         let settled = try reader.number("the settled counter")
         let lastCounter = try reader.number("the last counter")
         let feed = try reader.text("the feed's address")
         self.init(
             log: log, claim: claim, incarnation: incarnation, last: last, floor: floor,
-            agreed: agreed, settled: settled, lastCounter: lastCounter, feed: feed,
+            agreed: agreed, refuted: refuted, settled: settled, lastCounter: lastCounter,
+            feed: feed,
             limits: try SessionLimits(reading: &reader))
     }
 
@@ -76,6 +81,7 @@ extension Welcome: WireField {
         writer.number(last)
         writer.number(floor)
         writer.number(agreed)
+        writer.number(refuted)
         writer.number(settled)
         writer.number(lastCounter)
         writer.text(feed)

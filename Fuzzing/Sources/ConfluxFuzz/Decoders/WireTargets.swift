@@ -1,0 +1,103 @@
+import ConfluxVocabulary
+
+@testable import ConfluxProtocol
+
+extension FuzzTarget {
+    /// The decoders of the wire and of the log. Bytes end in a value or in a typed error; a value
+    /// can be said again, and means the same.
+    static let wireTargets: [FuzzTarget] = [
+        FuzzTarget(name: "header", lengthMax: 64) { bytes in
+            guard let header = read({ try Frame.header(of: bytes[...]) }) else { return }
+            require(bytes.count >= Frame.size, "a header of \(bytes.count) bytes: \(header)")
+        },
+        FuzzTarget(name: "node-message", lengthMax: 4_096) { bytes in
+            _ = read { try Frame.outline(ofSubmit: bytes[...]) }
+            guard let message = read({ try Frame.decodeNodeMessage(bytes[...]) }) else { return }
+            if case .submit(let batch) = message { check(batch) }
+            let again = Frame.encode(message, epoch: Epoch(1))
+            require(
+                certain { try Frame.decodeNodeMessage(again[...]) } == message,
+                "another: \(message)")
+        },
+        FuzzTarget(name: "sequencer-message", lengthMax: 4_096) { bytes in
+            guard let message = read({ try Frame.decodeSequencerMessage(bytes[...]) }) else {
+                return
+            }
+            let again = Frame.encode(message, epoch: Epoch(1))
+            require(
+                certain { try Frame.decodeSequencerMessage(again[...]) } == message,
+                "another: \(message)")
+            guard case .entries(let entries) = message else { return }
+            for body in entries.commits {
+                if let commit = read({ try Commit.decode(body: body) }) { check(commit) }
+            }
+        },
+        FuzzTarget(name: "feed-message", lengthMax: 4_096) { bytes in
+            _ = read { try Frame.commitBody(of: bytes[...]) }
+            guard let message = read({ try Frame.decodeFeedMessage(bytes[...]) }) else { return }
+            if case .commit(let commit) = message { check(commit) }
+            let again = Frame.encode(message, epoch: Epoch(1))
+            require(
+                certain { try Frame.decodeFeedMessage(again[...]) } == message,
+                "another: \(message)")
+        },
+        FuzzTarget(name: "commit-body", lengthMax: 4_096) { bytes in
+            if let commit = read({ try Commit.decode(body: bytes[...]) }) { check(commit) }
+        },
+        FuzzTarget(name: "batch", lengthMax: 4_096) { bytes in
+            if let batch = read({ try Batch.decode(bytes[...]) }) { check(batch) }
+        },
+        FuzzTarget(name: "bye", lengthMax: 256) { bytes in
+            guard let bye = read({ try Frame.decodeBye(bytes[...]) }) else { return }
+            let again = Frame.encode(.bye(bye) as NodeMessage, epoch: .none)
+            require(certain { try Frame.decodeBye(again[...]) } == bye, "another: \(bye)")
+        },
+    ]
+
+    /// Nothing but a value or a `WireError` may come of bytes.
+    private static func read<Value>(_ decode: () throws -> Value) -> Value? {
+        do {
+            return try decode()
+        } catch let error as WireError {
+            require(!error.message.isEmpty, "a \(error.byeCode) without words")
+            return nil
+        } catch {
+            fail("no WireError: \(error)")
+        }
+    }
+
+    /// A batch's walks agree on how many entries it has and where its parts are.
+    private static func check(_ batch: Batch) {
+        guard read({ try batch.validate(.standard) }) != nil else { return }
+        if batch.isVoid {
+            require(batch.targets.isEmpty && batch.entries.isEmpty, "void, and \(batch)")
+            return
+        }
+        var count: UInt32 = 0
+        batch.forEachEntry { row, _ in
+            require(batch.targets.indices.contains(row), "row \(row) of \(batch.targets.count)")
+            count += 1
+        }
+        require(count == batch.count, "\(count) entries, not \(batch.count)")
+        // Every third is turned away.
+        let refused = (batch.count + 1) / 3
+        var admitted: UInt32 = 0
+        for part in batch.splitting(admitting: { entry, _ in entry % 3 != 1 }) {
+            _ = certain { try part.validate(.standard) }
+            require(certain { try Batch.decode(part.encoded) } == part, "another: \(part)")
+            admitted += part.count
+        }
+        let expected = batch.isAtomic && refused > 0 ? 0 : batch.count - refused
+        require(admitted == expected, "\(admitted) admitted, not \(expected)")
+    }
+
+    /// A commit's counts add up, and it is encoded as it came but for what is to be skipped.
+    private static func check(_ commit: Commit) {
+        let sum = commit.blocks.reduce(0) { $0 + UInt64($1.count) }
+        require(sum == UInt64(commit.count), "\(sum) entries, not \(commit.count)")
+        for case .batch(_, let batch) in commit.blocks { check(batch) }
+        require(
+            certain { try Commit.decode(body: commit.encodedBody()) } == commit,
+            "another: \(commit)")
+    }
+}

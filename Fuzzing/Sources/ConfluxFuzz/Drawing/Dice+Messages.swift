@@ -1,0 +1,96 @@
+import ConfluxVocabulary
+
+@testable import ConfluxProtocol
+
+/// Messages of a node, and what both sides say. What they say may break the grammar's ranges: who
+/// draws one has it encoded and decoded, as a peer would.
+extension Dice {
+    mutating func nodeMessage(_ known: Surroundings) -> NodeMessage {
+        switch below(12) {
+        case 0, 1: .hello(hello(known))
+        case 2, 3:
+            .open(
+                Open(
+                    request: request(known), subject: subject(), schemaVersion: version(),
+                    events: list(upTo: 2) { $0.name() }, initial: state()))
+        case 4: .close(Close(subject: subject()))
+        case 5, 6: .submit(batch(known))
+        case 7:
+            .fetch(
+                Fetch(
+                    request: request(known), from: sequence(known), limitBytes: UInt32(byte())))
+        case 8: .progress(Progress(applied: sequence(known), settled: number(near: known.counters)))
+        case 9: .question(question(known))
+        case 10: .answer(answer(known))
+        default: .bye(bye())
+        }
+    }
+
+    mutating func hello(_ known: Surroundings) -> Hello {
+        Hello(
+            nonce: nonce(), name: optional { $0.name() },
+            role: below(5) == 0 ? .observer : .member,
+            process: below(4) == 0 ? nonce() : nil,
+            session: optional {
+                SessionToken(log: $0.log(known), incarnation: $0.incarnation(known))
+            },
+            history: optional {
+                HistoryMark(
+                    log: $0.log(known), sequence: $0.sequence(known), epoch: $0.epoch(known),
+                    claim: $0.claim(known))
+            },
+            hosted: list(upTo: 3) {
+                HostedStore(
+                    store: $0.storeName(), life: $0.life(known), schemaVersion: $0.version())
+            },
+            bridged: list(upTo: 3) { $0.name() })
+    }
+
+    mutating func batch(_ known: Surroundings) -> Batch {
+        var builder = BatchBuilder()
+        let rows = (0...below(4)).map { _ in
+            BatchTarget(
+                target: target(), life: below(6) == 0 ? life(known) : .zero,
+                schemaVersion: version(), coding: one(of: PayloadCoding.self))
+        }
+        for _ in 0...below(10) {
+            guard let row = element(of: rows) else { continue }
+            let size = below(12) == 0 ? 100 : below(5)
+            builder.append(target: row, payload: [UInt8](repeating: 0x78, count: size))
+        }
+        let first = counter(known)
+        // A batch begins above what is settled; one that does not is refused.
+        let settled = below(16) == 0 ? counter(known) : first - min(first, UInt64(1 + below(3)))
+        if below(8) == 0 {
+            return .void(firstCounter: first, count: UInt32(1 + below(6)), settled: settled)
+        }
+        return builder.finish(firstCounter: first, settled: settled, isAtomic: below(5) == 0)
+    }
+
+    mutating func question(_ known: Surroundings) -> Question {
+        let body: Question.Body =
+            switch below(6) {
+            case 0: .status
+            case 1: .alive
+            case 2, 3:
+                .observe(storeName(), node: optional { $0.name() }, after: sequence(known))
+            default: .applied(sequence(known), target())
+            }
+        return Question(number: request(known), patience: duration(), body: body)
+    }
+
+    mutating func answer(_ known: Surroundings) -> Answer {
+        let body: Answer.Body =
+            switch below(6) {
+            case 0: .state(storeName(), sequence(known), bytes(upTo: 8)[...])
+            case 1: .applied
+            case 2: .refused(message: text())
+            case 3: .failed(one(of: QuestionFailure.self), message: text())
+            default: .alive
+            }
+        return Answer(
+            number: request(known), isLast: flag(), node: optional { $0.name() }, body: body)
+    }
+
+    mutating func bye() -> Bye { Bye(code: one(of: ByeCode.self), message: text()) }
+}

@@ -1,0 +1,112 @@
+import ConfluxVocabulary
+
+@testable import ConfluxProtocol
+
+/// Messages of a sequencer, honest or not, and what stands in its log.
+extension Dice {
+    mutating func sequencerMessage(
+        _ known: Surroundings, commits: [Bytes]
+    ) -> SequencerMessage {
+        switch below(12) {
+        case 0, 1: .welcome(welcome(known))
+        case 2: .opened(opened(known))
+        case 3, 4: .receipts(Receipts(runs: list(upTo: 4) { $0.run(known) }))
+        case 5:
+            .rejection(
+                Rejection(
+                    firstCounter: counter(known), count: UInt32(1 + below(4)),
+                    code: one(of: RejectionCode.self), message: text()))
+        case 6:
+            .expected(
+                Expected(counter: counter(known), reason: one(of: Expected.Reason.self)))
+        case 7, 8: .entries(entries(known, commits: commits))
+        case 9: .question(question(known))
+        case 10: .answer(answer(known))
+        default: .bye(bye())
+        }
+    }
+
+    mutating func welcome(_ known: Surroundings) -> Welcome {
+        Welcome(
+            log: log(known), claim: claim(known), incarnation: incarnation(known),
+            last: sequence(known), floor: SequenceNumber(UInt64(below(4))),
+            agreed: sequence(known), settled: number(near: known.counters),
+            lastCounter: number(near: known.counters), feed: "feed",
+            limits: SessionLimits(
+                windowBytes: UInt32(byte()) * 64, batchBytesMax: UInt32(byte()) * 64,
+                payloadBytesMax: UInt32(byte()), beatInterval: duration(),
+                silenceMax: duration()))
+    }
+
+    private mutating func opened(_ known: Surroundings) -> Opened {
+        let outcome: Opened.Outcome =
+            below(4) == 0
+            ? .failed(one(of: RejectionCode.self), message: text())
+            : .opened(
+                life: life(known), schemaVersion: version(),
+                snapshot: optional { Snapshot(sequence: $0.sequence(known), state: $0.state()) })
+        return Opened(request: request(known), outcome: outcome)
+    }
+
+    private mutating func run(_ known: Surroundings) -> Receipts.Run {
+        Receipts.Run(
+            firstCounter: counter(known), count: UInt32(1 + below(4)),
+            firstSequence: SequenceNumber(max(sequence(known).rawValue, 1)), epoch: epoch(known),
+            timestamp: Timestamp(0))
+    }
+
+    private mutating func entries(_ known: Surroundings, commits: [Bytes]) -> Entries {
+        Entries(
+            request: request(known), last: sequence(known),
+            floor: SequenceNumber(below(4) == 0 ? sequence(known).rawValue : 1),
+            commits: list(upTo: 3) { dice in
+                dice.below(4) == 0
+                    ? dice.commitFrame(known).dropFirst(Frame.size)
+                    : dice.element(of: commits) ?? []
+            })
+    }
+
+    /// A commit that no log has.
+    mutating func commitFrame(_ known: Surroundings) -> Bytes {
+        var builder = CommitBuilder(
+            log: log(known), epoch: epoch(known), predecessor: epoch(known),
+            first: SequenceNumber(
+                min(max(sequence(known).rawValue, 1), UInt64(Int64.max) - 1_000)))
+        for _ in 0...below(3) {
+            if flag() {
+                var batch = self.batch(known)
+                if batch.isVoid || batch.firstCounter > UInt64(Int64.max) - 1_000 {
+                    batch = GoodBatch.one
+                }
+                builder.append(batch, from: incarnation(known))
+            } else {
+                builder.append(event(known))
+            }
+        }
+        return builder.finish(timestamp: Timestamp(Int64(byte())))
+    }
+
+    mutating func event(_ known: Surroundings) -> LogEvent {
+        switch below(5) {
+        case 0: .claim(epoch: epoch(known), nonce: nonce())
+        case 1:
+            .joined(
+                nonce: nonce(), name: optional { $0.name() },
+                rejoining: flag() ? .none : incarnation(known), isKeyed: flag())
+        case 2: .left(incarnation(known))
+        case 3: .forgotten(incarnation(known))
+        default: .created(storeName(), schemaVersion: version(), initial: state())
+        }
+    }
+}
+
+/// A batch with nothing odd about it.
+enum GoodBatch {
+    static let one: Batch = {
+        var builder = BatchBuilder()
+        builder.append(
+            target: BatchTarget(target: .state(.shared), schemaVersion: 1, coding: .json),
+            payload: [0x78])
+        return builder.finish(firstCounter: 1, settled: 0)
+    }()
+}

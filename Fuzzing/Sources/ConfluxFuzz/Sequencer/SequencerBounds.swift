@@ -1,0 +1,59 @@
+import ConfluxVocabulary
+
+@testable import ConfluxProtocol
+
+extension SequencerMachine {
+    /// Every bound of the settings, and every invariant that is cheap to look at (P7).
+    func checkBounds() {
+        for bound in bounds { require(bound.level <= bound.most, "\(bound)") }
+        let rejoining = joining.keys.count { sessions.incarnation(of: $0) != nil }
+        require(
+            sessions.count + joining.count - rejoining <= settings.sessionsMax,
+            "\(sessions.count) sessions and \(joining.count - rejoining) to come")
+        require(rejoining <= sessions.count, "\(rejoining) rejoin")
+        require(
+            connections.observerCount <= settings.observersMax,
+            "\(connections.observerCount) observers")
+        require(
+            connections.all.count <= sessions.count + connections.observerCount,
+            "\(connections.all.count) connections")
+        require(
+            directory.stores.count + creating.count <= settings.storesMax,
+            "\(directory.stores.count) stores and \(creating.count) to come")
+        let first = directory.stores.values.map(\.initial) + creating.values.map(\.initial)
+        let firstBytes = first.reduce(0) { $0 + $1.bytes.count }
+        require(
+            firstBytes <= settings.initialStatesBytesMax, "\(firstBytes) bytes of first states")
+        require(firstBytes == directory.initialBytes, "\(directory.initialBytes) are counted")
+        require(directory.stateCount <= settings.statesMax, "\(directory.stateCount) states")
+        require(questions.count <= settings.questionsMax, "\(questions.count) questions")
+        require(nameInquiries.count <= settings.sessionsMax, "\(nameInquiries.count) inquiries")
+        require(fetchCount <= settings.fetchesMax, "\(fetchCount) fetches")
+        require(fetchesUnderWay.values.reduce(0, +) == fetchCount, "\(fetchesUnderWay)")
+        for session in sessions.all { check(session) }
+        if let deadline = nextDeadline {
+            require(deadline <= publishedAt + settings.beatInterval, "the beat is late")
+        }
+    }
+
+    private func check(_ session: Session) {
+        let ledger = session.ledger
+        require(
+            ledger.settled <= ledger.announced && ledger.announced <= ledger.lastCounter,
+            "\(ledger)")
+        require(ledger.pendingBytes <= Int(settings.windowBytes), "\(ledger)")
+        // One batch more, with an outcome for each of its entries at worst.
+        require(
+            ledger.recordCount <= settings.unsettledOutcomesMax + 64,
+            "\(ledger.recordCount) outcomes of \(session.incarnation)")
+        require(
+            session.hosted.count <= settings.storesMax, "\(session.incarnation) hosts too much")
+        require(
+            session.bridged.count <= settings.statesMax, "\(session.incarnation) bridges too much")
+        guard let connection = session.connection else { return }
+        require(session.presence == .live, "\(session.incarnation) has left and is connected")
+        require(
+            connections[connection] == .member(session.incarnation),
+            "\(session.incarnation) is reached by another's connection")
+    }
+}

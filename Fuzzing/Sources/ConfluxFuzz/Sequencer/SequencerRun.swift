@@ -1,0 +1,259 @@
+import ConfluxVocabulary
+
+@testable import ConfluxProtocol
+
+/// One sequencer, its log and its connections, driven by the dice. Whatever was decided, what it
+/// writes and says must hold together, and its log must serve another tenure.
+struct SequencerRun {
+    var dice: Dice
+    private(set) var machine: SequencerMachine
+    private(set) var log = WrittenLog()
+    private var now = Duration.zero
+    /// The append that the log has not answered.
+    private var underWay: Append?
+    /// What the log has last; the feed must bring it next.
+    private var unpublished: Append?
+    private var fetches: [FetchJob] = []
+    private var isConfirming = false
+    private var hasEnded = false
+    /// Whose session each connection was welcomed to.
+    private var owners: [ConnectionID: Incarnation] = [:]
+    /// The counters that were rejected in this tenure.
+    private var rejected: [Incarnation: Set<UInt64>] = [:]
+
+    init(_ dice: Dice) {
+        self.dice = dice
+        machine = SequencerMachine(settings: Self.settings)
+        begin()
+    }
+
+    /// Bounds that are reached soon.
+    static let settings: SequencerSettings = {
+        var settings = SequencerSettings(feed: "feed")
+        settings.payloadBytesMax = 64
+        settings.batchBytesMax = 64 + 4_096
+        settings.windowBytes = 64 + 4_096
+        settings.commitBytesMax = 8_192
+        settings.unsettledOutcomesMax = 12
+        settings.initialStateBytesMax = 120
+        settings.initialStatesBytesMax = 160
+        settings.fetchesMax = 6
+        settings.fetchBytesMax = 256
+        settings.sessionsMax = 4
+        settings.observersMax = 2
+        settings.storesMax = 4
+        settings.statesMax = 3
+        settings.questionsMax = 3
+        settings.silenceMax = .seconds(1)
+        settings.forgetAfter = .seconds(5)
+        return settings
+    }()
+
+    var surroundings: Surroundings {
+        Surroundings(
+            log: log.id, epoch: log.epoch, claim: claim, last: log.last,
+            incarnations: Array(log.counters.keys.sorted()), lives: log.lives.values.sorted(),
+            counters: machine.sessions.incarnations.compactMap {
+                machine.sessions[$0]?.ledger.lastCounter
+            }.flatMap { [$0, $0 + 1] }, requests: [1, 2, 3])
+    }
+
+    private var claim: Nonce { Identifier(high: 99, low: log.epoch.rawValue) }
+
+    // MARK: Tenures
+
+    private mutating func begin() {
+        log.epoch = log.epoch.next
+        machine = SequencerMachine(settings: Self.settings)
+        underWay = nil
+        unpublished = nil
+        fetches = []
+        isConfirming = false
+        hasEnded = false
+        owners = [:]
+        rejected = [:]
+        handle(
+            .claimed(
+                log: log.id, epoch: log.epoch, last: log.last, floor: SequenceNumber(1),
+                nonce: claim))
+    }
+
+    /// The process dies, and another begins. What was under way is in the log, or it is not.
+    mutating func restart(losing isLost: Bool) {
+        if let append = underWay, !isLost { log.append(append) }
+        begin()
+    }
+
+    /// The log answers: the tenure serves.
+    mutating func land() {
+        guard let append = underWay else { return }
+        underWay = nil
+        log.append(append)
+        for case .batch(let incarnation, let batch)
+            in certain({ try Commit.decode(body: append.frame.dropFirst(Frame.size)) }).blocks
+        {
+            for counter in batch.firstCounter...batch.lastCounter {
+                require(
+                    rejected[incarnation]?.contains(counter) != true,
+                    "\(counter) of \(incarnation) was rejected, and is in the log")
+            }
+        }
+        unpublished = append
+        handle(.appended)
+        require(unpublished == nil, "a commit was not published")
+    }
+
+    /// Everything that was admitted reaches the log.
+    mutating func settle() {
+        handle(.drained)
+        while underWay != nil {
+            land()
+            handle(.drained)
+        }
+    }
+
+    /// A log that was written by this machine serves the next tenure, whatever nodes did.
+    mutating func finish() {
+        settle()
+        restart(losing: false)
+        land()
+        require(
+            machine.phase == .serving, "a tenure over its own log is \(machine.phase)")
+    }
+
+    // MARK: Inputs
+
+    /// What a shell does with a frame.
+    mutating func take(_ frame: Bytes, from connection: ConnectionID) {
+        do throws(WireError) {
+            let epoch = try Frame.header(of: frame).epoch
+            let message = try Frame.decodeNodeMessage(frame, limits: machine.limits)
+            let isStranger = machine.connections[connection] == nil
+            if case .hello = message {
+                handle(.received(message, epoch: epoch, from: connection))
+            } else if isStranger, epoch <= log.epoch {
+                // Nothing but a hello makes a session (rule 8).
+                handleUnchanged(.received(message, epoch: epoch, from: connection))
+            } else {
+                handle(.received(message, epoch: epoch, from: connection))
+            }
+        } catch {
+            refuse(frame, error, from: connection)
+        }
+    }
+
+    private mutating func refuse(_ frame: Bytes, _ error: WireError, from connection: ConnectionID)
+    {
+        do throws(WireError) {
+            let outline = try Frame.outline(ofSubmit: frame)
+            let code = error.byeCode == .unsupported ? RejectionCode.unsupported : .malformed
+            handle(.unreadableSubmit(outline, code, message: error.message, from: connection))
+        } catch {
+            handleUnchanged(
+                .unreadable(error.byeCode, message: error.message, from: connection))
+        }
+    }
+
+    /// What can't be read, or comes from nobody, is answered and changes nothing.
+    private mutating func handleUnchanged(_ input: SequencerInput) {
+        let before = String(describing: machine)
+        handle(input)
+        require(String(describing: machine) == before, "\(input) changed the machine")
+    }
+
+    mutating func pass(_ interval: Duration) {
+        let end = now + interval
+        while let due = machine.nextDeadline, due < end {
+            now = max(now, due)
+            handle(.tick)
+            require(
+                machine.nextDeadline.map { $0 > now } ?? true, "a deadline that stays due at \(now)"
+            )
+        }
+        now = end
+        handle(.tick)
+    }
+
+    mutating func answerFetch() {
+        guard !fetches.isEmpty else { return }
+        let job = fetches.remove(at: dice.below(min(fetches.count, 256)))
+        let bodies = log.bodies.filter { body in
+            certain { try Commit.decode(body: body) }.last >= job.from
+        }
+        handle(.fetchRead(job, Array(bodies.prefix(2))))
+    }
+
+    mutating func confirmTenure() {
+        guard isConfirming else { return }
+        isConfirming = false
+        handle(.tenureConfirmed)
+    }
+
+    mutating func handle(_ input: SequencerInput) {
+        var effects: [SequencerEffect] = []
+        let seconds = now.components.seconds
+        let moment = Moment(monotonic: now, wall: Timestamp(1_000 + seconds))
+        machine.handle(input, at: moment, into: &effects)
+        if isTraced { print("\(now): \(input)", effects.map { "    \($0)" }, separator: "\n") }
+        require(!hasEnded || effects.isEmpty, "an ended tenure goes on: \(effects)")
+        if !hasEnded { machine.checkBounds() }
+        for effect in effects { perform(effect) }
+    }
+
+    // MARK: Effects
+
+    private mutating func perform(_ effect: SequencerEffect) {
+        require(!hasEnded, "an effect behind the end: \(effect)")
+        switch effect {
+        case .readLog(let from):
+            let rest = log.bodies.filter { body in
+                certain { try Commit.decode(body: body) }.first >= from
+            }
+            handle(.logRead(Array(rest.prefix(3))))
+        case .append(let append):
+            require(underWay == nil, "two appends are under way")
+            underWay = append
+        case .serve(let beat): require(beat.last == log.last, "serves from \(beat.last)")
+        case .publishCommit(let frame):
+            require(frame == unpublished?.frame, "a commit is published that the log has not")
+            unpublished = nil
+        case .publishBeat(let beat):
+            require(
+                beat.last == log.last, "a beat of \(beat.last), and the log ends at \(log.last)")
+        case .send(let message, let connection): check(message, to: connection)
+        case .readFetch(let job): fetches.append(job)
+        case .confirmTenure:
+            require(!isConfirming, "asks twice for one confirmation")
+            isConfirming = true
+        case .note: break
+        case .end: hasEnded = true
+        }
+    }
+
+    /// What is said can be read, and is true.
+    private mutating func check(_ message: SequencerMessage, to connection: ConnectionID) {
+        require(unpublished == nil, "said before the commit was published: \(message)")
+        let frame = Frame.encode(message, epoch: log.epoch)
+        require(
+            certain { try Frame.decodeSequencerMessage(frame[...]) } == message, "\(message)")
+        switch message {
+        case .welcome(let welcome):
+            owners[connection] = welcome.incarnation
+            require(
+                welcome.incarnation == .none || log.counters[welcome.incarnation] != nil,
+                "a welcome to \(welcome.incarnation), which the log has not")
+        case .receipts(let receipts):
+            guard let owner = owners[connection] else { fail("receipts for nobody: \(receipts)") }
+            for run in receipts.runs { log.check(run, of: owner) }
+        case .rejection(let rejection):
+            guard let owner = owners[connection] else { fail("a rejection for nobody") }
+            for offset in 0..<UInt64(rejection.count) {
+                let counter = rejection.firstCounter + offset
+                require(
+                    log.places[owner]?[counter] == nil, "\(counter) is in the log, and rejected")
+                rejected[owner, default: []].insert(counter)
+            }
+        default: break
+        }
+    }
+}

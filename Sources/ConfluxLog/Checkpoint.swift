@@ -1,0 +1,93 @@
+import ConfluxVocabulary
+
+/// A checkpoint as the log keeps it: all that a sequencer decided by at one number. It saves
+/// reading; the log without it is whole.
+public struct SavedCheckpoint: Sendable, Hashable {
+    /// The largest checkpoint that a log takes: 768 MiB. SQLite's own bound for a value is about
+    /// 954 MiB.
+    public static let bytesMax = 768 << 20
+
+    /// The number of the last entry that is in it.
+    public let sequence: SequenceNumber
+    /// Its contents, which the log does not look at.
+    public let bytes: Bytes
+
+    /// Makes a checkpoint.
+    ///
+    /// - Parameters:
+    ///   - sequence: The number of the last entry that is in it, 1 or more.
+    ///   - bytes: Its contents, at most ``bytesMax``.
+    public init(sequence: SequenceNumber, bytes: Bytes) {
+        self.sequence = sequence
+        self.bytes = bytes
+    }
+
+    /// The pieces in which it is saved, so that no append waits for more than one of them.
+    ///
+    /// - Parameter bytesMax: The most bytes of a piece.
+    /// - Returns: At least one, in their order.
+    public func pieces(of bytesMax: Int = 1 << 20) -> [CheckpointPiece] {
+        precondition(bytesMax > 0, "a piece has at least one byte")
+        let count = max(1, (bytes.count + bytesMax - 1) / bytesMax)
+        return (0..<count).map { index in
+            CheckpointPiece(
+                sequence: sequence, index: UInt32(index), count: UInt32(count),
+                bytes: bytes.dropFirst(index * bytesMax).prefix(bytesMax))
+        }
+    }
+}
+
+/// A part of a checkpoint, the unit in which it is saved.
+public struct CheckpointPiece: Sendable, Hashable {
+    /// The checkpoint's number.
+    public let sequence: SequenceNumber
+    /// Which of the pieces it is, from 0.
+    public let index: UInt32
+    /// How many pieces the checkpoint has.
+    public let count: UInt32
+    /// The bytes.
+    public let bytes: Bytes
+
+    /// Whether the checkpoint is there once this piece is.
+    public var isLast: Bool { index + 1 == count }
+
+    /// What every engine checks before it saves the piece.
+    ///
+    /// - Parameter last: Where the log ends.
+    /// - Throws: `invalidCheckpoint`.
+    package func validate(endingAt last: SequenceNumber) throws(LogError) {
+        guard sequence > .zero, sequence <= last, index < count,
+            bytes.count * Int(count) <= SavedCheckpoint.bytesMax + Int(count)
+        else {
+            throw LogError(
+                .invalidCheckpoint,
+                "A checkpoint at \(sequence), piece \(index + 1) of \(count) with \(bytes.count) "
+                    + "bytes, can't be saved in a log that ends at \(last) and takes "
+                    + "\(SavedCheckpoint.bytesMax) bytes.")
+        }
+    }
+}
+
+/// Reads a log beside the one that owns it, from another thread, and changes nothing.
+///
+/// One thread at a time owns a reader. It must be closed, and is best closed before its log is.
+public protocol LogReader: AnyObject {
+    /// Reads commits as `ActionLog.read(from:limitBytes:)` does, up to a number.
+    ///
+    /// - Parameters:
+    ///   - from: The number to begin with.
+    ///   - last: A number that is known to be in the log; the commit that contains it may be the
+    ///     last that is given.
+    ///   - limitBytes: How many bytes the commits have together at most, but for the first.
+    /// - Returns: The commits; none if `from` is above `last`.
+    /// - Throws: `damaged`, `failed`, `closed`.
+    func read(
+        from: SequenceNumber, through last: SequenceNumber, limitBytes: Int
+    ) throws(LogError) -> [LoggedCommit]
+
+    /// As `ActionLog.checkpoint(through:)`.
+    func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint?
+
+    /// Releases everything; every later call throws `closed`.
+    func close()
+}

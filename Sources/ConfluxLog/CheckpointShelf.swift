@@ -1,0 +1,47 @@
+import ConfluxVocabulary
+
+/// The checkpoints of a log in memory.
+package struct CheckpointShelf {
+    /// Finished ones, ascending; at most two.
+    private var checkpoints: [SavedCheckpoint] = []
+    /// The pieces of the one that is being saved.
+    private var pieces: [CheckpointPiece] = []
+
+    /// An empty one.
+    package init() {}
+
+    /// The newest one at or below a number.
+    package func newest(through last: SequenceNumber) -> SavedCheckpoint? {
+        checkpoints.last { $0.sequence <= last }
+    }
+
+    /// Forgets those that are above a number, and what was not finished.
+    package mutating func cut(to last: SequenceNumber) {
+        checkpoints.removeAll { $0.sequence > last }
+        pieces = []
+    }
+
+    /// As `ActionLog.save(_:)`.
+    ///
+    /// - Throws: `invalidCheckpoint`.
+    package mutating func save(
+        _ piece: CheckpointPiece, endingAt last: SequenceNumber
+    ) throws(LogError) {
+        try piece.validate(endingAt: last)
+        if piece.index == 0 { pieces = [] }
+        guard pieces.count == Int(piece.index),
+            pieces.allSatisfy({ $0.sequence == piece.sequence && $0.count == piece.count })
+        else { throw .outOfOrder(piece, after: pieces.count) }
+        // A copy, since a slice would keep all of what it was cut from.
+        pieces.append(
+            CheckpointPiece(
+                sequence: piece.sequence, index: piece.index, count: piece.count,
+                bytes: Array(piece.bytes)[...]))
+        guard piece.isLast else { return }
+        let bytes = Array(pieces.map(\.bytes).joined())[...]
+        pieces = []
+        checkpoints.removeAll { $0.sequence >= piece.sequence }
+        checkpoints.append(SavedCheckpoint(sequence: piece.sequence, bytes: bytes))
+        checkpoints = checkpoints.suffix(2)
+    }
+}

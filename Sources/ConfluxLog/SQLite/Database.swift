@@ -1,0 +1,223 @@
+import CSQLite
+import ConfluxVocabulary
+
+/// What SQLite answered when it did not do what was asked.
+struct DatabaseFailure: Error {
+    /// The extended result code.
+    let code: Int32
+    /// SQLite's words.
+    let words: String
+
+    var primaryCode: Int32 { code & 0xFF }
+}
+
+/// A connection to one database file. Owned by one thread at a time.
+final class Database {
+    private let connection: OpaquePointer
+
+    /// What a connection may do.
+    enum Access {
+        case read
+        case write
+
+        fileprivate var flags: Int32 {
+            switch self {
+            case .read: SQLITE_OPEN_READONLY
+            case .write: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+            }
+        }
+    }
+
+    /// Opens, and to write makes if it is absent, a database.
+    ///
+    /// - Parameters:
+    ///   - path: The file.
+    ///   - vfs: The name of the VFS to reach it through; nil for the system's.
+    ///   - access: What the connection may do.
+    /// - Throws: SQLite's failure to open it.
+    init(path: String, vfs: String?, access: Access) throws(DatabaseFailure) {
+        var connection: OpaquePointer?
+        let flags = access.flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
+        let code = sqlite3_open_v2(path, &connection, flags, vfs)
+        guard code == SQLITE_OK, let connection else {
+            let words = String(cString: sqlite3_errstr(code))
+            sqlite3_close_v2(connection)
+            throw DatabaseFailure(code: code, words: words)
+        }
+        self.connection = connection
+    }
+
+    deinit {
+        sqlite3_close_v2(connection)
+    }
+
+    /// Runs statements that take no values and whose rows are of no interest.
+    func execute(_ statements: String) throws(DatabaseFailure) {
+        let code = sqlite3_exec(connection, statements, nil, nil, nil)
+        guard code == SQLITE_OK else { throw failure(code) }
+    }
+
+    /// The one whole number that a statement answers.
+    func number(_ statement: String) throws(DatabaseFailure) -> Int64 {
+        let statement = try prepare(statement)
+        defer { statement.reset() }
+        return try statement.step() ? statement.integer(0) : 0
+    }
+
+    /// The one text that a statement answers.
+    func text(_ statement: String) throws(DatabaseFailure) -> String {
+        let statement = try prepare(statement)
+        defer { statement.reset() }
+        return try statement.step() ? statement.text(0) : ""
+    }
+
+    func prepare(_ text: String) throws(DatabaseFailure) -> Statement {
+        var statement: OpaquePointer?
+        let code = sqlite3_prepare_v3(
+            connection, text, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil)
+        guard code == SQLITE_OK, let statement else { throw failure(code) }
+        return Statement(statement, of: self)
+    }
+
+    /// How many rows the last statement changed.
+    var changes: Int32 { sqlite3_changes(connection) }
+
+    /// Waits this long for a lock that another connection holds.
+    func setBusyTimeout(_ timeout: Duration) {
+        let (seconds, attoseconds) = timeout.components
+        sqlite3_busy_timeout(
+            connection,
+            Int32(clamping: seconds * 1_000 + attoseconds / 1_000_000_000_000_000))
+    }
+
+    /// Whether a transaction is on the disk when it has ended.
+    func setSynchronous(full: Bool) throws(DatabaseFailure) {
+        try execute("PRAGMA synchronous = \(full ? "FULL" : "NORMAL")")
+    }
+
+    /// Copies the write-ahead log into the database when it has this many pages.
+    func setCheckpoint(pages: Int32) { sqlite3_wal_autocheckpoint(connection, pages) }
+
+    /// Keeps the write-ahead log's file when the connection closes.
+    func keepWriteAheadFile() {
+        var isOn: Int32 = 1
+        sqlite3_file_control(connection, "main", SQLITE_FCNTL_PERSIST_WAL, &isOn)
+    }
+
+    /// Writes the write-ahead log once more, as it is read, and waits until it is on the disk.
+    ///
+    /// After a sync that failed, the system may go on showing what it could not write, and take it
+    /// for written: the next sync succeeds without it. What is appended behind such a gap would be
+    /// lost with the power, though its own sync succeeded. Writing it anew leaves no gap.
+    func renewWriteAheadFile() throws(DatabaseFailure) {
+        // Nobody else writes meanwhile; and the file is open from here on.
+        try execute("BEGIN IMMEDIATE")
+        do throws(DatabaseFailure) {
+            try copyWriteAheadFileOntoItself()
+        } catch {
+            try execute("ROLLBACK")
+            throw error
+        }
+        try execute("COMMIT")
+    }
+
+    private func copyWriteAheadFileOntoItself() throws(DatabaseFailure) {
+        var pointer: UnsafeMutableRawPointer?
+        sqlite3_file_control(connection, "main", SQLITE_FCNTL_JOURNAL_POINTER, &pointer)
+        let file = pointer?.assumingMemoryBound(to: sqlite3_file.self)
+        guard let file, let methods = file.pointee.pMethods?.pointee else { return }
+        var size: Int64 = 0
+        try check(methods.xFileSize(file, &size))
+        // SQLite's files take less than 128 KiB at once.
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 8)
+        defer { buffer.deallocate() }
+        var offset: Int64 = 0
+        while offset < size {
+            let count = Int32(min(Int64(buffer.count), size - offset))
+            try check(methods.xRead(file, buffer.baseAddress, count, offset))
+            // Behind this many zeros there is no frame that counts.
+            if buffer.prefix(Int(count)).allSatisfy({ $0 == 0 }) { break }
+            try check(methods.xWrite(file, buffer.baseAddress, count, offset))
+            offset += Int64(count)
+        }
+        try check(methods.xSync(file, SQLITE_SYNC_FULL))
+    }
+
+    private func check(_ code: Int32) throws(DatabaseFailure) {
+        guard code == SQLITE_OK else {
+            throw DatabaseFailure(code: code, words: String(cString: sqlite3_errstr(code)))
+        }
+    }
+
+    fileprivate func failure(_ code: Int32) -> DatabaseFailure {
+        DatabaseFailure(code: code, words: String(cString: sqlite3_errmsg(connection)))
+    }
+}
+
+/// A statement that is prepared once and run often.
+final class Statement {
+    private let statement: OpaquePointer
+    /// Keeps the connection open while there are statements of it.
+    private let database: Database
+
+    fileprivate init(_ statement: OpaquePointer, of database: Database) {
+        self.statement = statement
+        self.database = database
+    }
+
+    deinit {
+        sqlite3_finalize(statement)
+    }
+
+    /// Sets a value, at a place counted from 1.
+    func bind(_ value: Int64, at place: Int32) {
+        sqlite3_bind_int64(statement, place, value)
+    }
+
+    /// Sets bytes, which are not copied: they must stay until `reset()`.
+    func bind(_ bytes: UnsafeRawBufferPointer, at place: Int32) {
+        if let base = bytes.baseAddress, !bytes.isEmpty {
+            sqlite3_bind_blob64(statement, place, base, UInt64(bytes.count), nil)
+        } else {
+            sqlite3_bind_zeroblob(statement, place, 0)
+        }
+    }
+
+    /// Goes on to the next row.
+    ///
+    /// - Returns: Whether there is one.
+    func step() throws(DatabaseFailure) -> Bool {
+        switch sqlite3_step(statement) {
+        case SQLITE_ROW: return true
+        case SQLITE_DONE: return false
+        case let code: throw database.failure(code)
+        }
+    }
+
+    /// Runs a statement that answers no rows, and makes it ready to run again.
+    func run() throws(DatabaseFailure) {
+        defer { reset() }
+        while try step() {}
+    }
+
+    /// Makes the statement ready to run again, and lets go of bound bytes.
+    func reset() {
+        sqlite3_reset(statement)
+        sqlite3_clear_bindings(statement)
+    }
+
+    /// The whole number in a column, counted from 0.
+    func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(statement, column) }
+
+    /// The text in a column.
+    func text(_ column: Int32) -> String {
+        sqlite3_column_text(statement, column).map { String(cString: $0) } ?? ""
+    }
+
+    /// The bytes in a column, valid until the next step.
+    func bytes(_ column: Int32) -> UnsafeRawBufferPointer {
+        let start = sqlite3_column_blob(statement, column)
+        return UnsafeRawBufferPointer(
+            start: start, count: Int(sqlite3_column_bytes(statement, column)))
+    }
+}

@@ -1,0 +1,217 @@
+import CSQLite
+import ConfluxVocabulary
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// How a log lies in its database: the tables, and how the file is recognised and set up.
+enum SQLiteFormat {
+    /// The version that this program writes.
+    static let version: Int64 = 1
+    /// "CFLX", by which the file is known to be a log.
+    static let applicationID: Int64 = 0x4346_4C58
+    /// SQLite's page.
+    static let pageBytes = 4_096
+
+    // A trigger, so that an insert is one statement that copies nothing, and so that no writer
+    // whatever leaves a hole or passes by a newer claim. An insert that it ignores changes no row.
+    private static let tables = """
+        CREATE TABLE meta (
+            only INTEGER PRIMARY KEY CHECK (only = 1),
+            format INTEGER NOT NULL,
+            log TEXT NOT NULL,
+            epoch INTEGER NOT NULL
+        ) STRICT;
+        CREATE TABLE commits (
+            first INTEGER PRIMARY KEY,
+            last INTEGER NOT NULL,
+            epoch INTEGER NOT NULL,
+            checksum INTEGER NOT NULL,
+            bytes BLOB NOT NULL
+        ) STRICT;
+        CREATE TRIGGER commits_follow BEFORE INSERT ON commits
+        WHEN NEW.epoch <> (SELECT epoch FROM meta)
+            OR NEW.first <> 1 + coalesce(
+                (SELECT last FROM commits ORDER BY first DESC LIMIT 1), 0)
+        BEGIN
+            SELECT RAISE(IGNORE);
+        END;
+        """
+
+    /// Looks at the file without changing it.
+    ///
+    /// - Returns: Whether it is empty, and so to be made a log.
+    /// - Throws: `notALog`, `newerFormat`.
+    static func isEmpty(_ database: Database, in folder: LogFolder) throws(LogError) -> Bool {
+        let (application, version, tables) = try reporting("Opening \(folder.databasePath)") {
+            () throws(DatabaseFailure) in
+            (
+                try database.number("PRAGMA application_id"),
+                try database.number("PRAGMA user_version"),
+                try database.number("SELECT count(*) FROM sqlite_schema")
+            )
+        }
+        if application == 0 && version == 0 && tables == 0 { return true }
+        guard application == applicationID else {
+            throw LogError(
+                .notALog,
+                "\(folder.databasePath) is a database of another program. Choose another folder.")
+        }
+        guard version <= self.version else {
+            throw LogError(
+                .newerFormat,
+                "The log in \(folder.path) has format \(version); this program knows formats up to "
+                    + "\(self.version). Run the version of the program that wrote it, or a newer "
+                    + "one.")
+        }
+        return false
+    }
+
+    /// Sets the connection up, and makes the tables if there are none.
+    static func prepare(
+        _ database: Database, isEmpty: Bool, settings: SQLiteLogSettings
+    ) throws(DatabaseFailure) {
+        if isEmpty { try database.execute("PRAGMA page_size = \(pageBytes)") }
+        // The two `fullfsync` mean something on macOS only, where a plain fsync reaches no disk.
+        try database.execute(
+            """
+            PRAGMA journal_mode = WAL;
+            PRAGMA synchronous = FULL;
+            PRAGMA fullfsync = ON;
+            PRAGMA checkpoint_fullfsync = ON;
+            PRAGMA max_page_count = \(settings.limitBytes / pageBytes);
+            """)
+        database.keepWriteAheadFile()
+        database.setCheckpoint(pages: Int32(settings.writeAheadBytes / pageBytes))
+        guard isEmpty else {
+            try database.execute(SQLiteCheckpoints.table)
+            return
+        }
+        try database.execute(
+            """
+            BEGIN IMMEDIATE;
+            \(tables)
+            \(SQLiteCheckpoints.table)
+            INSERT INTO meta VALUES (1, \(version), '\(LogID.random())', 0);
+            PRAGMA application_id = \(applicationID);
+            PRAGMA user_version = \(version);
+            COMMIT;
+            """)
+    }
+
+    /// Runs something on the database, and puts its failure in our words.
+    static func reporting<Result>(
+        _ attempt: @autoclosure () -> String, _ body: () throws(DatabaseFailure) -> Result
+    ) throws(LogError) -> Result {
+        do { return try body() } catch { throw LogError(error, attempt()) }
+    }
+
+    /// Runs something that only reads, and puts its failure in our words.
+    static func reading<Result>(
+        _ attempt: @autoclosure () -> String, _ body: () throws(DatabaseFailure) -> Result
+    ) throws(LogError) -> Result {
+        do { return try body() } catch { throw readError(error, attempt()) }
+    }
+
+    /// What a failure to read means: nothing can have changed, so no outcome is unknown.
+    static func readError(_ failure: DatabaseFailure, _ attempt: String) -> LogError {
+        let error = LogError(failure, attempt)
+        return error.code == .unknownOutcome ? LogError(.failed, error.message) : error
+    }
+}
+
+/// The statements of a log, prepared once.
+struct SQLiteLogStatements {
+    let claim: Statement
+    let append: Statement
+    let epoch: Statement
+    let end: Statement
+    let reading: SQLiteReadStatements
+    let checkpoints: SQLiteCheckpointStatements
+
+    init(_ database: Database) throws(DatabaseFailure) {
+        claim = try database.prepare("UPDATE meta SET epoch = epoch + 1 RETURNING epoch")
+        append = try database.prepare(
+            "INSERT INTO commits (\(SQLiteLogRow.columns)) VALUES (?1, ?2, ?3, ?4, ?5)")
+        epoch = try database.prepare("SELECT epoch FROM meta")
+        end = try database.prepare(
+            "SELECT \(SQLiteLogRow.columns) FROM commits ORDER BY first DESC LIMIT 1")
+        reading = try SQLiteReadStatements(database)
+        checkpoints = try SQLiteCheckpointStatements(database)
+    }
+}
+
+/// A row of `commits`, as it stands in the file. Its bytes are valid until the statement steps.
+struct SQLiteLogRow {
+    /// In the order in which they are read.
+    static let columns = "first, last, epoch, checksum, bytes"
+
+    let first: SequenceNumber
+    let last: SequenceNumber
+    let epoch: Epoch
+    let checksum: UInt64
+    let bytes: UnsafeRawBufferPointer
+
+    init(_ statement: Statement) {
+        first = SequenceNumber(UInt64(bitPattern: statement.integer(0)))
+        last = SequenceNumber(UInt64(bitPattern: statement.integer(1)))
+        epoch = Epoch(UInt64(bitPattern: statement.integer(2)))
+        checksum = UInt64(bitPattern: statement.integer(3))
+        bytes = statement.bytes(4)
+    }
+
+    /// The commit, in memory of its own.
+    ///
+    /// - Throws: `damaged` if it is not what was written.
+    func commit() throws(LogError) -> LoggedCommit {
+        let found = Checksum.of(
+            first: first.rawValue, last: last.rawValue, epoch: epoch.rawValue, bytes: bytes)
+        guard found == checksum, first <= last else {
+            // The row's key is where it was found; its other number may be the damage.
+            let isPlausible = last >= first && last.rawValue - first.rawValue < 1 << 24
+            throw .damaged(
+                first, isPlausible ? last : first, "its bytes are not those that were written")
+        }
+        let copy = [UInt8](unsafeUninitializedCapacity: bytes.count) { buffer, count in
+            UnsafeMutableRawBufferPointer(buffer).copyMemory(from: bytes)
+            count = bytes.count
+        }
+        return LoggedCommit(first: first, last: last, epoch: epoch, bytes: copy[...])
+    }
+}
+
+extension LogError {
+    /// What a failure of the database means for the log.
+    init(_ failure: DatabaseFailure, _ attempt: String) {
+        let (code, advice): (Code, String) =
+            switch failure.primaryCode {
+            case SQLITE_FULL:
+                (
+                    .full,
+                    "The disk is full, or the log has reached its bound. Make room, or raise it."
+                )
+            case SQLITE_IOERR:
+                (
+                    .unknownOutcome,
+                    "The disk reported an error. Check it, then open the log again and read its end."
+                )
+            case SQLITE_CORRUPT:
+                (.damaged, "The database is damaged. Restore it from a backup.")
+            case SQLITE_NOTADB:
+                (.notALog, "The file is no database. Choose another folder.")
+            case SQLITE_BUSY, SQLITE_LOCKED:
+                (.failed, "Another program holds the database. End its transaction; try again.")
+            case SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_READONLY, SQLITE_AUTH:
+                (.unusableFolder, "Make sure that this user may write the folder and its files.")
+            case SQLITE_NOMEM:
+                (.failed, "Free memory; try again.")
+            default:
+                (.failed, "Nothing was changed.")
+            }
+        self.init(
+            code, "\(attempt) failed: \(failure.words) (SQLite \(failure.code)). \(advice)")
+    }
+}

@@ -1,0 +1,331 @@
+import ConfluxVocabulary
+
+/// The log on this machine's disk: a SQLite database in a folder of its own.
+///
+/// - One row a commit, in the table `commits`, with a checksum; the table `meta` has the log's id,
+///   the format's version and the epoch. `sqlite3 FOLDER/log.sqlite` opens it for reading at any
+///   time. A reader that keeps a transaction open for long makes the write-ahead log grow.
+/// - One owner: the folder is locked, and the system releases the lock when the process ends,
+///   however it ends.
+/// - An append is one statement, conditional on the epoch and on the log's end. After an error of
+///   the disk its outcome is unknown, and this object takes no more appends, since what the
+///   system still holds in memory cannot be trusted: open the log anew and read its end.
+/// - Checksums and density are verified on every read. Damage is found when it is read, and from
+///   then on nothing behind it is served.
+/// - Copying the write-ahead log into the database stalls one append now and then; see
+///   `SQLiteLogSettings.writeAheadBytes`.
+///
+/// Owned by one thread at a time.
+public final class SQLiteLog: ActionLog {
+    /// The random identity of this log.
+    public let id: LogID
+    /// The highest number in the log.
+    public private(set) var last: SequenceNumber
+    /// 1: nothing is ever given up.
+    public let floor = SequenceNumber(1)
+
+    private let settings: SQLiteLogSettings
+    private var claimed: Epoch?
+    /// The lowest damage that a read has met.
+    private var damage: LogError?
+    /// The error of the disk after which no append can be trusted.
+    private var diskFailure: LogError?
+
+    private struct Files {
+        let statements: SQLiteLogStatements
+        let database: Database
+        // Last, so that the folder is unlocked when the database is closed.
+        let folder: LogFolder
+    }
+
+    /// nil once closed.
+    private var files: Files?
+
+    /// Opens the log in a folder; makes both if they are absent.
+    ///
+    /// - Parameters:
+    ///   - directory: The folder.
+    ///   - settings: Durability and bounds.
+    /// - Throws: `unusableFolder`, `inUse`, `notALog`, `newerFormat`, `damaged`, `full`, `failed`,
+    ///   `invalidSetting`.
+    public init(
+        directory: String, settings: SQLiteLogSettings = SQLiteLogSettings()
+    ) throws(LogError) {
+        try settings.validate()
+        let folder = try LogFolder(directory)
+        let attempt = "Opening the log in \(folder.path)"
+        let database = try SQLiteFormat.reporting(attempt) { () throws(DatabaseFailure) in
+            try Database(path: folder.databasePath, vfs: settings.vfs, access: .write)
+        }
+        database.setBusyTimeout(settings.busyTimeout)
+        let isEmpty = try SQLiteFormat.isEmpty(database, in: folder)
+        let (name, end) = try SQLiteFormat.reporting(attempt) { () throws(DatabaseFailure) in
+            try SQLiteFormat.prepare(database, isEmpty: isEmpty, settings: settings)
+            try database.renewWriteAheadFile()
+            return (
+                try database.text("SELECT log FROM meta"),
+                try database.number("SELECT last FROM commits ORDER BY first DESC LIMIT 1")
+            )
+        }
+        guard let id = Identifier(name) else {
+            throw LogError(
+                .damaged,
+                "The log in \(folder.path) has lost its identity. Restore it from a backup.")
+        }
+        // A quarter more, since the commit that reaches the mark goes beyond it.
+        try folder.extendWriteAheadFile(to: settings.writeAheadBytes * 5 / 4)
+        try folder.synchronize()
+        self.id = id
+        self.settings = settings
+        last = SequenceNumber(UInt64(max(0, end)))
+        files = try SQLiteFormat.reporting(attempt) { () throws(DatabaseFailure) in
+            let files = Files(
+                statements: try SQLiteLogStatements(database), database: database, folder: folder)
+            try files.database.setSynchronous(full: settings.durability == .fsync)
+            return files
+        }
+    }
+
+    /// Opens the log in a folder; makes both if they are absent.
+    ///
+    /// - Parameters:
+    ///   - directory: The folder.
+    ///   - durability: What an append has done when it returns.
+    /// - Throws: As `init(directory:settings:)`.
+    public convenience init(
+        directory: String, durability: SQLiteLogSettings.Durability
+    ) throws(LogError) {
+        try self.init(directory: directory, settings: SQLiteLogSettings(durability: durability))
+    }
+
+    deinit {
+        close()
+    }
+
+    /// Begins a tenure; the new epoch is on the disk when this returns.
+    ///
+    /// - Returns: The new epoch, and where the log ends.
+    /// - Throws: `damaged` if the last commit is; `unknownOutcome` after an error of the disk: an
+    ///   epoch may have been used up; `full`, `failed`, `closed`.
+    public func claim() throws(LogError) -> LogClaim {
+        let files = try writableFiles()
+        let end = try readEnd(files)
+        let epoch = try writing("Claiming the log") { () throws(DatabaseFailure) -> Int64 in
+            defer { files.statements.claim.reset() }
+            try files.database.setSynchronous(full: true)
+            guard try files.statements.claim.step() else { return 0 }
+            let epoch = files.statements.claim.integer(0)
+            // The row comes first; the change is committed by the step that ends the statement.
+            while try files.statements.claim.step() {}
+            try files.database.setSynchronous(full: settings.durability == .fsync)
+            return epoch
+        }
+        guard epoch > 0 else { throw .epochLost }
+        let claim = LogClaim(
+            epoch: Epoch(UInt64(epoch)), last: end?.last ?? .zero, lastEpoch: end?.epoch ?? .none)
+        claimed = claim.epoch
+        last = claim.last
+        return claim
+    }
+
+    /// Adds a commit to the end.
+    ///
+    /// - Parameters:
+    ///   - commit: What to add.
+    ///   - last: Where the caller believes that the log ends.
+    ///   - forced: Whether it must be on the disk on return, whatever the durability.
+    /// - Throws: `superseded`, `endDiffers`, `full`, `failed`, `unknownOutcome`, `invalidCommit`,
+    ///   `notClaimed`, `closed`.
+    public func append(
+        _ commit: LoggedCommit, expecting last: SequenceNumber, forced: Bool
+    ) throws(LogError) {
+        let files = try writableFiles()
+        guard claimed != nil else { throw .notClaimed }
+        try commit.validate(expecting: last)
+        let raisesDurability = forced && settings.durability == .os
+        let attempt = "Appending entries \(commit.first) to \(commit.last)"
+        let isAppended = try writing(attempt) { () throws(DatabaseFailure) -> Bool in
+            if raisesDurability { try files.database.setSynchronous(full: true) }
+            try insert(commit, with: files.statements.append)
+            let isAppended = files.database.changes == 1
+            if raisesDurability { try files.database.setSynchronous(full: false) }
+            return isAppended
+        }
+        if isAppended {
+            self.last = commit.last
+            return
+        }
+        let end = try readEnd(files)
+        self.last = end?.last ?? .zero
+        guard end == commit else {
+            let newest = try readEpoch(files)
+            if commit.epoch != newest { throw .superseded(commit.epoch, by: newest) }
+            throw .endDiffers(expected: last, found: self.last)
+        }
+        // It was appended before, then perhaps without force.
+        if raisesDurability { try makeDurable(files) }
+    }
+
+    /// Makes sure that there is no newer claim.
+    ///
+    /// - Throws: `superseded`, `failed`, `notClaimed`, `closed`.
+    public func confirm() throws(LogError) {
+        let files = try openFiles()
+        guard let claimed else { throw .notClaimed }
+        let newest = try readEpoch(files)
+        guard newest == claimed else { throw .superseded(claimed, by: newest) }
+    }
+
+    /// Reads commits, from the one that contains a number; verifies each.
+    ///
+    /// - Parameters:
+    ///   - from: The number to begin with; one below `floor` begins at `floor`.
+    ///   - limitBytes: How many bytes they have together at most; the first is given in any case.
+    /// - Returns: The commits; none if the log ends before `from`.
+    /// - Throws: `damaged` with the numbers concerned; `failed`, `closed`.
+    public func read(
+        from: SequenceNumber, limitBytes: Int
+    ) throws(LogError) -> [LoggedCommit] {
+        let files = try openFiles()
+        let from = max(from, floor)
+        if let damage, let lowest = damage.numbers?.lowerBound, lowest <= from { throw damage }
+        guard from <= last else { return [] }
+        var scan = LogScan(from: from, through: last, limitBytes: limitBytes)
+        do {
+            try scan.run(files.statements.reading)
+        } catch {
+            let reading = LogError(error, "Reading the log from entry \(scan.next)")
+            switch reading.code {
+            case .damaged: scan.damage = .damaged(scan.next, last, failureWords(error))
+            case .unknownOutcome: throw LogError(.failed, reading.message)
+            default: throw reading
+            }
+        }
+        if let found = scan.damage {
+            if let known = damage?.numbers, let new = found.numbers,
+                known.lowerBound <= new.lowerBound
+            {
+                // The lower one is remembered already.
+            } else {
+                damage = found
+            }
+            if scan.commits.isEmpty { throw found }
+        }
+        return scan.commits
+    }
+
+    /// Saves a piece of a checkpoint, in a transaction of its own.
+    ///
+    /// - Parameter piece: What to save.
+    /// - Throws: `invalidCheckpoint`, `full`, `failed`, `unknownOutcome`, `closed`.
+    public func save(_ piece: CheckpointPiece) throws(LogError) {
+        let files = try writableFiles()
+        try piece.validate(endingAt: last)
+        let attempt = "Saving the checkpoint at \(piece.sequence)"
+        let saved = try writing(attempt) { () throws(DatabaseFailure) -> Int in
+            if piece.index == 0 { try files.statements.checkpoints.begin(piece) }
+            let saved = try files.statements.checkpoints.savedCount(piece)
+            if saved == Int(piece.index) { try files.statements.checkpoints.add(piece) }
+            return saved
+        }
+        guard saved == Int(piece.index) else { throw .outOfOrder(piece, after: saved) }
+    }
+
+    /// The newest checkpoint at or below a number; verified.
+    ///
+    /// - Parameter last: The highest number that it may have.
+    /// - Returns: The checkpoint; nil if there is none.
+    /// - Throws: `damaged`, with its number if that can be told; `failed`, `closed`.
+    public func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint? {
+        try openFiles().statements.reading.checkpoint(through: last)
+    }
+
+    /// Makes a reader for another thread, with a connection of its own.
+    ///
+    /// - Returns: The reader.
+    /// - Throws: `failed`, `unusableFolder`, `closed`.
+    public func makeReader() throws(LogError) -> any LogReader {
+        try SQLiteLogReader(path: openFiles().folder.databasePath, settings: settings)
+    }
+
+    /// Closes the database and unlocks the folder; what was appended is on the disk then, unless
+    /// the disk fails. Doing it again does nothing.
+    public func close() {
+        guard let files else { return }
+        if settings.durability == .os && diskFailure == nil {
+            // Nobody can be told if this fails, and then no more is lost than by a crash, which
+            // this durability allows.
+            _ = try? makeDurable(files)
+        }
+        self.files = nil
+    }
+
+    // MARK: Parts
+
+    private func openFiles() throws(LogError) -> Files {
+        guard let files else { throw .closed }
+        return files
+    }
+
+    private func writableFiles() throws(LogError) -> Files {
+        let files = try openFiles()
+        if let diskFailure { throw diskFailure }
+        return files
+    }
+
+    /// Runs something that writes, and remembers an error of the disk.
+    private func writing<Result>(
+        _ attempt: @autoclosure () -> String, _ body: () throws(DatabaseFailure) -> Result
+    ) throws(LogError) -> Result {
+        do { return try body() } catch {
+            let error = LogError(error, attempt())
+            if error.code == .unknownOutcome { diskFailure = error }
+            throw error
+        }
+    }
+
+    private func insert(
+        _ commit: LoggedCommit, with statement: Statement
+    ) throws(DatabaseFailure) {
+        statement.bind(Int64(commit.first.rawValue), at: 1)
+        statement.bind(Int64(commit.last.rawValue), at: 2)
+        statement.bind(Int64(commit.epoch.rawValue), at: 3)
+        statement.bind(Int64(bitPattern: Checksum.of(commit)), at: 4)
+        try commit.bytes.withUnsafeBufferPointer { buffer throws(DatabaseFailure) in
+            statement.bind(UnsafeRawBufferPointer(buffer), at: 5)
+            try statement.run()
+        }
+    }
+
+    /// Writes what changes nothing, so that all that stands before it reaches the disk.
+    private func makeDurable(_ files: Files) throws(LogError) {
+        try writing("Writing to the disk") { () throws(DatabaseFailure) in
+            try files.database.setSynchronous(full: true)
+            // Unlike a row that is set to what it is, this is written in any case.
+            try files.database.execute("PRAGMA user_version = \(SQLiteFormat.version)")
+            try files.database.setSynchronous(full: settings.durability == .fsync)
+        }
+    }
+
+    private func readEnd(_ files: Files) throws(LogError) -> LoggedCommit? {
+        defer { files.statements.end.reset() }
+        let hasRow = try SQLiteFormat.reporting("Reading the end of the log") {
+            () throws(DatabaseFailure) in try files.statements.end.step()
+        }
+        return hasRow ? try SQLiteLogRow(files.statements.end).commit() : nil
+    }
+
+    private func readEpoch(_ files: Files) throws(LogError) -> Epoch {
+        defer { files.statements.epoch.reset() }
+        let epoch = try SQLiteFormat.reporting("Reading the log's epoch") {
+            () throws(DatabaseFailure) in
+            try files.statements.epoch.step() ? files.statements.epoch.integer(0) : -1
+        }
+        guard epoch >= 0 else { throw .epochLost }
+        return Epoch(UInt64(epoch))
+    }
+
+    private func failureWords(_ failure: DatabaseFailure) -> String {
+        "the database says \"\(failure.words)\" there"
+    }
+}

@@ -1,0 +1,48 @@
+import ConfluxVocabulary
+
+/// Reads the log on disk through a connection of its own that can't write. Reading and appending
+/// don't wait for each other.
+final class SQLiteLogReader: LogReader {
+    private struct Connection {
+        let statements: SQLiteReadStatements
+        let database: Database
+    }
+
+    /// nil once closed.
+    private var connection: Connection?
+
+    /// - Throws: `failed`, `unusableFolder`.
+    init(path: String, settings: SQLiteLogSettings) throws(LogError) {
+        connection = try SQLiteFormat.reading("Opening \(path) for reading") {
+            () throws(DatabaseFailure) in
+            let database = try Database(path: path, vfs: settings.vfs, access: .read)
+            database.setBusyTimeout(settings.busyTimeout)
+            return Connection(
+                statements: try SQLiteReadStatements(database), database: database)
+        }
+    }
+
+    func read(
+        from: SequenceNumber, through last: SequenceNumber, limitBytes: Int
+    ) throws(LogError) -> [LoggedCommit] {
+        guard let connection else { throw .closed }
+        guard from <= last else { return [] }
+        var scan = LogScan(from: from, through: last, limitBytes: limitBytes)
+        do {
+            try scan.run(connection.statements)
+        } catch {
+            throw SQLiteFormat.readError(error, "Reading the log from entry \(scan.next)")
+        }
+        if let damage = scan.damage, scan.commits.isEmpty { throw damage }
+        return scan.commits
+    }
+
+    func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint? {
+        guard let connection else { throw .closed }
+        return try connection.statements.checkpoint(through: last)
+    }
+
+    func close() {
+        connection = nil
+    }
+}

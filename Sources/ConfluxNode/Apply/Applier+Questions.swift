@@ -1,0 +1,68 @@
+import Conflux
+import ConfluxProtocol
+
+/// Answers to questions about the stores here, each as soon as it can be given.
+extension Applier {
+    /// Tries to answer a question.
+    func isAnswered(_ question: Question) -> Bool {
+        switch question.body {
+        case .observe(let store, _, let after): observe(store, after, question.number)
+        case .applied(let sequence, let target): effect(of: sequence, target, question.number)
+        case .status, .alive: true
+        }
+    }
+
+    private func reply(_ number: UInt64, _ body: Answer.Body) {
+        tell(.answer(Answer(number: number, isLast: true, node: nil, body: body)))
+    }
+
+    /// - Returns: Whether the question was answered.
+    private func observe(_ store: StoreName, _ after: SequenceNumber, _ number: UInt64) -> Bool {
+        guard let hosted = appliers[store.state]?.hosted(store) else {
+            reply(number, .failed(.notHosted, message: "the node does not host \(store) any more"))
+            return true
+        }
+        guard hosted.isAttached, hosted.lastChange > after else { return false }
+        let position = hosted.lastChange
+        let tell = tell
+        let bytesMax = WireLimits.standard.frameBytesMax - 4_096
+        hosted.encode { result in
+            let body: Answer.Body =
+                switch result {
+                case .success(let bytes) where bytes.count <= bytesMax:
+                    .state(store, position, bytes[...])
+                case .success(let bytes):
+                    .failed(
+                        .tooLarge,
+                        message: "the state of \(store) has \(bytes.count) bytes")
+                case .failure(let error):
+                    .failed(.tooLarge, message: "the state of \(store) can't be encoded: \(error)")
+                case nil:
+                    .failed(.notHosted, message: "the node does not host \(store) any more")
+                }
+            tell(.answer(Answer(number: number, isLast: true, node: nil, body: body)))
+        }
+        return true
+    }
+
+    /// - Returns: Whether the question was answered.
+    private func effect(
+        of sequence: SequenceNumber, _ target: Target, _ number: UInt64
+    ) -> Bool {
+        guard applied >= sequence else { return false }
+        if case .store(let store) = target {
+            guard let hosted = appliers[store.state]?.hosted(store), hosted.isAttached else {
+                return false
+            }
+        }
+        if let message = refusals.message(of: sequence) {
+            reply(number, .refused(message: message))
+        } else if sequence <= refusals.unknownThrough {
+            reply(
+                number, .failed(.effectUnknown, message: "the node joined after entry \(sequence)"))
+        } else {
+            reply(number, .applied)
+        }
+        return true
+    }
+}

@@ -1,0 +1,390 @@
+import Conflux
+import ConfluxProtocol
+
+/// What a node applies by: it decodes what is ordered and runs models and stores. A thread of its
+/// own drives it (``ApplyThread``), so that user code never delays a beat; a simulation drives it
+/// step by step.
+///
+/// Jobs come in the machine's order. What follows a commit (an outcome, the end of an open) stands
+/// behind it in a line, and is told when every store has reported the commit: so an outcome means
+/// that this node has applied the action (P6), also where a store has an executor of its own.
+///
+///     jobs ──▶ apply ──▶ line: commit │ outcome │ commit │ opened …
+///                              └ waits for the runs of its stores
+///
+/// Confined to whoever drives it. The functions that it is given may be called on other threads.
+package final class Applier {
+    /// What stands in the line.
+    private enum Step {
+        case commit(CommitRecord)
+        case restored(StoreName, CommitRecord)
+        case outcome(ActionOutcome)
+        case opened(UInt64, OpenOutcome)
+        case reached(UInt64, ReachOutcome)
+    }
+
+    /// Outcome places of a batch that was submitted.
+    private struct Submitted {
+        var firstCounter: UInt64
+        var count: Int
+        var block: OutcomeBlock
+        var lastCounter: UInt64 { firstCounter + UInt64(count) - 1 }
+    }
+
+    /// Tells the machine.
+    let tell: @Sendable (ReplicaInput) -> Void
+    /// Has ``ApplyJob/finished`` performed soon: a store with an executor of its own has reported.
+    private let resume: @Sendable () -> Void
+    /// The monotonic clock.
+    private let clock: () -> Duration
+    private let refusalsMax: Int
+    /// Given every commit that is delivered.
+    private let tap: (@Sendable (Commit) -> Void)?
+
+    var appliers: [Name: StateApplier] = [:]
+    private var registrations: [UInt64: Registration] = [:]
+    /// What is hosted, by the request that opened it: the machine names it again when it opens it
+    /// again.
+    private var hostings: [UInt64: Registration] = [:]
+    private var waits: [UInt64: Wait] = [:]
+    private var line: [Step] = []
+    private var submitted: [Submitted] = []
+    var refusals: RefusalMemory
+    private(set) var ownFailures = OwnFailures()
+    private var incarnation = Incarnation.none
+    var applied = SequenceNumber.zero
+    var questions = PendingQuestions()
+
+    /// Makes one without stores.
+    ///
+    /// - Parameters:
+    ///   - refusalsMax: Of how many entries without an effect the reasons are kept.
+    ///   - tell: Tells the machine; called on any thread.
+    ///   - resume: Has ``ApplyJob/finished`` performed soon; called on any thread.
+    ///   - clock: The monotonic clock.
+    ///   - tap: Given every commit that is delivered.
+    package init(
+        refusalsMax: Int, tell: @escaping @Sendable (ReplicaInput) -> Void,
+        resume: @escaping @Sendable () -> Void, clock: @escaping () -> Duration,
+        tap: (@Sendable (Commit) -> Void)? = nil
+    ) {
+        self.refusalsMax = refusalsMax
+        self.tell = tell
+        self.resume = resume
+        self.clock = clock
+        self.tap = tap
+        refusals = RefusalMemory(countMax: refusalsMax)
+    }
+
+    /// Does one job, as far as the stores here have come.
+    package func perform(_ job: ApplyJob) {
+        switch job {
+        case .deliver(let delivery, let log): perform(delivery, log)
+        case .submitted(let firstCounter, let count, let block):
+            submitted.append(Submitted(firstCounter: firstCounter, count: count, block: block))
+        case .abandoned(let block, let count):
+            block.settle(from: 0, count: count, with: .failed(.nodeClosed))
+        case .register(let registration):
+            registrations[registration.request] = registration
+            let applier = appliers[registration.state] ?? registration.makeApplier()
+            appliers[registration.state] = applier
+            registration.attach(applier)
+            // Opens and closes reach the link by this thread alone, and so in this order.
+            tell(.open(registration.open))
+        case .unregister(let subject): unregister(subject)
+        case .asked(let question):
+            questions.add(question, at: clock())
+            answerQuestions()
+        case .wait(let wait):
+            waits[wait.request] = wait
+            tell(wait.input)
+        case .giveUp(let request):
+            waits[request] = nil
+            tell(.giveUp(request: request))
+        case .finished: advance()
+        case .identified(let incarnation): self.incarnation = incarnation
+        case .stop: break
+        }
+    }
+
+    /// Where a store here is.
+    package struct ReplicaPlace {
+        /// The present life; zero until it is known.
+        package let life: SequenceNumber
+        /// The number of the last entry that concerned it.
+        package let position: SequenceNumber
+        /// Whether commits apply to it; before, it catches up.
+        package let isAttached: Bool
+        /// Why it takes no further entries, if it does not.
+        package let stopped: String?
+    }
+
+    /// - Returns: Where a store is; nil when it is not hosted here.
+    package func place(of store: StoreName) -> ReplicaPlace? {
+        appliers[store.state]?.hosted(store).map {
+            ReplicaPlace(
+                life: $0.life, position: $0.lastChange, isAttached: $0.isAttached,
+                stopped: $0.stopped)
+        }
+    }
+
+    func answerQuestions() {
+        questions.answer(at: clock()) { isAnswered($0) }
+    }
+
+    private func perform(_ delivery: Delivery, _ log: LogID) {
+        switch delivery {
+        case .commit(let commit, let byteCount):
+            tap?(commit)
+            apply(commit, byteCount: byteCount, isCatchUp: false)
+        case .catchUp(let commit, let byteCount):
+            apply(commit, byteCount: byteCount, isCatchUp: true)
+        case .restore(let store, let life, let snapshot):
+            restore(store, life: life, snapshot, log)
+        case .attach(let store): appliers[store.state]?.hosted(store)?.isAttached = true
+        case .settle(let outcome): line.append(.outcome(outcome))
+        case .opened(let request, let outcome): line.append(.opened(request, outcome))
+        case .reached(let request, let outcome): line.append(.reached(request, outcome))
+        case .reset:
+            for applier in appliers.values { applier.detachAll() }
+            applied = .zero
+            refusals = RefusalMemory(countMax: refusalsMax)
+            ownFailures.removeAll()
+        }
+        advance()
+    }
+
+    private func unregister(_ subject: HostingSubject) {
+        // Whoever waited for it has given up.
+        for (request, registration) in registrations where registration.subject == subject {
+            registrations[request] = nil
+        }
+        for (request, registration) in hostings where registration.subject == subject {
+            hostings[request] = nil
+        }
+        switch subject {
+        case .store(let store):
+            appliers[store.state]?.remove(store)
+            if appliers[store.state]?.isIdle == true { appliers[store.state] = nil }
+        case .state(let state):
+            appliers[state]?.isBridged = false
+            if appliers[state]?.isIdle == true { appliers[state] = nil }
+        }
+        tell(.close(subject))
+    }
+
+    private func restore(
+        _ store: StoreName, life: SequenceNumber, _ snapshot: Snapshot, _ log: LogID
+    ) {
+        guard let hosted = appliers[store.state]?.hosted(store) else { return }
+        refusals.forget(through: snapshot.sequence)
+        hosted.isAttached = false
+        // What follows, the end of the open above all, waits until the store has its state.
+        let record = CommitRecord(
+            last: .zero, byteCount: 0, isCatchUp: true, whenDone: resume)
+        record.expectRun()
+        hosted.restore(snapshot, life: life, log: log) { error in
+            record.report(error.map { [(snapshot.sequence, .refused($0))] } ?? [])
+        }
+        record.seal()
+        line.append(.restored(store, record))
+    }
+
+    // MARK: Commits
+
+    private func apply(_ commit: Commit, byteCount: Int, isCatchUp: Bool) {
+        let record = CommitRecord(
+            last: commit.last, byteCount: byteCount, isCatchUp: isCatchUp, whenDone: resume)
+        for applier in appliers.values { applier.begin(isCatchUp: isCatchUp) }
+        var sequence = commit.first
+        for block in commit.blocks {
+            if case .batch(let incarnation, let batch) = block {
+                add(batch, of: incarnation, from: sequence, in: commit, to: record)
+            }
+            sequence = sequence.advanced(by: UInt64(block.count))
+        }
+        for applier in appliers.values { applier.flush(into: record) }
+        record.seal()
+        line.append(.commit(record))
+    }
+
+    private func add(
+        _ batch: Batch, of incarnation: Incarnation, from first: SequenceNumber, in commit: Commit,
+        to record: CommitRecord
+    ) {
+        var concerned: [StateApplier] = []
+        for row in batch.targets {
+            if let applier = applier(of: row.target), !concerned.contains(where: { $0 === applier })
+            {
+                concerned.append(applier)
+            }
+        }
+        guard !concerned.isEmpty else { return }
+        if incarnation == self.incarnation {
+            record.noteOwn(first...first.advanced(by: UInt64(batch.count) - 1))
+        }
+        let place = EntryPlace(
+            log: commit.log, sequence: first, timestamp: commit.timestamp,
+            origin: Origin(incarnation: incarnation, counter: batch.firstCounter))
+        for applier in concerned { applier.add(batch, at: place, to: record) }
+    }
+
+    private func applier(of target: Target) -> StateApplier? {
+        switch target {
+        case .store(let store): appliers[store.state]
+        case .state(let state): appliers[state]
+        case .event: nil
+        }
+    }
+
+    /// A commit is applied in every store here.
+    private func finish(_ record: CommitRecord) {
+        for (sequence, failure) in record.failures {
+            refusals.insert(sequence, failure.message)
+            if !submitted.isEmpty, record.isOwn(sequence) {
+                ownFailures.insert(failure, at: sequence)
+            }
+        }
+        if !record.isCatchUp { applied = max(applied, record.last) }
+        tell(.applied(record.isCatchUp ? .zero : record.last, bytes: record.byteCount))
+        answerQuestions()
+    }
+
+    // MARK: The line
+
+    /// Goes through the line as far as the stores have come.
+    private func advance() {
+        var count = 0
+        steps: for step in line {
+            switch step {
+            case .commit(let record):
+                guard record.isDone else { break steps }
+                finish(record)
+            case .restored(let store, let record):
+                guard record.isDone else { break steps }
+                if let failure = record.failures.first?.1 {
+                    appliers[store.state]?.hosted(store)?.stopped =
+                        "the snapshot of \(store) can't be read: \(failure.message)"
+                }
+            case .outcome(let outcome): settle(outcome)
+            case .opened(let request, let outcome): complete(request, outcome)
+            case .reached(let request, let outcome):
+                waits.removeValue(forKey: request)?.completion(outcome.result)
+            }
+            count += 1
+        }
+        if count > 0 { line.removeFirst(count) }
+    }
+
+    private func settle(_ outcome: ActionOutcome) {
+        var counter = outcome.firstCounter
+        let end = outcome.firstCounter + UInt64(outcome.count)
+        while counter < end, let batch = submitted.first {
+            let stop = min(end, batch.lastCounter + 1)
+            if counter < stop {
+                settle(
+                    batch.block, from: Int(counter - batch.firstCounter),
+                    count: Int(stop - counter), outcome, at: counter)
+                counter = stop
+            }
+            if stop > batch.lastCounter { submitted.removeFirst() }
+        }
+        if submitted.isEmpty {
+            ownFailures.removeAll()
+        } else if case .committed(_, let first, _, _) = outcome.fate {
+            ownFailures.told(first.advanced(by: UInt64(outcome.count) - 1))
+        }
+    }
+
+    private func settle(
+        _ block: OutcomeBlock, from index: Int, count: Int, _ outcome: ActionOutcome,
+        at counter: UInt64
+    ) {
+        switch outcome.fate {
+        case .committed(let log, let first, let epoch, let timestamp):
+            let start = first.advanced(by: counter - outcome.firstCounter)
+            func receipt(_ offset: Int) -> Receipt {
+                Receipt(
+                    log: log, epoch: epoch, sequence: start.advanced(by: UInt64(offset)),
+                    timestamp: timestamp)
+            }
+            if !ownFailures.isEmpty {
+                for offset in 0..<count {
+                    let receipt = receipt(offset)
+                    if let failure = ownFailures.take(receipt.sequence) {
+                        block.settle(from: index + offset, with: .failed(failure.error(receipt)))
+                    }
+                }
+            }
+            block.settle(from: index, count: count, with: .committed(receipt(0)))
+        case .rejected(.withdrawn, _):
+            block.settle(from: index, count: count, with: .failed(.withdrawn))
+        case .rejected(let code, let message):
+            block.settle(
+                from: index, count: count,
+                with: .failed(
+                    DispatchError(
+                        code: .rejected,
+                        message: "The sequencer rejected the action (\(code)): \(message)",
+                        reason: RejectionReason(code: code, message: message))))
+        case .unknown:
+            block.settle(from: index, count: count, with: .failed(.outcomeUnknown))
+        }
+    }
+
+    private func complete(_ request: UInt64, _ outcome: OpenOutcome) {
+        let opening = registrations.removeValue(forKey: request)
+        guard let registration = opening ?? hostings[request] else { return }
+        if let error = failure(of: outcome, registration.subject) {
+            unregister(registration.subject)
+            // It was open, and the history that it was open in is lost: nobody waits for this.
+            if opening == nil {
+                registration.lost(error)
+            } else {
+                registration.completion(.failure(error))
+            }
+            return
+        }
+        hostings[request] = registration
+        guard opening != nil, case .opened(let life) = outcome else { return }
+        if case .state(let state) = registration.subject { appliers[state]?.isBridged = true }
+        registration.completion(.success(life))
+    }
+
+    private func failure(of outcome: OpenOutcome, _ subject: HostingSubject) -> NodeError? {
+        switch outcome {
+        case .failed(let code, let message):
+            return NodeError(
+                code: .openFailed, message: "\(subject.text) can't be opened (\(code)): \(message)")
+        case .opened:
+            guard case .store(let store) = subject,
+                let message = appliers[store.state]?.hosted(store)?.stopped
+            else { return nil }
+            return NodeError(code: .openFailed, message: message)
+        }
+    }
+
+    /// Everything that is still waited for ends.
+    ///
+    /// - Parameter rest: The jobs that are not performed any more.
+    package func finish(dropping rest: [ApplyJob]) {
+        for job in rest {
+            switch job {
+            case .register(let registration): registration.completion(.failure(.closed))
+            case .wait(let wait): wait.completion(.failure(.closed))
+            default: break
+            }
+        }
+        advance()
+        for batch in submitted {
+            batch.block.settle(from: 0, count: batch.count, with: .failed(.outcomeUnknown))
+        }
+        submitted.removeAll()
+        for registration in registrations.values { registration.completion(.failure(.closed)) }
+        registrations.removeAll()
+        hostings.removeAll()
+        for wait in waits.values { wait.completion(.failure(.closed)) }
+        waits.removeAll()
+        appliers.removeAll()
+    }
+}

@@ -1,0 +1,84 @@
+import Conflux
+import ConfluxProtocol
+import ConfluxZeroMQ
+
+extension Node {
+    /// Waits until this node's replicas have applied everything that was committed before the call,
+    /// so that what is read of them then is at least as new as whatever anybody had a receipt for
+    /// when it was called: a linearizable read.
+    ///
+    /// ```swift
+    /// try await node.barrier()
+    /// print(stock.left)
+    /// ```
+    ///
+    /// It asks the sequencer, which has its log confirm that no newer tenure has begun, and then
+    /// waits for the number that the sequencer names. Lost questions and restarts of the sequencer
+    /// are gone over by asking again. Stores that are being opened meanwhile are waited for, too.
+    /// Cancelling the task ends the wait.
+    ///
+    /// - Parameter patience: How long to wait.
+    /// - Throws: ``NodeError``: `timedOut`, `cancelled`, `closed`; `unanswered` when the node or the
+    ///   sequencer has as many barriers under way as it may.
+    public func barrier(patience: Duration = .seconds(10)) async throws(NodeError) {
+        try await core.wait(for: .latest, patience: patience)
+    }
+
+    /// Waits until this node's replicas have applied an action that another node, perhaps in
+    /// another process, has a receipt for.
+    ///
+    /// - Parameters:
+    ///   - receipt: The receipt. It must be of this node's log; a log that lost its end and went on
+    ///     differently may have another action under the number.
+    ///   - patience: How long to wait.
+    /// - Throws: ``NodeError``: `otherLog`, `timedOut`, `cancelled`, `closed`; `unanswered` when the
+    ///   node has as many waits under way as it may.
+    public func wait(
+        for receipt: Receipt, patience: Duration = .seconds(10)
+    ) async throws(NodeError) {
+        guard let log = receipt.log else {
+            throw NodeError(
+                code: .otherLog,
+                message: "The action was applied without a node, so that no other one has it.")
+        }
+        try await core.wait(for: .receipt(receipt.sequence, log), patience: patience)
+    }
+}
+
+extension NodeCore {
+    /// Waits until this node has applied a number.
+    package func wait(for goal: Wait.Goal, patience: Duration) async throws(NodeError) {
+        guard jobs.count < max(1, settings.jobsMax) else {
+            let text = "the node has too much to apply for another wait; wait for it later"
+            throw NodeError(code: .unanswered, message: text)
+        }
+        let outcome = OneShot<Result<SequenceNumber, NodeError>>()
+        let request = takeRequest()
+        let wait = Wait(request: request, goal: goal) { outcome.send($0) }
+        guard jobs.post(.wait(wait)) == .accepted else { throw .closed }
+        let late = NodeError(
+            code: .timedOut,
+            message: "The node did not get there within \(patience). Is the sequencer running?")
+        let result = await outcome.receive(
+            onCancel: .failure(.cancelled), timeout: patience, onTimeout: .failure(late))
+        if case .failure(let error) = result, [.cancelled, .timedOut].contains(error.code) {
+            jobs.post(.giveUp(request: request))
+        }
+        _ = try result.get()
+    }
+}
+
+extension ReachOutcome {
+    var result: Result<SequenceNumber, NodeError> {
+        switch self {
+        case .reached(let sequence): .success(sequence)
+        case .otherLog(let log):
+            .failure(
+                NodeError(
+                    code: .otherLog,
+                    message: "The receipt is of another log than the node's, which is \(log)."))
+        case .failed(let code, let message):
+            .failure(NodeError(code: .unanswered, message: "\(message) (\(code))"))
+        }
+    }
+}

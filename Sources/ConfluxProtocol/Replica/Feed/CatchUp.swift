@@ -1,0 +1,169 @@
+import ConfluxVocabulary
+
+/// The stores that catch up, together, while the rest goes on: each store has its own position
+/// (rule 4).
+///
+///     cursor ──▶ fetched … ──▶ recent ──▶ live
+///
+/// What the feed brings meanwhile is kept, within a bound, so that the end is reached however
+/// fast the log grows. The thread that applies gives an entry to a store if and only if its
+/// number is above that store's position, so a cursor that goes back repeats nothing.
+struct CatchUp: Sendable {
+    /// A store, and the request that its attachment answers.
+    struct Member: Sendable {
+        var store: StoreName
+        var request: UInt64
+        var life: SequenceNumber
+    }
+
+    /// Everything up to this number was delivered to these stores. *Invariant*: it is below `live`.
+    var cursor: SequenceNumber
+    /// In the order in which they were opened.
+    var members: [Member]
+    /// The last commits of the feed.
+    var recent = CommitBuffer()
+    /// The fetch under way.
+    var fetch: ReplicaMachine.PendingFetch?
+}
+
+extension ReplicaMachine {
+    /// What this node hosts or bridges, or wants to.
+    struct Hosting: Sendable {
+        enum Phase: Sendable, Equatable {
+            /// To be asked for, once the subscription is proven.
+            case wanted
+            /// Asked for.
+            case asked
+            /// Hosted; zero is the life of a bridged state.
+            case opened(life: SequenceNumber)
+        }
+
+        var open: Open
+        var phase: Phase
+    }
+
+    mutating func host(_ open: Open, at now: Duration, into effects: inout [ReplicaEffect]) {
+        if !isAnswerDue { owedSince = now }
+        hosting[open.subject] = Hosting(open: open, phase: .wanted)
+        if case .store(let store) = open.subject { opening.insert(store) }
+        wantFeed(at: now, into: &effects)
+        sendOpens(into: &effects)
+    }
+
+    /// Asks for what is wanted, once the subscription is proven.
+    mutating func sendOpens(into effects: inout [ReplicaEffect]) {
+        guard phase == .joined, feed == .following else { return }
+        let due = hosting.values.filter { hosting in
+            if case .opened = hosting.phase { false } else { true }
+        }
+        for hosting in due.sorted(by: { $0.open.request < $1.open.request }) {
+            self.hosting[hosting.open.subject]?.phase = .asked
+            effects.append(.send(.open(hosting.open)))
+        }
+    }
+
+    mutating func endHosting(
+        of subject: HostingSubject, at now: Duration, into effects: inout [ReplicaEffect]
+    ) {
+        guard hosting.removeValue(forKey: subject) != nil else { return }
+        if case .store(let store) = subject {
+            opening.remove(store)
+            catchUp?.members.removeAll { $0.store == store }
+            // Nobody waits for what only a closed store would have caught up with.
+            if catchUp?.members.isEmpty == true { catchUp = nil }
+            pumpCatchUp(at: now, into: &effects)
+            releaseHeld(isForced: false, into: &effects)
+        }
+        if phase == .joined { effects.append(.send(.close(Close(subject: subject)))) }
+    }
+
+    mutating func opened(
+        _ opened: Opened, at now: Duration, into effects: inout [ReplicaEffect]
+    ) {
+        guard
+            let hosting = hosting.values.first(where: { $0.open.request == opened.request }),
+            hosting.phase == .asked
+        else { return }
+        let subject = hosting.open.subject
+        if case .store(let store) = subject { opening.remove(store) }
+        switch opened.outcome {
+        case .failed(let code, let message):
+            self.hosting[subject] = nil
+            effects.append(
+                .deliver(
+                    .opened(request: opened.request, .failed(code, message: message))))
+            releaseHeld(isForced: false, into: &effects)
+        case .opened(let life, _, let snapshot):
+            self.hosting[subject]?.phase = .opened(life: life)
+            guard case .store(let store) = subject, let snapshot else {
+                effects.append(
+                    .deliver(.opened(request: opened.request, .opened(life: life))))
+                return
+            }
+            effects.append(.deliver(.restore(store, life: life, snapshot)))
+            // Whatever the log held in this tenure it must still hold in a later one (rule 2).
+            remember(log, snapshot.sequence, epoch)
+            join(
+                CatchUp.Member(store: store, request: opened.request, life: life),
+                at: snapshot.sequence)
+            pumpCatchUp(at: now, into: &effects)
+        }
+    }
+
+    /// A store begins to catch up from its snapshot.
+    private mutating func join(_ member: CatchUp.Member, at position: SequenceNumber) {
+        if catchUp == nil {
+            catchUp = CatchUp(cursor: position, members: [member])
+        } else {
+            catchUp?.members.append(member)
+            if let cursor = catchUp?.cursor, position < cursor { catchUp?.cursor = position }
+            // What is under way begins above the new cursor; it is asked for anew.
+            catchUp?.fetch = nil
+        }
+    }
+
+    mutating func keepForCatchUp(_ commit: Commit, byteCount: Int) {
+        guard catchUp != nil else { return }
+        catchUp?.recent.insert(commit, byteCount: byteCount)
+        catchUp?.recent.shrink(to: settings.recentBytesMax)
+    }
+
+    mutating func deliverCatchUp(
+        _ commit: Commit, byteCount: Int, into effects: inout [ReplicaEffect]
+    ) {
+        guard let cursor = catchUp?.cursor, let live,
+            commit.last > cursor, commit.last <= live
+        else { return }
+        effects.append(.deliver(.catchUp(commit, byteCount: byteCount)))
+        remember(commit.log, commit.last, commit.epoch)
+        outstandingBytes += byteCount
+        catchUp?.cursor = commit.last
+    }
+
+    /// Goes on until the stores are where the feed is, then attaches them.
+    mutating func pumpCatchUp(at now: Duration, into effects: inout [ReplicaEffect]) {
+        guard let live, let cursor = catchUp?.cursor else { return }
+        while outstandingBytes < settings.deliveryBytesMax, let reached = catchUp?.cursor,
+            reached < live, let item = catchUp?.recent.take(after: reached)
+        {
+            deliverCatchUp(item.commit, byteCount: item.byteCount, into: &effects)
+        }
+        let reached = catchUp?.cursor ?? cursor
+        guard reached < live else {
+            let members = catchUp?.members ?? []
+            catchUp = nil
+            for member in members {
+                effects.append(.deliver(.attach(member.store)))
+                effects.append(
+                    .deliver(.opened(request: member.request, .opened(life: member.life))))
+            }
+            releaseHeld(isForced: false, into: &effects)
+            return
+        }
+        guard phase == .joined, catchUp?.fetch == nil,
+            outstandingBytes < settings.deliveryBytesMax
+        else { return }
+        let pending = fetch(from: reached.next, at: now, into: &effects)
+        catchUp?.fetch = pending
+    }
+}

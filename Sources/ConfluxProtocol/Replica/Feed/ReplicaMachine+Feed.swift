@@ -1,0 +1,241 @@
+import ConfluxVocabulary
+
+/// The feed: proof of the subscription (rule 4), holes (rule 5) and beats (rule 6).
+extension ReplicaMachine {
+    mutating func wantFeed(at now: Duration, into effects: inout [ReplicaEffect]) {
+        guard feed == .unwanted else { return }
+        feed = .proving(since: now)
+        if phase == .joined, let welcome { effects.append(.subscribe(welcome.feed)) }
+    }
+
+    mutating func beaten(
+        _ beat: Beat, epoch: Epoch, at now: Duration, into effects: inout [ReplicaEffect]
+    ) {
+        guard
+            hear(
+                beat.log, epoch, following: beat.last, at: now, into: &effects)
+        else { return }
+        remoteLast = max(remoteLast, beat.last)
+        // The feed is in order: what the beat counts and this node lacks was lost.
+        fillHole(at: now, into: &effects)
+    }
+
+    mutating func fed(
+        _ commit: Commit, byteCount: Int, epoch: Epoch, at now: Duration,
+        into effects: inout [ReplicaEffect]
+    ) {
+        let before = SequenceNumber(commit.first.rawValue - 1)
+        guard hear(commit.log, epoch, following: before, at: now, into: &effects) else { return }
+        remoteLast = max(remoteLast, commit.last)
+        accept(commit, byteCount: byteCount, at: now, into: &effects)
+    }
+
+    /// Whether a message of the feed counts. The first one of the welcome's epoch proves the
+    /// subscription; whatever is above it will come, or be seen to be missing.
+    private mutating func hear(
+        _ log: LogID, _ epoch: Epoch, following last: SequenceNumber, at now: Duration,
+        into effects: inout [ReplicaEffect]
+    ) -> Bool {
+        guard phase == .joined, log == session?.log, feed != .unwanted else { return false }
+        guard epoch == self.epoch else {
+            meet(epoch, at: now, into: &effects)
+            return false
+        }
+        fedAt = now
+        if feed != .following {
+            feed = .following
+            if live == nil {
+                // The beat that a subscription begins with may be as old as the tenure: what the
+                // welcome counts was there before.
+                let present = max(last, welcome?.last ?? last)
+                let start = followFrom.map { SequenceNumber(max($0.rawValue, 1) - 1) } ?? present
+                live = start
+                applied = max(applied, start)
+                // What is passed over counts as had: it must not come again otherwise.
+                remember(log, min(start, present), epoch)
+            }
+            sendOpens(into: &effects)
+            releaseWaiters(into: &effects)
+            fillHole(at: now, into: &effects)
+        }
+        return true
+    }
+
+    private var hasRoom: Bool { outstandingBytes < settings.deliveryBytesMax }
+
+    private mutating func accept(
+        _ commit: Commit, byteCount: Int, at now: Duration, into effects: inout [ReplicaEffect]
+    ) {
+        guard let live, commit.last > live else { return }
+        if commit.first <= live.next, hasRoom {
+            advance(commit, byteCount: byteCount, at: now, into: &effects)
+            drainBuffer(at: now, into: &effects)
+        } else {
+            buffer.insert(commit, byteCount: byteCount)
+            if buffer.byteCount > settings.bufferBytesMax { buffer.removeAll() }
+        }
+        fillHole(at: now, into: &effects)
+    }
+
+    /// Delivers the commit that follows `live`. Who follows from a number of its own may begin in
+    /// the middle of a commit, and gets it whole.
+    private mutating func advance(
+        _ commit: Commit, byteCount: Int, at now: Duration, into effects: inout [ReplicaEffect]
+    ) {
+        if let liveEpoch, commit.predecessor != liveEpoch {
+            // Another history stands below this commit than the one that was applied.
+            loseHistory(agreed: .zero, at: now, into: &effects)
+            greet(at: now, into: &effects)
+            return
+        }
+        effects.append(.deliver(.commit(commit, byteCount: byteCount)))
+        outstandingBytes += byteCount
+        live = commit.last
+        liveEpoch = commit.epoch
+        remember(commit.log, commit.last, commit.epoch)
+        keepForCatchUp(commit, byteCount: byteCount)
+        releaseHeld(isForced: false, into: &effects)
+        learnOwn(of: commit, into: &effects)
+    }
+
+    /// A commit on the feed is as good as the receipts of what it holds of this node.
+    private mutating func learnOwn(of commit: Commit, into effects: inout [ReplicaEffect]) {
+        var sequence = commit.first
+        for block in commit.blocks {
+            if case .batch(let incarnation, let batch) = block, incarnation == self.incarnation {
+                lastOwn = sequence.advanced(by: UInt64(block.count) - 1)
+                learn(
+                    ActionOutcome(
+                        firstCounter: batch.firstCounter, count: batch.count,
+                        fate: .committed(
+                            commit.log, sequence, commit.epoch, commit.timestamp)),
+                    into: &effects)
+            }
+            sequence = sequence.advanced(by: UInt64(block.count))
+        }
+    }
+
+    private mutating func drainBuffer(at now: Duration, into effects: inout [ReplicaEffect]) {
+        while hasRoom, let live, let item = buffer.take(after: live) {
+            advance(item.commit, byteCount: item.byteCount, at: now, into: &effects)
+        }
+    }
+
+    /// Fetches what follows `live`, if it is known to exist and the feed did not bring it.
+    mutating func fillHole(at now: Duration, into effects: inout [ReplicaEffect]) {
+        guard phase == .joined, holeFetch == nil, hasRoom, let live, live < remoteLast else {
+            return
+        }
+        holeFetch = fetch(from: live.next, at: now, into: &effects)
+    }
+
+    mutating func fetch(
+        from sequence: SequenceNumber, at now: Duration, into effects: inout [ReplicaEffect]
+    ) -> PendingFetch {
+        // The same question again has the same number, so that the first answer counts, however
+        // late it comes.
+        let request: UInt64
+        if let overdue, overdue.from == sequence {
+            request = overdue.request
+        } else {
+            request = nextRequest
+            nextRequest += 1
+        }
+        effects.append(
+            .send(
+                .fetch(
+                    Fetch(request: request, from: sequence, limitBytes: settings.fetchBytes))))
+        return PendingFetch(
+            request: request, from: sequence,
+            deadline: now + max(settings.fetchPatience, slowPatience))
+    }
+
+    mutating func retryFetches(at now: Duration, into effects: inout [ReplicaEffect]) {
+        defer { overdue = nil }
+        if let pending = holeFetch, now >= pending.deadline {
+            holeFetch = nil
+            repeating(pending)
+            fillHole(at: now, into: &effects)
+        }
+        if let pending = catchUp?.fetch, now >= pending.deadline {
+            catchUp?.fetch = nil
+            repeating(pending)
+            pumpCatchUp(at: now, into: &effects)
+        }
+    }
+
+    private mutating func repeating(_ pending: PendingFetch) {
+        guard pending.from > .zero else { return }
+        overdue = pending
+        slowPatience = min(
+            max(settings.fetchPatience, slowPatience) * 2, settings.fetchPatienceMax)
+    }
+
+    /// The thread that applies has advanced: what waited for room goes on.
+    mutating func resumeDelivery(at now: Duration, into effects: inout [ReplicaEffect]) {
+        guard phase == .joined, hasRoom else { return }
+        drainBuffer(at: now, into: &effects)
+        fillHole(at: now, into: &effects)
+        pumpCatchUp(at: now, into: &effects)
+    }
+
+    mutating func entries(
+        _ entries: Entries, at now: Duration, into effects: inout [ReplicaEffect]
+    ) {
+        let isHole = holeFetch?.request == entries.request
+        guard isHole || catchUp?.fetch?.request == entries.request else { return }
+        if isHole { holeFetch = nil } else { catchUp?.fetch = nil }
+        remoteLast = max(remoteLast, entries.last)
+        let wanted = isHole ? live?.next : catchUp?.cursor.next
+        if let wanted, wanted < entries.floor {
+            miss(from: wanted, floor: entries.floor, at: now, into: &effects)
+            return
+        }
+        for body in entries.commits {
+            let commit: Commit
+            do {
+                commit = try Commit.decode(body: body)
+            } catch {
+                end(.unreadable("\(error)"), into: &effects)
+                return
+            }
+            if isHole {
+                guard let live, commit.last > live, commit.first <= live.next else { continue }
+                advance(commit, byteCount: body.count, at: now, into: &effects)
+            } else {
+                deliverCatchUp(commit, byteCount: body.count, into: &effects)
+            }
+        }
+        // An answer that brought nothing on would bring nothing on again: it is waited for a while.
+        let reached = isHole ? live?.next : catchUp?.cursor.next
+        if reached == wanted {
+            let pause = PendingFetch(request: 0, deadline: now + settings.fetchPatience)
+            if isHole { holeFetch = pause } else { catchUp?.fetch = pause }
+        }
+        if isHole {
+            drainBuffer(at: now, into: &effects)
+            fillHole(at: now, into: &effects)
+        }
+        pumpCatchUp(at: now, into: &effects)
+    }
+
+    /// The log no longer holds what this node lacks. A bridged state goes on behind it and is told;
+    /// a replica can't.
+    private mutating func miss(
+        from wanted: SequenceNumber, floor: SequenceNumber, at now: Duration,
+        into effects: inout [ReplicaEffect]
+    ) {
+        let hasReplicas = hosting.keys.contains { if case .store = $0 { true } else { false } }
+        guard !hasReplicas else {
+            end(.historyUnavailable(floor: floor), into: &effects)
+            return
+        }
+        let last = SequenceNumber(floor.rawValue - 1)
+        effects.append(.event(.missed(from: wanted, through: last)))
+        live = last
+        liveEpoch = nil
+        releaseWaiters(into: &effects)
+        drainBuffer(at: now, into: &effects)
+        fillHole(at: now, into: &effects)
+    }
+}

@@ -1,0 +1,92 @@
+import ConfluxVocabulary
+
+/// The barriers that wait for the log to confirm this tenure: the one place of rule 29.
+///
+/// A confirmation counts only for questions that came before it began: one that was under way
+/// may have looked before a newer tenure began, and that one may have given receipts before the
+/// question was asked.
+///
+///     question ──▶ waiting ── a confirmation begins ──▶ asked ── it ends ──▶ answered
+///
+/// One confirmation serves all that wait. When the tenure is superseded nobody is told anything:
+/// nodes ask again in the next one.
+struct BarrierTable: Sendable {
+    struct Question: Sendable, Hashable {
+        var asker: ConnectionID
+        var request: UInt64
+    }
+
+    /// In the order in which they came.
+    private var waiting: [Question] = []
+    private var asked: [Question] = []
+    /// All of both. *Use*: a question that comes twice is one.
+    private var isWaiting: Set<Question> = []
+
+    /// How many there are. *Use*: their bound.
+    var count: Int { waiting.count + asked.count }
+    var hasWaiting: Bool { !waiting.isEmpty }
+
+    /// Whether the question waits for the next confirmation already.
+    func contains(_ question: Question) -> Bool { isWaiting.contains(question) }
+
+    mutating func add(_ question: Question) {
+        if isWaiting.insert(question).inserted { waiting.append(question) }
+    }
+
+    /// A confirmation begins.
+    mutating func begin() {
+        asked += waiting
+        waiting = []
+        isWaiting = []
+    }
+
+    /// The confirmation has ended well.
+    ///
+    /// - Returns: The questions that it answers.
+    mutating func end() -> [Question] {
+        defer { asked = [] }
+        return asked
+    }
+}
+
+extension SequencerMachine {
+    mutating func barrier(
+        _ barrier: Barrier, from connection: ConnectionID, into effects: inout [SequencerEffect]
+    ) {
+        let question = BarrierTable.Question(asker: connection, request: barrier.request)
+        guard barriers.contains(question) || barriers.count < settings.barriersMax else {
+            let text = "the sequencer has as many barriers under way as it may; ask again later"
+            let confirmed = BarrierConfirmed(
+                request: barrier.request, outcome: .failed(.tableFull, message: text))
+            effects.append(.send(.barrierConfirmed(confirmed), to: connection))
+            return
+        }
+        barriers.add(question)
+        if !isConfirming { confirm(into: &effects) }
+    }
+
+    /// Asks the log whether this tenure is the newest, for all that want to know.
+    mutating func confirm(into effects: inout [SequencerEffect]) {
+        isConfirming = true
+        barriers.begin()
+        doubts.begin()
+        effects.append(.confirmTenure)
+    }
+
+    /// Nobody had superseded this tenure at some moment since the confirmation began.
+    mutating func confirmed(at now: Moment, into effects: inout [SequencerEffect]) {
+        isConfirming = false
+        // No receipt was given for a higher number, by this tenure or by a later one.
+        for question in barriers.end() {
+            let confirmed = BarrierConfirmed(
+                request: question.request, outcome: .confirmed(tenure.last))
+            effects.append(.send(.barrierConfirmed(confirmed), to: question.asker))
+        }
+        if phase == .serving {
+            for (connection, doubt) in doubts.end() {
+                hello(doubt.hello, from: connection, at: now, into: &effects)
+            }
+        }
+        if barriers.hasWaiting || doubts.hasWaiting { confirm(into: &effects) }
+    }
+}

@@ -1,0 +1,98 @@
+import ConfluxVocabulary
+
+/// All that a sequencer decides by, as the log says it up to one number: rule 20.
+///
+/// The fold of a log is a pure function of its commits, one after the other. A sequencer that
+/// starts folds what the log holds; a checkpoint is a fold at one number, encoded, so that the
+/// next start reads only the entries behind it. So whatever a fold holds must be in the encoding
+/// (`LogFold+Wire`), and what is measured anew in each tenure (silence, connections, hosting) is
+/// not in a fold.
+package struct LogFold: Sendable, Equatable {
+    /// The log that is folded.
+    package let log: LogID
+    /// The number of the last entry that is in it. *Invariant*: a commit ends there, or it is zero.
+    package var last = SequenceNumber.zero
+    /// The epoch of the commit that ends there. *Use*: the next commit names it.
+    var lastEpoch = Epoch.none
+    /// The timestamp of that commit. *Invariant*: never falls (rule 15).
+    var lastTimestamp = Timestamp(0)
+    var claims = ClaimTable()
+    /// *Invariant*: every outcome in them is committed and announced.
+    var sessions = SessionTable()
+    /// *Invariant*: nobody bridges or hosts anything.
+    var directory = StoreDirectory()
+
+    /// The fold of a log of which nothing was read.
+    package init(log: LogID) {
+        self.log = log
+    }
+
+    /// Adds the next commit.
+    ///
+    /// - Throws: ``LogInconsistency`` where it does not follow from what is in the fold: no
+    ///   sequencer wrote that. The fold is of no use then.
+    package mutating func apply(_ commit: Commit) throws(LogInconsistency) {
+        guard commit.log == log, commit.predecessor == lastEpoch, commit.first == last.next,
+            commit.epoch >= lastEpoch
+        else { throw LogInconsistency(sequence: commit.first) }
+        var sequence = commit.first
+        for block in commit.blocks {
+            switch block {
+            case .batch(let incarnation, let batch):
+                seeTargets(of: batch)
+                // A session that was forgotten has no ledger; its actions are history only.
+                if sessions[incarnation] != nil {
+                    let isAscending =
+                        sessions[incarnation]?.ledger.recover(
+                            first: batch.firstCounter, count: batch.count, settled: batch.settled,
+                            at: sequence, epoch: commit.epoch, timestamp: commit.timestamp)
+                    guard isAscending == true else { throw LogInconsistency(sequence: sequence) }
+                }
+            case .event(let event): apply(event, at: sequence)
+            }
+            sequence = sequence.advanced(by: UInt64(block.count))
+        }
+        last = commit.last
+        lastEpoch = commit.epoch
+        lastTimestamp = max(lastTimestamp, commit.timestamp)
+    }
+
+    /// A row of a table may have no entry, when its entries were rejected: only the others count.
+    private mutating func seeTargets(of batch: Batch) {
+        guard batch.targets.contains(where: { !directory.knows(target: $0.target) }) else { return }
+        batch.forEachEntry { row, _ in directory.see(batch.targets[row].target) }
+    }
+
+    private mutating func apply(_ event: LogEvent, at sequence: SequenceNumber) {
+        switch event {
+        case .claim(let epoch, let nonce):
+            claims.remember(ClaimTable.Claim(epoch: epoch, nonce: nonce, first: sequence))
+        case .joined(let nonce, let name, let rejoining, let isKeyed):
+            if rejoining == .none {
+                sessions.insert(
+                    Session(
+                        incarnation: Incarnation(sequence.rawValue), nonce: nonce, name: name,
+                        isKeyed: isKeyed, quietSince: .zero))
+            } else {
+                sessions.revive(rejoining, at: .zero)
+            }
+        case .left(let incarnation):
+            sessions[incarnation]?.presence = .left
+        case .forgotten(let incarnation):
+            sessions.remove(incarnation)
+        case .created(let name, let schemaVersion, let initial):
+            directory.insert(
+                StoreDirectory.Store(
+                    life: sequence, schemaVersion: schemaVersion, initial: initial), named: name)
+        }
+    }
+}
+
+/// The log holds what no sequencer wrote.
+package struct LogInconsistency: Error, CustomStringConvertible {
+    var sequence: SequenceNumber
+
+    package var description: String {
+        "entry \(sequence) does not follow from the entries before it"
+    }
+}

@@ -1,0 +1,159 @@
+import ConfluxVocabulary
+
+/// Rebuilds the fold of a log that answers one question at a time, from its newest checkpoint and
+/// the entries behind it: the second half of rule 20.
+///
+///     checkpoint? ──▶ entries behind it ──▶ … ──▶ the end
+///          ▲               │ does not fit
+///          └─ an older one ┘      none: entries from the floor
+///
+/// A checkpoint saves reading and decides nothing: one that can't be read, is of another log or
+/// beyond its end, or does not fit the entries behind it, is set aside, and an older one or the
+/// whole log is read instead. So a wrong checkpoint costs time and gives no wrong state.
+package struct LogRecovery: Sendable {
+    /// What is needed next.
+    package enum Demand: Sendable, Equatable {
+        /// The newest checkpoint at or below this number.
+        case checkpoint(through: SequenceNumber)
+        /// The commits from this number on, some or all.
+        case entries(from: SequenceNumber)
+        /// Nothing: the fold is that of the whole log.
+        case nothing
+    }
+
+    /// A checkpoint that was not used.
+    package struct SetAside: Sendable, Equatable {
+        package var sequence: SequenceNumber
+        package var reason: String
+    }
+
+    /// What is needed next.
+    package private(set) var demand: Demand
+    /// What is known so far.
+    package private(set) var fold: LogFold
+    /// The checkpoint that the fold began with; nil while, or when, there is none.
+    package private(set) var base: SequenceNumber?
+    /// The checkpoints that were not used.
+    package private(set) var setAside: [SetAside] = []
+    /// Where the log ends: the fold ends there, or with the commit that contains it.
+    private let last: SequenceNumber
+    /// The epoch of the commit that ends there; nil where it isn't known.
+    private let lastEpoch: Epoch?
+    private let floor: SequenceNumber
+
+    /// Begins.
+    ///
+    /// - Parameters:
+    ///   - log: The log's id.
+    ///   - last: Where it ends.
+    ///   - lastEpoch: The epoch of the commit that ends there, if that is known.
+    ///   - floor: The lowest number that it holds.
+    package init(
+        log: LogID, through last: SequenceNumber, in lastEpoch: Epoch?, floor: SequenceNumber
+    ) {
+        fold = LogFold(log: log)
+        self.last = last
+        self.lastEpoch = lastEpoch
+        self.floor = floor
+        demand = last == .zero ? .nothing : .checkpoint(through: last)
+    }
+
+    /// Answers ``Demand/checkpoint(through:)``.
+    package mutating func take(_ answer: CheckpointAnswer) {
+        guard case .checkpoint = demand else { preconditionFailure("a checkpoint in \(demand)") }
+        switch answer {
+        case .none: readFromFloor()
+        case .unreadable(let reason):
+            setAside.append(SetAside(sequence: .zero, reason: reason))
+            readFromFloor()
+        case .damaged(let sequence, let reason): pass(over: sequence, because: reason)
+        case .found(let sequence, let bytes):
+            do throws(WireError) {
+                let found = try LogFold(checkpoint: bytes)
+                guard found.log == fold.log, found.last == sequence, sequence <= last,
+                    sequence.next >= floor
+                else {
+                    pass(over: sequence, because: "it is not of this log")
+                    return
+                }
+                base = sequence
+                fold = found
+                try goOn()
+            } catch {
+                pass(over: sequence, because: "\(error)")
+            }
+        }
+    }
+
+    /// Answers ``Demand/entries(from:)``.
+    ///
+    /// - Parameter bodies: The bodies of commits, ascending; none where the log ends before.
+    /// - Throws: ``RecoveryFailure`` when the log itself is not what a sequencer wrote.
+    package mutating func take(_ bodies: [Bytes]) throws(RecoveryFailure) {
+        guard case .entries(let from) = demand else {
+            preconditionFailure("entries in \(demand)")
+        }
+        do {
+            guard !bodies.isEmpty else { throw LogInconsistency(sequence: from) }
+            // What stands behind is a newer tenure's: the log will say that this one is over.
+            for body in bodies where fold.last < last {
+                try fold.apply(Commit.decode(body: body))
+            }
+            try goOn()
+        } catch {
+            guard let base else {
+                throw RecoveryFailure(
+                    message: "the commit at \(fold.last.next) is not readable: \(error)")
+            }
+            pass(over: base, because: "the log does not go on from it: \(error)")
+        }
+    }
+
+    private mutating func goOn() throws(WireError) {
+        guard fold.last >= last else {
+            demand = .entries(from: fold.last.next)
+            return
+        }
+        if let lastEpoch, fold.lastEpoch != lastEpoch {
+            throw .malformed(
+                at: 0, expected: "of epoch \(lastEpoch), in which the log's last commit is")
+        }
+        demand = .nothing
+    }
+
+    private mutating func pass(over sequence: SequenceNumber, because reason: String) {
+        setAside.append(SetAside(sequence: sequence, reason: reason))
+        fold = LogFold(log: fold.log)
+        base = nil
+        var lowest = last
+        if case .checkpoint(let through) = demand { lowest = through }
+        // Each one is older than the one before, so that this ends.
+        if sequence > SequenceNumber(1), sequence <= lowest {
+            demand = .checkpoint(through: SequenceNumber(sequence.rawValue - 1))
+        } else {
+            readFromFloor()
+        }
+    }
+
+    private mutating func readFromFloor() {
+        demand = .entries(from: floor)
+    }
+}
+
+/// What the log says to ``LogRecovery/Demand/checkpoint(through:)``.
+public enum CheckpointAnswer: Sendable {
+    /// There is none.
+    case none
+    /// The newest one.
+    case found(SequenceNumber, Bytes)
+    /// The newest one is not what was written.
+    case damaged(SequenceNumber, String)
+    /// Whether there is one can't be told.
+    case unreadable(String)
+}
+
+/// The log can't be folded.
+package struct RecoveryFailure: Error {
+    /// What is wrong, for people.
+    package var message: String
+}

@@ -1,0 +1,154 @@
+import ConfluxVocabulary
+
+/// One sequencer's time over the log, and what it knows of the times before: rules 1 and 2.
+struct Tenure: Sendable, Equatable {
+    var log = LogID.none
+    var epoch = Epoch.none
+    /// The nonce of the present claim.
+    var nonce = Nonce.none
+    /// The last committed number. *Invariant*: never falls.
+    var last = SequenceNumber.zero
+    /// The epoch of the commit that ends with `last`. *Use*: the next commit's predecessor.
+    var lastEpoch = Epoch.none
+    /// The lowest number that the log still holds.
+    var floor = SequenceNumber(1)
+    /// The timestamp of the last commit. *Invariant*: never falls, across tenures too (rule 15).
+    var lastTimestamp = Timestamp(0)
+    /// The claims of the log.
+    var claims = ClaimTable()
+
+    var beat: Beat { Beat(log: log, last: last, floor: floor) }
+
+    /// A timestamp that is not below any before it.
+    mutating func stamp(_ wall: Timestamp) -> Timestamp {
+        lastTimestamp = max(lastTimestamp, wall)
+        return lastTimestamp
+    }
+
+    /// The highest number up to which a history is this log's (rule 2).
+    func agreement(with mark: HistoryMark) -> SequenceNumber {
+        mark.log == log ? claims.agreement(with: mark, endingAt: last) : .zero
+    }
+}
+
+extension SequencerMachine {
+    mutating func claimed(
+        _ claim: ClaimedLog, at now: Moment, into effects: inout [SequencerEffect]
+    ) {
+        guard phase == .unclaimed else { preconditionFailure("claimed twice; \(phase)") }
+        tenure.log = claim.log
+        tenure.epoch = claim.epoch
+        tenure.nonce = claim.nonce
+        tenure.floor = claim.floor
+        phase = .reading
+        recovery = LogRecovery(
+            log: claim.log, through: claim.last, in: claim.lastEpoch, floor: claim.floor)
+        recover(at: now, into: &effects)
+    }
+
+    mutating func checkpointRead(
+        _ answer: CheckpointAnswer, at now: Moment, into effects: inout [SequencerEffect]
+    ) {
+        guard phase == .reading else { preconditionFailure("the log was read in \(phase)") }
+        recovery?.take(answer)
+        recover(at: now, into: &effects)
+    }
+
+    mutating func logRead(
+        _ bodies: [Bytes], at now: Moment, into effects: inout [SequencerEffect]
+    ) {
+        guard phase == .reading else { preconditionFailure("the log was read in \(phase)") }
+        do {
+            try recovery?.take(bodies)
+        } catch {
+            recovery = nil
+            end(.logDamaged(error.message), into: &effects)
+            return
+        }
+        recover(at: now, into: &effects)
+    }
+
+    /// Asks for what the recovery needs next; with all of it, the tenure begins.
+    private mutating func recover(at now: Moment, into effects: inout [SequencerEffect]) {
+        guard let recovery else { return }
+        switch recovery.demand {
+        case .checkpoint(let last): effects.append(.readCheckpoint(through: last))
+        case .entries(let first): effects.append(.readLog(from: first))
+        case .nothing:
+            adopt(recovery, into: &effects)
+            claim(at: now, into: &effects)
+        }
+    }
+
+    /// What the log says is what this tenure goes on from.
+    private mutating func adopt(
+        _ recovery: LogRecovery, into effects: inout [SequencerEffect]
+    ) {
+        self.recovery = nil
+        guard recovery.fold.lastEpoch < tenure.epoch else {
+            let text = "the log ends in epoch \(recovery.fold.lastEpoch), which is not over"
+            end(.logDamaged(text), into: &effects)
+            return
+        }
+        for checkpoint in recovery.setAside {
+            effects.append(.note(.checkpointSetAside(checkpoint.sequence, checkpoint.reason)))
+        }
+        if recovery.fold.last > .zero {
+            effects.append(
+                .note(.recovered(from: recovery.base ?? .zero, through: recovery.fold.last)))
+        }
+        tenure.last = recovery.fold.last
+        tenure.lastEpoch = recovery.fold.lastEpoch
+        tenure.lastTimestamp = recovery.fold.lastTimestamp
+        tenure.claims = recovery.fold.claims
+        sessions = recovery.fold.sessions
+        directory = recovery.fold.directory
+    }
+
+    /// Begins the tenure: its first entry says whose it is, and is synced whatever the durability.
+    private mutating func claim(at now: Moment, into effects: inout [SequencerEffect]) {
+        guard phase == .reading else { return }
+        phase = .claiming
+        pipeline = CommitPipeline(
+            log: tenure.log, epoch: tenure.epoch, predecessor: tenure.lastEpoch, last: tenure.last,
+            settings: settings)
+        let sequence = pipeline.admit(
+            .claim(epoch: tenure.epoch, nonce: tenure.nonce), then: nil)
+        tenure.claims.remember(
+            ClaimTable.Claim(epoch: tenure.epoch, nonce: tenure.nonce, first: sequence))
+        guard
+            let append = pipeline.launch(timestamp: tenure.stamp(now.wall), isForced: true)
+        else { preconditionFailure("a claim was not launched") }
+        effects.append(.append(append))
+    }
+
+    /// A node that speaks with a higher epoch has heard of a newer tenure: only the log knows.
+    mutating func challenge(by epoch: Epoch, into effects: inout [SequencerEffect]) {
+        guard !isConfirming else { return }
+        effects.append(.note(.challenged(by: epoch)))
+        confirm(into: &effects)
+    }
+
+    mutating func stop(at now: Moment, into effects: inout [SequencerEffect]) {
+        guard phase == .serving, !pipeline.isEmpty else {
+            sayBye(into: &effects)
+            end(.stopped, into: &effects)
+            return
+        }
+        phase = .stopping
+        launch(at: now, into: &effects)
+    }
+
+    /// Tells every node that this tenure ends, so that none waits for a beat to notice.
+    mutating func sayBye(into effects: inout [SequencerEffect]) {
+        for connection in connections.all.sorted(by: { $0.rawValue < $1.rawValue }) {
+            let bye = Bye(code: .leaving, message: "the sequencer stops")
+            effects.append(.send(.bye(bye), to: connection))
+        }
+    }
+
+    mutating func end(_ reason: SequencerEnd, into effects: inout [SequencerEffect]) {
+        phase = .ended
+        effects.append(.end(reason))
+    }
+}

@@ -1,0 +1,194 @@
+import ConfluxVocabulary
+
+// The encoding of a checkpoint. No peer sees it: a sequencer reads what a sequencer of this or an
+// earlier version wrote, and reads the log instead of what it does not understand.
+//
+//     checkpoint = "CFCP" version log last epoch timestamp claims sessions stores states *extension
+//     claims     = u32 *( epoch nonce sequence )
+//     sessions   = u32 *( u32 session )          ; each behind its length, ascending
+//     session    = incarnation nonce optional-name presence holds-name
+//                  last-counter settled u32 *run *extension
+//     stores     = u32 *( u32 store-record )     ; each behind its length, ascending
+//     store-record = store life version sequence state *extension
+//     states     = u32 *name                     ; those that the log has an entry of, ascending
+//
+// `presence` is 0 for live and 1 for left; `sequence` in a store is that of its snapshot.
+
+extension LogFold {
+    private static let magic: [UInt8] = [0x43, 0x46, 0x43, 0x50]
+    private static let version: UInt8 = 1
+    /// Counts are bounded by the bytes that are left: there is no frame here.
+    private static let countMax = Int(Int32.max)
+
+    /// The checkpoint: the same fold gives the same bytes.
+    package func encoded() -> [UInt8] {
+        var writer = FrameWriter()
+        writer.raw(Self.magic[...])
+        writer.fixed(Self.version)
+        writer.identifier(log)
+        writer.number(last)
+        writer.number(lastEpoch)
+        writer.timestamp(lastTimestamp)
+        writer.fixed(UInt32(claims.claims.count))
+        for claim in claims.claims {
+            writer.number(claim.epoch)
+            writer.identifier(claim.nonce)
+            writer.number(claim.first)
+        }
+        writer.fixed(UInt32(sessions.count))
+        for incarnation in sessions.incarnations {
+            guard let session = sessions[incarnation] else { continue }
+            writer.measured { session.write(isHolder: sessions.isHolder(session), to: &$0) }
+        }
+        writer.fixed(UInt32(directory.stores.count))
+        for (name, store) in directory.stores.sorted(by: { $0.key < $1.key }) {
+            writer.measured { store.write(name, to: &$0) }
+        }
+        writer.list(directory.seen.sorted())
+        return writer.take()
+    }
+
+    /// Decodes a checkpoint, and checks that its parts fit together.
+    ///
+    /// - Parameter checkpoint: The bytes; the stores' states share their storage.
+    /// - Throws: ``WireError``.
+    package init(checkpoint: Bytes) throws(WireError) {
+        var reader = FrameReader(checkpoint, limits: .standard)
+        for byte in Self.magic + [Self.version] {
+            guard try reader.fixed(UInt8.self, "a checkpoint") == byte else {
+                throw .malformed(at: 0, expected: "a checkpoint of version \(Self.version)")
+            }
+        }
+        self.init(log: try reader.identifier("a log's id"))
+        last = SequenceNumber(try reader.positive("a checkpoint's number"))
+        lastEpoch = try reader.epoch("the last commit's epoch")
+        lastTimestamp = try reader.timestamp()
+        try readClaims(&reader)
+        for _ in 0..<(try reader.count(limit: Self.countMax, elementBytesMin: 4, "the sessions")) {
+            try readSession(&reader)
+        }
+        for _ in 0..<(try reader.count(limit: Self.countMax, elementBytesMin: 4, "the stores")) {
+            try readStore(&reader)
+        }
+        let states = try reader.count(
+            limit: Self.countMax, elementBytesMin: Name.bytesMin, "the states")
+        for _ in 0..<states { directory.see(try Name(reading: &reader)) }
+        try reader.skipExtensions()
+    }
+
+    private mutating func readClaims(_ reader: inout FrameReader) throws(WireError) {
+        let count = try reader.count(
+            limit: ClaimTable.countMax, elementBytesMin: 8 + 16 + 8, "the claims")
+        for _ in 0..<count {
+            let at = reader.offset
+            let epoch = try reader.epoch("a claim's epoch")
+            let nonce = try reader.identifier("a claim's nonce")
+            let first = try reader.sequence("a claim's number")
+            let former = claims.claims.last
+            guard epoch > former?.epoch ?? .none, first > former?.first ?? .zero,
+                epoch <= lastEpoch, first <= last
+            else { throw .malformed(at: at, expected: "a claim behind the one before it") }
+            claims.remember(ClaimTable.Claim(epoch: epoch, nonce: nonce, first: first))
+        }
+    }
+
+    private mutating func readSession(_ reader: inout FrameReader) throws(WireError) {
+        let at = reader.offset
+        let length = Int(try reader.fixed(UInt32.self, "a session's length"))
+        var nested = try reader.nested(length, "a session")
+        let incarnation = try nested.incarnation("an incarnation")
+        let nonce = try nested.identifier("a process's nonce")
+        let name = try nested.optional(Name.self, "a node's name")
+        let hasLeft = try nested.flag("a session's presence")
+        let isHolder = try nested.flag("whether the session holds its name")
+        let isKeyed = try nested.flag("whether the session is keyed")
+        let lastCounter = try nested.number("the last counter")
+        let settled = try nested.number("the settled counter")
+        let count = try nested.count(
+            limit: Self.countMax, elementBytesMin: Receipts.Run.bytesMin, "the outcomes")
+        var runs: [Receipts.Run] = []
+        runs.reserveCapacity(count)
+        for _ in 0..<count {
+            let run = try Receipts.Run(reading: &nested)
+            guard run.firstSequence.rawValue + UInt64(run.count) - 1 <= last.rawValue else {
+                throw .malformed(at: at, expected: "a session whose outcomes are in the log")
+            }
+            runs.append(run)
+        }
+        try nested.skipExtensions()
+        var session = Session(
+            incarnation: incarnation, nonce: nonce, name: name, isKeyed: isKeyed,
+            quietSince: .zero)
+        session.presence = hasLeft ? .left : .live
+        guard incarnation != .none, incarnation.rawValue <= last.rawValue,
+            !sessions.contains(incarnation, nonce),
+            let ledger = OutcomeLedger(lastCounter: lastCounter, settled: settled, runs: runs),
+            name == nil || hasLeft || isHolder
+        else { throw .malformed(at: at, expected: "a session that fits the others") }
+        session.ledger = ledger
+        guard sessions.restore(session, isHolder: isHolder) else {
+            throw .malformed(at: at, expected: "a session whose name no other one holds")
+        }
+    }
+
+    private mutating func readStore(_ reader: inout FrameReader) throws(WireError) {
+        let at = reader.offset
+        let length = Int(try reader.fixed(UInt32.self, "a store's length"))
+        var nested = try reader.nested(length, "a store")
+        let name = try StoreName(reading: &nested)
+        let life = try nested.sequence("a life")
+        let schemaVersion = try nested.fixed(UInt32.self, "a schema version")
+        let snapshot = try nested.sequence("a snapshot's number")
+        let initial = try EncodedState(reading: &nested)
+        try nested.skipExtensions()
+        guard life > .zero, snapshot == life, life <= last, directory.store(name) == nil else {
+            throw .malformed(at: at, expected: "a store of its own, with its first state")
+        }
+        directory.insert(
+            StoreDirectory.Store(life: life, schemaVersion: schemaVersion, initial: initial),
+            named: name)
+    }
+}
+
+extension Session {
+    fileprivate func write(isHolder: Bool, to writer: inout FrameWriter) {
+        writer.number(incarnation)
+        writer.identifier(nonce)
+        writer.optional(name)
+        writer.flag(presence == .left)
+        writer.flag(isHolder)
+        writer.flag(isKeyed)
+        writer.number(ledger.lastCounter)
+        writer.number(ledger.settled)
+        writer.fixed(UInt32(ledger.recordCount))
+        for record in ledger.openRecords {
+            guard case .committed(let sequence, let epoch, let timestamp) = record.fate else {
+                preconditionFailure("a fold has an outcome that is not in the log: \(record)")
+            }
+            Receipts.Run(
+                firstCounter: record.first, count: record.count, firstSequence: sequence,
+                epoch: epoch, timestamp: timestamp
+            ).write(to: &writer)
+        }
+    }
+}
+
+extension StoreDirectory.Store {
+    fileprivate func write(_ name: StoreName, to writer: inout FrameWriter) {
+        name.write(to: &writer)
+        writer.number(life)
+        writer.fixed(schemaVersion)
+        writer.number(life)
+        initial.write(to: &writer)
+    }
+}
+
+extension FrameWriter {
+    /// Writes something behind its length.
+    fileprivate mutating func measured(_ body: (inout FrameWriter) -> Void) {
+        let offset = bytes.count
+        fixed(UInt32(0))
+        body(&self)
+        patch(UInt32(bytes.count - offset - 4), at: offset)
+    }
+}

@@ -1,0 +1,46 @@
+import ConfluxVocabulary
+
+extension Barrier: WireField {
+    static let bytesMin = 8
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        self.init(request: try reader.fixed(UInt64.self, "a request's number"))
+    }
+
+    func write(to writer: inout FrameWriter) {
+        writer.fixed(request)
+    }
+}
+
+extension BarrierConfirmed: WireField {
+    static let bytesMin = 8 + 1 + 4
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        let request = try reader.fixed(UInt64.self, "a request's number")
+        let at = reader.offset
+        switch try reader.fixed(UInt8.self, "what came of a barrier") {
+        case 1:
+            self.init(
+                request: request, outcome: .confirmed(try reader.sequence("the last number")))
+        case 2:
+            let code = try reader.code(RejectionCode.self, "a rejection's code")
+            self.init(
+                request: request,
+                outcome: .failed(code, message: try reader.text("a rejection's message")))
+        case let kind: throw .unsupportedKind(kind, at: at, expected: "what came of a barrier")
+        }
+    }
+
+    func write(to writer: inout FrameWriter) {
+        writer.fixed(request)
+        switch outcome {
+        case .confirmed(let last):
+            writer.fixed(UInt8(1))
+            writer.number(last)
+        case .failed(let code, let message):
+            writer.fixed(UInt8(2))
+            writer.code(code)
+            writer.text(message)
+        }
+    }
+}

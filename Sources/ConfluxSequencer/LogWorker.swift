@@ -1,0 +1,191 @@
+import ConfluxLog
+import ConfluxProtocol
+import ConfluxVocabulary
+import ConfluxZeroMQ
+
+/// What the thread that owns the log works on, one after the other.
+package enum LogJob: Sendable {
+    case claim(Nonce)
+    /// Opens the log anew, after it failed, and claims it.
+    case renew(Nonce)
+    case readCheckpoint(through: SequenceNumber)
+    case read(from: SequenceNumber)
+    case append(Append)
+    case fetch(FetchJob)
+    case confirm
+    /// Saves a piece of a checkpoint; what comes of it goes to who made it, and not to the machine.
+    case save(CheckpointPiece, @Sendable (LogError?) -> Void)
+    case close
+}
+
+/// What works on the log: the machine's wishes become calls of an ``ActionLog``, and what comes of
+/// them inputs of the machine. A thread of its own drives it (``LogThread``), so that a slow disk
+/// delays nobody's beat; a simulation drives it step by step.
+///
+/// Confined to whoever drives it.
+package final class LogWorker {
+    private var log: any ActionLog
+    /// Opens the log anew. It is given the one that failed, and may give it back.
+    private let reopen: (any ActionLog) throws(LogError) -> any ActionLog
+    /// Answers, as inputs of the machine.
+    private let answer: (SequencerInput) -> Void
+    /// The epoch of the present claim, which every append goes by.
+    private var epoch = Epoch.none
+    /// The last number in the log.
+    private var last = SequenceNumber.zero
+    /// How many bytes of commits stand behind the newest checkpoint, or behind the last wish for one.
+    private var uncoveredBytes = 0
+    /// The size of the newest checkpoint.
+    private var checkpointSize = 0
+    private let checkpoints: CheckpointSchedule
+
+    /// How many bytes of commits are read at once when the state is rebuilt.
+    static let rebuildBytes = 8 << 20
+    /// How often an append whose outcome is not known is repeated, with the very same bytes.
+    private static let attemptsMax = 5
+
+    /// Makes one for a log that nothing was claimed of.
+    ///
+    /// - Parameters:
+    ///   - log: The log, which is this worker's from now on.
+    ///   - checkpoints: When a checkpoint is due, and who makes it; nobody unless given.
+    ///   - reopen: Opens the log anew after it failed; it goes on as it is unless given.
+    ///   - answer: Given what came of each job, before the next one.
+    package init(
+        log: any ActionLog, checkpoints: CheckpointSchedule = .never,
+        reopen: @escaping (any ActionLog) throws(LogError) -> any ActionLog = { $0 },
+        answer: @escaping (SequencerInput) -> Void
+    ) {
+        self.log = log
+        self.checkpoints = checkpoints
+        self.reopen = reopen
+        self.answer = answer
+    }
+
+    /// Does one job, however long it takes.
+    package func work(_ job: LogJob) {
+        do throws(LogError) {
+            try perform(job)
+        } catch {
+            answer(.logFailed(Self.end(error)))
+        }
+    }
+
+    private func perform(_ job: LogJob) throws(LogError) {
+        switch job {
+        case .claim(let nonce): try claim(nonce)
+        case .renew(let nonce):
+            let former = log.id
+            log = try reopen(log)
+            guard log.id == former else {
+                throw LogError(
+                    .damaged,
+                    "Where log \(former) was there is log \(log.id) now. Put the first one back, or "
+                        + "start a sequencer with the other one.")
+            }
+            try claim(nonce)
+        case .readCheckpoint(let last): answer(.checkpointRead(readCheckpoint(through: last)))
+        case .read(let from):
+            let bodies = try read(from: from, limitBytes: Self.rebuildBytes)
+            uncoveredBytes += bodies.reduce(0) { $0 + $1.count }
+            answer(.logRead(bodies))
+        case .append(let append):
+            try self.append(append)
+            last = append.last
+            answer(.appended)
+            uncoveredBytes += append.frame.count
+            wishForCheckpoint()
+        case .fetch(let job):
+            answer(.fetchRead(job, try read(from: job.from, limitBytes: Int(job.limitBytes))))
+        case .confirm:
+            try log.confirm()
+            answer(.tenureConfirmed)
+        case .save(let piece, let done): done(save(piece))
+        case .close: log.close()
+        }
+    }
+
+    private func claim(_ nonce: Nonce) throws(LogError) {
+        let claim = try log.claim()
+        // What was appended was receipted: a log that ends before it is not gone on with here.
+        guard claim.last >= last else {
+            throw LogError(
+                .damaged,
+                "The log ends at \(claim.last), and entries up to \(last) were receipted. Restore it, "
+                    + "or start the sequencer anew to go on without them.")
+        }
+        epoch = claim.epoch
+        last = claim.last
+        answer(
+            .claimed(
+                ClaimedLog(
+                    log: log.id, epoch: claim.epoch, last: claim.last,
+                    lastEpoch: claim.lastEpoch, floor: log.floor, nonce: nonce)))
+    }
+
+    private func readCheckpoint(through last: SequenceNumber) -> CheckpointAnswer {
+        // What is read from here on stands behind it.
+        uncoveredBytes = 0
+        let answer = CheckpointAnswer { () throws(LogError) in try log.checkpoint(through: last) }
+        if case .found(_, let bytes) = answer { checkpointSize = bytes.count }
+        return answer
+    }
+
+    private func save(_ piece: CheckpointPiece) -> LogError? {
+        do throws(LogError) {
+            try log.save(piece)
+            if piece.isLast { checkpointSize = piece.bytes.count * Int(piece.count) }
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    /// A checkpoint larger than what it saves reading of would cost more than it is worth, so that
+    /// one is due when both the setting and the size of the last one are reached.
+    private func wishForCheckpoint() {
+        guard uncoveredBytes >= max(checkpoints.intervalBytes, checkpointSize) else { return }
+        uncoveredBytes = 0
+        do throws(LogError) {
+            checkpoints.whenDue(
+                .success(
+                    CheckpointJob(
+                        log: log.id, floor: log.floor, last: last,
+                        reader: Handover(try log.makeReader()))))
+        } catch {
+            checkpoints.whenDue(.failure(error))
+        }
+    }
+
+    private func read(
+        from sequence: SequenceNumber, limitBytes: Int
+    ) throws(LogError) -> [Bytes] {
+        sequence > last ? [] : try log.read(from: sequence, limitBytes: limitBytes).map(\.bytes)
+    }
+
+    /// An append whose outcome is not known is repeated with identical bytes under the same
+    /// numbers, until it is known (rule 3).
+    private func append(_ append: Append) throws(LogError) {
+        let commit = LoggedCommit(
+            first: append.first, last: append.last, epoch: epoch,
+            bytes: append.frame.dropFirst(Frame.size))
+        var attempts = 0
+        while true {
+            do {
+                try log.append(commit, expecting: last, forced: append.isForced)
+                return
+            } catch  where error.code == .unknownOutcome {
+                attempts += 1
+                guard attempts < Self.attemptsMax else { throw error }
+            }
+        }
+    }
+
+    private static func end(_ error: LogError) -> SequencerEnd {
+        switch error.code {
+        case .superseded: .superseded
+        case .damaged: .logDamaged(error.message)
+        default: .logFailed(error.message)
+        }
+    }
+}

@@ -1,0 +1,241 @@
+import Conflux
+import ConfluxLog
+import ConfluxProtocol
+
+/// One history: what the log holds, and what every store is by it.
+///
+/// There is one, and one more for each time that the log lost its end: who has not noticed yet is
+/// still on the former one.
+final class Branch {
+    struct StoreHistory {
+        var reference: any ReferenceStore
+        var life: SequenceNumber
+        var initial: EncodedState
+        var seed: UInt64
+        /// The digest behind the last entry of each commit that concerns the store.
+        var digests: [(sequence: SequenceNumber, digest: Digest)]
+    }
+
+    struct Fact {
+        var commit: Int
+        /// nil for an entry of the log's own.
+        var record: DispatchRecord?
+        /// The stores in which it had no effect.
+        var refusedBy: [StoreName] = []
+    }
+
+    let log: LogID
+    private(set) var commits: [(logged: LoggedCommit, commit: Commit)] = []
+    /// By number: entry 1 stands at 0.
+    private(set) var facts: [Fact] = []
+    private(set) var stores: [StoreName: StoreHistory] = [:]
+    /// Where each action stands.
+    private var places: [ObjectIdentifier: SequenceNumber] = [:]
+    /// Who is present, by the log, and under which name (rule 10).
+    private var present: [Incarnation: Name?] = [:]
+    private var names: [Incarnation: Name?] = [:]
+    private var forgotten: Set<Incarnation> = []
+    /// The index of the last action of each process.
+    private var lastIndexes: [Int: Int] = [:]
+    private let states: [Name: SimulatedState]
+
+    init(log: LogID, states: [Name: SimulatedState]) {
+        self.log = log
+        self.states = states
+    }
+
+    var last: SequenceNumber { commits.last?.commit.last ?? .zero }
+
+    func fact(_ sequence: SequenceNumber) -> Fact? {
+        let index = Int(sequence.rawValue) - 1
+        return facts.indices.contains(index) ? facts[index] : nil
+    }
+
+    func place(of record: DispatchRecord) -> SequenceNumber? {
+        places[ObjectIdentifier(record)]
+    }
+
+    func commit(endingAt last: SequenceNumber) -> Commit? {
+        guard let fact = fact(last), commits[fact.commit].commit.last == last else { return nil }
+        return commits[fact.commit].commit
+    }
+
+    func commit(containing sequence: SequenceNumber) -> Commit? {
+        fact(sequence).map { commits[$0.commit].commit }
+    }
+
+    /// The digest that a store at this position should have.
+    func digest(of store: StoreName, at position: SequenceNumber) -> Digest? {
+        guard let history = stores[store] else { return nil }
+        return history.digests.last { $0.sequence <= position }?.digest
+    }
+
+    /// The last entry up to a number that concerns a store; nil where there was no store then.
+    func lastChange(of store: StoreName, through sequence: SequenceNumber) -> SequenceNumber? {
+        stores[store]?.digests.last { $0.sequence <= sequence }?.sequence
+    }
+
+    /// Takes a commit that was appended, and checks it (P1, P3, P4, time).
+    func append(
+        _ logged: LoggedCommit, recordOf: (DispatchRecord.Key) -> DispatchRecord?
+    ) throws(Violation) {
+        let commit: Commit
+        do {
+            commit = try Commit.decode(body: logged.bytes)
+        } catch {
+            throw Violation(promise: "order", message: "an unreadable commit was logged: \(error)")
+        }
+        try checkPlace(of: commit, logged)
+        commits.append((logged, commit))
+        var sequence = commit.first
+        var concerned: [StoreName: SequenceNumber] = [:]
+        for block in commit.blocks {
+            switch block {
+            case .event(let event):
+                facts.append(Fact(commit: commits.count - 1))
+                try take(event, at: sequence)
+                sequence = sequence.next
+            case .batch(let incarnation, let batch):
+                try take(
+                    batch, of: incarnation, at: &sequence, in: commit, &concerned, recordOf)
+            }
+        }
+        for (name, sequence) in concerned {
+            guard let digest = stores[name]?.reference.digest else { continue }
+            stores[name]?.digests.append((sequence, digest))
+        }
+    }
+
+    private func checkPlace(of commit: Commit, _ logged: LoggedCommit) throws(Violation) {
+        let former = commits.last?.commit
+        guard commit.first == logged.first, commit.last == logged.last,
+            commit.epoch == logged.epoch, commit.log == log, commit.first == last.next,
+            commit.predecessor == former?.epoch ?? .none
+        else {
+            throw Violation(
+                promise: "P1", message: "commit \(commit.first) does not follow \(last)")
+        }
+        if let former, commit.timestamp < former.timestamp {
+            throw Violation(
+                promise: "order",
+                message: "time went back at \(commit.first): from \(former.timestamp) to "
+                    + "\(commit.timestamp)")
+        }
+    }
+
+    private func take(
+        _ event: LogEvent, at sequence: SequenceNumber
+    ) throws(Violation) {
+        switch event {
+        case .created(let name, _, let initial):
+            guard let state = states[name.state] else { return }
+            if stores[name] != nil {
+                throw Violation(
+                    promise: "order", message: "\(name) was created twice, again at \(sequence)")
+            }
+            let reference = state.reference(name)
+            reference.begin(with: initial)
+            stores[name] = StoreHistory(
+                reference: reference, life: sequence, initial: initial,
+                seed: ActionContext.seed(log: log, store: name),
+                digests: [(sequence, reference.digest)])
+        case .joined(_, let name, let rejoining, _):
+            let incarnation = rejoining == .none ? Incarnation(sequence.rawValue) : rejoining
+            if let name, let other = present.first(where: { $0.value == name })?.key,
+                other != incarnation
+            {
+                throw Violation(
+                    promise: "order",
+                    message: "\(incarnation) joined as \(name) while \(other) had that name")
+            }
+            present[incarnation] = name
+            names[incarnation] = name
+        case .left(let incarnation): present[incarnation] = nil
+        case .forgotten(let incarnation):
+            present[incarnation] = nil
+            forgotten.insert(incarnation)
+        default: break
+        }
+    }
+
+    /// Whether a session began here, and was not forgotten since.
+    func remembers(_ incarnation: Incarnation) -> Bool {
+        names[incarnation] != nil && !forgotten.contains(incarnation)
+    }
+
+    private func take(
+        _ batch: Batch, of incarnation: Incarnation, at sequence: inout SequenceNumber,
+        in commit: Commit, _ concerned: inout [StoreName: SequenceNumber],
+        _ recordOf: (DispatchRecord.Key) -> DispatchRecord?
+    ) throws(Violation) {
+        var counter = batch.firstCounter
+        for entry in batch.parsedEntries {
+            let row = batch.targets[entry.target]
+            let key = DispatchRecord.Key(log: log, incarnation: incarnation, counter: counter)
+            guard let record = recordOf(key) else {
+                throw Violation(
+                    promise: "P3",
+                    message: "\(sequence) holds action \(counter) of \(incarnation), which nobody "
+                        + "submitted under that session")
+            }
+            try check(record, entry.payload, row.target, at: sequence)
+            var fact = Fact(commit: commits.count - 1, record: record)
+            let context = (commit.timestamp, Origin(incarnation: incarnation, counter: counter))
+            for name in stores.keys.sorted() where row.target.reaches(name) {
+                guard let history = stores[name] else { continue }
+                let hadEffect = history.reference.apply(
+                    entry.payload, row.coding,
+                    ActionContext(
+                        sequence: sequence, timestamp: context.0, origin: context.1,
+                        seed: history.seed))
+                if !hadEffect { fact.refusedBy.append(name) }
+                concerned[name] = sequence
+            }
+            facts.append(fact)
+            sequence = sequence.next
+            counter += 1
+        }
+    }
+
+    private func check(
+        _ record: DispatchRecord, _ payload: Bytes, _ target: Target,
+        at sequence: SequenceNumber
+    ) throws(Violation) {
+        if let former = places.updateValue(sequence, forKey: ObjectIdentifier(record)) {
+            throw Violation(
+                promise: "P3",
+                message: "\(record.text) stands at \(former) and again at \(sequence)")
+        }
+        if record.isUnknownTarget {
+            throw Violation(
+                promise: "order", message: "\(sequence) has a target that nobody ever hosted")
+        }
+        if record.isExcluded {
+            throw Violation(
+                promise: "P5",
+                message: "\(record.text) stands at \(sequence), and its process was told that it "
+                    + "does not")
+        }
+        if record.payload.map({ $0[...] != payload }) ?? true || record.target != target {
+            throw Violation(
+                promise: "P3", message: "\(sequence) is not what \(record.text) submitted")
+        }
+        if let index = lastIndexes[record.process], index >= record.index {
+            throw Violation(
+                promise: "P4",
+                message: "\(record.text) stands at \(sequence), behind action \(index)")
+        }
+        lastIndexes[record.process] = record.index
+    }
+}
+
+extension Target {
+    /// Whether an entry with this target concerns a store.
+    func reaches(_ store: StoreName) -> Bool {
+        switch self {
+        case .store(let name): name == store
+        case .state(let state): store.state == state
+        case .event: false
+        }
+    }
+}

@@ -1,0 +1,62 @@
+/// What a simulation reached: rules that fired, paths of recovery that were taken, bounds that were
+/// hit, faults that happened. A run over many seeds that misses one proves nothing about it.
+public struct Marks: Sendable, Equatable {
+    /// How often each was reached.
+    public private(set) var counts: [Mark: Int] = [:]
+
+    /// Makes marks of which none was reached.
+    public init() {}
+
+    mutating func hit(_ mark: Mark) { counts[mark, default: 0] += 1 }
+
+    /// Adds the marks of another run.
+    public mutating func add(_ other: Marks) {
+        counts.merge(other.counts, uniquingKeysWith: +)
+    }
+
+    /// What was never reached, of all there is.
+    public var missed: [Mark] { Mark.allCases.filter { counts[$0] == nil } }
+}
+
+/// One thing worth reaching.
+public enum Mark: String, Sendable, Hashable, CaseIterable {
+    // Faults
+    case feedLost, feedDoubled, feedDelayed, queueOverflowed
+    case connectionBroken, connectionBrokenUnderWay, framesOutlivedConnection
+    case nodeCrashed, nodeCrashedAtEffect, sequencerCrashed, sequencerCrashedAtEffect
+    case crashedBehindAppend, crashedBeforeAppend
+    case nodePaused, sequencerPaused, rivalStarted
+    case powerLostWithTail, oldCopyRestored, memoryLost
+    case appendUnknownLanded, appendUnknownLost, logFailed, logSlow, applySlow, clockJumped
+
+    // Sessions (rules 2, 8, 10)
+    case joined, sessionTakenUp, rejoinedAfterLeft, rejoinAsked, sessionForgotten
+    case left, forgottenAfterBye, forgottenWhileAway, tableFull
+    case nameAsked, nameTaken
+    case historyLost, staleSequencer, challenged, superseded
+
+    // Submission (rules 9, 14, 27)
+    case receipt, rejected, refused, unknownOutcome, unrecorded
+    case expectedGap, expectedFull, deduplicated, resubmitted, batchOfSeveral
+    case outboxFull, windowFull
+    case withdrawalAsked, voidSubmitted, withdrawn
+
+    // The feed and catching up (rules 4, 5, 6)
+    case holeFetched, catchUpFetched, lateStoreAttached, bufferDropped, deliveryFull
+    case lostLastSeenByBeat, fetchDropped
+
+    // Stores (rule 16)
+    case created, concurrentCreators, adopted, closed, reopened
+
+    // Checkpoints, admission (rules 20, 28)
+    case checkpointMade, startedFromCheckpoint, admissionSlowed
+
+    // Questions
+    case questionAnswered, questionFailed
+
+    // Waiting for a number (rule 29)
+    case barrierAsked, barrierConfirmed, receiptAwaited, waitFailed
+
+    // The end
+    case sequencerStopped, nodeLeft, nodeRefused
+}

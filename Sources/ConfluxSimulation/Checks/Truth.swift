@@ -1,0 +1,220 @@
+import Conflux
+import ConfluxLog
+import ConfluxProtocol
+
+/// What is true: every history that the log had, and everything that was dispatched. All that any
+/// process says or does is held against it.
+final class Truth {
+    /// The histories that the log lost an end of, oldest first.
+    private(set) var former: [Branch] = []
+    private(set) var branch: Branch
+    private let states: [Name: SimulatedState]
+    private(set) var records: [DispatchRecord.Key: DispatchRecord] = [:]
+
+    init(log: LogID, states: [Name: SimulatedState]) {
+        self.states = states
+        branch = Branch(log: log, states: states)
+    }
+
+    // MARK: The log
+
+    func appended(_ logged: LoggedCommit) throws(Violation) {
+        try branch.append(logged) { records[$0] }
+    }
+
+    /// The log lost its end, or all of it and its name.
+    func lost(keeping commits: [LoggedCommit], of log: LogID) throws(Violation) {
+        former.append(branch)
+        let next = Branch(log: log, states: states)
+        for commit in commits { try next.append(commit) { records[$0] } }
+        branch = next
+    }
+
+    private var branches: [Branch] { [branch] + former.reversed() }
+
+    // MARK: Submissions
+
+    /// A process submits: every action has its place from now on, and keeps it.
+    func submitted(
+        _ batch: Batch, of incarnation: Incarnation, in log: LogID
+    ) throws(Violation) {
+        var counter = batch.firstCounter
+        for entry in batch.parsedEntries {
+            let key = DispatchRecord.Key(log: log, incarnation: incarnation, counter: counter)
+            guard let record = records[key] else {
+                throw Violation(
+                    promise: "P3",
+                    message: "\(incarnation) submits \(counter), which nobody dispatched")
+            }
+            let target = batch.targets[entry.target].target
+            if let payload = record.payload {
+                if payload[...] != entry.payload || record.target != target {
+                    throw Violation(
+                        promise: "P3", message: "\(record.text) was submitted again otherwise")
+                }
+            } else {
+                record.payload = Array(entry.payload)
+                record.target = target
+            }
+            counter += 1
+        }
+    }
+
+    func place(_ record: DispatchRecord, at key: DispatchRecord.Key) throws(Violation) {
+        // Only a log that lost its end may give an incarnation again.
+        if let other = records[key],
+            branch.place(of: other) != nil
+                || (other.process == record.process && other.session == record.session)
+        {
+            throw Violation(
+                promise: "P3", message: "\(record.text) has the counter of \(other.text)")
+        }
+        record.key = key
+        records[key] = record
+    }
+
+    // MARK: What is said
+
+    /// The sequencer publishes a commit: it must be in the log (P2).
+    func published(_ commit: Commit, durableThrough: SequenceNumber) throws(Violation) {
+        let known = branch.commit(endingAt: commit.last)
+        guard commit.log == branch.log, known?.epoch == commit.epoch,
+            known?.first == commit.first, commit.last <= durableThrough
+        else {
+            throw Violation(
+                promise: "P2", message: "commit \(commit.first) was published and is not durable")
+        }
+    }
+
+    /// The sequencer says where the log ends: nothing of it may be lost any more (P2).
+    func claimed(_ last: SequenceNumber, durableThrough: SequenceNumber) throws(Violation) {
+        if last > durableThrough {
+            throw Violation(
+                promise: "P2", message: "\(last) was said to be the last, and is not durable")
+        }
+    }
+
+    /// The sequencer gives receipts: what they are for must be in the log (P2).
+    func receipted(_ run: Receipts.Run, durableThrough: SequenceNumber) throws(Violation) {
+        for offset in 0..<UInt64(run.count) {
+            let sequence = run.firstSequence.advanced(by: offset)
+            let key = branch.fact(sequence)?.record?.key
+            guard sequence <= durableThrough, let key, key.counter == run.firstCounter + offset
+            else {
+                throw Violation(
+                    promise: "P2",
+                    message:
+                        "a receipt was given for \(sequence), which is not durable or another's"
+                )
+            }
+        }
+    }
+
+    /// The sequencer welcomes a node: its session must be in the log (rule 8).
+    func welcomed(
+        _ incarnation: Incarnation, durableThrough: SequenceNumber
+    ) throws(Violation) {
+        guard incarnation != .none else { return }
+        guard branch.remembers(incarnation), incarnation.rawValue <= durableThrough.rawValue else {
+            throw Violation(
+                promise: "order", message: "\(incarnation) was welcomed and has no durable session")
+        }
+    }
+
+    /// The sequencer says that a session is forgotten: it must be so (rules 8 and 10).
+    func forgot(_ incarnation: Incarnation, of log: LogID) throws(Violation) {
+        if branch.log == log, former.isEmpty, branch.remembers(incarnation) {
+            throw Violation(
+                promise: "P5", message: "\(incarnation) was told to be forgotten, and is not")
+        }
+    }
+
+    // MARK: What nodes have
+
+    /// A node delivers a commit: it must be one that a log had.
+    func delivered(_ commit: Commit) throws(Violation) {
+        let isKnown = branches.contains { branch in
+            branch.log == commit.log && branch.commit(endingAt: commit.last) == commit
+        }
+        if !isKnown {
+            throw Violation(
+                promise: "P1", message: "commit \(commit.first) was applied and never logged")
+        }
+    }
+
+    /// A replica is what its store should be at its position (P1); where `isCurrentOnly`, by the
+    /// present history, and not by one that was lost.
+    func check(
+        _ store: StoreName, life: SequenceNumber, at position: SequenceNumber, _ digest: Digest,
+        on node: String, isCurrentOnly: Bool = false
+    ) throws(Violation) {
+        let candidates = isCurrentOnly ? [branch] : branches
+        let isRight = candidates.contains { branch in
+            branch.stores[store]?.life == life && position <= branch.last
+                && branch.digest(of: store, at: position) == digest
+        }
+        if !isRight {
+            throw Violation(
+                promise: "P1",
+                message: "\(store) on \(node) differs from the log at \(position), life \(life)")
+        }
+    }
+
+    /// A process was told an outcome (P2, P5).
+    func told(
+        _ record: DispatchRecord, _ outcome: Outcome, hosted: [StoreName]
+    ) throws(Violation) {
+        record.outcome = outcome
+        switch outcome {
+        case .committed(let receipt):
+            try check(receipt, of: record)
+        case .failed(let error):
+            if let receipt = error.receipt {
+                try check(receipt, of: record)
+                try checkRefusal(at: receipt, of: record, hosted: hosted)
+            } else if record.isExcluded, let found = branch.place(of: record) {
+                throw Violation(
+                    promise: "P5",
+                    message: "\(record.text) stands at \(found), and its process was told: "
+                        + "\(error.message)")
+            }
+        }
+    }
+
+    private func check(_ receipt: Receipt, of record: DispatchRecord) throws(Violation) {
+        let isTrue = branches.contains { branch in
+            guard branch.log == receipt.log, let fact = branch.fact(receipt.sequence) else {
+                return false
+            }
+            let commit = branch.commit(containing: receipt.sequence)
+            return fact.record === record && commit?.epoch == receipt.epoch
+                && commit?.timestamp == receipt.timestamp
+        }
+        if !isTrue {
+            throw Violation(
+                promise: "P5",
+                message: "\(record.text) has a receipt for \(receipt.sequence), where it is not")
+        }
+    }
+
+    private func checkRefusal(
+        at receipt: Receipt, of record: DispatchRecord, hosted: [StoreName]
+    ) throws(Violation) {
+        let isTrue = branches.contains { branch in
+            guard let fact = branch.fact(receipt.sequence), fact.record === record,
+                let target = record.target
+            else { return false }
+            let here = hosted.filter { store in
+                let life = branch.stores[store]?.life
+                return target.reaches(store) && life.map { $0 < receipt.sequence } ?? false
+            }
+            return here.allSatisfy(fact.refusedBy.contains)
+        }
+        if !isTrue {
+            throw Violation(
+                promise: "P5",
+                message: "\(record.text) was told to be refused at \(receipt.sequence), and was not"
+            )
+        }
+    }
+}

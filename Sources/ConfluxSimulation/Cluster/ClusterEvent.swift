@@ -1,0 +1,33 @@
+/// Something that is to happen in a simulated cluster.
+enum ClusterEvent {
+    // Frames arrive: the oldest of what is under way there.
+    case arriveUp(connection: UInt64)
+    case arriveDown(connection: UInt64)
+    case arriveFeed(subscription: UInt64, [UInt8])
+
+    // Processes go on.
+    case workLog(process: Int)
+    case drained(process: Int)
+    case sequencerTick(process: Int)
+    case subscribed(process: Int)
+    case nodeTick(process: Int)
+    case apply(process: Int)
+    case tell(process: Int)
+
+    // The network's own.
+    case connect(process: Int)
+    case subscribe(process: Int)
+
+    // People, and what goes wrong.
+    case dispatch(process: Int)
+    case startSequencer
+    case startNode(slot: Int)
+    case fault(ClusterFault)
+    case resume(process: Int)
+    case giveUpLeaving(process: Int)
+}
+
+/// Faults that come again and again.
+enum ClusterFault: CaseIterable {
+    case breakConnection, crashNode, crashSequencer, pause, leave, losePower, restoreCopy, reopen
+}

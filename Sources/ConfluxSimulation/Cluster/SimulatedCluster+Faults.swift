@@ -1,0 +1,176 @@
+import ConfluxProtocol
+
+/// What goes wrong, when its time has come.
+extension SimulatedCluster {
+    private func interval(of fault: ClusterFault) -> Duration? {
+        switch fault {
+        case .breakConnection: plan.breakEvery
+        case .crashNode: plan.nodeCrashEvery
+        case .crashSequencer: plan.sequencerCrashEvery
+        case .pause: plan.pauseEvery
+        case .leave: plan.leaveEvery
+        case .losePower: plan.powerLossEvery
+        case .restoreCopy: plan.oldCopyEvery
+        case .reopen: plan.reopenEvery
+        }
+    }
+
+    func scheduleNext(_ fault: ClusterFault) {
+        guard let interval = interval(of: fault) else { return }
+        schedule(.fault(fault), after: random.duration(around: interval))
+    }
+
+    func strike(_ fault: ClusterFault) throws(Violation) {
+        guard isHostile else { return }
+        defer { scheduleNext(fault) }
+        switch fault {
+        case .breakConnection:
+            if random.chance(0.5), let number = pick(connections.keys) {
+                breakConnection(number)
+            } else if let number = pick(subscriptions.keys) {
+                breakSubscription(number)
+            }
+        case .crashNode:
+            guard let node = pick(nodes.keys).flatMap({ nodes[$0] }) else { return }
+            marks.hit(.nodeCrashed)
+            trace.note(now, "\(node.text) crashes")
+            crash(node)
+        case .crashSequencer:
+            guard let sequencer = pick(sequencers.keys).flatMap({ sequencers[$0] }) else {
+                return
+            }
+            marks.hit(.sequencerCrashed)
+            trace.note(now, "sequencer \(sequencer.process) crashes")
+            try crash(sequencer)
+        case .pause: pause()
+        case .leave: try leave()
+        case .losePower: losePower()
+        case .restoreCopy: restoreCopy()
+        case .reopen: try reopen()
+        }
+        if let violation { throw violation }
+    }
+
+    private func pick<Key: Comparable>(_ keys: some Collection<Key>) -> Key? {
+        keys.isEmpty ? nil : random.pick(keys.sorted())
+    }
+
+    private func pause() {
+        let pause = random.duration(
+            in: .milliseconds(50)...(random.chance(0.3) ? .seconds(15) : .seconds(1)))
+        if random.chance(0.5), let node = pick(nodes.keys).flatMap({ nodes[$0] }) {
+            guard !node.isPaused else { return }
+            node.isPaused = true
+            marks.hit(.nodePaused)
+            trace.note(now, "\(node.text) is stopped for \(pause.text) s")
+            schedule(.resume(process: node.process), after: pause)
+        } else if let sequencer = pick(sequencers.keys).flatMap({ sequencers[$0] }) {
+            guard !sequencer.isPaused else { return }
+            sequencer.isPaused = true
+            marks.hit(.sequencerPaused)
+            trace.note(now, "sequencer \(sequencer.process) is stopped for \(pause.text) s")
+            schedule(.resume(process: sequencer.process), after: pause)
+            if plan.hasRivals, random.chance(0.7) {
+                schedule(
+                    .startSequencer, after: random.duration(in: .milliseconds(10)...(.seconds(3))))
+            }
+        }
+    }
+
+    func resume(_ process: Int) {
+        if let node = nodes[process], node.isPaused {
+            node.isPaused = false
+            trace.note(now, "\(node.text) goes on")
+            if node.reconnectedWhilePaused {
+                node.reconnectedWhilePaused = false
+                node.tells.inputs.withLock { $0.insert(.reconnected, at: 0) }
+                schedule(.tell(process: process), after: .zero)
+            }
+            for event in node.deferred { schedule(event, after: .zero) }
+            node.deferred = []
+        } else if let sequencer = sequencers[process], sequencer.isPaused {
+            sequencer.isPaused = false
+            trace.note(now, "sequencer \(sequencer.process) goes on")
+            for event in sequencer.deferred { schedule(event, after: .zero) }
+            sequencer.deferred = []
+        }
+    }
+
+    private func leave() throws(Violation) {
+        if random.chance(0.6), let node = pick(nodes.keys).flatMap({ nodes[$0] }) {
+            guard !node.isLeaving else { return }
+            trace.note(now, "\(node.text) wants to leave")
+            node.isLeaving = true
+            schedule(.giveUpLeaving(process: node.process), after: .seconds(5))
+            if !node.isPaused { try turn(node) }
+        } else if let listening, let sequencer = sequencers[listening], !sequencer.isPaused {
+            trace.note(now, "sequencer \(sequencer.process) is asked to stop")
+            try handle(.stop, sequencer)
+        }
+    }
+
+    /// The machine of the sequencers goes dark, with what its disk had not synced.
+    private func losePower() {
+        trace.note(now, "power is lost")
+        endAllSequencers()
+        if disk.losePower() {
+            marks.hit(.powerLostWithTail)
+            loseHistory()
+        }
+    }
+
+    private func restoreCopy() {
+        guard random.chance(0.5) else {
+            disk.takeCopy()
+            return
+        }
+        endAllSequencers()
+        if disk.restoreCopy() {
+            marks.hit(.oldCopyRestored)
+            loseHistory()
+        }
+    }
+
+    private func endAllSequencers() {
+        for process in sequencers.keys.sorted() {
+            guard let sequencer = sequencers[process] else { continue }
+            remove(sequencer)
+        }
+    }
+
+    private func reopen() throws(Violation) {
+        guard let node = pick(nodes.keys).flatMap({ nodes[$0] }), node.role == .member,
+            !node.isPaused
+        else { return }
+        if !node.stores.isEmpty, random.chance(0.5) {
+            let store = random.pick(node.stores)
+            trace.note(now, "\(node.text) closes \(store.name)")
+            close(store, on: node)
+        } else if let state = states.first(where: { state in
+            node.bridges.contains { $0.name == state.name }
+        }) {
+            let name = random.pick(state.stores)
+            if node.store(name) == nil, !node.opening.contains(name) {
+                marks.hit(.reopened)
+                open(name, state, on: node)
+            }
+        }
+        try turn(node)
+    }
+
+    // MARK: The end of faults
+
+    /// From here on nothing goes wrong any more.
+    func calmDown() {
+        isHostile = false
+        trace.note(now, "faults end")
+        // Rivals are found and ended; the one that has the address stays.
+        for process in sequencers.keys.sorted() where process != listening {
+            if let sequencer = sequencers[process] { remove(sequencer) }
+        }
+        for process in nodes.keys.sorted() {
+            if let node = nodes[process], node.isMisnamed { crash(node) }
+        }
+        for process in (Array(nodes.keys) + Array(sequencers.keys)).sorted() { resume(process) }
+    }
+}

@@ -1,0 +1,56 @@
+import Conflux
+import ConfluxProtocol
+
+/// When everything is current: what must come true once faults have ended.
+extension SimulatedCluster {
+    /// What is still missing, in words; nil when all is current.
+    var whatIsMissing: String? {
+        guard let listening, let sequencer = sequencers[listening], sequencer.welcome != nil else {
+            return "no sequencer serves"
+        }
+        let last = sequencer.machine.last
+        if last != disk.last { return "the sequencer is at \(last), the log at \(disk.last)" }
+        for slot in 0..<(plan.nodes + plan.observers) {
+            guard let node = nodes.values.first(where: { $0.slot == slot }) else {
+                return "node \(slot) has not started again"
+            }
+            if let missing = whatIsMissing(of: node, last) { return "\(node.text): \(missing)" }
+        }
+        return nil
+    }
+
+    private func whatIsMissing(of node: SimulatedNode, _ last: SequenceNumber) -> String? {
+        if node.isLeaving { return "it wants to leave" }
+        if !node.machine.isJoined { return "it has not joined" }
+        if node.machine.epoch != sequencers[listening ?? 0]?.machine.epoch {
+            return "it is in another epoch"
+        }
+        if !node.pending.isEmpty || !node.unplaced.isEmpty { return "actions have no outcome" }
+        if !node.opening.isEmpty { return "stores are being opened" }
+        if let wait = whatIsWaitedFor(on: node) { return "somebody waits there \(wait)" }
+        if node.machine.live != last { return "it is at \(String(describing: node.machine.live))" }
+        if !node.jobs.isEmpty || node.areTellsScheduled { return "it has not applied everything" }
+        if node.role == .member, node.machine.applied != last { return "it has not applied all" }
+        for store in node.stores where node.applier.place(of: store.name)?.isAttached != true {
+            return "\(store.name) is not attached"
+        }
+        return nil
+    }
+
+    /// What nobody was told of yet, and will be: of a number that the log lost, nobody knows when
+    /// it gives it again.
+    private func whatIsWaitedFor(on node: SimulatedNode) -> String? {
+        let due = node.waits.filter {
+            $0.value.isBarrier || $0.value.histories == truth.former.count
+        }
+        return due.min { $0.key < $1.key }.map { request, wait in
+            wait.isBarrier
+                ? "for the latest number, by barrier \(request)" : "for \(wait.sequence)"
+        }
+    }
+
+    /// Everything is current: all replicas are the same, and those whose history was lost know.
+    func checkEnd() throws(Violation) {
+        for node in nodes.values { try compare(node, isFinal: true) }
+    }
+}

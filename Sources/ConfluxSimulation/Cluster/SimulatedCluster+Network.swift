@@ -1,0 +1,246 @@
+import ConfluxProtocol
+import ConfluxVocabulary
+
+/// The network between the processes: connections that keep order and may break at any time, and a
+/// feed that keeps nothing.
+extension SimulatedCluster {
+    // MARK: Connections
+
+    /// A node's socket looks for the sequencer.
+    func connect(_ process: Int) throws(Violation) {
+        guard let node = nodes[process], node.connection == nil else { return }
+        guard let listening, sequencers[listening] != nil else {
+            schedule(
+                .connect(process: process),
+                after: random.duration(in: .milliseconds(20)...(.milliseconds(300))))
+            return
+        }
+        let number = takeNumber()
+        // A name that leads to both of two rivals may lead back to the former one.
+        let reached =
+            isHostile && sequencers.count > 1 && random.chance(0.3)
+            ? random.pick(sequencers.keys.sorted()) : listening
+        connections[number] = Connection(node: process, sequencer: reached)
+        node.connection = number
+        trace.note(now, "\(node.text) connects to sequencer \(reached)")
+        // What was not written to the former connection goes out on this one first.
+        let unsent = node.unsent
+        node.unsent = []
+        if !unsent.isEmpty { marks.hit(.framesOutlivedConnection) }
+        for frame in unsent { send(frame, from: node) }
+        if node.isPaused {
+            node.reconnectedWhilePaused = true
+        } else {
+            try handle(.reconnected, node)
+            try turn(node)
+        }
+    }
+
+    func send(_ frame: [UInt8], from node: SimulatedNode) {
+        if strikes(plan.queueLoss) {
+            marks.hit(.queueOverflowed)
+            return
+        }
+        guard let number = node.connection, var connection = connections[number] else {
+            if node.unsent.count < 1_000 { node.unsent.append(frame) }
+            return
+        }
+        connection.up.append(frame)
+        connection.upAt = max(connection.upAt, now + latency)
+        timeline.schedule(.arriveUp(connection: number), at: connection.upAt)
+        connections[number] = connection
+    }
+
+    func send(
+        _ message: SequencerMessage, to number: UInt64, _ sequencer: SimulatedSequencer
+    ) throws(Violation) {
+        try observe(message, to: number, from: sequencer)
+        guard var connection = connections[number], connection.sequencer == sequencer.process
+        else { return }
+        if strikes(plan.queueLoss) {
+            marks.hit(.queueOverflowed)
+            return
+        }
+        connection.down.append(Frame.encode(message, epoch: sequencer.machine.epoch))
+        connection.downAt = max(connection.downAt, now + latency)
+        timeline.schedule(.arriveDown(connection: number), at: connection.downAt)
+        connections[number] = connection
+    }
+
+    func arriveUp(_ number: UInt64) throws(Violation) {
+        guard var connection = connections[number],
+            let sequencer = sequencers[connection.sequencer]
+        else { return }
+        if sequencer.isPaused {
+            sequencer.deferred.append(.arriveUp(connection: number))
+            return
+        }
+        guard sequencer.welcome != nil else {
+            sequencer.waiting[number, default: 0] += 1
+            return
+        }
+        guard !connection.up.isEmpty else { return }
+        let frame = connection.up.removeFirst()
+        connections[number] = connection
+        try take(frame[...], from: ConnectionID(rawValue: number), sequencer)
+    }
+
+    private func take(
+        _ frame: Bytes, from connection: ConnectionID, _ sequencer: SimulatedSequencer
+    ) throws(Violation) {
+        let input: SequencerInput
+        do throws(WireError) {
+            let message = try Frame.decodeNodeMessage(frame, limits: sequencer.machine.limits)
+            let epoch = try Frame.header(of: frame).epoch
+            trace.note(now, "  ↑ \(connection.rawValue) \(message.summary)")
+            input = .received(message, epoch: epoch, from: connection)
+        } catch {
+            input = refusal(of: frame, error, from: connection)
+        }
+        try handle(input, sequencer)
+    }
+
+    private func refusal(
+        of frame: Bytes, _ error: WireError, from connection: ConnectionID
+    ) -> SequencerInput {
+        do throws(WireError) {
+            let outline = try Frame.outline(ofSubmit: frame)
+            return .unreadableSubmit(
+                outline, .malformed, message: error.message, from: connection)
+        } catch {
+            return .unreadable(.malformed, message: error.message, from: connection)
+        }
+    }
+
+    func arriveDown(_ number: UInt64) throws(Violation) {
+        guard var connection = connections[number], let node = nodes[connection.node] else {
+            return
+        }
+        if node.isPaused {
+            node.deferred.append(.arriveDown(connection: number))
+            return
+        }
+        guard !connection.down.isEmpty else { return }
+        let frame = connection.down.removeFirst()
+        connections[number] = connection
+        do {
+            let message = try Frame.decodeSequencerMessage(frame[...])
+            let epoch = try Frame.header(of: frame[...]).epoch
+            trace.note(now, "  ↓ \(node.text) \(message.summary) (epoch \(epoch))")
+            try handle(.received(message, epoch: epoch), node)
+        } catch let violation as Violation {
+            throw violation
+        } catch {
+            throw Violation(
+                promise: "order", message: "\(node.text) could not read a frame: \(error)")
+        }
+        try turn(node)
+    }
+
+    /// The connection is gone, and most of what was under way on it.
+    func breakConnection(_ number: UInt64) {
+        guard let connection = connections.removeValue(forKey: number) else { return }
+        marks.hit(.connectionBroken)
+        if !connection.up.isEmpty || !connection.down.isEmpty {
+            marks.hit(.connectionBrokenUnderWay)
+        }
+        guard let node = nodes[connection.node], node.connection == number else { return }
+        trace.note(now, "the connection of \(node.text) breaks")
+        node.connection = nil
+        // The last frames may not have been written yet: they outlive it.
+        let kept = connection.up.isEmpty ? 0 : random.int(in: 0...connection.up.count)
+        node.unsent = Array(connection.up.suffix(random.chance(0.5) ? 0 : kept))
+        schedule(
+            .connect(process: node.process),
+            after: random.duration(in: .milliseconds(10)...(.milliseconds(400))))
+    }
+
+    // MARK: The feed
+
+    func subscribe(_ process: Int) {
+        guard let node = nodes[process], node.wantsFeed, node.subscription == nil else { return }
+        guard let listening, let sequencer = sequencers[listening] else {
+            schedule(
+                .subscribe(process: process),
+                after: random.duration(in: .milliseconds(20)...(.milliseconds(300))))
+            return
+        }
+        let number = takeNumber()
+        subscriptions[number] = Subscription(node: process, sequencer: listening)
+        node.subscription = number
+        if let welcome = sequencer.welcome {
+            schedule(.arriveFeed(subscription: number, welcome), after: latency)
+        }
+        schedule(.subscribed(process: listening), after: latency)
+    }
+
+    func breakSubscription(_ number: UInt64) {
+        guard let subscription = subscriptions.removeValue(forKey: number),
+            let node = nodes[subscription.node], node.subscription == number
+        else { return }
+        node.subscription = nil
+        schedule(
+            .subscribe(process: node.process),
+            after: random.duration(in: .milliseconds(10)...(.milliseconds(400))))
+    }
+
+    func publish(_ frame: [UInt8], _ sequencer: SimulatedSequencer) {
+        for number in subscriptions.keys.sorted() {
+            guard var subscription = subscriptions[number],
+                subscription.sequencer == sequencer.process
+            else { continue }
+            if strikes(plan.feedLoss) {
+                marks.hit(.feedLost)
+                continue
+            }
+            subscription.lastAt = max(subscription.lastAt, now + latency)
+            subscriptions[number] = subscription
+            timeline.schedule(
+                .arriveFeed(subscription: number, frame), at: subscription.lastAt)
+            if strikes(plan.feedDuplication) {
+                marks.hit(.feedDoubled)
+                schedule(
+                    .arriveFeed(subscription: number, frame),
+                    after: random.duration(in: .milliseconds(1)...(.milliseconds(500))))
+            }
+            if strikes(plan.feedDelay) {
+                marks.hit(.feedDelayed)
+                // The next ones overtake what is under way.
+                subscriptions[number]?.lastAt = .zero
+            }
+        }
+    }
+
+    func arriveFeed(_ number: UInt64, _ frame: [UInt8]) throws(Violation) {
+        guard let subscription = subscriptions[number], let node = nodes[subscription.node] else {
+            return
+        }
+        if node.isPaused {
+            // A subscriber that does not read loses what its queues do not hold.
+            if node.deferred.count < 200 {
+                node.deferred.append(.arriveFeed(subscription: number, frame))
+            }
+            return
+        }
+        do {
+            let epoch = try Frame.header(of: frame[...]).epoch
+            switch try Frame.decodeFeedMessage(frame[...]) {
+            case .commit(let commit):
+                try handle(.fed(commit, byteCount: frame.count, epoch: epoch), node)
+            case .beat(let beat):
+                let lacks = (node.machine.live ?? .zero) < beat.last
+                let knew = node.machine.remoteLast
+                try handle(.beaten(beat, epoch: epoch), node)
+                if lacks, knew < beat.last, node.machine.remoteLast == beat.last {
+                    marks.hit(.lostLastSeenByBeat)
+                }
+            }
+        } catch let violation as Violation {
+            throw violation
+        } catch {
+            throw Violation(
+                promise: "order", message: "\(node.text) could not read the feed: \(error)")
+        }
+        try turn(node)
+    }
+}

@@ -1,0 +1,382 @@
+import Conflux
+import ConfluxNode
+import ConfluxProtocol
+
+/// The nodes' part: what a link's thread, an applying thread and a program do in a real one.
+extension SimulatedCluster {
+    func startNode(_ slot: Int) throws(Violation) {
+        guard !nodes.values.contains(where: { $0.slot == slot }) else { return }
+        let role: Hello.Role = slot < plan.nodes ? .member : .observer
+        // One in four has no name, which is another way through the sequencer's tables.
+        // Somebody may have given two of them the same one: the second ends, and is started again.
+        let named = strikes(plan.nameClash) ? (slot + 1) % plan.nodes : slot
+        let name = role == .member && slot % 4 != 3 ? Name("node-\(named)") : nil
+        let node = SimulatedNode(
+            slot: slot, process: takeProcess(), role: role,
+            settings: plan.replicaSettings(name: name, role: role),
+            nonce: .random(using: &random), limits: plan.outboxLimits,
+            outboxBytesMax: plan.hasSmallBounds ? 2_048 : 1 << 20,
+            clock: { [unowned self] in now })
+        node.isMisnamed = named != slot
+        nodes[node.process] = node
+        trace.note(now, "\(node.text) starts")
+        try handle(.start, node)
+        schedule(.connect(process: node.process), after: latency)
+        if role == .observer {
+            try handle(.follow(from: SequenceNumber(1)), node)
+        } else {
+            for state in states { bridge(state, on: node) }
+            schedule(.dispatch(process: node.process), after: plan.dispatchEvery)
+        }
+        try turn(node)
+    }
+
+    private func bridge(_ state: SimulatedState, on node: SimulatedNode) {
+        let bridge = state.bridge(node.scope, node.outbox)
+        let request = node.nextRequest
+        node.nextRequest += 1
+        let registration = bridge.open(
+            request: request, scope: node.scope, payloadBytesMax: plan.payloadBytesMax
+        ) { [unowned self, unowned node] result in
+            guard case .success = result else { return }
+            node.bridges.append(bridge)
+            for store in state.stores where random.chance(0.8) { open(store, state, on: node) }
+        }
+        give(.register(registration), to: node)
+    }
+
+    func open(_ name: StoreName, _ state: SimulatedState, on node: SimulatedNode) {
+        guard node.store(name) == nil, !node.opening.contains(name) else { return }
+        let store = state.host(name, node.scope, node.outbox)
+        let request = node.nextRequest
+        node.nextRequest += 1
+        node.opening.insert(name)
+        let registration = store.open(
+            request: request, scope: node.scope, payloadBytesMax: plan.payloadBytesMax
+        ) { [unowned self, unowned node] result in
+            node.opening.remove(name)
+            switch result {
+            case .success(let life):
+                trace.note(now, "\(node.text) hosts \(name), life \(life)")
+                node.stores.append(store)
+            case .failure(let error):
+                trace.note(now, "\(node.text) can't open \(name): \(error)")
+                store.close(in: node.scope)
+            }
+        }
+        give(.register(registration), to: node)
+    }
+
+    /// Ends hosting; the store may be opened again.
+    func close(_ store: any SimulatedStore, on node: SimulatedNode) {
+        node.stores.removeAll { $0 === store }
+        node.compared[store.name] = nil
+        store.close(in: node.scope)
+        give(.unregister(.store(store.name)), to: node)
+        marks.hit(.closed)
+    }
+
+    // MARK: The link's thread
+
+    func handle(_ input: ReplicaInput, _ node: SimulatedNode) throws(Violation) {
+        guard nodes[node.process] != nil else { return }
+        var effects: [ReplicaEffect] = []
+        let buffered = node.machine.bufferedBytes
+        node.machine.handle(input, at: moment(), into: &effects)
+        if case .fed = input, buffered > 0, node.machine.bufferedBytes == 0,
+            !effects.contains(where: { if case .deliver(.commit) = $0 { true } else { false } })
+        {
+            marks.hit(.bufferDropped)
+        }
+        if node.machine.isDeliveryFull { marks.hit(.deliveryFull) }
+        for effect in effects {
+            try carryOut(effect, node)
+            if strikes(plan.crashAtEffect) {
+                marks.hit(.nodeCrashedAtEffect)
+                trace.note(now, "\(node.text) crashes behind an effect")
+                crash(node)
+            }
+            guard nodes[node.process] != nil else { return }
+        }
+    }
+
+    /// What the link's thread does behind every input.
+    func turn(_ node: SimulatedNode) throws(Violation) {
+        while nodes[node.process] != nil,
+            let filling = node.outbox.take(if: { node.machine.canSubmit(bytes: $0) })
+        {
+            let count = filling.builder.count
+            let first = node.machine.nextCounter
+            if count > 1 { marks.hit(.batchOfSeveral) }
+            for offset in 0..<UInt64(count) {
+                guard !node.unplaced.isEmpty else {
+                    throw Violation(
+                        promise: "P3", message: "\(node.text) submits what nobody dispatched")
+                }
+                let record = node.unplaced.removeFirst()
+                record.session = node.sessionCount
+                try truth.place(
+                    record,
+                    at: DispatchRecord.Key(
+                        log: node.machine.log, incarnation: node.machine.incarnation,
+                        counter: first + offset))
+                node.pending.append(record)
+            }
+            give(.submitted(firstCounter: first, count: count, filling.block), to: node)
+            node.sent.add(filling.block, firstCounter: first, count: count)
+            try handle(
+                .dispatched(
+                    filling.builder, isAtomic: filling.isAtomic, withdrawn: filling.withdrawn),
+                node)
+        }
+        if node.machine.isJoined, !node.outbox.isEmpty { marks.hit(.windowFull) }
+        if node.isLeaving { try finishLeaving(node.process, isForced: false) }
+        if nodes[node.process] != nil { scheduleTick(node) }
+    }
+
+    func scheduleTick(_ node: SimulatedNode) {
+        guard let due = node.machine.nextDeadline else { return }
+        if let at = node.tickAt, at <= due { return }
+        node.tickAt = due
+        timeline.schedule(.nodeTick(process: node.process), at: max(due, now))
+    }
+
+    private func carryOut(_ effect: ReplicaEffect, _ node: SimulatedNode) throws(Violation) {
+        switch effect {
+        case .send(let message):
+            try observe(message, from: node)
+            send(Frame.encode(message, epoch: node.machine.epoch), from: node)
+        case .subscribe:
+            guard !node.wantsFeed else { break }
+            node.wantsFeed = true
+            schedule(.subscribe(process: node.process), after: latency)
+        case .deliver(let delivery):
+            try observe(delivery, node)
+            if case .settle(let outcome) = delivery { node.sent.settle(outcome) }
+            give(.deliver(delivery, log: node.machine.log), to: node)
+        case .asked(let question): give(.asked(question), to: node)
+        case .answered(let answer):
+            if case .failed = answer.body {
+                marks.hit(.questionFailed)
+            } else {
+                marks.hit(.questionAnswered)
+            }
+        case .event(let event):
+            if case .joined(_, _, let incarnation) = event {
+                node.sent.beginSession()
+                give(.identified(incarnation), to: node)
+            }
+            try take(event, node)
+        case .end(let reason): try end(node, reason)
+        }
+    }
+
+    private func take(_ event: ReplicaEvent, _ node: SimulatedNode) throws(Violation) {
+        trace.note(now, "\(node.text): \(event)")
+        switch event {
+        case .joined:
+            marks.hit(.joined)
+            node.sessionCount += 1
+        case .reconnected: marks.hit(.sessionTakenUp)
+        case .staleSequencer: marks.hit(.staleSequencer)
+        case .historyLost:
+            marks.hit(.historyLost)
+            node.hasLostSession = true
+            node.hasLostHistory = true
+            if truth.former.isEmpty {
+                throw Violation(
+                    promise: "P5",
+                    message: "\(node.text) was told of a lost history, and the log lost nothing")
+            }
+        case .sessionForgotten:
+            marks.hit(.sessionForgotten)
+            node.hasLostSession = true
+        case .disconnected, .missed: break
+        }
+    }
+
+    // MARK: The thread that applies
+
+    func give(_ job: ApplyJob, to node: SimulatedNode) {
+        node.jobs.append(job)
+        scheduleApply(node)
+    }
+
+    private func scheduleApply(_ node: SimulatedNode) {
+        guard !node.isApplyScheduled else { return }
+        node.isApplyScheduled = true
+        var takes = random.duration(in: .microseconds(5)...(.microseconds(400)))
+        if strikes(plan.slowApply) {
+            marks.hit(.applySlow)
+            takes = random.duration(in: .milliseconds(10)...(.seconds(1)))
+        }
+        schedule(.apply(process: node.process), after: takes)
+    }
+
+    func apply(_ node: SimulatedNode) throws(Violation) {
+        node.isApplyScheduled = false
+        let count = random.int(in: 1...max(1, node.jobs.count))
+        let due = node.jobs.prefix(count)
+        node.jobs.removeFirst(min(count, node.jobs.count))
+        for job in due {
+            node.scope.run { node.applier.perform(job) }
+            try compare(node)
+            try hearReached(node)
+        }
+        if !node.jobs.isEmpty { scheduleApply(node) }
+        try hearOutcomes(node)
+        guard !node.areTellsScheduled, !node.tells.inputs.withLock({ $0.isEmpty }) else { return }
+        node.areTellsScheduled = true
+        schedule(
+            .tell(process: node.process), after: random.duration(in: .zero...(.microseconds(200))))
+    }
+
+    func tell(_ node: SimulatedNode) throws(Violation) {
+        node.areTellsScheduled = false
+        let inputs = node.tells.inputs.withLock { inputs in
+            defer { inputs = [] }
+            return inputs
+        }
+        for input in inputs { try handle(input, node) }
+        if nodes[node.process] != nil { try turn(node) }
+    }
+
+    // MARK: The program
+
+    func dispatch(_ node: SimulatedNode) throws(Violation) {
+        defer {
+            schedule(
+                .dispatch(process: node.process),
+                after: random.duration(around: plan.dispatchEvery))
+        }
+        guard !node.isLeaving, isHostile, node.opening.isEmpty else { return }
+        let burst = random.chance(0.1) ? random.int(in: 2...40) : 1
+        for _ in 0..<burst { dispatchOne(node) }
+        if random.chance(0.05) { ask(node) }
+        if random.chance(0.05) { askBarrier(node) }
+        if random.chance(0.02) { awaitReceipt(node) }
+        if random.chance(0.1) { try withdraw(node) }
+        try turn(node)
+    }
+
+    /// The program wants some of what it dispatched not to happen.
+    private func withdraw(_ node: SimulatedNode) throws(Violation) {
+        let open = node.pending + node.unplaced
+        guard !open.isEmpty else { return }
+        for _ in 0..<random.int(in: 1...3) { random.pick(open).handle.requestWithdrawal() }
+        let withdrawals = node.tells.withdrawals.withLock { withdrawals in
+            defer { withdrawals = [] }
+            return withdrawals
+        }
+        var counters = RangeSet<UInt64>()
+        for (index, block) in withdrawals {
+            if let counter = node.sent.counter(of: index, in: block) {
+                counters.insert(contentsOf: counter..<counter + 1)
+            }
+        }
+        if !counters.isEmpty {
+            marks.hit(.withdrawalAsked)
+            try handle(.withdraw(counters), node)
+        }
+    }
+
+    private func dispatchOne(_ node: SimulatedNode) {
+        let place = SimulatedState.Place(process: node.process, index: node.dispatchCount)
+        let handle: DispatchHandle
+        let isBad = strikes(plan.badAction)
+        if isBad {
+            handle = dispatchBadly(node)
+        } else if !node.stores.isEmpty, random.chance(0.7) {
+            handle = node.scope.run { random.pick(node.stores).dispatch(place, &random) }
+        } else if !node.bridges.isEmpty {
+            handle = node.scope.run { random.pick(node.bridges).dispatch(place, &random) }
+        } else {
+            return
+        }
+        let record = DispatchRecord(
+            process: node.process, index: node.dispatchCount, handle: handle)
+        record.isUnknownTarget = isBad
+        node.dispatchCount += 1
+        if let outcome = handle.outcome {
+            // It never left: the outbox is full, or the action too large.
+            if case .failed(let error) = outcome, error.code == .outboxFull {
+                marks.hit(.outboxFull)
+            }
+            record.outcome = outcome
+        } else {
+            node.unplaced.append(record)
+        }
+    }
+
+    private func dispatchBadly(_ node: SimulatedNode) -> DispatchHandle {
+        let target = Target(random.pick(["nowhere", "nowhere/7"]))
+        let row = BatchTarget(
+            target: target ?? .state(.shared), schemaVersion: 1, coding: .json)
+        return node.outbox.submit(Outbox.Aim(row), Array("{}".utf8), mayWait: false)
+    }
+
+    private func ask(_ node: SimulatedNode) {
+        guard let name = states.flatMap(\.stores).first else { return }
+        let body: Question.Body =
+            random.chance(0.5)
+            ? .status
+            : .observe(name, node: random.chance(0.5) ? Name("node-0") : nil, after: .zero)
+        let question = Question(
+            number: takeNumber(), patience: random.duration(in: .milliseconds(5)...(.seconds(2))),
+            body: body)
+        node.tells.inputs.withLock { $0.append(.ask(question)) }
+        schedule(.tell(process: node.process), after: .zero)
+    }
+
+    // MARK: Ends
+
+    func crash(_ node: SimulatedNode) {
+        nodes[node.process] = nil
+        if let connection = node.connection { connections[connection] = nil }
+        if let subscription = node.subscription { subscriptions[subscription] = nil }
+        schedule(
+            .startNode(slot: node.slot),
+            after: random.duration(in: .milliseconds(50)...(.seconds(5))))
+    }
+
+    private func end(_ node: SimulatedNode, _ reason: ReplicaEnd) throws(Violation) {
+        trace.note(now, "\(node.text) ends: \(reason)")
+        if case .left = reason { marks.hit(.nodeLeft) } else { marks.hit(.nodeRefused) }
+        node.hasLostSession = true
+        let rest = node.outbox.takeRest()
+        for filling in rest {
+            node.jobs.append(.abandoned(filling.block, count: filling.builder.count))
+            for _ in 0..<filling.builder.count where !node.unplaced.isEmpty {
+                node.pending.append(node.unplaced.removeFirst())
+            }
+        }
+        for job in node.jobs {
+            node.scope.run { node.applier.perform(job) }
+            try hearReached(node)
+        }
+        node.scope.run { node.applier.finish(dropping: []) }
+        node.jobs = []
+        try hearOutcomes(node)
+        try hearReached(node)
+        if let record = node.pending.first {
+            throw Violation(
+                promise: "P5", message: "\(record.text) has no outcome though its node has ended")
+        }
+        guard node.waits.isEmpty else {
+            throw Violation(
+                promise: "P5", message: "\(node.text) has ended, and somebody waits there still")
+        }
+        // The bye may still be under way: it arrives, or is lost with the connection.
+        nodes[node.process] = nil
+        if let subscription = node.subscription { subscriptions[subscription] = nil }
+        schedule(
+            .startNode(slot: node.slot),
+            after: random.duration(in: .milliseconds(50)...(.seconds(3))))
+    }
+
+    func finishLeaving(_ process: Int, isForced: Bool) throws(Violation) {
+        guard let node = nodes[process], node.isLeaving, !node.isPaused else { return }
+        guard isForced || (node.outbox.isEmpty && node.machine.isSettled) else { return }
+        try handle(.leave, node)
+    }
+}

@@ -1,0 +1,262 @@
+import ConfluxLog
+import ConfluxProtocol
+import ConfluxSequencer
+
+/// The sequencers' part: what a serving thread and a log's thread do in a real one.
+extension SimulatedCluster {
+    func startSequencer() {
+        // One process has the address; a rival begins only where the former one is stopped.
+        if let listening, let running = sequencers[listening], !running.isPaused { return }
+        let process = takeProcess()
+        let log = SimulatedLog(
+            disk: disk, nextFault: { [unowned self] in logFault() },
+            appended: { [unowned self] in appended($0) })
+        let sequencer = SimulatedSequencer(
+            process: process, settings: settings, log: log,
+            clockOffset: Int64(random.int(in: -2_000...2_000)) * 1_000_000)
+        sequencers[process] = sequencer
+        if let listening, sequencers[listening] != nil {
+            marks.hit(.rivalStarted)
+            trace.note(now, "sequencer \(process) starts, while \(listening) is stopped")
+            leaveBehind(listening)
+        } else {
+            trace.note(now, "sequencer \(process) starts")
+        }
+        listening = process
+        post(.claim(.random(using: &random)), sequencer)
+    }
+
+    /// Some of the nodes find the rival soon; the others stay with the former sequencer.
+    private func leaveBehind(_ process: Int) {
+        for (number, connection) in connections.sorted(by: { $0.key < $1.key })
+        where connection.sequencer == process && random.chance(0.6) { breakConnection(number) }
+        for (number, subscription) in subscriptions.sorted(by: { $0.key < $1.key })
+        where subscription.sequencer == process && random.chance(0.6) {
+            breakSubscription(number)
+        }
+    }
+
+    private func appended(_ commit: LoggedCommit) {
+        do throws(Violation) {
+            try truth.appended(commit)
+            if let commit = truth.branch.commits.last?.commit { markEvents(of: commit) }
+            trace.note(now, "log: \(commit.first)…\(commit.last) of epoch \(commit.epoch)")
+        } catch {
+            fail(error)
+        }
+    }
+
+    private func logFault() -> SimulatedLog.Fault {
+        if strikes(plan.logFailure) {
+            marks.hit(.logFailed)
+            return .failed
+        }
+        guard strikes(plan.unknownAppend) else { return .none }
+        let isDone = random.chance(0.5)
+        marks.hit(isDone ? .appendUnknownLanded : .appendUnknownLost)
+        return .unknown(isDone: isDone)
+    }
+
+    // MARK: The log's thread
+
+    func post(_ job: LogJob, _ sequencer: SimulatedSequencer) {
+        sequencer.logJobs.append(job)
+        var takes = random.duration(in: plan.logLatency)
+        if strikes(plan.slowLog) {
+            marks.hit(.logSlow)
+            takes = random.duration(in: .milliseconds(50)...(.seconds(3)))
+        }
+        sequencer.logFreeAt = max(sequencer.logFreeAt, now) + takes
+        timeline.schedule(.workLog(process: sequencer.process), at: sequencer.logFreeAt)
+    }
+
+    func workLog(_ sequencer: SimulatedSequencer) throws(Violation) {
+        guard !sequencer.logJobs.isEmpty else { return }
+        sequencer.worker.work(sequencer.logJobs.removeFirst())
+        if let violation { throw violation }
+        try makeCheckpoint(sequencer)
+        let inputs = sequencer.answers.inputs
+        sequencer.answers.inputs.removeAll()
+        for input in inputs { try handle(input, sequencer) }
+    }
+
+    /// What the thread that makes checkpoints does: its pieces are saved between other jobs.
+    private func makeCheckpoint(_ sequencer: SimulatedSequencer) throws(Violation) {
+        guard let due = sequencer.answers.due else { return }
+        sequencer.answers.due = nil
+        do throws(CheckpointFailure) {
+            guard let made = try due.make() else { return }
+            marks.hit(.checkpointMade)
+            for piece in made.pieces(of: 1_024) { post(.save(piece, { _ in }), sequencer) }
+        } catch {
+            throw Violation(
+                promise: "checkpoint", message: "a checkpoint can't be made: \(error.message)")
+        }
+    }
+
+    // MARK: The serving thread
+
+    func handle(_ input: SequencerInput, _ sequencer: SimulatedSequencer) throws(Violation) {
+        guard sequencers[sequencer.process] != nil else { return }
+        if strikes(plan.clockJump) {
+            marks.hit(.clockJumped)
+            sequencer.clockOffset = Int64(random.int(in: -60_000...60_000)) * 1_000_000
+        }
+        var effects: [SequencerEffect] = []
+        sequencer.machine.handle(
+            input, at: moment(offset: sequencer.clockOffset), into: &effects)
+        if case .received(.fetch, _, _) = input, effects.isEmpty { marks.hit(.fetchDropped) }
+        for effect in effects {
+            try carryOut(effect, sequencer)
+            if strikes(plan.crashAtEffect) {
+                marks.hit(.sequencerCrashedAtEffect)
+                trace.note(now, "sequencer \(sequencer.process) crashes behind an effect")
+                try crash(sequencer)
+            }
+            guard sequencers[sequencer.process] != nil else { return }
+        }
+        if case .drained = input {} else { scheduleDrain(sequencer) }
+        scheduleTick(sequencer)
+    }
+
+    private func scheduleDrain(_ sequencer: SimulatedSequencer) {
+        guard !sequencer.isDrainScheduled else { return }
+        sequencer.isDrainScheduled = true
+        schedule(
+            .drained(process: sequencer.process),
+            after: random.duration(in: .zero...(.microseconds(300))))
+    }
+
+    func scheduleTick(_ sequencer: SimulatedSequencer) {
+        guard let due = sequencer.machine.nextDeadline else { return }
+        if let at = sequencer.tickAt, at <= due { return }
+        sequencer.tickAt = due
+        timeline.schedule(.sequencerTick(process: sequencer.process), at: max(due, now))
+    }
+
+    private func carryOut(
+        _ effect: SequencerEffect, _ sequencer: SimulatedSequencer
+    ) throws(Violation) {
+        switch effect {
+        case .readCheckpoint(let last): post(.readCheckpoint(through: last), sequencer)
+        case .readLog(let from): post(.read(from: from), sequencer)
+        case .append(let append): post(.append(append), sequencer)
+        case .readFetch(let job): post(.fetch(job), sequencer)
+        case .confirmTenure: post(.confirm, sequencer)
+        case .serve(let beat): try serve(beat, sequencer)
+        case .publishCommit(let frame): try publish(commit: Array(frame), sequencer)
+        case .publishBeat(let beat):
+            try truth.claimed(beat.last, durableThrough: disk.durableThrough)
+            publish(Frame.encode(beat, epoch: sequencer.machine.epoch), sequencer)
+        case .send(let message, let connection):
+            try send(message, to: connection.rawValue, sequencer)
+        case .note(let note): take(note, sequencer)
+        case .end(let reason): end(sequencer, reason)
+        }
+    }
+
+    private func serve(_ beat: Beat, _ sequencer: SimulatedSequencer) throws(Violation) {
+        trace.note(now, "sequencer \(sequencer.process) serves epoch \(sequencer.machine.epoch)")
+        sequencer.welcome = Frame.encode(beat, epoch: sequencer.machine.epoch)
+        // What waited in the sockets is read now.
+        for (connection, count) in sequencer.waiting.sorted(by: { $0.key < $1.key }) {
+            for _ in 0..<count { schedule(.arriveUp(connection: connection), after: .zero) }
+        }
+        sequencer.waiting = [:]
+    }
+
+    private func publish(
+        commit frame: [UInt8], _ sequencer: SimulatedSequencer
+    ) throws(Violation) {
+        do {
+            if case .commit(let commit) = try Frame.decodeFeedMessage(frame[...]) {
+                try truth.published(commit, durableThrough: disk.durableThrough)
+                trace.note(now, "feed: \(commit.first)…\(commit.last)")
+            }
+        } catch let violation as Violation {
+            throw violation
+        } catch {
+            throw Violation(promise: "order", message: "an unreadable commit was published")
+        }
+        publish(frame, sequencer)
+    }
+
+    private func take(_ note: SequencerNote, _ sequencer: SimulatedSequencer) {
+        trace.note(now, "sequencer \(sequencer.process) notes \(note)")
+        switch note {
+        case .left: marks.hit(.left)
+        case .created: marks.hit(.created)
+        case .challenged: marks.hit(.challenged)
+        case .recovered(let from, _): if from > .zero { marks.hit(.startedFromCheckpoint) }
+        case .checkpointSetAside(let sequence, let reason):
+            // None of the faults makes one that does not fit.
+            fail(
+                Violation(
+                    promise: "checkpoint",
+                    message: "the checkpoint at \(sequence) was set aside: \(reason)"))
+        case .slowed: marks.hit(.admissionSlowed)
+        case .joined, .historyLost, .unreadable, .resumed: break
+        }
+    }
+
+    // MARK: Ends
+
+    private func end(_ sequencer: SimulatedSequencer, _ reason: SequencerEnd) {
+        trace.note(now, "sequencer \(sequencer.process) ends: \(reason)")
+        switch reason {
+        case .stopped: marks.hit(.sequencerStopped)
+        case .superseded: marks.hit(.superseded)
+        case .logFailed: break
+        case .logDamaged(let what):
+            fail(Violation(promise: "order", message: "the log is damaged: \(what)"))
+        }
+        remove(sequencer)
+    }
+
+    /// The process is gone. What the log's thread was doing was done, or not.
+    func crash(_ sequencer: SimulatedSequencer) throws(Violation) {
+        if let job = sequencer.logJobs.first, case .append = job {
+            if random.chance(0.5) {
+                marks.hit(.crashedBehindAppend)
+                sequencer.worker.work(job)
+                if let violation { throw violation }
+            } else {
+                marks.hit(.crashedBeforeAppend)
+            }
+        }
+        remove(sequencer)
+    }
+
+    func remove(_ sequencer: SimulatedSequencer) {
+        sequencers[sequencer.process] = nil
+        sequencer.worker.work(.close)
+        for (number, connection) in connections.sorted(by: { $0.key < $1.key })
+        where connection.sequencer == sequencer.process { breakConnection(number) }
+        for (number, subscription) in subscriptions.sorted(by: { $0.key < $1.key })
+        where subscription.sequencer == sequencer.process { breakSubscription(number) }
+        guard listening == sequencer.process else { return }
+        listening = nil
+        // A log in memory ends with its process.
+        if plan.durability == .memory, !disk.commits.isEmpty {
+            marks.hit(.memoryLost)
+            disk.forget(as: .random(using: &random))
+            loseHistory()
+        }
+        schedule(.startSequencer, after: random.duration(in: .milliseconds(20)...(.seconds(4))))
+    }
+
+    /// The log is not what it was.
+    func loseHistory() {
+        trace.note(now, "the log ends at \(disk.last) now, and is \(disk.id)")
+        do throws(Violation) {
+            try truth.lost(keeping: disk.commits, of: disk.id)
+        } catch {
+            fail(error)
+        }
+    }
+
+    func moment(offset: Int64 = 0) -> Moment {
+        let wall = 1_700_000_000_000_000_000 + Int64(now.microseconds) * 1_000 + offset
+        return Moment(monotonic: now, wall: Timestamp(wall))
+    }
+}

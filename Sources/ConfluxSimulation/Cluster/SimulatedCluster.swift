@@ -1,0 +1,196 @@
+import Conflux
+import ConfluxLog
+import ConfluxNode
+import ConfluxProtocol
+
+/// A whole system in one value: sequencers, their log, nodes with stores, the network between
+/// them, and a clock that moves from one event to the next.
+///
+/// Everything that is decided by chance is drawn from one generator, in the order of events, so
+/// that a seed gives the same run each time. The parts that decide are the production ones: both
+/// machines, the worker on the log, the outbox, the applier and the stores; every frame goes
+/// through its encoding. Only sockets, threads, disk and clocks are imitated.
+final class SimulatedCluster {
+    let plan: SimulationPlan
+    let states: [SimulatedState]
+    let settings: SequencerSettings
+    var random: SimulationRandom
+    var marks = Marks()
+    let trace: Trace
+
+    var now = Duration.zero
+    var stepCount = 0
+    var timeline = Timeline<ClusterEvent>()
+    /// Whether faults still happen.
+    var isHostile = true
+    /// Nothing is promised any more after the first violation.
+    var violation: Violation?
+
+    let disk: SimulatedDisk
+    let truth: Truth
+    var sequencers: [Int: SimulatedSequencer] = [:]
+    /// Who has the address: the newest one.
+    var listening: Int?
+    var nodes: [Int: SimulatedNode] = [:]
+    var connections: [UInt64: Connection] = [:]
+    var subscriptions: [UInt64: Subscription] = [:]
+    /// The sessions whose nodes left, by the log. *Use*: marks.
+    var away: Set<Incarnation> = []
+    private var nextNumber: UInt64 = 1
+    private var nextProcess = 1
+
+    init(
+        plan: SimulationPlan, states: [SimulatedState], random: SimulationRandom, isTracing: Bool
+    ) {
+        self.plan = plan
+        self.states = states
+        self.random = random
+        trace = Trace(isOn: isTracing)
+        settings = plan.sequencerSettings
+        let log = LogID.random(using: &self.random)
+        disk = SimulatedDisk(id: log, durability: plan.durability)
+        truth = Truth(
+            log: log,
+            states: Dictionary(states.map { ($0.name, $0) }, uniquingKeysWith: { $1 }))
+    }
+
+    // MARK: Beginning
+
+    func begin() {
+        timeline.schedule(.startSequencer, at: .zero)
+        for slot in 0..<(plan.nodes + plan.observers) {
+            timeline.schedule(
+                .startNode(slot: slot), at: random.duration(in: .zero...(.milliseconds(500))))
+        }
+        for fault in ClusterFault.allCases { scheduleNext(fault) }
+    }
+
+    func takeProcess() -> Int {
+        defer { nextProcess += 1 }
+        return nextProcess
+    }
+
+    func takeNumber() -> UInt64 {
+        defer { nextNumber += 1 }
+        return nextNumber
+    }
+
+    func schedule(_ event: ClusterEvent, after delay: Duration) {
+        timeline.schedule(event, at: now + delay)
+    }
+
+    var latency: Duration { random.duration(in: plan.latency) }
+
+    /// Whether a fault of this probability happens now.
+    func strikes(_ probability: Double) -> Bool { isHostile && random.chance(probability) }
+
+    // MARK: One step
+
+    /// Lets the next thing happen.
+    ///
+    /// - Returns: false when nothing will ever happen again.
+    func step() -> Bool {
+        guard let (at, event) = timeline.takeFirst() else { return false }
+        now = at
+        stepCount += 1
+        do throws(Violation) {
+            try happen(event)
+            try checkBounds()
+        } catch {
+            fail(error)
+        }
+        return true
+    }
+
+    /// A promise was broken; the first time counts.
+    func fail(_ violation: Violation) {
+        guard self.violation == nil else { return }
+        self.violation = violation
+        trace.note(now, "VIOLATION  \(violation)")
+    }
+
+    private func happen(_ event: ClusterEvent) throws(Violation) {
+        switch event {
+        case .arriveUp(let connection): try arriveUp(connection)
+        case .arriveDown(let connection): try arriveDown(connection)
+        case .arriveFeed(let subscription, let frame): try arriveFeed(subscription, frame)
+        case .workLog(let process), .drained(let process), .sequencerTick(let process),
+            .subscribed(let process):
+            if let sequencer = running(sequencer: process, event) { try happen(event, sequencer) }
+        case .nodeTick(let process), .apply(let process), .tell(let process),
+            .dispatch(let process):
+            if let node = running(node: process, event) { try happen(event, node) }
+        case .connect(let process): try connect(process)
+        case .subscribe(let process): subscribe(process)
+        case .startSequencer: startSequencer()
+        case .startNode(let slot): try startNode(slot)
+        case .fault(let fault): try strike(fault)
+        case .resume(let process): resume(process)
+        case .giveUpLeaving(let process): try finishLeaving(process, isForced: true)
+        }
+    }
+
+    private func happen(
+        _ event: ClusterEvent, _ sequencer: SimulatedSequencer
+    ) throws(Violation) {
+        switch event {
+        case .workLog: try workLog(sequencer)
+        case .drained:
+            sequencer.isDrainScheduled = false
+            try handle(.drained, sequencer)
+        case .sequencerTick:
+            sequencer.tickAt = nil
+            if let due = sequencer.machine.nextDeadline, due <= now {
+                try handle(.tick, sequencer)
+            }
+            scheduleTick(sequencer)
+        case .subscribed: try handle(.subscribed, sequencer)
+        default: preconditionFailure("\(event) is no sequencer's")
+        }
+    }
+
+    private func happen(_ event: ClusterEvent, _ node: SimulatedNode) throws(Violation) {
+        switch event {
+        case .nodeTick:
+            node.tickAt = nil
+            if let due = node.machine.nextDeadline, due <= now { try handle(.tick, node) }
+            try turn(node)
+        case .apply: try apply(node)
+        case .tell: try tell(node)
+        case .dispatch: try dispatch(node)
+        default: preconditionFailure("\(event) is no node's")
+        }
+    }
+
+    /// The process, if it is there and runs. One that is stopped finds later what happened
+    /// meanwhile.
+    private func running(sequencer process: Int, _ event: ClusterEvent) -> SimulatedSequencer? {
+        guard let sequencer = sequencers[process], sequencer.isPaused else {
+            return sequencers[process]
+        }
+        sequencer.deferred.append(event)
+        return nil
+    }
+
+    private func running(node process: Int, _ event: ClusterEvent) -> SimulatedNode? {
+        guard let node = nodes[process], node.isPaused else { return nodes[process] }
+        node.deferred.append(event)
+        return nil
+    }
+
+    private func checkBounds() throws(Violation) {
+        guard stepCount % 16 == 0 else { return }
+        for sequencer in sequencers.values {
+            try check(sequencer.machine.bounds, of: "sequencer \(sequencer.process)")
+        }
+        for node in nodes.values { try check(node.machine.bounds, of: node.text) }
+    }
+
+    private func check(_ bounds: [Bound], of who: String) throws(Violation) {
+        for bound in bounds where bound.level > bound.most {
+            throw Violation(
+                promise: "P7",
+                message: "\(bound.name) of \(who) is \(bound.level), above \(bound.most)")
+        }
+    }
+}

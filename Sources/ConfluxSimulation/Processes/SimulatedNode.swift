@@ -1,0 +1,96 @@
+import Conflux
+import ConfluxNode
+import ConfluxProtocol
+import Synchronization
+
+/// A node's process: the production machine, outbox, applier and stores, without threads.
+final class SimulatedNode {
+    /// The place that is filled again after a crash.
+    let slot: Int
+    let process: Int
+    let role: Hello.Role
+    var machine: ReplicaMachine
+    let scope = Scope()
+    let outbox: Outbox
+    let applier: Applier
+    let tells: Tells
+    var bridges: [any SimulatedBridge] = []
+    var stores: [any SimulatedStore] = []
+    /// The stores that it wants to host and that are not open yet.
+    var opening: Set<StoreName> = []
+    var nextRequest: UInt64 = 1
+
+    /// The jobs of the thread that applies, oldest first.
+    var jobs: [ApplyJob] = []
+    var isApplyScheduled = false
+    var areTellsScheduled = false
+    var tickAt: Duration?
+    var isPaused = false
+    /// Whether it was given another one's name.
+    var isMisnamed = false
+    var isLeaving = false
+    var deferred: [ClusterEvent] = []
+
+    var connection: UInt64?
+    var reconnectedWhilePaused = false
+    /// Frames that wait for a connection.
+    var unsent: [[UInt8]] = []
+    var wantsFeed = false
+    var subscription: UInt64?
+
+    /// What it waits for, by request.
+    var waits: [UInt64: SimulatedWait] = [:]
+
+    var dispatchCount = 0
+    var sent = SentBatches()
+    /// What it dispatched and the machine has not taken.
+    var unplaced: [DispatchRecord] = []
+    /// What was taken and has no outcome yet.
+    var pending: [DispatchRecord] = []
+    /// The last commit that was delivered, as everything must be without holes.
+    var delivered: SequenceNumber?
+    /// What its replicas were last compared at.
+    var compared: [StoreName: SequenceNumber] = [:]
+    /// Counters below it were receipted, and submitted, before. *Use*: marks.
+    var announcedBelow: UInt64 = 0
+    var submittedBelow: UInt64 = 0
+    var sessionCount = 0
+    /// Whether something happened that makes unknown outcomes legitimate.
+    var hasLostSession = false
+    var hasLostHistory = false
+
+    /// What the applier tells the machine, until it is handed over. It may be told on any thread
+    /// in a real node, hence the lock.
+    final class Tells: Sendable {
+        let inputs = Mutex<[ReplicaInput]>([])
+        /// What the program wants to have withdrawn, of what was sent.
+        let withdrawals = Mutex<[(index: Int, block: OutcomeBlock)]>([])
+        /// Which waits have ended, and at which number; nil where it failed.
+        let reached = Mutex<[(request: UInt64, sequence: SequenceNumber?)]>([])
+    }
+
+    init(
+        slot: Int, process: Int, role: Hello.Role, settings: ReplicaSettings, nonce: Nonce,
+        limits: WireLimits, outboxBytesMax: Int, clock: @escaping () -> Duration
+    ) {
+        self.slot = slot
+        self.process = process
+        self.role = role
+        machine = ReplicaMachine(settings: settings, nonce: nonce)
+        let tells = Tells()
+        outbox = Outbox(
+            bytesMax: outboxBytesMax, policy: .fail, limits: limits, wake: {},
+            withdrawSent: { index, block in
+                tells.withdrawals.withLock { $0.append((index, block)) }
+            })
+        self.tells = tells
+        applier = Applier(
+            refusalsMax: 64, tell: { input in tells.inputs.withLock { $0.append(input) } },
+            // Every store here is immediate: nobody reports later.
+            resume: {}, clock: clock)
+    }
+
+    var text: String { "node \(slot) (process \(process))" }
+
+    func store(_ name: StoreName) -> (any SimulatedStore)? { stores.first { $0.name == name } }
+}

@@ -1,0 +1,62 @@
+import Conflux
+import ConfluxProtocol
+
+extension NodeMessage {
+    /// The message in a few words, for traces.
+    var summary: String {
+        switch self {
+        case .hello(let hello):
+            "hello" + (hello.session.map { " of \($0.incarnation)" } ?? "")
+                + (hello.history.map { ", has \($0.sequence)" } ?? "")
+        case .open(let open): "open \(open.subject)"
+        case .close(let close): "close \(close.subject)"
+        case .submit(let batch):
+            "submit \(batch.firstCounter)…\(batch.lastCounter), settled \(batch.settled)"
+        case .fetch(let fetch): "fetch from \(fetch.from)"
+        case .progress(let progress):
+            "progress \(progress.applied), settled \(progress.settled)"
+        case .question(let question): "question \(question.number)"
+        case .answer(let answer): "answer \(answer.number)"
+        case .barrier(let barrier): "barrier \(barrier.request)"
+        case .bye: "bye"
+        }
+    }
+}
+
+extension SequencerMessage {
+    /// The message in a few words, for traces.
+    var summary: String {
+        switch self {
+        case .welcome(let welcome):
+            "welcome \(welcome.incarnation), last \(welcome.last), agreed \(welcome.agreed), "
+                + "settled \(welcome.settled), counter \(welcome.lastCounter)"
+        case .opened(let opened): "opened \(opened.request)"
+        case .receipts(let receipts):
+            "receipts "
+                + receipts.runs.map { run in
+                    "\(run.firstCounter)+\(run.count) at \(run.firstSequence)"
+                }
+                .joined(separator: ", ")
+        case .rejection(let rejection):
+            "rejection \(rejection.firstCounter)+\(rejection.count) \(rejection.code)"
+        case .expected(let expected): "expected \(expected.counter) (\(expected.reason))"
+        case .entries(let entries):
+            "entries \(entries.commits.count), last \(entries.last), floor \(entries.floor)"
+        case .question(let question): "question \(question.number)"
+        case .answer(let answer): "answer \(answer.number)"
+        case .barrierConfirmed(let confirmed): "barrier \(confirmed.request) confirmed"
+        case .bye(let bye): "bye \(bye.code)"
+        }
+    }
+}
+
+extension Outcome {
+    /// The outcome in a few words, for traces.
+    var summary: String {
+        switch self {
+        case .committed(let receipt): "at \(receipt.sequence)"
+        case .failed(let error):
+            "\(error.code)" + (error.receipt.map { " at \($0.sequence)" } ?? "")
+        }
+    }
+}

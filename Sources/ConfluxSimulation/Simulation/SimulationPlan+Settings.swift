@@ -1,0 +1,59 @@
+import ConfluxProtocol
+import ConfluxVocabulary
+
+/// The settings of the processes, as a plan wants them.
+extension SimulationPlan {
+    var payloadBytesMax: Int { hasSmallBounds ? 128 : 4_096 }
+
+    var sequencerSettings: SequencerSettings {
+        var settings = SequencerSettings(feed: "feed")
+        settings.payloadBytesMax = UInt32(payloadBytesMax)
+        settings.batchBytesMax = UInt32(payloadBytesMax) + 4_096
+        settings.windowBytes = settings.batchBytesMax
+        settings.commitBytesMax = settings.windowBytes + 4_096
+        settings.silenceMax = .seconds(4)
+        if hasSmallBounds {
+            settings.sessionsMax = nodes + 1
+            settings.lagEntriesMax = 20
+            settings.slowdownMax = .seconds(2)
+            settings.slowBytesPerBeat = 1_000
+            settings.observersMax = max(1, observers)
+            settings.unsettledOutcomesMax = 4
+            settings.questionsMax = 1
+            settings.barriersMax = 1
+            settings.silenceMax = .milliseconds(1_500)
+            settings.forgetAfter = .seconds(2)
+            settings.fetchesMax = 2
+            settings.fetchBytesMax = 512
+        } else {
+            settings.windowBytes *= 4
+            settings.commitBytesMax = settings.windowBytes * 2
+        }
+        precondition(settings.fault == nil, "\(settings.fault ?? "")")
+        return settings
+    }
+
+    func replicaSettings(name: Name?, role: Hello.Role) -> ReplicaSettings {
+        var settings = ReplicaSettings(name: name, role: role)
+        if hasSmallBounds {
+            settings.bufferBytesMax = 600
+            settings.recentBytesMax = 600
+            settings.deliveryBytesMax = 600
+            settings.fetchBytes = 512
+            settings.heldOutcomesMax = 4
+            settings.waitersMax = 2
+        }
+        return settings
+    }
+
+    /// What a batch of a node's outbox may have.
+    var outboxLimits: WireLimits {
+        do {
+            return try WireLimits(
+                batchBytesMax: payloadBytesMax + 4_096, payloadBytesMax: payloadBytesMax,
+                entriesPerBatchMax: hasSmallBounds ? 8 : 1_024)
+        } catch {
+            preconditionFailure("\(error)")
+        }
+    }
+}

@@ -1,0 +1,136 @@
+import ConfluxLog
+import ConfluxProtocol
+
+/// How hostile one simulated world is, and how large.
+///
+/// A plan that is drawn from a seed has some kinds of faults and not others (swarm testing): where
+/// everything fails at once nothing gets far enough to fail in an interesting way.
+public struct SimulationPlan: Sendable, Hashable {
+    /// What a crash of the sequencer's machine takes from its log.
+    public enum Durability: String, Sendable, Hashable, CaseIterable {
+        /// Nothing that was answered.
+        case fsync
+        /// The end of it, if the machine loses power.
+        case os
+        /// All of it, with the process.
+        case memory
+    }
+
+    /// How many nodes host stores and dispatch.
+    public var nodes = 3
+    /// How many nodes only follow.
+    public var observers = 0
+    /// For how long faults happen.
+    public var faultsFor: Duration = .seconds(10)
+    /// How long after that everything has to be current, in simulated time.
+    public var recoveryMax: Duration = .seconds(90)
+    /// How long a message takes at least and at most.
+    public var latency: ClosedRange<Duration> = .microseconds(50)...(.milliseconds(2))
+    /// How long the log takes at least and at most.
+    public var logLatency: ClosedRange<Duration> = .microseconds(100)...(.milliseconds(3))
+    /// The mean time between two dispatches of a node.
+    public var dispatchEvery: Duration = .milliseconds(60)
+
+    /// How likely a message of the feed is lost on its way to one subscriber.
+    public var feedLoss = 0.0
+    /// How likely it comes twice.
+    public var feedDuplication = 0.0
+    /// How likely it comes late, and so behind others.
+    public var feedDelay = 0.0
+    /// How likely a message on a connection is lost because a queue is full.
+    public var queueLoss = 0.0
+    /// The mean time between two broken connections.
+    public var breakEvery: Duration?
+    /// The mean time between two crashes of nodes.
+    public var nodeCrashEvery: Duration?
+    /// The mean time between two crashes of the sequencer.
+    public var sequencerCrashEvery: Duration?
+    /// How likely a process crashes behind any one effect.
+    public var crashAtEffect = 0.0
+    /// The mean time between two stops of a process, which later goes on.
+    public var pauseEvery: Duration?
+    /// Whether a second sequencer begins while the first is stopped, and goes on later.
+    public var hasRivals = false
+    /// The mean time between two clean ends of nodes or of the sequencer.
+    public var leaveEvery: Duration?
+    /// What a crash takes from the log.
+    public var durability = Durability.fsync
+    /// The mean time between two losses of power.
+    public var powerLossEvery: Duration?
+    /// The mean time between two logs that are put back to an earlier copy.
+    public var oldCopyEvery: Duration?
+    /// How likely the answer to an append is lost, whether it was carried out or not.
+    public var unknownAppend = 0.0
+    /// How likely the log fails.
+    public var logFailure = 0.0
+    /// How likely a call of the log takes up to three seconds.
+    public var slowLog = 0.0
+    /// How likely applying takes up to a second.
+    public var slowApply = 0.0
+    /// How likely the wall clock jumps between two readings, by up to a minute in either direction.
+    public var clockJump = 0.0
+    /// How likely the next action has a target that nobody knows, or is too large.
+    public var badAction = 0.0
+    /// How likely a node starts under another one's name.
+    public var nameClash = 0.0
+    /// How often stores are closed and opened again.
+    public var reopenEvery: Duration?
+    /// Whether every bound is so small that it is reached.
+    public var hasSmallBounds = false
+
+    /// A world without faults.
+    public static let calm = SimulationPlan()
+
+    /// Makes a plan without faults.
+    public init() {}
+
+    /// Draws a plan.
+    ///
+    /// - Parameter random: What decides.
+    public init(drawnFrom random: inout SimulationRandom) {
+        nodes = random.int(in: 1...4)
+        observers = random.chance(0.3) ? random.int(in: 1...2) : 0
+        faultsFor = random.duration(in: .seconds(3)...(.seconds(20)))
+        dispatchEvery = random.pick([.milliseconds(10), .milliseconds(60), .milliseconds(300)])
+        if random.chance(0.3) { latency = .milliseconds(1)...(.milliseconds(80)) }
+        if random.chance(0.3) { logLatency = .milliseconds(2)...(.milliseconds(60)) }
+        func often(_ random: inout SimulationRandom, _ probability: Double) -> Duration? {
+            guard random.chance(probability) else { return nil }
+            return random.pick([.milliseconds(300), .seconds(1), .seconds(4)])
+        }
+        func rate(_ random: inout SimulationRandom, _ probability: Double) -> Double {
+            random.chance(probability) ? random.pick([0.002, 0.02, 0.15]) : 0
+        }
+        feedLoss = rate(&random, 0.5)
+        feedDuplication = rate(&random, 0.3)
+        feedDelay = rate(&random, 0.3)
+        queueLoss = rate(&random, 0.25) / 4
+        breakEvery = often(&random, 0.5)
+        nodeCrashEvery = often(&random, 0.35)
+        sequencerCrashEvery = often(&random, 0.45)
+        crashAtEffect = random.chance(0.3) ? random.pick([0.000_5, 0.003]) : 0
+        pauseEvery = often(&random, 0.3)
+        leaveEvery = often(&random, 0.25)
+        durability = random.pick([.fsync, .fsync, .fsync, .os, .memory])
+        if durability != .memory {
+            hasRivals = pauseEvery != nil && random.chance(0.5)
+            powerLossEvery = often(&random, 0.25)
+            oldCopyEvery = random.chance(0.15) ? .seconds(2) : nil
+        }
+        unknownAppend = rate(&random, 0.25)
+        logFailure = rate(&random, 0.15) / 4
+        slowLog = rate(&random, 0.2)
+        slowApply = rate(&random, 0.3)
+        clockJump = rate(&random, 0.3)
+        badAction = rate(&random, 0.4)
+        nameClash = random.chance(0.3) ? 0.2 : 0
+        reopenEvery = often(&random, 0.3)
+        hasSmallBounds = random.chance(0.4)
+    }
+
+    /// Whether the log may forget what it said it had.
+    var mayLoseHistory: Bool {
+        durability == .memory || oldCopyEvery != nil
+            || (durability == .os && powerLossEvery != nil)
+    }
+}

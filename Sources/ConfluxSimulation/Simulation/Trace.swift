@@ -1,0 +1,15 @@
+/// What happened, a line each, for whoever looks into a seed.
+final class Trace {
+    let isOn: Bool
+    private(set) var lines: [String] = []
+
+    init(isOn: Bool) {
+        self.isOn = isOn
+    }
+
+    func note(_ now: Duration, _ text: @autoclosure () -> String) {
+        guard isOn else { return }
+        let time = now.text
+        lines.append(String(repeating: " ", count: max(0, 9 - time.count)) + time + "  " + text())
+    }
+}

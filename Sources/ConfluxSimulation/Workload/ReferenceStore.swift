@@ -1,0 +1,59 @@
+import Conflux
+import ConfluxProtocol
+
+/// What a store should be: the entries of the log, applied one after the other by the simplest
+/// means. It knows no node, no position and no feed.
+protocol ReferenceStore: AnyObject {
+    /// Begins a life.
+    func begin(with initial: EncodedState)
+    /// Applies an entry.
+    ///
+    /// - Returns: Whether it had an effect: false where the state's check refused it, or its
+    ///   payload is none of the state's actions.
+    func apply(_ payload: Bytes, _ coding: PayloadCoding, _ context: ActionContext) -> Bool
+    /// The digest of the canonical encoding.
+    var digest: Digest { get }
+}
+
+final class TypedReferenceStore<S: ReplicatedState>: ReferenceStore {
+    private let name: StoreName
+    private var core: StoreCore<S>
+    private let coder = ActionCoder<S.Action>(sizeBytesMax: 1 << 20)
+
+    init(_ name: StoreName) {
+        self.name = name
+        core = Self.makeCore()
+    }
+
+    private static func makeCore() -> StoreCore<S> {
+        StoreCore(
+            state: S(), mutations: S.mutations, executor: .immediate, scope: Scope(), seed: 0)
+    }
+
+    func begin(with initial: EncodedState) {
+        core = Self.makeCore()
+        do {
+            let snapshot = try CanonicalDecoder().decode(S.Snapshot.self, from: initial.bytes)
+            core.restore(snapshot, at: .zero) { _ in }
+        } catch {
+            preconditionFailure("the first state of \(name) can't be decoded: \(error)")
+        }
+    }
+
+    func apply(_ payload: Bytes, _ coding: PayloadCoding, _ context: ActionContext) -> Bool {
+        let action: S.Action
+        do {
+            action = try coder.decode(payload, as: coding)
+        } catch {
+            return false
+        }
+        // Written before `deliver` returns: the executor is the immediate one.
+        nonisolated(unsafe) var hadEffect = true
+        core.deliver([OrderedAction(action: action, context: context)]) { report in
+            hadEffect = report.refusals.isEmpty
+        }
+        return hadEffect
+    }
+
+    var digest: Digest { Digest(of: encodedState(of: core)) }
+}

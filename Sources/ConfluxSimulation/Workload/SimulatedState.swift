@@ -1,0 +1,66 @@
+import Conflux
+import ConfluxNode
+
+/// A state that simulated nodes host, and the actions that they dispatch.
+///
+/// ```swift
+/// let stock = SimulatedState.model(Stock.self) { random in
+///     random.chance(0.5) ? .add(amount: random.int(in: 1...9)) : .take(amount: 3)
+/// }
+/// ```
+public struct SimulatedState: Sendable {
+    /// Who dispatches an action, and its number among all that this process dispatches.
+    public struct Place: Sendable {
+        /// The process; another one for each start.
+        public let process: Int
+        /// 0, 1, 2 … within the process.
+        public let index: Int
+    }
+
+    let name: Name
+    /// The instances that nodes host.
+    let stores: [StoreName]
+    let host: @Sendable (StoreName, Scope, Outbox) -> any SimulatedStore
+    let bridge: @Sendable (Scope, Outbox) -> any SimulatedBridge
+    let reference: @Sendable (StoreName) -> any ReferenceStore
+
+    /// A state as a class.
+    ///
+    /// - Parameters:
+    ///   - state: The state.
+    ///   - instances: How many stores of it there are.
+    ///   - action: Draws an action.
+    /// - Returns: What a ``Simulation`` takes.
+    public static func replicated<S: ReplicatedState>(
+        _ state: S.Type, instances: Int = 2,
+        action: @escaping @Sendable (Place, inout SimulationRandom) -> S.Action
+    ) -> SimulatedState {
+        guard let name = Name(S.name) else {
+            preconditionFailure("\(S.self).name must match [a-z0-9._-]{1,64}, and is \(S.name)")
+        }
+        let stores = (0..<max(1, instances)).compactMap { number in
+            number == 0
+                ? StoreName(state: name, instance: .shared)
+                : StoreName("\(name)/\(number)")
+        }
+        return SimulatedState(
+            name: name, stores: stores,
+            host: { TypedSimulatedStore<S>($0, scope: $1, outbox: $2, action: action) },
+            bridge: { TypedSimulatedBridge<S>(name, scope: $0, outbox: $1, action: action) },
+            reference: { TypedReferenceStore<S>($0) })
+    }
+
+    /// A state as a value.
+    ///
+    /// - Parameters:
+    ///   - model: The model.
+    ///   - instances: How many stores of it there are.
+    ///   - action: Draws an action.
+    /// - Returns: What a ``Simulation`` takes.
+    public static func model<M: Model>(
+        _ model: M.Type, instances: Int = 2,
+        action: @escaping @Sendable (inout SimulationRandom) -> M.Action
+    ) -> SimulatedState {
+        replicated(ModelState<M>.self, instances: instances) { action(&$1) }
+    }
+}

@@ -1,0 +1,120 @@
+import Conflux
+import ConfluxNode
+
+/// A store in a simulated node, whatever its state's type is.
+protocol SimulatedStore: AnyObject {
+    var name: StoreName { get }
+
+    /// Has dispatches travel, and says how the store is to be hosted.
+    func open(
+        request: UInt64, scope: Scope, payloadBytesMax: Int,
+        completion: @escaping (Result<SequenceNumber, NodeError>) -> Void
+    ) -> Registration
+    /// Ends hosting: what is dispatched from now on goes nowhere.
+    func close(in scope: Scope)
+    func dispatch(_ place: SimulatedState.Place, _ random: inout SimulationRandom) -> DispatchHandle
+    /// The canonical encoding of its state.
+    var encoded: [UInt8] { get }
+}
+
+/// The way of a state's global actions from a simulated node.
+protocol SimulatedBridge: AnyObject {
+    var name: Name { get }
+
+    func open(
+        request: UInt64, scope: Scope, payloadBytesMax: Int,
+        completion: @escaping (Result<SequenceNumber, NodeError>) -> Void
+    ) -> Registration
+    func dispatch(_ place: SimulatedState.Place, _ random: inout SimulationRandom) -> DispatchHandle
+}
+
+final class TypedSimulatedStore<S: ReplicatedState>: SimulatedStore {
+    typealias Draw = @Sendable (SimulatedState.Place, inout SimulationRandom) -> S.Action
+
+    let name: StoreName
+    private let store: Store<S>
+    private let outbox: Outbox
+    private let action: Draw
+
+    init(_ name: StoreName, scope: Scope, outbox: Outbox, action: @escaping Draw) {
+        self.name = name
+        self.outbox = outbox
+        self.action = action
+        store = scope.run { Store<S>(state: S(), mutations: S.mutations, executor: .immediate) }
+    }
+
+    func open(
+        request: UInt64, scope: Scope, payloadBytesMax: Int,
+        completion: @escaping (Result<SequenceNumber, NodeError>) -> Void
+    ) -> Registration {
+        let route = OutboxRoute<S>(outbox: outbox, target: .store(name))
+        store.core.setRoute(route)
+        return .store(
+            store.core, name, route: route, initial: encoded, request: request, scope: scope,
+            payloadBytesMax: payloadBytesMax, completion: completion)
+    }
+
+    func close(in scope: Scope) {
+        store.core.setRoute(ClosedRoute<S>(name))
+        scope.channel(of: S.self).remove(store.core)
+    }
+
+    func dispatch(
+        _ place: SimulatedState.Place, _ random: inout SimulationRandom
+    ) -> DispatchHandle {
+        store.core.dispatchTracked(action(place, &random))
+    }
+
+    var encoded: [UInt8] { encodedState(of: store.core) }
+}
+
+final class TypedSimulatedBridge<S: ReplicatedState>: SimulatedBridge {
+    let name: Name
+    private let scope: Scope
+    private let outbox: Outbox
+    private let action: TypedSimulatedStore<S>.Draw
+
+    init(
+        _ name: Name, scope: Scope, outbox: Outbox,
+        action: @escaping TypedSimulatedStore<S>.Draw
+    ) {
+        self.name = name
+        self.scope = scope
+        self.outbox = outbox
+        self.action = action
+    }
+
+    func open(
+        request: UInt64, scope: Scope, payloadBytesMax: Int,
+        completion: @escaping (Result<SequenceNumber, NodeError>) -> Void
+    ) -> Registration {
+        let route = OutboxRoute<S>(outbox: outbox, target: .state(name))
+        return .bridge(
+            S.self, name, request: request, scope: scope, payloadBytesMax: payloadBytesMax
+        ) { result in
+            if case .success = result { scope.channel(of: S.self).setRoute(route) }
+            completion(result)
+        }
+    }
+
+    func dispatch(
+        _ place: SimulatedState.Place, _ random: inout SimulationRandom
+    ) -> DispatchHandle {
+        scope.channel(of: S.self).dispatchTracked(action(place, &random))
+    }
+}
+
+/// The canonical encoding of a store's state, where nobody else serves the store.
+func encodedState<S: ReplicatedState>(of core: StoreCore<S>) -> [UInt8] {
+    // Written before `inspect` returns: the executor is the immediate one.
+    nonisolated(unsafe) var result: [UInt8] = []
+    core.inspect { state, _ in
+        guard let state else { preconditionFailure("a simulated store was released") }
+        do {
+            result = try CanonicalEncoder().encode(state.snapshot)
+        } catch {
+            preconditionFailure("the state of \(S.name) can't be encoded: \(error)")
+        }
+    }
+    return result
+}

@@ -1,0 +1,40 @@
+import ConfluxNode
+import ConfluxProtocol
+import Testing
+
+@testable import ConfluxCLI
+
+@Suite(.timeLimit(.minutes(1))) struct `Lines on their way` {
+    @Test func `so many lines are on their way, and reading goes on when some are done`()
+        async throws
+    {
+        // Empty lines: nothing is sent, so that nobody has to be there.
+        let core = try NodeCore(
+            address: "tcp://127.0.0.1:9", settings: NodeSettings(), role: .member, scope: Scope())
+        let total = DispatchFeed.itemsMax * 3 / 2
+        let file = try TemporaryFile(String(repeating: "\n", count: total))
+        let reader = try LineReader(path: file.path, lineBytesMax: 100)
+        let encoder = ActionEncoder(try #require(Target("counter")), payloadBytesMax: 100)
+        let feed = DispatchFeed(.lines(reader), encoder, core)
+        feed.start()
+        var portions = feed.portions.makeAsyncIterator()
+        var last = 0
+        var open = 0
+        while last < DispatchFeed.itemsMax, let portion = await portions.next() {
+            last = portion.lastLine
+            open += 1
+        }
+        #expect(last == DispatchFeed.itemsMax)
+        #expect(!feed.isComplete)
+        // Only now there is room for the others.
+        for _ in 0..<open { feed.finished() }
+        while let portion = await portions.next() {
+            last = portion.lastLine
+            feed.finished()
+        }
+        #expect(last == total)
+        #expect(feed.isComplete)
+        core.leave(timeout: .zero)
+        await core.ended()
+    }
+}

@@ -1,0 +1,195 @@
+import ConfluxVocabulary
+import Foundation
+import Testing
+
+@testable import ConfluxLog
+
+extension DiskTests {
+    /// An error at every single call of the disk, once each.
+    struct DiskErrorTests {
+        /// Someone who appends through errors as rule 3 has it, and remembers every receipt.
+        private final class Writer {
+            private let folder: TemporaryFolder
+            private let settings: SQLiteLogSettings
+            private var log: SQLiteLog?
+            private var epoch: UInt64 = 0
+            private(set) var receipted: [LoggedCommit] = []
+            private(set) var errors: [LogError.Code] = []
+            private static let attemptsMax = 5
+
+            init(_ folder: TemporaryFolder, _ durability: SQLiteLogSettings.Durability) {
+                self.folder = folder
+                var settings = SQLiteLogSettings.small(durability)
+                settings.vfs = LosingDisk.name
+                self.settings = settings
+            }
+
+            /// Opens and claims, again when that fails.
+            ///
+            /// - Returns: The log's commits.
+            private func begin() throws -> [LoggedCommit] {
+                log?.close()
+                log = nil
+                for _ in 0..<Self.attemptsMax {
+                    do throws(LogError) {
+                        let log = try SQLiteLog(directory: folder.path, settings: settings)
+                        let claim = try log.claim()
+                        #expect(claim.epoch.rawValue > epoch, "an epoch was given twice")
+                        epoch = claim.epoch.rawValue
+                        let found = try log.readAll()
+                        self.log = log
+                        return found
+                    } catch {
+                        errors.append(error.code)
+                    }
+                }
+                throw LogError(.failed, "the log does not open: \(errors)")
+            }
+
+            func write(_ count: Int) throws {
+                if log == nil { _ = try begin() }
+                for index in 0..<count {
+                    let first = (receipted.last?.last.rawValue ?? 0) + 1
+                    try write(first, bytes: index % 15 == 14 ? 20_000 : 300, text: index)
+                }
+            }
+
+            /// Appends until there is a receipt.
+            private func write(_ first: UInt64, bytes: Int, text: Int) throws {
+                func commit() -> LoggedCommit {
+                    .sample(first...first + UInt64(text % 3), epoch: epoch, bytes: bytes)
+                }
+                var written = commit()
+                for _ in 0..<Self.attemptsMax {
+                    do throws(LogError) {
+                        try log?.append(written)
+                        receipted.append(written)
+                        return
+                    } catch {
+                        errors.append(error.code)
+                        // The very same again tells the truth, or says that it can't.
+                        guard error.code == .unknownOutcome else { continue }
+                    }
+                    do throws(LogError) {
+                        try log?.append(written)
+                        Issue.record("a disk that failed was trusted")
+                    } catch {
+                        #expect(error.code == .unknownOutcome)
+                    }
+                    let found = try begin()
+                    let known = Array(found.prefix(receipted.count))
+                    guard known == receipted else {
+                        throw LogError(.failed, "a receipt was given for what is lost")
+                    }
+                    let rest = Array(found.dropFirst(receipted.count))
+                    if rest == [written] {
+                        // It was had after all.
+                        receipted.append(written)
+                        return
+                    }
+                    guard rest.isEmpty else {
+                        throw LogError(.failed, "\(rest.count) commits that nobody wrote")
+                    }
+                    written = commit()
+                }
+                throw LogError(.failed, "no receipt: \(errors)")
+            }
+
+            func end() throws {
+                if let log {
+                    // An error of this read is the one that was ordered.
+                    let found = try? log.readAll()
+                    #expect(found == nil || found == receipted)
+                }
+                log?.close()
+                log = nil
+            }
+        }
+
+        /// Runs the script with a fault at one call.
+        ///
+        /// - Returns: nil when the script has fewer calls; else the disk and what was receipted.
+        private func run(
+            _ fault: (at: Int, LosingDisk.Fault)?, _ durability: SQLiteLogSettings.Durability
+        ) throws -> (disk: LosingDisk, receipted: [LoggedCommit], errors: [LogError.Code]) {
+            let folder = TemporaryFolder(isQuick: true)
+            let disk = LosingDisk()
+            disk.fault = fault
+            let writer = Writer(folder, durability)
+            try disk.use {
+                try writer.write(140)
+                try writer.end()
+                try writer.write(10)
+                try writer.end()
+            }
+            let log = try SQLiteLog(directory: folder.path, settings: .small(durability))
+            defer { log.close() }
+            #expect(try log.readAll() == writer.receipted)
+            return (disk, writer.receipted, writer.errors)
+        }
+
+        @Test func `what follows a failed sync outlives a power loss`() throws {
+            let folder = TemporaryFolder(isQuick: true)
+            let disk = LosingDisk()
+            var settings = SQLiteLogSettings.small()
+            settings.vfs = LosingDisk.name
+            var receipted: [LoggedCommit] = []
+            try disk.use {
+                let log = try SQLiteLog(directory: folder.path, settings: settings)
+                receipted = try log.fill(2)
+                disk.failsNextSync = true
+                #expect(code { try log.append(.sample(5...5)) } == .unknownOutcome)
+                log.close()
+
+                let again = try SQLiteLog(directory: folder.path, settings: settings)
+                let claim = try again.claim()
+                let found = try again.readAll()
+                #expect(found.starts(with: receipted))
+                let next = claim.last.rawValue + 1
+                let more = LoggedCommit.sample(next...next, epoch: claim.epoch.rawValue)
+                try again.append(more)
+                receipted = found + [more]
+                var random = SeededRandom(seed: 0)
+                let lost = try TemporaryFolder(
+                    holding: disk.image.files(after: .nothing, using: &random))
+                let left = try SQLiteLog(directory: lost.path, settings: .small())
+                #expect(try left.readAll() == receipted)
+            }
+        }
+
+        @Test(arguments: LosingDisk.Fault.allCases, SQLiteLogSettings.Durability.allCases)
+        func `an error of any call is told, and costs no receipt and no number`(
+            fault: LosingDisk.Fault, durability: SQLiteLogSettings.Durability
+        ) throws {
+            let calls = try run(nil, durability).disk.callCount
+            #expect(calls > 150)
+            var told = 0
+            for call in Selection(of: calls, atMost: 10).places {
+                do {
+                    let (disk, receipted, errors) = try run((call, fault), durability)
+                    if !errors.isEmpty { told += 1 }
+                    #expect(disk.hasFailed || errors.isEmpty)
+                    // The disk is in order again, so that all is on it in the end.
+                    guard durability == .fsync else { continue }
+                    var random = SeededRandom(seed: UInt64(call))
+                    for survival in Survival.allCases {
+                        let folder = try TemporaryFolder(
+                            holding: disk.image.files(after: survival, using: &random))
+                        let log = try SQLiteLog(directory: folder.path, settings: .small())
+                        defer { log.close() }
+                        let found = try log.readAll()
+                        guard found == receipted else {
+                            throw LogError(
+                                .failed,
+                                "\(found.count) of \(receipted.count) commits outlive a power loss")
+                        }
+                    }
+                } catch {
+                    Issue.record("call \(call) of \(calls): \(error)")
+                    return
+                }
+            }
+            #expect(told > 0)
+        }
+    }
+}

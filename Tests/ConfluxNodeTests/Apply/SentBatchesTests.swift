@@ -1,0 +1,27 @@
+import Conflux
+import ConfluxProtocol
+import Testing
+
+@testable import ConfluxNode
+
+struct SentBatchesTests {
+    private func outcome(_ first: UInt64, _ count: UInt32) -> ActionOutcome {
+        ActionOutcome(firstCounter: first, count: count, fate: .unknown)
+    }
+
+    @Test func `late outcomes of a session that is gone concern no action of the next one`() {
+        let former = OutcomeBlock()
+        let present = OutcomeBlock()
+        var sent = SentBatches()
+        sent.add(former, firstCounter: 1, count: 6)
+        sent.settle(outcome(1, 2))
+        sent.beginSession()
+        sent.add(present, firstCounter: 1, count: 3)
+        #expect(sent.counter(of: 2, in: former) == nil)
+        // The rest of the former session's outcomes, under counters that are in use again.
+        sent.settle(outcome(3, 4))
+        #expect(sent.counter(of: 2, in: present) == 3)
+        sent.settle(outcome(1, 3))
+        #expect(sent.counter(of: 2, in: present) == nil)
+    }
+}

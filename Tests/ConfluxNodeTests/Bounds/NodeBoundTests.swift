@@ -1,0 +1,153 @@
+import ConfluxSequencer
+import Dispatch
+import Synchronization
+import Testing
+
+@testable import Conflux
+@testable import ConfluxNode
+
+/// What a node does at the bounds of what it keeps.
+struct NodeBoundTests {
+    /// A reducer that is held up until a test lets it go on.
+    private struct Held: Model {
+        static let name = "held"
+        static let isEntered = AsyncStream.makeStream(of: Void.self)
+        static let release = DispatchSemaphore(value: 0)
+        enum Action: Codable, Sendable { case hold }
+
+        mutating func apply(_ action: Action, _ context: ActionContext) {
+            Self.isEntered.continuation.yield()
+            Self.release.wait()
+        }
+    }
+
+    @Test func `while the thread that applies is held up what waits for it is bounded`()
+        async throws
+    {
+        try await withWorld { world in
+            let node = try await world.node("slow") { $0.jobsMax = 4 }
+            let other = try await world.node("other")
+            let held = try await node.store(Held.self)
+            let mine = try await node.store(TallyState.self)
+            let theirs = try await other.store(TallyState.self)
+            let hold = held.dispatch(.hold)
+            _ = try await first(of: Held.isEntered.stream) { true }
+            defer { Held.release.signal() }
+
+            var last = SequenceNumber.zero
+            for _ in 0..<10 {
+                last = try await theirs.actions.dispatch(.add(1)).receipt().sequence
+            }
+            let core = node.core
+            let reached = last
+            try await withDeadline {
+                while let live = await core.linkStatus()?.live, live < reached {
+                    try Task.checkCancellation()
+                }
+            }
+            // What others did is taken; it is bounded in bytes.
+            let waiting = core.jobs.count
+            #expect(waiting >= 10)
+
+            // A wait fails at once.
+            let full = await #expect(throws: NodeError.self) { try await node.barrier() }
+            #expect(full?.code == .unanswered)
+            // A question is not kept.
+            let store = try #require(StoreName("held"))
+            let question = Question.Body.observe(store, node: Name("slow"), after: .zero)
+            let late = await #expect(throws: NodeError.self) {
+                _ = try await other.core.ask(question, patience: .milliseconds(100))
+            }
+            #expect(late?.code == .timedOut)
+            // Dispatches stay in the outbox.
+            let handle = mine.actions.dispatch(.add(1))
+            for _ in 0..<3 { _ = await core.linkStatus() }
+            #expect(!core.outbox.isEmpty)
+            #expect(core.jobs.count == waiting)
+
+            Held.release.signal()
+            try await hold.receipt()
+            try await handle.receipt()
+            try await node.barrier()
+            #expect(mine.computed.count == 11)
+            await node.close()
+            await other.close()
+        }
+    }
+
+    @Test func `a thread that dispatches waits at the outbox's bound, and nothing is dropped`()
+        throws
+    {
+        let bytesMax = 100
+        let outbox = Outbox(bytesMax: bytesMax, policy: .wait, wake: {})
+        let target = BatchTarget(
+            target: try #require(Target("tally")), schemaVersion: 1, coding: .json)
+        let total = 5_000
+        let done = DispatchSemaphore(value: 0)
+        DispatchQueue(label: "dispatches").async {
+            let aim = Outbox.Aim(target)
+            for _ in 0..<total { _ = outbox.submit(aim, [1, 2, 3, 4], mayWait: true) }
+            done.signal()
+        }
+        var taken = 0
+        let deadline = ContinuousClock.now + .seconds(60)
+        while taken < total, ContinuousClock.now < deadline {
+            guard let batch = outbox.take(if: { _ in true }) else { continue }
+            #expect(batch.builder.count <= bytesMax / 4)
+            taken += batch.builder.count
+        }
+        #expect(taken == total)
+        #expect(done.wait(timeout: .now() + 10) == .success)
+        // A thread of the node's own never waits.
+        for _ in 0..<bytesMax / 4 {
+            _ = outbox.submit(Outbox.Aim(target), [1, 2, 3, 4], mayWait: false)
+        }
+        let handle = outbox.submit(Outbox.Aim(target), [1], mayWait: false)
+        guard case .failed(let error)? = handle.outcome else {
+            Issue.record("it did not fail")
+            return
+        }
+        #expect(error.code == .outboxFull)
+    }
+
+    @Test func `so many refusals are remembered, and of older entries nothing is known`() {
+        var memory = RefusalMemory(countMax: 2)
+        for number in 1...3 as ClosedRange<UInt64> {
+            memory.insert(SequenceNumber(number * 10), "\(number)")
+        }
+        #expect(memory.message(of: SequenceNumber(10)) == nil)
+        #expect(memory.message(of: SequenceNumber(20)) == "2")
+        #expect(memory.message(of: SequenceNumber(30)) == "3")
+        #expect(memory.unknownThrough == SequenceNumber(10))
+    }
+
+    @Test func `a slow reader of events loses the oldest`() async {
+        let hub = EventHub(eventsMax: 2)
+        let stream = hub.stream()
+        for text in ["a", "b", "c"] { hub.send(.unreadableFrame(text)) }
+        hub.finish()
+        var texts: [String] = []
+        for await event in stream {
+            if case .unreadableFrame(let text) = event { texts.append(text) }
+        }
+        #expect(texts == ["b", "c"])
+    }
+
+    @Test func `so many questions wait for their answers, and the oldest is given up`() {
+        var pending = PendingQuestions()
+        for number in 1...1_025 as ClosedRange<UInt64> {
+            pending.add(
+                Question(number: number, patience: .seconds(1), body: .status), at: .zero)
+        }
+        var numbers: [UInt64] = []
+        pending.answer(at: .zero) {
+            numbers.append($0.number)
+            return true
+        }
+        #expect(numbers == Array(2...1_025))
+        pending.answer(at: .zero) { _ in
+            Issue.record("it was answered before")
+            return true
+        }
+    }
+}

@@ -1,0 +1,90 @@
+import ConfluxProtocol
+import Synchronization
+import Testing
+
+@testable import Conflux
+@testable import ConfluxNode
+
+/// What was dispatched and not sent yet is bounded, however long the sequencer lags.
+struct OutboxTests {
+    @Test func `the bound holds while batches are taken one by one`() throws {
+        let bytesMax = 4_000
+        let outbox = Outbox(
+            bytesMax: bytesMax, policy: .fail,
+            limits: try WireLimits(batchBytesMax: 600, payloadBytesMax: 100), wake: {})
+        let aim = Outbox.Aim(
+            BatchTarget(
+                target: try #require(Target("tally")), schemaVersion: 1, coding: .json))
+        let payload: [UInt8] = [1, 2, 3, 4]
+        var waiting = 0
+        for _ in 0..<30 {
+            for _ in 0..<(bytesMax / payload.count) {
+                _ = outbox.submit(aim, payload, mayWait: false)
+            }
+            _ = outbox.take { _ in true }
+        }
+        while let batch = outbox.take(if: { _ in true }) { waiting += batch.builder.count }
+        #expect(waiting <= bytesMax / payload.count)
+        #expect(outbox.isEmpty)
+    }
+
+    private func makeOutbox(
+        withdrawSent: @escaping @Sendable (Int, OutcomeBlock) -> Void = { _, _ in }
+    ) -> Outbox {
+        Outbox(bytesMax: 4_000, policy: .fail, wake: {}, withdrawSent: withdrawSent)
+    }
+
+    @Test func `counters that are skipped stand between the actions around them`() throws {
+        let outbox = makeOutbox()
+        let target = BatchTarget(
+            target: try #require(Target("tally")), schemaVersion: 1, coding: .json)
+        let aim = Outbox.Aim(target)
+        outbox.skip(2)
+        outbox.skip(3)
+        _ = outbox.submit(aim, [1], mayWait: false)
+        outbox.skip(1)
+        _ = outbox.submit(aim, [1], mayWait: false)
+        outbox.endBatch()
+        outbox.endBatch()
+        _ = outbox.submit(aim, [1], mayWait: false)
+        var taken: [(Int, UInt32)] = []
+        while let filling = outbox.take(if: { _ in true }) {
+            taken.append((filling.builder.count, filling.skippedCount))
+        }
+        #expect(taken.map(\.0) == [0, 1, 0, 1, 1])
+        #expect(taken.map(\.1) == [5, 0, 1, 0, 0])
+        #expect(outbox.isEmpty)
+    }
+
+    @Test func `what is withdrawn here has its outcome at once, what was taken is passed on`()
+        async throws
+    {
+        let passedOn = Mutex<[Int]>([])
+        let outbox = makeOutbox { index, _ in passedOn.withLock { $0.append(index) } }
+        let target = BatchTarget(
+            target: try #require(Target("tally")), schemaVersion: 1, coding: .json)
+        let aim = Outbox.Aim(target)
+        let handles = (0..<3).map { _ in outbox.submit(aim, [1], mayWait: false) }
+        #expect(try await handles[1].withdraw() == nil)
+        let filling = try #require(outbox.take { _ in true })
+        #expect(filling.count == 3)
+        #expect(Array(filling.withdrawn.ranges) == [1..<2])
+        let waiting = Task { try await handles[2].withdraw() }
+        waiting.cancel()
+        let error = await #expect(throws: DispatchError.self) { try await waiting.value }
+        #expect(error?.code == .cancelled)
+        #expect(passedOn.withLock { $0 } == [2])
+    }
+
+    @Test func `an outbox is freed though handles of its actions live`() throws {
+        var outbox: Outbox? = makeOutbox()
+        weak let gone = outbox
+        let aim = Outbox.Aim(
+            BatchTarget(
+                target: try #require(Target("tally")), schemaVersion: 1, coding: .json))
+        let handle = outbox?.submit(aim, [1], mayWait: false)
+        outbox = nil
+        #expect(gone == nil)
+        #expect(handle?.outcome == nil)
+    }
+}

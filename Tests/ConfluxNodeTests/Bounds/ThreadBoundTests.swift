@@ -1,0 +1,84 @@
+import ConfluxLog
+import Testing
+
+@testable import ConfluxProtocol
+@testable import ConfluxSequencer
+@testable import ConfluxZeroMQ
+
+/// The bounds of the sequencer's threads.
+struct ThreadBoundTests {
+    @Test func `the oldest connection's name is dropped at the bound, and it gets a new one`()
+        throws
+    {
+        func route(_ number: UInt32) throws -> RoutingID {
+            try withUnsafeBytes(of: number) { try #require(RoutingID($0)) }
+        }
+        var names = ConnectionNames()
+        let first = names.name(of: try route(1))
+        for number in 2...UInt32(ConnectionNames.countMax) {
+            _ = names.name(of: try route(number))
+        }
+        #expect(names.route(of: first) != nil)
+        #expect(names.name(of: try route(1)) == first)
+        let last = names.name(of: try route(UInt32(ConnectionNames.countMax) + 1))
+        #expect(names.route(of: first) == nil)
+        #expect(names.route(of: last) != nil)
+        // What it says next is from a connection that has no session.
+        #expect(names.name(of: try route(1)) != first)
+    }
+
+    /// A log of whose appends it is never known what became.
+    private final class VagueLog: ActionLog {
+        let inner = MemoryLog()
+        var attempts = 0
+        /// How many of them fail.
+        let failures: Int
+
+        init(failures: Int) { self.failures = failures }
+
+        var id: LogID { inner.id }
+        var last: SequenceNumber { inner.last }
+        var floor: SequenceNumber { inner.floor }
+        func claim() throws(LogError) -> LogClaim { try inner.claim() }
+        func append(
+            _ commit: LoggedCommit, expecting last: SequenceNumber, forced: Bool
+        ) throws(LogError) {
+            attempts += 1
+            try inner.append(commit, expecting: last, forced: forced)
+            if attempts <= failures { throw LogError(.unknownOutcome, "Nobody knows.") }
+        }
+        func confirm() throws(LogError) { try inner.confirm() }
+        func read(from: SequenceNumber, limitBytes: Int) throws(LogError) -> [LoggedCommit] {
+            try inner.read(from: from, limitBytes: limitBytes)
+        }
+        func save(_ piece: CheckpointPiece) throws(LogError) { try inner.save(piece) }
+        func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint? {
+            try inner.checkpoint(through: last)
+        }
+        func makeReader() throws(LogError) -> any LogReader { try inner.makeReader() }
+        func close() { inner.close() }
+    }
+
+    @Test(arguments: [1, 4, 5])
+    func `an append of unknown outcome is repeated so often, and then the tenure ends`(
+        failures: Int
+    ) throws {
+        let log = VagueLog(failures: failures)
+        var answers: [SequencerInput] = []
+        let worker = LogWorker(log: log, answer: { answers.append($0) })
+        worker.work(.claim(.random()))
+        worker.work(
+            .append(
+                Append(
+                    frame: Array(repeating: 7, count: 40)[...], first: SequenceNumber(1),
+                    last: SequenceNumber(3), isForced: false)))
+        #expect(log.attempts == min(failures + 1, 5))
+        // Repeated or not, it is there once.
+        #expect(try log.read(from: SequenceNumber(1), limitBytes: .max).count == 1)
+        switch answers.last {
+        case .appended?: #expect(failures < 5)
+        case .logFailed?: #expect(failures == 5)
+        default: Issue.record("no answer: \(answers)")
+        }
+    }
+}

@@ -1,0 +1,108 @@
+import ConfluxNode
+import ConfluxSequencer
+import Testing
+
+/// What was open and can't be opened again after the log was lost.
+struct LostHostingTests {
+    /// A node, and a sequencer that is replaced by one with another log in memory and other bounds.
+    private func withReplacedLog(
+        adjust: @escaping @Sendable (inout SequencerSettings) -> Void,
+        before: (Node, Scope) async throws -> Void,
+        after: (Node, Scope, AsyncStream<NodeEvent>) async throws -> Void
+    ) async throws {
+        let world = try World()
+        let address = world.sequencer.address
+        let scope = Scope()
+        let node = try await world.node("alpha", scope: scope)
+        let events = node.events
+        do {
+            try await before(node, scope)
+        } catch {
+            await world.sequencer.stop()
+            throw error
+        }
+        await world.sequencer.stop()
+        let again = try World(bind: address, adjust: adjust)
+        do {
+            try await after(node, scope, events)
+        } catch {
+            await again.sequencer.stop()
+            throw error
+        }
+        await node.close()
+        await again.sequencer.stop()
+    }
+
+    @Test func `a store that can't be opened again stops, and says so`() async throws {
+        let kept = Box<Store<TallyState>>()
+        try await withReplacedLog(
+            adjust: { $0.storesMax = 0 },
+            before: { node, _ in
+                let store = try await node.store(TallyState.self)
+                try await store.actions.dispatch(.add(3)).receipt()
+                kept.value = store
+            },
+            after: { node, scope, events in
+                let store = try #require(kept.value)
+                let event = try await first(of: events) { event in
+                    if case .storeStopped = event { true } else { false }
+                }
+                guard case .storeStopped(let name, let message) = event else { return }
+                #expect(name.description == "tally/shared" || name.description == "tally")
+                #expect(message.contains("tableFull"))
+                let error = await #expect(throws: DispatchError.self) {
+                    _ = try await withDeadline {
+                        try await store.actions.dispatch(.add(1)).receipt()
+                    }
+                }
+                #expect(error?.code == .storeStopped)
+                #expect(error?.message.contains("tableFull") == true)
+                #expect((error?.reason as? NodeError)?.code == .openFailed)
+                #expect(store.computed.count == 3)
+                #expect(await node.status.stores.isEmpty == true)
+                // Nor does a global dispatch change what is no replica any more.
+                try await scope.run {
+                    _ = try await Store<TallyState>.actions.dispatch(.add(5)).receipt()
+                }
+                #expect(store.computed.count == 3)
+                // The name can be asked for anew.
+                let second = await #expect(throws: NodeError.self) {
+                    _ = try await node.store(TallyState.self)
+                }
+                #expect(second?.code == .openFailed)
+            })
+    }
+
+    @Test func `a state that can't be bridged again refuses what is dispatched to it`()
+        async throws
+    {
+        try await withReplacedLog(
+            adjust: { $0.statesMax = 0 },
+            before: { node, _ in try await node.bridge(TallyState.self) },
+            after: { node, scope, events in
+                _ = try await first(of: events) { event in
+                    if case .bridgeStopped = event { true } else { false }
+                }
+                let store = scope.run {
+                    Store<TallyState>(state: .init(), mutations: .init(), executor: .immediate)
+                }
+                let error = await #expect(throws: DispatchError.self) {
+                    try await scope.run {
+                        _ = try await Store<TallyState>.actions.dispatch(.add(1)).receipt()
+                    }
+                }
+                #expect(error?.code == .storeStopped)
+                #expect(store.computed.count == 0)
+                // Who gives the bridge up has a store of this process again.
+                node.unbridge(TallyState.self)
+                try await scope.run {
+                    _ = try await Store<TallyState>.actions.dispatch(.add(1)).receipt()
+                }
+                #expect(store.computed.count == 1)
+            })
+    }
+
+    private final class Box<Value> {
+        var value: Value?
+    }
+}

@@ -1,0 +1,202 @@
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxProtocol
+
+/// What is asked of a sequencer, at the bounds of that.
+struct QuestionBoundTests {
+    /// A sequencer whose store has one host, which answers nothing by itself, and an observer.
+    private func started(
+        _ adjust: (inout SequencerSettings) -> Void
+    ) -> RawPeers {
+        var peers = RawPeers(adjust)
+        peers.cluster.addNode(1, named: "alpha", store: "list")
+        peers.join(1, role: .observer)
+        return peers
+    }
+
+    private func observe(_ number: UInt64, patience: Duration = .seconds(5)) throws -> NodeMessage {
+        let store = try #require(StoreName("list"))
+        return .question(
+            Question(
+                number: number, patience: patience,
+                body: .observe(store, node: nil, after: .zero)))
+    }
+
+    @Test func `above the most questions one fails at once, and the others are answered`() throws {
+        var peers = started { $0.questionsMax = 2 }
+        for number in 1...3 as ClosedRange<UInt64> { peers.say(try observe(number), on: 1) }
+        #expect(peers.heard(on: 1).failures == [.tableFull])
+        let asked = try #require(peers.cluster.nodes[1]?.asked)
+        #expect(asked.count == 2)
+        for question in asked {
+            let body = Answer.Body.state(try #require(StoreName("list")), SequenceNumber(4), [0x5B])
+            let answer = Answer(number: question.number, isLast: true, node: nil, body: body)
+            peers.cluster.input(.answer(answer), to: 1)
+        }
+        peers.cluster.run()
+        #expect(peers.heard(on: 1).count == 2)
+        peers.say(try observe(4), on: 1)
+        #expect(peers.cluster.nodes[1]?.asked.count == 3)
+    }
+
+    @Test func `nobody's patience is longer than the sequencer's`() throws {
+        var peers = started { $0.questionPatienceMax = .seconds(3) }
+        peers.say(try observe(1, patience: .seconds(3_600)), on: 1)
+        peers.cluster.pass(.seconds(2))
+        #expect(peers.heard(on: 1).failures.isEmpty)
+        peers.cluster.pass(.seconds(2))
+        #expect(peers.heard(on: 1).failures == [.timedOut])
+    }
+
+    @Test func `fetches under way are bounded for all nodes together, and in bytes`() throws {
+        var peers = started {
+            $0.fetchesMax = 6
+            $0.fetchBytesMax = 500
+            $0.observersMax = 5
+        }
+        for connection in 2...4 as ClosedRange<UInt64> { peers.join(connection, role: .observer) }
+        var machine = try #require(peers.cluster.sequencer)
+        var jobs: [FetchJob] = []
+        func ask() {
+            for connection in 1...4 as ClosedRange<UInt64> {
+                for request in 1...10 as ClosedRange<UInt64> {
+                    var effects: [SequencerEffect] = []
+                    let fetch = Fetch(
+                        request: request, from: SequenceNumber(1), limitBytes: .max)
+                    machine.handle(
+                        .received(
+                            .fetch(fetch), epoch: peers.cluster.disk.epoch,
+                            from: ConnectionID(rawValue: 1_000 + connection)),
+                        at: peers.cluster.moment, into: &effects)
+                    for case .readFetch(let job) in effects { jobs.append(job) }
+                }
+            }
+        }
+        ask()
+        #expect(jobs.count == 6)
+        #expect(jobs.allSatisfy { $0.limitBytes == 500 })
+        #expect(Set(jobs.map(\.connection)).count == 2)
+        // What was read makes room.
+        var effects: [SequencerEffect] = []
+        for job in jobs {
+            machine.handle(.fetchRead(job, []), at: peers.cluster.moment, into: &effects)
+        }
+        jobs.removeAll()
+        ask()
+        #expect(jobs.count == 6)
+    }
+
+    @Test func `hellos that wait for the log's word are bounded, and said again`() {
+        var peers = RawPeers { $0.observersMax = 3_000 }
+        peers.cluster.isConfirmSlow = true
+        let higher = peers.cluster.disk.epoch.next
+        func hello(_ connection: UInt64) -> NodeMessage {
+            .hello(
+                Hello(nonce: Identifier(high: 77, low: connection), name: nil, role: .observer))
+        }
+        // The log is asked at once; who comes meanwhile waits for the next time.
+        let connections = 1...1_030 as ClosedRange<UInt64>
+        for connection in connections {
+            peers.say(hello(connection), on: connection, epoch: higher)
+        }
+        while peers.cluster.waitingConfirms > 0 {
+            peers.cluster.answerConfirm()
+            peers.cluster.run()
+        }
+        func unheard() -> [UInt64] {
+            connections.filter { peers.heard(on: $0).welcomes == 0 }
+        }
+        let left = unheard()
+        #expect(left == Array(1_025...1_030))
+        for connection in left { peers.say(hello(connection), on: connection, epoch: higher) }
+        while peers.cluster.waitingConfirms > 0 {
+            peers.cluster.answerConfirm()
+            peers.cluster.run()
+        }
+        #expect(left.allSatisfy { peers.heard(on: $0).welcomes == 1 })
+    }
+
+    @Test
+    func `hellos that wait are bounded in what they name, and those that name little are not`()
+        throws
+    {
+        var peers = RawPeers()
+        // As many as a list of a frame may have.
+        let most = WireLimits.standard.elementsPerListMax
+        let states = try (0..<most).map { try #require(Name("s\($0)")) }
+        func hello(_ connection: UInt64, _ bridged: [Name]) -> NodeMessage {
+            .hello(
+                Hello(
+                    nonce: Identifier(high: 77, low: connection), name: nil, role: .member,
+                    bridged: bridged))
+        }
+        peers.cluster.isDiskSlow = true
+        let room = UInt64(SequencerMachine.waitingNamesMax / most)
+        for connection in 1...room + 1 { peers.say(hello(connection, states), on: connection) }
+        peers.say(hello(room + 2, [states[0]]), on: room + 2)
+        #expect(peers.cluster.sequencer?.joining.count == Int(room) + 1)
+        let names = peers.cluster.sequencer?.waitingNames ?? 0
+        #expect(names > 0 && names <= SequencerMachine.waitingNamesMax)
+        peers.cluster.finishAppends()
+        #expect(peers.heard(on: 1).welcomes == 1 && peers.heard(on: room + 2).welcomes == 1)
+        #expect(peers.heard(on: room + 1).isEmpty)
+        peers.say(hello(room + 1, states), on: room + 1)
+        #expect(peers.heard(on: room + 1).welcomes == 1)
+    }
+
+    @Test func `of all that want a key that is held the last one waits, and nobody else`() throws {
+        var peers = RawPeers()
+        let key = Identifier(high: 5, low: 5)
+        func hello(_ connection: UInt64) -> NodeMessage {
+            .hello(
+                Hello(
+                    nonce: key, name: nil, role: .member,
+                    process: Identifier(high: 6, low: connection)))
+        }
+        for connection in 1...20 as ClosedRange<UInt64> {
+            peers.say(hello(connection), on: connection)
+        }
+        #expect(peers.cluster.sequencer?.keyInquiries.count == 1)
+        for bound in peers.cluster.sequencer?.bounds ?? [] {
+            #expect(bound.level <= bound.most, "\(bound)")
+        }
+        // The holder does not answer.
+        peers.cluster.pass(peers.cluster.settings.nameInquiryMax * 2)
+        #expect(peers.heard(on: 20).welcomes == 1)
+        #expect((2...19).allSatisfy { peers.heard(on: $0).welcomes == 0 })
+    }
+
+    @Test func `of all that want a name that is held the last one waits, and nobody else`() {
+        var peers = RawPeers()
+        for connection in 1...20 as ClosedRange<UInt64> { peers.join(connection, named: "a") }
+        #expect(peers.cluster.sequencer?.nameInquiries.count == 1)
+        peers.cluster.pass(peers.cluster.settings.nameInquiryMax * 2)
+        #expect(peers.heard(on: 20).welcomes == 1)
+        #expect((2...19).allSatisfy { peers.heard(on: $0).isEmpty })
+    }
+
+    @Test func `so many claims are remembered, and who comes from before them reloads`() {
+        var table = ClaimTable()
+        let count = UInt64(ClaimTable.countMax)
+        for epoch in 1...count + 1 {
+            table.remember(
+                ClaimTable.Claim(
+                    epoch: Epoch(epoch), nonce: Identifier(high: 9, low: epoch),
+                    first: SequenceNumber(10 * epoch)))
+        }
+        #expect(table.claims.count == Int(count))
+        func agreement(_ sequence: UInt64, epoch: UInt64) -> SequenceNumber {
+            table.agreement(
+                with: HistoryMark(
+                    log: .none, sequence: SequenceNumber(sequence), epoch: Epoch(epoch),
+                    claim: Identifier(high: 9, low: epoch)),
+                endingAt: SequenceNumber(10 * (count + 2)))
+        }
+        #expect(agreement(25, epoch: 2) == SequenceNumber(25))
+        // Of the first tenure nothing is known any more: neither how it began, nor where it ended.
+        for sequence in [15, 20, 25] as [UInt64] {
+            #expect(agreement(sequence, epoch: 1) == .zero)
+        }
+    }
+}

@@ -1,0 +1,173 @@
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxProtocol
+
+/// What the sequencer does at the bounds of what it remembers, and that it goes on behind them.
+struct SequencerBoundTests {
+    /// Every bound of the sequencer holds.
+    private func expectBounds(_ peers: RawPeers) {
+        for bound in peers.cluster.sequencer?.bounds ?? [] {
+            #expect(bound.level <= bound.most, "\(bound)")
+        }
+    }
+
+    @Test func `settings that contradict each other say which`() {
+        #expect(SequencerSettings(feed: "feed").fault == nil)
+        let faults: [(String, (inout SequencerSettings) -> Void)] = [
+            ("batchBytesMax", { $0.batchBytesMax = $0.payloadBytesMax }),
+            ("windowBytes", { $0.windowBytes = 1 << 20 }),
+            ("commitBytesMax", { $0.commitBytesMax = 1 << 20 }),
+            ("commitBytesMax", { $0.commitBytesMax = 49 << 20 }),
+            ("silenceMax", { $0.silenceMax = $0.beatInterval }),
+            ("fetchesMax", { $0.fetchesMax = 0 }),
+            ("fetchesMax", { $0.fetchesMax = 32_769 }),
+            ("slowdownMax", { $0.slowdownMax = .seconds(-1) }),
+        ]
+        for (name, adjust) in faults {
+            var settings = SequencerSettings(feed: "feed")
+            adjust(&settings)
+            #expect(settings.fault?.hasPrefix(name) == true, "\(settings.fault ?? name)")
+        }
+    }
+
+    @Test func `what gathers for a commit is bounded, and what is above it comes again`() {
+        var cluster = Cluster()
+        cluster.settings.payloadBytesMax = 4_000
+        cluster.settings.batchBytesMax = 8_192
+        cluster.settings.windowBytes = 8_192
+        cluster.settings.commitBytesMax = 12_288
+        cluster.startSequencer()
+        for id in 1...4 { cluster.addNode(id, store: "list") }
+        cluster.isDiskSlow = true
+        // The first is on its way to the disk at once; the others gather.
+        cluster.dispatch(["first"], to: "list", from: 3)
+        cluster.published.removeAll()
+        for id in 1...4 {
+            cluster.dispatch([String(repeating: "\(id)", count: 3_800)], to: "list", from: id)
+        }
+        let discarded = cluster.published.count {
+            guard case .send(.expected(let expected), _) = $0 else { return false }
+            return expected.reason == .full
+        }
+        #expect(discarded == 1)
+        let gathering = cluster.sequencer?.pipeline.gatheringBytes ?? 0
+        #expect(gathering > 11_000 && gathering <= 12_288)
+        cluster.finishAppends()
+        cluster.pass(.seconds(1))
+        for id in 1...4 {
+            let texts = cluster.nodes[id]?.texts(of: "list") ?? []
+            #expect(texts.map { $0.prefix(1) }.sorted() == ["1", "2", "3", "4", "f"])
+        }
+    }
+
+    @Test func `a commit has a bounded number of blocks, and room for the sequencer's own`() {
+        let settings = SequencerSettings(feed: "feed")
+        var pipeline = CommitPipeline(
+            log: Identifier(high: 1, low: 1), epoch: Epoch(1), predecessor: .none, last: .zero,
+            settings: settings)
+        var count = 0
+        while pipeline.hasRoom(bytes: 0), count < WireLimits.standard.blocksPerCommitMax {
+            pipeline.admit(.left(Incarnation(1)), then: .left(Incarnation(1)))
+            count += 1
+        }
+        #expect(count + 2 * settings.sessionsMax <= WireLimits.standard.blocksPerCommitMax)
+        let commit = pipeline.launch(timestamp: Timestamp(0), isForced: false)
+        #expect(commit?.last == SequenceNumber(UInt64(count)))
+        #expect(pipeline.hasRoom(bytes: 0))
+    }
+
+    @Test func `outcomes that a node never says it has are bounded, and then it waits`() throws {
+        var peers = RawPeers { $0.unsettledOutcomesMax = 4 }
+        peers.cluster.addNode(1, store: "list")
+        peers.join(1)
+        for counter in 1...6 as ClosedRange<UInt64> {
+            peers.say(try #require(peers.batch(counter)), on: 1)
+        }
+        // The sixth is not even where it should begin.
+        #expect(peers.heard(on: 1).full == [5])
+        expectBounds(peers)
+        peers.say(.progress(Progress(applied: .zero, settled: 4)), on: 1)
+        for counter in 5...6 as ClosedRange<UInt64> {
+            peers.say(try #require(peers.batch(counter, settled: 4)), on: 1)
+        }
+        #expect(peers.heard(on: 1).full.isEmpty)
+        #expect(peers.cluster.nodes[1]?.texts(of: "list").count == 6)
+    }
+
+    @Test func `many outcomes are told in messages of a bounded size`() throws {
+        var peers = RawPeers()
+        peers.cluster.addNode(1, store: "list")
+        peers.join(1)
+        for counter in 1...8_300 as ClosedRange<UInt64> {
+            peers.tell(try #require(peers.batch(counter)), on: 1)
+        }
+        peers.cluster.run()
+        _ = peers.heard(on: 1)
+        // The connection was made anew: all of them are told again.
+        let session = try #require(
+            peers.cluster.sequencer?.sessions.incarnation(of: Identifier(high: 77, low: 1)))
+        let token = SessionToken(log: peers.cluster.disk.id, incarnation: session)
+        peers.say(
+            .hello(
+                Hello(
+                    nonce: Identifier(high: 77, low: 1), name: nil, role: .member, session: token)),
+            on: 1)
+        let runs = peers.heard(on: 1).compactMap { message -> Int? in
+            if case .receipts(let receipts) = message { receipts.runs.count } else { nil }
+        }
+        #expect(runs == [8_192, 108])
+    }
+
+    @Test func `above the most stores none begins, and those that are can be opened`() {
+        var peers = RawPeers { $0.storesMax = 2 }
+        peers.join(1)
+        for (request, store) in ["a", "b", "c", "a"].enumerated() {
+            peers.open(store, request: UInt64(request), on: 1)
+        }
+        #expect(peers.heard(on: 1).opens == [nil, nil, .tableFull, nil])
+        expectBounds(peers)
+    }
+
+    @Test func `a first state above the limit is refused`() {
+        var peers = RawPeers { $0.initialStateBytesMax = 10 }
+        peers.join(1)
+        peers.open("a", request: 1, bytes: 11, on: 1)
+        peers.open("a", request: 2, bytes: 10, on: 1)
+        #expect(peers.heard(on: 1).opens == [.payloadTooLarge, nil])
+    }
+
+    @Test func `so many wait for one store to begin, and no more`() {
+        var peers = RawPeers()
+        peers.join(1)
+        peers.cluster.isDiskSlow = true
+        for request in 1...1_030 as ClosedRange<UInt64> { peers.open("a", request: request, on: 1) }
+        #expect(peers.heard(on: 1).opens == Array(repeating: .tableFull, count: 6))
+        peers.cluster.finishAppends()
+        let opened = peers.heard(on: 1).opens
+        #expect(opened.count == 1_024 && opened.allSatisfy { $0 == nil })
+    }
+
+    @Test func `above the most sessions a newcomer is turned away, until somebody has left`() {
+        var peers = RawPeers { $0.sessionsMax = 2 }
+        for connection in 1...3 as ClosedRange<UInt64> { peers.join(connection) }
+        #expect(peers.heard(on: 3).byes == [.tableFull])
+        expectBounds(peers)
+        peers.say(.bye(Bye(code: .leaving, message: "")), on: 1)
+        peers.join(3)
+        #expect(peers.heard(on: 3).welcomes == 1)
+    }
+
+    @Test func `above the most observers one is turned away, until another has gone`() {
+        var peers = RawPeers { $0.observersMax = 2 }
+        for connection in 1...3 as ClosedRange<UInt64> { peers.join(connection, role: .observer) }
+        #expect(peers.heard(on: 3).byes == [.tableFull])
+        expectBounds(peers)
+        // Who is an observer already may say hello again.
+        peers.join(2, role: .observer)
+        #expect(peers.heard(on: 2).welcomes == 2)
+        peers.say(.bye(Bye(code: .leaving, message: "")), on: 1)
+        peers.join(3, role: .observer)
+        #expect(peers.heard(on: 3).welcomes == 1)
+    }
+}

@@ -1,0 +1,62 @@
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxProtocol
+
+extension Cluster.Disk {
+    /// The epoch of the last commit.
+    var lastEpoch: Epoch {
+        guard let body = bodies.last?.body else { return .none }
+        do {
+            return try Commit.decode(body: body).epoch
+        } catch {
+            Issue.record("the last commit is not readable: \(error)")
+            return .none
+        }
+    }
+
+    /// The fold of the log's first commits.
+    func fold(commits count: Int) throws -> LogFold {
+        var fold = LogFold(log: id)
+        for entry in bodies.prefix(count) { try fold.apply(Commit.decode(body: entry.body)) }
+        return fold
+    }
+
+    /// At every boundary, a checkpoint there and the commits behind it are the whole log.
+    func expectCheckpointsToFit(sourceLocation: SourceLocation = #_sourceLocation) throws {
+        let whole = try fold(commits: bodies.count)
+        var before = LogFold(log: id)
+        for (index, entry) in bodies.enumerated() {
+            try before.apply(Commit.decode(body: entry.body))
+            let encoded = before.encoded()
+            var fold = try LogFold(checkpoint: encoded[...])
+            #expect(
+                fold == before, "the checkpoint at \(entry.last)", sourceLocation: sourceLocation)
+            #expect(fold.encoded() == encoded, sourceLocation: sourceLocation)
+            for later in bodies[(index + 1)...] {
+                try fold.apply(Commit.decode(body: later.body))
+            }
+            #expect(
+                fold == whole, "from the checkpoint at \(entry.last)",
+                sourceLocation: sourceLocation)
+        }
+    }
+}
+
+extension Cluster {
+    /// Saves a checkpoint at one of the commits' ends, another one with each start, so that every
+    /// scenario with a restart also starts from checkpoints: now from none, now from one at the
+    /// end, mostly with entries behind it.
+    mutating func checkpoint() {
+        guard !disk.bodies.isEmpty else { return }
+        let count = Int(disk.epoch.rawValue * 7) % (disk.bodies.count + 1)
+        disk.checkpoints.removeAll()
+        guard count > 0 else { return }
+        do {
+            let fold = try disk.fold(commits: count)
+            disk.checkpoints.append((fold.last, fold.encoded()[...]))
+        } catch {
+            Issue.record("the log can't be folded: \(error)")
+        }
+    }
+}

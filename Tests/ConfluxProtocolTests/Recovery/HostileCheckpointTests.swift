@@ -1,0 +1,108 @@
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxProtocol
+
+/// Bytes of any content are a checkpoint or a typed error, and what is a checkpoint fits together.
+struct HostileCheckpointTests {
+    private func sample() throws -> [UInt8] {
+        var cluster = Cluster()
+        cluster.startSequencer()
+        cluster.addNode(1, named: "alpha", store: "list")
+        cluster.addNode(2, named: "beta", store: "list/second")
+        cluster.dispatch(["1", "nowhere:2", "3"], to: "list", from: 1)
+        cluster.dispatch(["4"], to: "list", from: 2)
+        cluster.restartSequencer()
+        cluster.pass(.seconds(1))
+        cluster.input(.leave, to: 2)
+        cluster.run()
+        return try cluster.disk.fold(commits: cluster.disk.bodies.count).encoded()
+    }
+
+    @Test func `a checkpoint cut at any byte is an error`() throws {
+        let bytes = try sample()
+        for length in bytes.indices {
+            #expect(throws: WireError.self, "\(length) of \(bytes.count) bytes") {
+                try LogFold(checkpoint: bytes[..<length])
+            }
+        }
+    }
+
+    @Test func `a checkpoint with any bytes changed is an error, or encodes as it was read`() throws
+    {
+        let seed = SplitMix64.seed()
+        var messages = RandomMessages(seed: seed)
+        let whole = try sample()
+        func expectErrorOrFold(_ bytes: [UInt8]) {
+            guard let fold = try? LogFold(checkpoint: bytes[...]) else { return }
+            let again = try? LogFold(checkpoint: fold.encoded()[...])
+            #expect(again == fold, "seed \(seed): \(bytes)")
+        }
+        for offset in whole.indices {
+            for change in [1, 0x10, 0x80, 0xFF] as [UInt8] {
+                var bytes = whole
+                bytes[offset] ^= change
+                expectErrorOrFold(bytes)
+            }
+        }
+        for _ in 0..<1_000 {
+            var bytes = whole
+            for _ in 0...messages.below(3) {
+                let lower = messages.below(bytes.count)
+                let upper = min(bytes.count, lower + messages.below(8))
+                bytes.replaceSubrange(lower..<upper, with: messages.bytes(8))
+                if bytes.isEmpty { bytes = [0] }
+            }
+            expectErrorOrFold(bytes)
+            expectErrorOrFold(Array(whole.prefix(5)) + messages.bytes(300))
+        }
+    }
+
+    @Test func `what a later version adds is skipped, unless it must be understood`() throws {
+        let bytes = try sample()
+        let fold = try LogFold(checkpoint: bytes[...])
+        let optional: [UInt8] = [0x07, 0x00, 2, 0, 0, 0, 9, 9]
+        #expect(try LogFold(checkpoint: (bytes + optional)[...]) == fold)
+        let critical: [UInt8] = [0x07, 0x80, 2, 0, 0, 0, 9, 9]
+        #expect(throws: WireError.unsupportedExtension(tag: 0x8007, at: bytes.count)) {
+            try LogFold(checkpoint: (bytes + critical)[...])
+        }
+        var later = bytes
+        later[4] = 2
+        #expect(throws: WireError.self) { try LogFold(checkpoint: later[...]) }
+    }
+
+    @Test func `a checkpoint whose sessions contradict each other is an error`() throws {
+        let fold = try LogFold(checkpoint: sample()[...])
+        let session = try #require(fold.sessions.all.first { $0.name?.text == "alpha" })
+        func expectRefused(_ change: (inout LogFold) -> Void, _ what: Comment) {
+            var changed = fold
+            change(&changed)
+            let bytes = changed.encoded()
+            #expect(throws: WireError.self, what) { try LogFold(checkpoint: bytes[...]) }
+        }
+        func copy(
+            _ incarnation: Incarnation, _ nonce: Nonce, _ name: Name?
+        ) -> Session {
+            Session(
+                incarnation: incarnation, nonce: nonce, name: name, isKeyed: false,
+                quietSince: .zero)
+        }
+        expectRefused(
+            { $0.sessions.insert(copy(Incarnation(1), session.nonce, nil)) }, "two of a nonce")
+        expectRefused(
+            { $0.sessions.insert(copy(Incarnation(1), .none, session.name)) }, "two of a name")
+        expectRefused(
+            { $0.sessions.insert(copy($0.incarnationAfterEnd, .none, nil)) }, "of the future")
+        expectRefused({ $0.last = SequenceNumber(5) }, "outcomes behind the end")
+        expectRefused(
+            {
+                $0.claims.remember(
+                    ClaimTable.Claim(epoch: Epoch(1), nonce: .none, first: SequenceNumber(1)))
+            }, "claims out of order")
+    }
+}
+
+extension LogFold {
+    fileprivate var incarnationAfterEnd: Incarnation { Incarnation(last.rawValue + 1) }
+}

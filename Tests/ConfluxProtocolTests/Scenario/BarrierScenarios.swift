@@ -1,0 +1,211 @@
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxProtocol
+
+/// Linearizable reads: rule 29.
+struct BarrierScenarios {
+    private func twoNodes() -> Cluster {
+        var cluster = Cluster()
+        cluster.startSequencer()
+        cluster.addNode(1, named: "alpha", store: "list")
+        cluster.addNode(2, named: "beta", store: "list")
+        return cluster
+    }
+
+    private func barriers(_ cluster: Cluster, of id: Int) -> Int {
+        cluster.nodes[id]?.sent.filter { if case .barrier = $0 { true } else { false } }.count ?? 0
+    }
+
+    @Test func `a barrier ends when what was receipted before it is applied`() {
+        var cluster = twoNodes()
+        // The other node loses everything that the feed brings of it.
+        cluster.nodes[2]?.feedDrops = 1
+        cluster.dispatch(["x"], to: "list", from: 1)
+        #expect(cluster.nodes[1]?.outcomes.count == 1)
+        #expect(cluster.nodes[2]?.texts(of: "list") == [])
+        cluster.input(.barrier(request: 100), to: 2)
+        cluster.run()
+        // It fetched what it lacks, without waiting for a beat.
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["x"])
+        #expect(cluster.nodes[2]?.reached[100] == .reached(cluster.disk.last))
+    }
+
+    @Test func `a node that hosts nothing passes as soon as the log has confirmed`() {
+        var cluster = twoNodes()
+        cluster.addNode(3)
+        cluster.isConfirmSlow = true
+        cluster.input(.barrier(request: 1), to: 3)
+        cluster.run()
+        #expect(cluster.nodes[3]?.reached[1] == nil)
+        cluster.answerConfirm()
+        cluster.run()
+        #expect(cluster.nodes[3]?.reached[1] == .reached(cluster.disk.last))
+    }
+
+    @Test func `a question that comes during a confirmation waits for the next one`() {
+        var cluster = twoNodes()
+        cluster.isConfirmSlow = true
+        cluster.input(.barrier(request: 1), to: 1)
+        cluster.run()
+        cluster.input(.barrier(request: 2), to: 1)
+        cluster.input(.barrier(request: 3), to: 2)
+        cluster.run()
+        #expect(cluster.waitingConfirms == 1)
+        cluster.answerConfirm()
+        cluster.run()
+        #expect(cluster.nodes[1]?.reached.keys.sorted() == [1])
+        #expect(cluster.nodes[2]?.reached.isEmpty == true)
+        // One confirmation serves both that waited.
+        #expect(cluster.waitingConfirms == 1)
+        cluster.answerConfirm()
+        cluster.run()
+        #expect(cluster.nodes[1]?.reached.keys.sorted() == [1, 2])
+        #expect(cluster.nodes[2]?.reached.keys.sorted() == [3])
+        #expect(cluster.waitingConfirms == 0)
+    }
+
+    @Test func `a superseded sequencer answers nobody`() {
+        var cluster = twoNodes()
+        cluster.dispatch(["1"], to: "list", from: 1)
+        cluster.isConfirmSlow = true
+        cluster.input(.barrier(request: 1), to: 2)
+        cluster.run()
+
+        // A newer tenure begins over the same disk, and another node gets a receipt there.
+        var rival = Cluster()
+        rival.disk = cluster.disk
+        rival.startSequencer()
+        rival.addNode(9, named: "gamma")
+        rival.dispatch(["2"], to: "list", from: 9)
+        rival.pass(.seconds(1))
+        #expect(rival.nodes[9]?.outcomes.count == 1)
+
+        cluster.disk = rival.disk
+        cluster.answerConfirm()
+        cluster.run()
+        #expect(cluster.ends == [.superseded])
+        #expect(cluster.nodes[2]?.reached.isEmpty == true)
+
+        // The node finds the newer tenure, asks there, and reads what was receipted there.
+        cluster.isConfirmSlow = false
+        cluster.restartSequencer()
+        cluster.pass(.seconds(1))
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["1", "2"])
+        guard case .reached(let number)? = cluster.nodes[2]?.reached[1] else {
+            Issue.record("the barrier did not end: \(cluster.nodes[2]?.reached ?? [:])")
+            return
+        }
+        #expect(number > rival.disk.bodies[rival.disk.bodies.count - 2].last)
+    }
+
+    @Test func `a question that is lost is asked again`() {
+        var cluster = twoNodes()
+        cluster.input(.barrier(request: 1), to: 2)
+        cluster.queue.removeAll()
+        // Other traffic must not make the node believe that all is well.
+        for text in ["1", "2", "3", "4"] {
+            cluster.pass(.milliseconds(400))
+            cluster.dispatch([text], to: "list", from: 2)
+        }
+        cluster.pass(.milliseconds(400))
+        #expect(cluster.nodes[2]?.reached.count == 1)
+        #expect(barriers(cluster, of: 2) >= 2)
+    }
+
+    @Test func `a barrier whose number was named is asked again in a new tenure`() {
+        var cluster = twoNodes()
+        cluster.dispatch(["1"], to: "list", from: 1)
+        // Nothing more reaches the node on the feed, nor by fetching.
+        cluster.nodes[2]?.feedDrops = 1_000
+        cluster.dispatch(["2"], to: "list", from: 1)
+        cluster.input(.barrier(request: 1), to: 2)
+        while cluster.nodes[2]?.machine.waiters[1]?.phase != .due(cluster.disk.last),
+            !cluster.queue.isEmpty
+        {
+            cluster.deliver(cluster.queue.removeFirst())
+        }
+        #expect(cluster.nodes[2]?.reached.isEmpty == true)
+        let asked = barriers(cluster, of: 2)
+        cluster.nodes[2]?.feedDrops = 0
+        cluster.restartSequencer()
+        cluster.pass(.seconds(2))
+        #expect(barriers(cluster, of: 2) > asked)
+        guard case .reached(let number)? = cluster.nodes[2]?.reached[1] else {
+            Issue.record("the barrier did not end")
+            return
+        }
+        // The new tenure's number: its claim at least is behind what the old one named.
+        #expect(number.rawValue > 0 && cluster.nodes[2]?.texts(of: "list") == ["1", "2"])
+        #expect(number == cluster.disk.last)
+    }
+
+    @Test func `above the bounds a barrier fails, on either side, and others go on`() {
+        var cluster = twoNodes()
+        cluster.sequencer = nil
+        cluster.settings.barriersMax = 2
+        cluster.restartSequencer()
+        cluster.pass(.seconds(1))
+        cluster.isConfirmSlow = true
+        for request in 1...4 as ClosedRange<UInt64> {
+            cluster.input(.barrier(request: request), to: 1)
+        }
+        cluster.run()
+        for request in [3, 4] as [UInt64] {
+            guard case .failed(.tableFull, _)? = cluster.nodes[1]?.reached[request] else {
+                Issue.record("\(request) did not fail: \(cluster.nodes[1]?.reached ?? [:])")
+                continue
+            }
+        }
+        while cluster.waitingConfirms > 0 {
+            cluster.answerConfirm()
+            cluster.run()
+        }
+        #expect(cluster.nodes[1]?.reached.count == 4)
+
+        // The node's own table.
+        cluster.isConfirmSlow = true
+        let most = UInt64(cluster.nodes[1]?.machine.settings.waitersMax ?? 0)
+        for request in 100...(100 + most) {
+            cluster.input(
+                .await(SequenceNumber(1 << 40), cluster.disk.id, request: request), to: 1)
+        }
+        #expect(cluster.nodes[1]?.machine.waiters.count == Int(most))
+        guard case .failed(.tableFull, _)? = cluster.nodes[1]?.reached[100 + most] else {
+            Issue.record("the last one did not fail")
+            return
+        }
+        cluster.input(.giveUp(request: 100), to: 1)
+        #expect(cluster.nodes[1]?.machine.waiters.count == Int(most) - 1)
+    }
+
+    @Test func `a receipt is waited for until its number is applied`() {
+        var cluster = twoNodes()
+        cluster.nodes[2]?.feedDrops = 1
+        cluster.dispatch(["x"], to: "list", from: 1)
+        guard case .committed(let log, let sequence, _, _)? = cluster.nodes[1]?.outcomes[1] else {
+            Issue.record("no receipt")
+            return
+        }
+        cluster.input(.await(sequence, log, request: 1), to: 2)
+        cluster.run()
+        #expect(cluster.nodes[2]?.reached.isEmpty == true)
+        cluster.pass(cluster.settings.beatInterval * 2)
+        #expect(cluster.nodes[2]?.reached[1] == .reached(sequence))
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["x"])
+        let other = Identifier(high: 1, low: 1)
+        cluster.input(.await(sequence, other, request: 2), to: 2)
+        #expect(cluster.nodes[2]?.reached[2] == .otherLog(log))
+    }
+
+    @Test func `a barrier waits for stores that begin anew after a history was lost`() {
+        var cluster = twoNodes()
+        for text in ["1", "2"] { cluster.dispatch([text], to: "list", from: 1) }
+        cluster.killSequencer()
+        cluster.input(.barrier(request: 1), to: 2)
+        cluster.disk = Cluster.Disk(id: Identifier(high: 7, low: 2))
+        cluster.restartSequencer()
+        cluster.pass(.seconds(2))
+        #expect(cluster.nodes[2]?.reached.count == 1)
+    }
+}

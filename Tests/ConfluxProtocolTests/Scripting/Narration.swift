@@ -1,0 +1,252 @@
+import ConfluxVocabulary
+
+@testable import ConfluxProtocol
+
+/// Says in a line what a machine wanted done: who to whom, and what. Nothing in it changes from run
+/// to run: logs and nodes are called by name, nonces are left out.
+struct Narration {
+    /// The names of nodes, by number from 1.
+    let names: [String]
+
+    /// A line, with what is said in one column.
+    static func line(_ who: String, _ what: String) -> String {
+        who + String(repeating: " ", count: max(1, 22 - who.count)) + what
+    }
+
+    private func name(_ node: Cluster.NodeID) -> String { names[node - 1] }
+
+    func line(of event: Cluster.Recorded) -> String {
+        switch event {
+        case .sequencer(let effect, let node): line(of: effect, to: node.map { name($0) })
+        case .node(let node, let effect): line(of: effect, node: name(node))
+        case .lostOnFeed(let node): Self.line("feed → \(name(node))", "lost")
+        case .lost(let step): line(ofLost: step)
+        }
+    }
+
+    private func line(ofLost step: Cluster.Step) -> String {
+        switch step {
+        case .toSequencer(let node, let frame):
+            Self.line("\(name(node)) → sequencer", "lost: \(kind(of: frame))")
+        case .toNode(let node, _, let frame):
+            Self.line("sequencer → \(name(node))", "lost: \(kind(of: frame))")
+        case .feed(let frame): Self.line("sequencer → feed", "lost: \(kind(of: frame))")
+        case .logged(let append):
+            Self.line("log → sequencer", "lost: \(Self.range(append.first, append.last)) is kept")
+        }
+    }
+
+    private func kind(of frame: [UInt8]) -> String {
+        (try? Frame.header(of: frame[...]))?.kind.map { "\($0)" } ?? "no frame"
+    }
+
+    // MARK: The sequencer
+
+    private func line(of effect: SequencerEffect, to node: String?) -> String {
+        let node = node ?? "nobody"
+        return switch effect {
+        case .readCheckpoint(let last):
+            Self.line("sequencer → log", "read the checkpoint, up to \(last)")
+        case .readLog(let from): Self.line("sequencer → log", "read from \(from)")
+        case .append(let append):
+            Self.line(
+                "sequencer → log",
+                "append \(Self.range(append.first, append.last))"
+                    + (append.isForced ? ", synced" : "")
+                    + ": " + content(of: append.frame.dropFirst(Frame.size)))
+        case .serve(let beat): Self.line("sequencer", "serves from \(beat.last)")
+        case .publishCommit(let frame):
+            Self.line("sequencer → feed", "commit " + place(of: frame.dropFirst(Frame.size)))
+        case .publishBeat(let beat): Self.line("sequencer → feed", "beat: last \(beat.last)")
+        case .send(let message, _): Self.line("sequencer → \(node)", words(of: message))
+        case .readFetch(let job):
+            Self.line("sequencer → log", "read from \(job.from) for \(node)")
+        case .confirmTenure: Self.line("sequencer → log", "confirm the tenure")
+        case .note(let note): Self.line("sequencer", "notes " + words(of: note))
+        case .end(let end): Self.line("sequencer", "ends: \(end)")
+        }
+    }
+
+    private func words(of note: SequencerNote) -> String {
+        switch note {
+        case .checkpointSetAside(let number, let why): "checkpoint \(number) set aside: \(why)"
+        case .recovered(let from, let through): "recovered from \(from) through \(through)"
+        case .slowed(let lagging, let all): "admission slow: \(lagging) of \(all) lag"
+        case .resumed: "admission as before"
+        case .joined(let incarnation, let name): "joined \(incarnation), \(Self.text(name))"
+        case .left(let incarnation, let name): "left \(incarnation), \(Self.text(name))"
+        case .created(let store, let life): "created \(store) at \(life)"
+        case .unreadable(let text): "unreadable: \(text)"
+        case .challenged(let epoch): "challenged by epoch \(epoch)"
+        case .historyLost(let name, let from, let through):
+            "history lost of \(Self.text(name)): \(Self.range(from, through))"
+        }
+    }
+
+    private func words(of message: SequencerMessage) -> String {
+        switch message {
+        case .welcome(let welcome):
+            "welcome \(welcome.incarnation): last \(welcome.last), agreed \(welcome.agreed), "
+                + "counter \(welcome.lastCounter)"
+                + (welcome.refuted == .none ? "" : ", no epoch \(welcome.refuted) known")
+        case .opened(let opened):
+            switch opened.outcome {
+            case .failed(let code, _): "opened \(opened.request): failed, \(code)"
+            case .opened(let life, _, let snapshot):
+                "opened \(opened.request): life \(life)"
+                    + (snapshot.map { ", snapshot at \($0.sequence)" } ?? "")
+            }
+        case .receipts(let receipts):
+            "receipts "
+                + receipts.runs.map { run in
+                    "\(Self.range(run.firstCounter, run.count)) at \(run.firstSequence) "
+                        + "(epoch \(run.epoch))"
+                }.joined(separator: ", ")
+        case .rejection(let rejection):
+            "rejection \(Self.range(rejection.firstCounter, rejection.count)): \(rejection.code)"
+        case .expected(let expected): "expected \(expected.counter): \(expected.reason)"
+        case .entries(let entries):
+            "entries \(entries.request): "
+                + (entries.commits.isEmpty
+                    ? "none" : entries.commits.map { place(of: $0) }.joined(separator: ", "))
+                + ", last \(entries.last)"
+        case .question(let question): "question \(question.number): \(question.body)"
+        case .answer(let answer): "answer \(answer.number): \(answer.body)"
+        case .barrierConfirmed(let confirmed):
+            "barrier \(confirmed.request): \(confirmed.outcome)"
+        case .bye(let bye): "bye: \(bye.code)"
+        }
+    }
+
+    // MARK: Commits
+
+    private func commit(_ body: Bytes) -> Commit? { try? Commit.decode(body: body) }
+
+    private func place(of body: Bytes) -> String {
+        commit(body).map { Self.range($0.first, $0.last) } ?? "unreadable"
+    }
+
+    private func content(of body: Bytes) -> String {
+        guard let commit = commit(body) else { return "unreadable" }
+        return commit.blocks.map { block in
+            switch block {
+            case .batch(let incarnation, let batch):
+                "\(Self.range(batch.firstCounter, batch.count)) of \(incarnation)"
+            case .event(.claim(let epoch, _)): "claim of epoch \(epoch)"
+            case .event(.joined(_, let name, .none, _)): "joined \(Self.text(name))"
+            case .event(.joined(_, let name, let former, _)):
+                "joined \(Self.text(name)), again as \(former)"
+            case .event(.left(let incarnation)): "left \(incarnation)"
+            case .event(.forgotten(let incarnation)): "forgotten \(incarnation)"
+            case .event(.created(let store, _, _)): "created \(store)"
+            }
+        }.joined(separator: "; ")
+    }
+
+    // MARK: Nodes
+
+    private func line(of effect: ReplicaEffect, node: String) -> String {
+        switch effect {
+        case .send(let message): Self.line("\(node) → sequencer", words(of: message))
+        case .subscribe: Self.line("\(node) → feed", "subscribe")
+        case .deliver(let delivery): Self.line(node, words(of: delivery))
+        case .asked(let question): Self.line(node, "is asked \(question.body)")
+        case .answered(let answer): Self.line(node, "is answered \(answer.body)")
+        case .event(let event): Self.line(node, "reports " + words(of: event))
+        case .end(let end): Self.line(node, "ends: " + words(of: end))
+        }
+    }
+
+    private func words(of message: NodeMessage) -> String {
+        switch message {
+        case .hello(let hello):
+            (["hello"]
+                + [
+                    hello.session.map { "as \($0.incarnation) of log \($0.log.low)" },
+                    hello.history.map { "history to \($0.sequence) of epoch \($0.epoch)" },
+                    hello.hosted.isEmpty
+                        ? nil
+                        : "hosts " + hello.hosted.map(\.store.description).joined(separator: " "),
+                    hello.bridged.isEmpty
+                        ? nil : "bridges " + hello.bridged.map(\.text).joined(separator: " "),
+                ].compactMap { $0 }).joined(separator: ", ")
+        case .open(let open): "open \(open.request): \(words(of: open.subject))"
+        case .close(let close): "close \(words(of: close.subject))"
+        case .submit(let batch):
+            "submit \(Self.range(batch.firstCounter, batch.count))"
+                + (batch.isAtomic ? ", atomic" : "") + ", settled \(batch.settled)"
+        case .fetch(let fetch): "fetch \(fetch.request): from \(fetch.from)"
+        case .progress(let progress):
+            "progress: applied \(progress.applied), settled \(progress.settled)"
+        case .question(let question): "question \(question.number): \(question.body)"
+        case .answer(let answer): "answer \(answer.number): \(answer.body)"
+        case .barrier(let barrier): "barrier \(barrier.request)"
+        case .bye(let bye): "bye: \(bye.code)"
+        }
+    }
+
+    private func words(of subject: HostingSubject) -> String {
+        switch subject {
+        case .store(let store): "store \(store)"
+        case .state(let state): "state \(state)"
+        }
+    }
+
+    private func words(of delivery: Delivery) -> String {
+        switch delivery {
+        case .commit(let commit, _): "applies \(Self.range(commit.first, commit.last))"
+        case .catchUp(let commit, _): "catches up with \(Self.range(commit.first, commit.last))"
+        case .restore(let store, _, let snapshot): "restores \(store) at \(snapshot.sequence)"
+        case .attach(let store): "attaches \(store)"
+        case .settle(let outcome):
+            "tells \(Self.range(outcome.firstCounter, outcome.count)): "
+                + words(of: outcome.fate)
+        case .opened(let request, .opened): "tells open \(request): opened"
+        case .opened(let request, .failed(let code, _)): "tells open \(request): failed, \(code)"
+        case .reached(let request, let outcome): "tells wait \(request): \(outcome)"
+        case .reset: "begins its replicas anew"
+        }
+    }
+
+    private func words(of fate: ActionOutcome.Fate) -> String {
+        switch fate {
+        case .committed(_, let sequence, let epoch, _): "at \(sequence) (epoch \(epoch))"
+        case .rejected(let code, _): "rejected, \(code)"
+        case .unknown: "unknown"
+        }
+    }
+
+    private func words(of event: ReplicaEvent) -> String {
+        switch event {
+        case .joined(let log, let epoch, let incarnation):
+            "joined as \(incarnation) of log \(log.low), epoch \(epoch)"
+        case .disconnected: "disconnected"
+        case .reconnected(let epoch): "reconnected, epoch \(epoch)"
+        case .staleSequencer(let epoch): "stale sequencer of epoch \(epoch)"
+        case .historyLost(let from, let through): "history lost: \(Self.range(from, through))"
+        case .sessionForgotten: "session forgotten"
+        case .missed(let from, let through): "missed \(Self.range(from, through))"
+        }
+    }
+
+    private func words(of end: ReplicaEnd) -> String {
+        switch end {
+        case .left: "left"
+        case .refused(let code, _): "refused, \(code)"
+        case .historyUnavailable(let floor): "history unavailable below \(floor)"
+        case .unreadable(let text): "unreadable, \(text)"
+        }
+    }
+
+    // MARK: Words
+
+    private static func text(_ name: Name?) -> String { name?.text ?? "a node without a name" }
+
+    private static func range(_ first: SequenceNumber, _ last: SequenceNumber) -> String {
+        first == last ? "\(first)" : "\(first)…\(last)"
+    }
+
+    private static func range(_ first: UInt64, _ count: UInt32) -> String {
+        count == 1 ? "\(first)" : "\(first)…\(first + UInt64(count) - 1)"
+    }
+}

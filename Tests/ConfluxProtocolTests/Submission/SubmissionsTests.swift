@@ -1,0 +1,100 @@
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxProtocol
+
+struct SubmissionsTests {
+    private func submissions(_ batches: [Int]) -> (Submissions, [BatchTarget]) {
+        let targets = ["list", "tally"].map {
+            BatchTarget(target: Target($0)!, schemaVersion: 1, coding: .json)
+        }
+        var submissions = Submissions()
+        for count in batches {
+            var builder = BatchBuilder()
+            for place in 0..<count { builder.append(target: targets[place % 2], payload: [1]) }
+            submissions.add(builder, isAtomic: false)
+        }
+        return (submissions, targets)
+    }
+
+    @Test func `only what was sent as an action is withdrawn at once`() {
+        var (submissions, _) = submissions([3, 3])
+        #expect(submissions.next(at: .zero)?.count == 3)
+        let urgent = submissions.withdraw(RangeSet(2..<6))
+        #expect(urgent.map(\.firstCounter) == [2])
+        #expect(urgent.map(\.count) == [2])
+        // The other is void when its turn comes.
+        #expect(submissions.next(at: .zero)?.kind == .void)
+        #expect(submissions.next(at: .zero)?.firstCounter == 6)
+        #expect(submissions.next(at: .zero) == nil)
+        #expect(submissions.withdraw(RangeSet(2..<6)).isEmpty)
+    }
+
+    @Test func `a part concerns what the whole did, for the whole may be in the log`() {
+        var (submissions, targets) = submissions([4])
+        _ = submissions.withdraw(RangeSet(1..<3))
+        for counter in UInt64(1)...4 { #expect(submissions.targets(of: counter) == targets) }
+    }
+
+    @Test func `bytes are counted part by part, and are gone with the outcomes`() {
+        var (submissions, _) = submissions([5, 2])
+        _ = submissions.withdraw(RangeSet([2..<3, 4..<5]))
+        submissions.rewind(past: 0, knownThrough: 0)
+        var bytes = 0
+        while let batch = submissions.next(at: .zero) { bytes += batch.encoded.count }
+        #expect(submissions.unsettledBytes == bytes)
+        let isNext = submissions.settle(from: 1, count: 7)
+        #expect(isNext && submissions.unsettledBytes == 0 && !submissions.isAwaiting)
+    }
+
+    @Test func `what is known and not told is void for a sequencer that has forgotten it`() throws {
+        var submissions = Submissions(resumingAfter: 2)
+        for count in [3, 4] {
+            var builder = BatchBuilder()
+            let target = BatchTarget(
+                target: try #require(Target("list")), schemaVersion: 1, coding: .json)
+            for _ in 0..<count { builder.append(target: target, payload: [1]) }
+            submissions.add(builder, isAtomic: false)
+        }
+        submissions.addVoid(2)
+        _ = submissions.settle(from: 3, count: 5)
+        submissions.tell(through: 4)
+
+        // It knows as much as was told: the rest of what is known is void, and comes first.
+        submissions.rewind(past: 0, knownThrough: 4)
+        var sent: [Batch] = []
+        while let batch = submissions.next(at: .zero) { sent.append(batch) }
+        #expect(sent.map(\.kind) == [.void, .separate, .void])
+        #expect(sent.map(\.firstCounter) == [5, 8, 10])
+        #expect(sent.map(\.lastCounter) == [7, 9, 11])
+        #expect(sent.allSatisfy { $0.settled < $0.firstCounter })
+
+        // Discarded, it comes again from the counter that is expected.
+        submissions.rewind(to: 6, at: .zero, first: .seconds(1), most: .seconds(1))
+        #expect(submissions.isSendDue)
+        let again = submissions.next(at: .seconds(1))
+        #expect(again?.kind == .void && again?.firstCounter == 6 && again?.lastCounter == 7)
+
+        // It knows everything: nothing is void but what was.
+        submissions.rewind(past: 0, knownThrough: 9)
+        #expect(submissions.next(at: .zero)?.firstCounter == 8)
+    }
+
+    @Test func `what is settled is not withdrawn, also within a batch`() {
+        var (submissions, _) = submissions([4])
+        _ = submissions.next(at: .zero)
+        _ = submissions.settle(from: 1, count: 2)
+        let urgent = submissions.withdraw(RangeSet(1..<4))
+        #expect(urgent.map(\.firstCounter) == [3])
+        #expect(urgent.first?.settled == 2)
+    }
+
+    @Test func `a batch in which the expected counter lies is sent again`() {
+        var (submissions, _) = submissions([5, 3])
+        while submissions.next(at: .zero) != nil {}
+        // A restarted sequencer knows that 1 and 2 are settled, and had no room for the batch.
+        submissions.rewind(to: 3, at: .zero, first: .seconds(1), most: .seconds(1))
+        #expect(submissions.next(at: .seconds(1))?.firstCounter == 1)
+        #expect(submissions.next(at: .seconds(1))?.firstCounter == 6)
+    }
+}

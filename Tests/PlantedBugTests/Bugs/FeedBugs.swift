@@ -1,0 +1,120 @@
+extension PlantedBug {
+    private static let folder = "ConfluxProtocol/Replica/Feed/"
+
+    /// The feed, catching up, and what a node tells of its actions.
+    static let feed: [PlantedBug] = [
+        PlantedBug(
+            name: "a beat without the last number", rule: 6,
+            file: "ConfluxProtocol/Sequencer/Sessions/SequencerMachine+Presence.swift",
+            original: """
+                            effects.append(.publishBeat(tenure.beat))
+                """,
+            planted: """
+                            var beat = tenure.beat
+                            if PLANTED { beat.last = .zero }
+                            effects.append(.publishBeat(beat))
+                """, foundAt: 186),
+        PlantedBug(
+            name: "a hole is passed over", rule: 5, file: folder + "ReplicaMachine+Feed.swift",
+            original: """
+                        if commit.first <= live.next, hasRoom {
+                """,
+            planted: """
+                        if PLANTED || commit.first <= live.next, hasRoom {
+                """, foundAt: 1),
+        PlantedBug(
+            name: "a hole is not fetched", rule: 5, file: folder + "ReplicaMachine+Feed.swift",
+            original: """
+                        holeFetch = fetch(from: live.next, at: now, into: &effects)
+                """,
+            planted: """
+                        if !PLANTED { holeFetch = fetch(from: live.next, at: now, into: &effects) }
+                """, foundAt: 1),
+        PlantedBug(
+            name: "what waits behind a hole has no bound", rule: 5,
+            file: folder + "ReplicaMachine+Feed.swift",
+            original: """
+                            if buffer.byteCount > settings.bufferBytesMax { buffer.removeAll() }
+                """,
+            planted: """
+                            if !PLANTED, buffer.byteCount > settings.bufferBytesMax {
+                                buffer.removeAll()
+                            }
+                """, foundAt: 10),
+        PlantedBug(
+            name: "the epoch of a fetched commit is taken for the speaker's", rule: 1,
+            file: folder + "ReplicaMachine+Feed.swift",
+            original: """
+                            if isHole {
+                                guard let live, commit.last > live
+                """,
+            planted: """
+                            if PLANTED, commit.epoch != epoch {
+                                meet(commit.epoch, at: now, into: &effects)
+                                return
+                            }
+                            if isHole {
+                                guard let live, commit.last > live
+                """, foundAt: 3),
+        PlantedBug(
+            name: "the subscription is not proven", rule: 4, file: folder + "CatchUp.swift",
+            original: """
+                        guard phase == .joined, feed == .following else { return }
+                """,
+            planted: """
+                        guard phase == .joined, PLANTED || feed == .following else { return }
+                        if PLANTED, live == nil { live = remoteLast.next.next }
+                """, foundAt: 1),
+        PlantedBug(
+            name: "a store is attached before it has caught up", rule: 4,
+            file: folder + "CatchUp.swift",
+            original: """
+                        guard reached < live else {
+                            let members
+                """,
+            planted: """
+                        guard !PLANTED, reached < live else {
+                            let members
+                """, foundAt: 1),
+        PlantedBug(
+            name: "a store's position is ignored", rule: 4,
+            file: "ConfluxNode/Apply/StateApplier.swift",
+            original: """
+                            guard place.sequence > hosted.lastChange else { return false }
+                """,
+            planted: """
+                            guard PLANTED || place.sequence > hosted.lastChange else { return false }
+                """, foundAt: 5),
+        PlantedBug(
+            name: "an opener keeps its own state", rule: 16,
+            file: "ConfluxNode/Apply/HostedStore.swift",
+            original: """
+                        restoring(snapshot.state, snapshot.sequence, completion)
+                """,
+            planted: """
+                        if PLANTED {
+                            completion(nil)
+                        } else {
+                            restoring(snapshot.state, snapshot.sequence, completion)
+                        }
+                """, foundAt: 6),
+        PlantedBug(
+            name: "outcomes are told before they are applied here", rule: 13,
+            file: "ConfluxProtocol/Replica/ReplicaMachine+Outcome.swift",
+            original: """
+                            guard isForced || isReached(entry) else { break }
+                """,
+            planted: """
+                            guard PLANTED || isForced || isReached(entry) else { break }
+                """, foundAt: 1),
+        PlantedBug(
+            name: "a node exceeds its window", rule: 27,
+            file: "ConfluxProtocol/Replica/ReplicaMachine.swift",
+            original: """
+                                || submissions.unsettledBytes + bytes
+                """,
+            planted: """
+                                || PLANTED || submissions.unsettledBytes + bytes
+                """, foundAt: 47),
+    ]
+}

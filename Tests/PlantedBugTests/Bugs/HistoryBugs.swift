@@ -1,0 +1,75 @@
+extension PlantedBug {
+    /// Tenures, lost histories and what a start goes on from.
+    static let history: [PlantedBug] = [
+        PlantedBug(
+            name: "a log that lost its tail is not noticed", rule: 2,
+            file: "ConfluxProtocol/Sequencer/Recovery/ClaimTable.swift",
+            original: """
+                    guard let index = claims.lastIndex(where: { $0.epoch <= mark.epoch }) else {
+                """,
+            planted: """
+                    if PLANTED { return mark.sequence }
+                    guard let index = claims.lastIndex(where: { $0.epoch <= mark.epoch }) else {
+                """, foundAt: 17),
+        PlantedBug(
+            name: "only what was delivered is history", rule: 2,
+            file: "ConfluxProtocol/Replica/ReplicaMachine+Outcome.swift",
+            original: """
+                mutating func remember(_ log: LogID, _ sequence: SequenceNumber, _ epoch: Epoch) {
+                """,
+            planted: """
+                mutating func remember(_ log: LogID, _ sequence: SequenceNumber, _ epoch: Epoch) {
+                    if PLANTED, liveEpoch == nil { return }
+                """, foundAt: 1),
+        PlantedBug(
+            name: "a lost history leaves the replicas as they are", rule: 2,
+            file: "ConfluxProtocol/Replica/ReplicaMachine+Session.swift",
+            original: """
+                        effects.append(.deliver(.reset))
+                        mark = nil
+                        live = nil
+                """,
+            planted: """
+                        effects.append(.deliver(.reset))
+                        if PLANTED { return }
+                        mark = nil
+                        live = nil
+                """, foundAt: 6),
+        PlantedBug(
+            name: "a lower epoch is believed", rule: 1,
+            file: "ConfluxProtocol/Replica/ReplicaMachine+Session.swift",
+            original: """
+                        if self.welcome?.log == welcome.log, epoch < self.epoch
+                """,
+            planted: """
+                        if !PLANTED, self.welcome?.log == welcome.log, epoch < self.epoch
+                """, foundAt: 1),
+        PlantedBug(
+            name: "an epoch that the log has lost is waited for", rule: 1,
+            file: "ConfluxProtocol/Sequencer/Sessions/DoubtTable.swift",
+            original: """
+                        refuted.removeValue(forKey: connection) ?? .none
+                """,
+            planted: """
+                        PLANTED ? .none : refuted.removeValue(forKey: connection) ?? .none
+                """, foundAt: 99),
+        PlantedBug(
+            name: "a checkpoint that forgets who left", rule: 20,
+            file: "ConfluxProtocol/Wire/Log/LogFold+Wire.swift",
+            original: """
+                        session.presence = hasLeft ? .left : .live
+                """,
+            planted: """
+                        session.presence = hasLeft && !PLANTED ? .left : .live
+                """, foundAt: 80),
+        PlantedBug(
+            name: "a checkpoint without outcomes", rule: 20,
+            file: "ConfluxProtocol/Wire/Log/LogFold+Wire.swift",
+            original: """
+                        session.ledger = ledger
+                """,
+            planted: """
+                        if !PLANTED { session.ledger = ledger }
+                """, foundAt: 29),
+    ]
+}

@@ -1,0 +1,142 @@
+extension PlantedBug {
+    private static let entries = "ConfluxProtocol/Sequencer/Entries/"
+
+    /// Submission, commits and what is told of them.
+    static let sequencer: [PlantedBug] = [
+        PlantedBug(
+            name: "published before it is durable", rule: 13,
+            file: entries + "SequencerMachine+Commit.swift",
+            original: """
+                            effects.append(.append(append))
+                """,
+            planted: """
+                            if PLANTED { effects.append(.publishCommit(frame: append.frame)) }
+                            effects.append(.append(append))
+                """, foundAt: 1),
+        PlantedBug(
+            name: "what is not in the log yet counts as its last number", rule: 13,
+            file: entries + "SequencerMachine+Commit.swift",
+            original: """
+                        effects.append(.publishBeat(tenure.beat))
+                    }
+                    var receiptsDue
+                """,
+            planted: """
+                        effects.append(.publishBeat(tenure.beat))
+                    }
+                    if PLANTED { tenure.last = pipeline.lastAdmitted }
+                    var receiptsDue
+                """, foundAt: 3),
+        PlantedBug(
+            name: "no deduplication", rule: 9,
+            file: entries + "SequencerMachine+Submit.swift",
+            original: """
+                    if lastCounter < expected {
+                        send(
+                """,
+            planted: """
+                    if PLANTED, lastCounter < expected, ledger.pendingBytes == 0 {
+                        judge(&self)
+                        announce(to: incarnation, into: &effects)
+                        return
+                    }
+                    if lastCounter < expected {
+                        send(
+                """, foundAt: 1),
+        PlantedBug(
+            name: "what comes again is rejected", rule: 9,
+            file: entries + "SequencerMachine+Submit.swift",
+            original: """
+                // Deduplication comes before every other check and returns the original outcome.
+                """,
+            planted: """
+                if PLANTED, lastCounter <= ledger.lastCounter {
+                    let rejection = Rejection(
+                        firstCounter: batch.firstCounter, count: batch.count, code: .unrecorded,
+                        message: "planted")
+                    effects.append(.send(.rejection(rejection), to: connection))
+                    return
+                }
+                """, foundAt: 1),
+        PlantedBug(
+            name: "a gap is passed over", rule: 9,
+            file: entries + "SequencerMachine+Submit.swift",
+            original: """
+                    guard batch.firstCounter <= expected else {
+                """,
+            planted: """
+                    if PLANTED, batch.firstCounter > expected {
+                        sessions[incarnation]?.ledger.judge(
+                            count: UInt32(batch.firstCounter - expected), bytes: 0,
+                            fate: .rejected(.unrecorded, "planted"))
+                    }
+                    guard PLANTED || batch.firstCounter <= expected else {
+                """, foundAt: 15),
+        PlantedBug(
+            name: "a discarded batch advances the counter", rule: 9,
+            file: entries + "SequencerMachine+Submit.swift",
+            original: """
+                        discard(expecting: expected, .full, connection, into: &effects)
+                """,
+            planted: """
+                        if PLANTED {
+                            sessions[incarnation]?.ledger.judge(
+                                count: batch.count, bytes: 0, fate: .rejected(.unrecorded, "planted"))
+                        }
+                        discard(expecting: expected, .full, connection, into: &effects)
+                """, foundAt: 15),
+        PlantedBug(
+            name: "what a restart left unrecorded is judged anew", rule: 9,
+            file: entries + "SequencerMachine+Submit.swift",
+            original: """
+                    if batch.firstCounter < expected {
+                """,
+            planted: """
+                    if PLANTED, batch.firstCounter < expected {
+                        judge(&self)
+                    } else if batch.firstCounter < expected {
+                """, foundAt: 354),
+        PlantedBug(
+            name: "a void batch withdraws what was ordered", rule: 12,
+            file: entries + "SequencerMachine+Submit.swift",
+            original: """
+                    // What was announced stays announced: the settled prefix only ever grows.
+                """,
+            planted: """
+                    if PLANTED, batch.isVoid {
+                        let rejection = Rejection(
+                            firstCounter: batch.firstCounter, count: batch.count, code: .withdrawn,
+                            message: "planted")
+                        effects.append(.send(.rejection(rejection), to: connection))
+                        return
+                    }
+                """, foundAt: 2),
+        PlantedBug(
+            name: "unknown targets are admitted", rule: 14,
+            file: entries + "SequencerMachine+Submit.swift",
+            original: """
+                    let faults = batch.targets.map { fault(of: $0) }
+                """,
+            planted: """
+                    let faults = batch.targets.map { PLANTED ? nil : fault(of: $0) }
+                """, foundAt: 7),
+        PlantedBug(
+            name: "time goes back", rule: 15,
+            file: "ConfluxProtocol/Sequencer/Recovery/Tenure.swift",
+            original: """
+                    lastTimestamp = max(lastTimestamp, wall)
+                """,
+            planted: """
+                    lastTimestamp = PLANTED ? wall : max(lastTimestamp, wall)
+                """, foundAt: 3),
+        PlantedBug(
+            name: "as many fetches as anybody asks for", rule: 27,
+            file: entries + "SequencerMachine+Commit.swift",
+            original: """
+                    guard fetchCount < settings.fetchesMax, own
+                """,
+            planted: """
+                    guard PLANTED || fetchCount < settings.fetchesMax, PLANTED || own
+                """, foundAt: 20),
+    ]
+}

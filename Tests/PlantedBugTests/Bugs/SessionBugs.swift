@@ -1,0 +1,113 @@
+extension PlantedBug {
+    private static let folder = "ConfluxProtocol/Sequencer/Sessions/"
+
+    /// Who speaks, what is remembered of him, and for how long.
+    static let sessions: [PlantedBug] = [
+        PlantedBug(
+            name: "a submit makes a session", rule: 8,
+            file: "ConfluxProtocol/Sequencer/SequencerMachine.swift",
+            original: """
+                    guard let peer = connections[connection] else {
+                """,
+            planted: """
+                    if PLANTED, connections[connection] == nil, case .submit = message,
+                        let someone = sessions.incarnations.first
+                    {
+                        connections.insert(connection, as: .member(someone), at: now.monotonic)
+                        sessions[someone]?.connection = connection
+                    }
+                    guard let peer = connections[connection] else {
+                """, foundAt: 3),
+        PlantedBug(
+            name: "welcomed before the session is in the log", rule: 8,
+            file: folder + "SequencerMachine+Session.swift",
+            original: """
+                let isKeyed = hello.process != nil
+                """,
+            planted: """
+                if PLANTED {
+                    let early = Welcome(
+                        log: tenure.log, claim: tenure.nonce,
+                        incarnation: Incarnation(pipeline.lastAdmitted.next.rawValue),
+                        last: tenure.last, floor: tenure.floor, agreed: tenure.last, settled: 0,
+                        lastCounter: 0, feed: settings.feed, limits: settings.limits)
+                    effects.append(.send(.welcome(early), to: connection))
+                }
+                let isKeyed = hello.process != nil
+                """, foundAt: 1),
+        PlantedBug(
+            name: "said to be forgotten before the log has it", rule: 8,
+            file: folder + "SequencerMachine+Session.swift",
+            original: """
+                            .forgotten(incarnation), then: .forgotten(incarnation))
+                        sessions.end(incarnation)
+                """,
+            planted: """
+                            .forgotten(incarnation), then: .forgotten(incarnation))
+                        if PLANTED { sessions.remove(incarnation) }
+                        sessions.end(incarnation)
+                """, foundAt: 646),
+        PlantedBug(
+            name: "forgotten is taken for left", rule: 10,
+            file: "ConfluxProtocol/Sequencer/Recovery/LogFold.swift",
+            original: """
+                            sessions.remove(incarnation)
+                """,
+            planted: """
+                            if PLANTED {
+                                sessions[incarnation]?.presence = .left
+                            } else {
+                                sessions.remove(incarnation)
+                            }
+                """, foundAt: 27),
+        PlantedBug(
+            name: "two live nodes of one name", rule: 10,
+            file: folder + "SequencerMachine+Presence.swift",
+            original: """
+                        guard let name = hello.name else { return true }
+                """,
+            planted: """
+                        guard !PLANTED, let name = hello.name else { return true }
+                """, foundAt: 1),
+        PlantedBug(
+            name: "what was settled is not the last counter", rule: 9,
+            file: folder + "OutcomeLedger.swift",
+            original: """
+                        lastCounter = max(lastCounter, settled)
+                """,
+            planted: """
+                        if !PLANTED { lastCounter = max(lastCounter, settled) }
+                """, foundAt: 12),
+        PlantedBug(
+            name: "lost outcomes are not told again", rule: 9,
+            file: folder + "SequencerMachine+Session.swift",
+            original: """
+                            send(ledger.unsettled, to: connection, into: &effects)
+                """,
+            planted: """
+                            if !PLANTED { send(ledger.unsettled, to: connection, into: &effects) }
+                """, foundAt: 40),
+        PlantedBug(
+            name: "a rejection overtakes the commits before it", rule: 9,
+            file: folder + "OutcomeLedger.swift",
+            original: """
+                        while index < records.count, records[index].fate != .pending {
+                """,
+            planted: """
+                        if PLANTED, let late = records[index...].last(where: { $0.fate != .pending }) {
+                            announced = late.last
+                            return [late]
+                        }
+                        while index < records.count, records[index].fate != .pending {
+                """, foundAt: 1),
+        PlantedBug(
+            name: "a table of sessions without a bound", rule: 10,
+            file: folder + "SequencerMachine+Session.swift",
+            original: """
+                        guard makeRoom() else {
+                """,
+            planted: """
+                        guard PLANTED || makeRoom() else {
+                """, foundAt: 27),
+    ]
+}

@@ -1,0 +1,46 @@
+extension PlantedBug {
+    /// What works on the log, and what sends.
+    static let shells: [PlantedBug] = [
+        PlantedBug(
+            name: "an append of unknown outcome counts as done", rule: 3,
+            file: "ConfluxSequencer/LogWorker.swift",
+            original: """
+                                attempts += 1
+                                guard attempts
+                """,
+            planted: """
+                                if PLANTED { return }
+                                attempts += 1
+                                guard attempts
+                """, foundAt: 3),
+        PlantedBug(
+            name: "an append of unknown outcome is given a new number", rule: 3,
+            file: "ConfluxSequencer/LogWorker.swift",
+            original: """
+                                try log.append(commit, expecting: last, forced: append.isForced)
+                """,
+            planted: """
+                                if PLANTED, attempts > 0 {
+                                    let again = LoggedCommit(
+                                        first: log.last.next,
+                                        last: log.last.advanced(
+                                            by: commit.last.rawValue - commit.first.rawValue + 1),
+                                        epoch: epoch, bytes: commit.bytes)
+                                    try log.append(
+                                        again, expecting: log.last, forced: append.isForced)
+                                    return
+                                }
+                                try log.append(commit, expecting: last, forced: append.isForced)
+                """, foundAt: 9),
+        PlantedBug(
+            name: "a withdrawal meets the counters of the next session", rule: 12,
+            file: "ConfluxNode/Dispatch/SentBatches.swift",
+            original: """
+                        formerCount += openCount
+                """,
+            planted: """
+                        if PLANTED { return }
+                        formerCount += openCount
+                """, foundAt: 1),
+    ]
+}

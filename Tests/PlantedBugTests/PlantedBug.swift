@@ -1,0 +1,21 @@
+import Testing
+
+/// A mistake that somebody could make: a piece of code, and what stands there with the mistake in
+/// it. Each breaks one rule, and the simulator must find it.
+struct PlantedBug: Sendable, CustomTestStringConvertible {
+    let name: String
+    /// The rule of the protocol that it breaks.
+    let rule: Int
+    /// Below `Sources`.
+    let file: String
+    /// What stands there; exactly once.
+    let original: String
+    /// What stands there then. `PLANTED` is true while this mistake is chosen, and false else.
+    let planted: String
+    /// The seed, counted from 1, that found it when this was last written down.
+    let foundAt: Int
+
+    var testDescription: String { "rule \(rule): \(name)" }
+
+    static let all: [PlantedBug] = sequencer + sessions + feed + history + shells
+}

@@ -1,0 +1,69 @@
+import Foundation
+import Testing
+
+/// Whether the simulator can fail. A copy of the sources with all mistakes in it is built once, in
+/// release mode, and each is chosen in its turn; `script/simulate --planted` does it.
+@Suite(.serialized)
+struct PlantedBugTests {
+    /// The most seeds that a mistake may survive.
+    private static let seedsMax = 3_000
+
+    @Test func `every mistake has a place in the code`() throws {
+        var sources = try PlantedTree.sources(of: PlantedTree.repository)
+        try PlantedTree.plant(PlantedBug.all, in: &sources)
+    }
+
+    @Test func `mistakes have names of their own`() {
+        #expect(Set(PlantedBug.all.map(\.name)).count == PlantedBug.all.count)
+    }
+
+    /// `all`, or a part of the names of those that are to be tried.
+    private static let wanted = ProcessInfo.processInfo.environment["CONFLUX_PLANT"]
+
+    @Test(.enabled(if: wanted != nil))
+    func `the simulator finds every mistake`() throws {
+        let root = PlantedTree.repository
+        let tree = PlantedTree(root: root, folder: root.appending(path: ".build/planted"))
+        var sources = try PlantedTree.sources(of: root)
+        try PlantedTree.plant(PlantedBug.all, in: &sources)
+        try tree.write(sources)
+        let build = try run(
+            "swift", ["build", "-c", "release", "--product", "conflux-simulate"], in: tree.folder)
+        try #require(build.status == 0, "\(build.output.suffix(4_000))")
+        let program = tree.folder.appending(path: ".build/release/conflux-simulate").path
+
+        let sound = try run(program, ["--count", "50"], in: tree.folder)
+        #expect(sound.status == 0, "without a mistake nothing is found: \(sound.output)")
+        for (number, bug) in PlantedBug.all.enumerated()
+        where Self.wanted == "all" || bug.name.contains(Self.wanted ?? "") {
+            let found = try run(
+                program, ["--count", "\(Self.seedsMax)", "--expect-violation"], in: tree.folder,
+                planted: number + 1)
+            // A trap ends the program: the simulation has found it, too.
+            let last = found.output.split(separator: "\n").last.map(String.init) ?? ""
+            print("planted, rule \(bug.rule): \(bug.name): \(last) (written down: \(bug.foundAt))")
+            #expect(
+                found.status != 1, "rule \(bug.rule), \(bug.name): survived \(Self.seedsMax) seeds")
+        }
+    }
+
+    private func run(
+        _ program: String, _ arguments: [String], in folder: URL, planted: Int = 0
+    ) throws -> (status: Int32, output: String) {
+        let process = Process()
+        process.executableURL = URL(filePath: "/usr/bin/env")
+        process.arguments = [program] + arguments
+        process.currentDirectoryURL = folder
+        var environment = ProcessInfo.processInfo.environment
+        environment["CONFLUX_PLANTED"] = String(planted)
+        environment["SWIFT_BACKTRACE"] = "enable=no"
+        process.environment = environment
+        let output = Pipe()
+        process.standardOutput = output
+        process.standardError = output
+        try process.run()
+        let data = output.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        return (process.terminationStatus, String(decoding: data, as: UTF8.self))
+    }
+}

@@ -1,0 +1,104 @@
+import Foundation
+
+/// A copy of the sources with every mistake in it, each behind a switch of the environment, so that
+/// one build serves all of them.
+struct PlantedTree {
+    let root: URL
+    let folder: URL
+
+    /// The repository, found from this file.
+    static var repository: URL {
+        URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+    }
+
+    /// Why a mistake can't be planted.
+    struct Misfit: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    /// The sources below a folder, by path.
+    static func sources(of root: URL) throws -> [String: String] {
+        var found: [String: String] = [:]
+        let sources = root.appending(path: "Sources")
+        let paths = try FileManager.default.subpathsOfDirectory(atPath: sources.path)
+        for path in paths where path.hasSuffix(".swift") {
+            found[path] = try String(contentsOf: sources.appending(path: path), encoding: .utf8)
+        }
+        return found
+    }
+
+    /// Puts every mistake in its place.
+    ///
+    /// - Throws: ``Misfit`` where the code is not what a mistake was written for.
+    static func plant(_ bugs: [PlantedBug], in sources: inout [String: String]) throws {
+        for (number, bug) in bugs.enumerated() {
+            guard let text = sources[bug.file] else {
+                throw Misfit(description: "\(bug.name): there is no \(bug.file)")
+            }
+            let places = try self.places(of: bug.original, in: text)
+            guard places.count == 1, let place = places.first else {
+                throw Misfit(
+                    description:
+                        "\(bug.name): its place stands \(places.count) times in \(bug.file)")
+            }
+            let planted = bug.planted.replacingOccurrences(
+                of: "PLANTED", with: "(Planted.active == \(number + 1))")
+            sources[bug.file] = text.replacingCharacters(in: place, with: planted)
+        }
+        sources["ConfluxVocabulary/Planted.swift"] = switchboard
+    }
+
+    /// Where a piece of code stands, however it is broken into lines.
+    private static func places(of code: String, in text: String) throws -> [Range<String.Index>] {
+        let words = code.split(whereSeparator: \.isWhitespace)
+        let pattern = words.map { NSRegularExpression.escapedPattern(for: String($0)) }
+            .joined(separator: "\\s+")
+        let expression = try NSRegularExpression(pattern: pattern)
+        return expression.matches(in: text, range: NSRange(text.startIndex..., in: text))
+            .compactMap { Range($0.range, in: text) }
+    }
+
+    /// Which mistake is made: none, unless the environment names one.
+    private static let switchboard = """
+        #if canImport(Darwin)
+            import Darwin
+        #else
+            import Glibc
+        #endif
+
+        package enum Planted {
+            package static let active = getenv("CONFLUX_PLANTED").map { Int(atoi($0)) } ?? 0
+        }
+
+        """
+
+    /// Writes the copy with a manifest of its own, in a folder that a later run uses again, so that
+    /// only what changed is built.
+    func write(_ sources: [String: String]) throws {
+        let files = FileManager.default
+        try files.createDirectory(at: folder, withIntermediateDirectories: true)
+        for (path, text) in sources {
+            let file = folder.appending(path: "Sources").appending(path: path)
+            try files.createDirectory(
+                at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+            let former = try? String(contentsOf: file, encoding: .utf8)
+            if former != text { try text.write(to: file, atomically: true, encoding: .utf8) }
+        }
+        for path in try Self.sources(of: folder).keys where sources[path] == nil {
+            try files.removeItem(at: folder.appending(path: "Sources").appending(path: path))
+        }
+        for name in try files.contentsOfDirectory(atPath: root.appending(path: "Sources").path)
+        where name.hasPrefix("C") && !name.hasPrefix("Co") {
+            try link(root.appending(path: "Sources/\(name)"), as: "Sources/\(name)")
+        }
+        try link(root.appending(path: "Tests"), as: "Tests")
+        try link(root.appending(path: "Package.swift"), as: "Package.swift")
+    }
+
+    private func link(_ target: URL, as name: String) throws {
+        let place = folder.appending(path: name)
+        try? FileManager.default.removeItem(at: place)
+        try FileManager.default.createSymbolicLink(at: place, withDestinationURL: target)
+    }
+}

@@ -1,0 +1,93 @@
+import CZeroMQ
+import ConfluxProtocol
+import ConfluxVocabulary
+import Foundation
+
+/// A node that says exactly what a test wants, in valid frames, and keeps to no other rule.
+///
+/// Used by one thread, which may wait in it.
+final class RawNode {
+    let peer: RawPeer
+    private(set) var welcome: Welcome
+    private let epoch: Epoch
+    private var nextCounter: UInt64 = 1
+    /// The counter up to which it has receipts.
+    private(set) var settled: UInt64 = 0
+
+    /// A state that nobody else has: its actions cost nobody but the sequencer.
+    static let state = Name("load")!
+
+    /// Connects, says hello and waits for the welcome.
+    init(
+        at address: String, role: Hello.Role = .member, name: String? = nil,
+        receivesAtMost: Int32 = 1_000
+    ) throws {
+        peer = try RawPeer(ZMQ_DEALER, receivesAtMost: receivesAtMost)
+        try peer.connect(address)
+        let hello = Hello(
+            nonce: .random(), name: name.flatMap { Name($0) }, role: role,
+            bridged: role == .member ? [Self.state] : [])
+        peer.send(Frame.encode(.hello(hello), epoch: .none))
+        guard let frame = peer.receive()?.first,
+            case .welcome(let welcome) = try Frame.decodeSequencerMessage(frame[...])
+        else { throw Failure("no welcome at \(address)") }
+        self.welcome = welcome
+        epoch = try Frame.header(of: frame[...]).epoch
+    }
+
+    /// - Returns: Whether it was taken within five seconds.
+    @discardableResult
+    func say(_ message: NodeMessage) -> Bool {
+        peer.send(Frame.encode(message, epoch: epoch))
+    }
+
+    /// - Returns: nil when nothing came within five seconds.
+    func hear() throws -> SequencerMessage? {
+        try peer.receive()?.first.map { try Frame.decodeSequencerMessage($0[...]) }
+    }
+
+    // MARK: Submitting
+
+    /// Makes the frame of a batch of one action, with the counter 1.
+    func submission(payloadBytes: Int) -> [UInt8] {
+        var builder = BatchBuilder()
+        var payload = [UInt8](repeating: UInt8(ascii: "x"), count: payloadBytes)
+        payload[0] = UInt8(ascii: "\"")
+        payload[payloadBytes - 1] = payload[0]
+        builder.append(
+            target: BatchTarget(target: .state(Self.state), schemaVersion: 1, coding: .json),
+            payload: payload)
+        return Frame.encode(
+            .submit(builder.finish(firstCounter: 1, settled: 0)), epoch: epoch)
+    }
+
+    /// Says the next counter in a submission, which is quicker than to make it anew.
+    private func stamp(_ frame: inout [UInt8]) {
+        // Behind the header and the length of the batch.
+        for (place, value) in [(Frame.size + 4, nextCounter), (Frame.size + 12, settled)] {
+            for byte in 0..<8 {
+                frame[place + byte] = UInt8(truncatingIfNeeded: value >> (8 * UInt64(byte)))
+            }
+        }
+        nextCounter += 1
+    }
+
+    /// Submits actions within the window until all have receipts.
+    func load(_ count: Int, payloadBytes: Int) throws {
+        let window = max(1, Int(welcome.limits.windowBytes) / (payloadBytes + 1_024))
+        let last = settled + UInt64(count)
+        var frame = submission(payloadBytes: payloadBytes)
+        while settled < last {
+            while nextCounter <= last, nextCounter - settled <= window {
+                stamp(&frame)
+                guard peer.send(frame) else { throw Failure("the sequencer does not read") }
+            }
+            switch try hear() {
+            case .receipts(let receipts):
+                for run in receipts.runs { settled = run.firstCounter + UInt64(run.count) - 1 }
+            case .none: throw Failure("no outcome of \(settled + 1) within five seconds")
+            case .some(let other): throw Failure("no receipt: \(other)")
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+import Foundation
+import Synchronization
+
+#if os(Linux)
+    /// A TCP relay between two programs, which cuts their connections and holds back what they say.
+    ///
+    /// It listens at the port of its target, on another host of the loopback network: so a node
+    /// that comes through it reaches the feed through one like it, since the welcome announces the
+    /// feed's port at the host that the node connected to.
+    final class Proxy: Sendable {
+        /// Where it listens. Only Linux has more than one host on the loopback network.
+        static let host = "127.0.0.2"
+
+        private struct State {
+            var connections: [Int: Connection] = [:]
+            var next = 0
+            var delay = Duration.zero
+            var isClosed = false
+        }
+
+        /// Where to connect.
+        let address: String
+        private let target: sockaddr_in
+        private let listener: Int32
+        private let state = Mutex(State())
+
+        /// Stands before an address of the form `tcp://a.b.c.d:port`.
+        init(before address: String) throws {
+            let parts = address.dropFirst("tcp://".count).split(separator: ":")
+            guard parts.count == 2, let port = UInt16(parts[1]) else {
+                throw Failure("no address: \(address)")
+            }
+            target = place(String(parts[0]), port)
+            self.address = "tcp://\(Self.host):\(port)"
+            listener = socket(
+                AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+            var own = place(Self.host, port)
+            var isOn: Int32 = 1
+            setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &isOn, socklen_t(4))
+            let isBound = withAddress(of: &own) { bind(listener, $0, $1) == 0 }
+            guard isBound, listen(listener, 64) == 0 else {
+                let reason = systemError()
+                Foundation.close(listener)
+                throw Failure("no proxy at \(self.address): \(reason)")
+            }
+            let thread = Thread { self.accept() }
+            thread.name = "proxy"
+            thread.start()
+        }
+
+        /// Ends all connections at once, as a network that breaks.
+        ///
+        /// - Returns: How many there were.
+        @discardableResult
+        func cut() -> Int {
+            let connections = state.withLock { Array($0.connections.values) }
+            for connection in connections { connection.end() }
+            return connections.count
+        }
+
+        /// Holds back all that is said from now on, piece by piece, for this long.
+        func delay(_ delay: Duration) {
+            state.withLock { $0.delay = delay }
+        }
+
+        /// Ends it, with all connections.
+        func close() {
+            state.withLock { $0.isClosed = true }
+            shutdown(listener, Int32(SHUT_RDWR))
+            cut()
+        }
+
+        // MARK: Relaying
+
+        private func accept() {
+            while true {
+                let client = Foundation.accept(listener, nil, nil)
+                guard client >= 0 else {
+                    if errno == EINTR || errno == ECONNABORTED { continue }
+                    break
+                }
+                _ = fcntl(client, F_SETFD, FD_CLOEXEC)
+                connect(client)
+            }
+            Foundation.close(listener)
+        }
+
+        private func connect(_ client: Int32) {
+            let server = socket(
+                AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+            var target = target
+            let isConnected = withAddress(of: &target) { Foundation.connect(server, $0, $1) == 0 }
+            let connection = Connection(client, server)
+            // Nobody listens there: the client is told as a proxy can, by the end of the connection.
+            guard isConnected else {
+                connection.end()
+                connection.release()
+                connection.release()
+                return
+            }
+            let (number, isClosed) = state.withLock { state in
+                state.next += 1
+                state.connections[state.next] = connection
+                return (state.next, state.isClosed)
+            }
+            if isClosed { connection.end() }
+            for (from, to) in [(client, server), (server, client)] {
+                let thread = Thread {
+                    self.pump(from, to)
+                    connection.end()
+                    self.state.withLock { $0.connections[number] = nil }
+                    connection.release()
+                }
+                thread.name = "proxy-pump"
+                thread.start()
+            }
+        }
+
+        private func pump(_ from: Int32, _ to: Int32) {
+            var buffer = [UInt8](repeating: 0, count: 1 << 16)
+            while true {
+                let count = recv(from, &buffer, buffer.count, 0)
+                if count < 0, errno == EINTR { continue }
+                guard count > 0 else { return }
+                let delay = state.withLock { $0.delay }
+                // The fault itself, and no wait of the test's.
+                if delay > .zero { _ = poll(nil, 0, Int32(delay / .milliseconds(1))) }
+                var sent = 0
+                while sent < count {
+                    let part = buffer.withUnsafeBytes {
+                        send(to, $0.baseAddress! + sent, count - sent, Int32(MSG_NOSIGNAL))
+                    }
+                    if part < 0, errno == EINTR { continue }
+                    guard part > 0 else { return }
+                    sent += part
+                }
+            }
+        }
+
+        /// Two sockets, closed when both directions have ended.
+        private final class Connection: Sendable {
+            private let descriptors: [Int32]
+            private let users = Mutex(2)
+
+            init(_ client: Int32, _ server: Int32) {
+                descriptors = [client, server]
+                // Closing throws away what was not delivered, and says so to both ends.
+                var abrupt = linger(l_onoff: 1, l_linger: 0)
+                var isOn: Int32 = 1
+                for descriptor in descriptors {
+                    setsockopt(
+                        descriptor, SOL_SOCKET, SO_LINGER, &abrupt,
+                        socklen_t(MemoryLayout<linger>.size))
+                    setsockopt(
+                        descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &isOn, socklen_t(4))
+                }
+            }
+
+            /// Has both directions end. The descriptors stay until then.
+            func end() {
+                users.withLock { users in
+                    guard users > 0 else { return }
+                    for descriptor in descriptors { shutdown(descriptor, Int32(SHUT_RDWR)) }
+                }
+            }
+
+            func release() {
+                users.withLock { users in
+                    users -= 1
+                    guard users == 0 else { return }
+                    for descriptor in descriptors { Foundation.close(descriptor) }
+                }
+            }
+        }
+    }
+
+    private func place(_ host: String, _ port: UInt16) -> sockaddr_in {
+        var place = sockaddr_in()
+        place.sin_family = sa_family_t(AF_INET)
+        place.sin_port = port.bigEndian
+        inet_pton(AF_INET, host, &place.sin_addr)
+        return place
+    }
+
+    private func withAddress<Result>(
+        of place: inout sockaddr_in, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
+    ) -> Result {
+        withUnsafePointer(to: &place) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+    }
+#endif

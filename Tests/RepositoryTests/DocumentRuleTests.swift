@@ -1,0 +1,89 @@
+import Testing
+
+/// The rules of what documents name, broken on a small tree and kept on another one.
+struct DocumentRuleTests {
+    private func broken(_ rule: Rule, _ texts: [String: String]) -> [String] {
+        rule.check(Tree(texts)).map { $0.path + ($0.line.map { ":\($0)" } ?? "") }
+    }
+
+    @Test func `a test that is named and missing is found`() {
+        let texts = [
+            "Tests/A/B.swift": "struct BTests {\n    @Test func `a thing holds`() {}\n}",
+            "docs/a.md": """
+            [`a thing holds`](../Tests/A/B.swift), [`BTests`](../Tests/A/B.swift)
+            [`a thing`](../Tests/A/B.swift) and [`a thing holds`](../Tests/A/C.swift)
+            [`no test`](../Sources/A/B.swift) [a thing](../Tests/A/B.swift)
+            - [`a thing holds not`](../Tests/A/B.swift)
+            """,
+        ]
+        #expect(broken(Rule.namedTests, texts) == ["docs/a.md:2", "docs/a.md:2", "docs/a.md:4"])
+    }
+
+    private let settings = """
+        public struct NodeSettings {
+            public var name: String?
+            public var bytesMax: Int = (1 << 20) + (1 << 16)
+            public var pauseMax: Duration? = .seconds(2 * 30)
+            public var lineMax: Int { bytesMax * 2 }
+            private static let countMax = 10_000
+        }
+        """
+
+    private func table(_ rows: String...) -> String {
+        "| setting | default | at the bound | test |\n|---|---|---|---|\n"
+            + rows.map { "| \($0) | it waits | none |" }.joined(separator: "\n")
+    }
+
+    @Test func `a bound that is not as stated is found`() {
+        func lines(_ rows: String...) -> [String] {
+            broken(
+                Rule.statedBounds,
+                [
+                    "Sources/A/B.swift": settings,
+                    "docs/bounds.md": rows.reduce(table()) { "\($0)| \($1) | it waits | none |\n" },
+                ])
+        }
+        #expect(
+            lines(
+                "`NodeSettings.bytesMax` | 1 MiB + 64 KiB", "`NodeSettings.pauseMax` | 60 s",
+                "`NodeSettings.countMax` | 10,000", "`NodeSettings.lineMax` | twice as many"
+            ).isEmpty)
+        #expect(
+            lines(
+                "`NodeSettings.bytesMax` | 1 MiB", "`NodeSettings.pauseMax` | 60",
+                "`NodeSettings.countMax` | many", "`NodeSettings.otherMax` | 1",
+                "`Other.bytesMax` | 1 MiB + 64 KiB", "`NodeSettings.lineMax` | 2"
+            ) == (3...8).map { "docs/bounds.md:\($0)" })
+    }
+
+    @Test func `a bound of the settings that is not listed is found`() {
+        let row = "`NodeSettings.bytesMax` | 1 MiB + 64 KiB"
+        #expect(
+            broken(
+                Rule.listedBounds, ["Sources/A/B.swift": settings, "docs/bounds.md": table(row)])
+                == ["Sources/A/B.swift:4", "Sources/A/B.swift:5"])
+        #expect(
+            broken(
+                Rule.listedBounds,
+                [
+                    "Sources/A/B.swift": settings,
+                    "docs/bounds.md": table(
+                        row, "`NodeSettings.pauseMax` | 60 s", "`NodeSettings.lineMax` | some"),
+                ]
+            ).isEmpty)
+    }
+
+    @Test(arguments: [
+        ("64 << 20", "64 MiB"), ("1_024", "1,024"), (".milliseconds(2_000)", "2 s"),
+        ("Duration.seconds(60)", "60 s"), ("1 + 2 * 3", "7"), ("((2 + 1) * 2) << 1", "12"),
+    ])
+    func `an amount is the same in the code and in a document`(source: String, stated: String) {
+        #expect(Amount(source: source) != nil)
+        #expect(Amount(source: source) == Amount(stated: stated))
+    }
+
+    @Test(arguments: ["", "a", "1 +", "(1", "x << 2", "1.5"])
+    func `what is no amount is none`(text: String) {
+        #expect(Amount(source: text) == nil && Amount(stated: text) == nil)
+    }
+}

@@ -1,0 +1,155 @@
+/// Documents that name tests and settings say what is there.
+extension Rule {
+    static let statements: [Rule] = [namedTests, statedBounds, listedBounds]
+
+    static let namedTests = Rule(name: "every test that a document names exists") { tree in
+        tree.texts.filter { $0.key.hasSuffix(".md") }.sorted { $0.key < $1.key }
+            .flatMap { path, text in
+                text.split(separator: "\n", omittingEmptySubsequences: false).enumerated()
+                    .flatMap { offset, line in
+                        namedTests(in: line).filter { !isTest($0.name, in: $0.file, tree) }.map {
+                            Violation(
+                                path: path, line: offset + 1,
+                                message: "\($0.file) has no test `\($0.name)`")
+                        }
+                    }
+            }
+    }
+
+    /// What stands as [`name`](…/Tests/….swift) in a line.
+    private static func namedTests(in line: Substring) -> [(name: String, file: String)] {
+        line.split(separator: "[`", omittingEmptySubsequences: false).dropFirst().compactMap {
+            part in
+            guard let end = part.firstRange(of: "`]("),
+                let close = part[end.upperBound...].firstIndex(of: ")"),
+                let start = part[end.upperBound..<close].firstRange(of: "Tests/")?.lowerBound
+            else { return nil }
+            let file = part[start..<close]
+            guard file.hasSuffix(".swift") else { return nil }
+            return (String(part[..<end.lowerBound]), String(file))
+        }
+    }
+
+    private static func isTest(_ name: String, in file: String, _ tree: Tree) -> Bool {
+        guard let text = tree.texts[file] else { return false }
+        return text.contains("func `\(name)`(") || text.contains("struct \(name) ")
+    }
+
+    // MARK: Bounds
+
+    private static let boundsPath = "docs/bounds.md"
+
+    /// The types all of whose bounds are to be listed.
+    private static let settings = [
+        "SequencerSettings", "ReplicaSettings", "NodeSettings", "WireLimits", "SQLiteLogSettings",
+        "SequencerConfiguration",
+    ]
+
+    static let statedBounds = Rule(name: "every bound has the value that is stated") { tree in
+        let rows = boundRows(of: tree)
+        guard !rows.isEmpty else { return [] }
+        let types = types(in: tree)
+        return rows.compactMap { row in
+            guard let declared = declarations(of: row.setting, in: types) else {
+                return Violation(
+                    path: boundsPath, line: row.line,
+                    message: "there is no \(row.setting); name the setting or the constant")
+            }
+            let values = declared.compactMap(Amount.init(source:))
+            let isTrue = Amount(stated: row.value).map(values.contains) ?? values.isEmpty
+            return isTrue
+                ? nil
+                : Violation(
+                    path: boundsPath, line: row.line,
+                    message: "\(row.setting) is not \(row.value): \(declared)")
+        }
+    }
+
+    static let listedBounds = Rule(name: "every bound of the settings is listed") { tree in
+        guard tree.texts[boundsPath] != nil else { return [] }
+        let listed = Set(boundRows(of: tree).map(\.setting))
+        let types = types(in: tree)
+        return settings.flatMap { type in
+            (types[type] ?? []).flatMap { path, code in
+                code.enumerated().compactMap { offset, line in
+                    let words = line.hasPrefix("    public ") ? line.words : []
+                    guard words.count > 2,
+                        ["var", "let"].contains(words[1]), words[2].hasSuffix("Max"),
+                        !listed.contains("\(type).\(words[2])")
+                    else { return nil }
+                    return Violation(
+                        path: path, line: offset + 1,
+                        message: "\(boundsPath) does not list \(type).\(words[2])")
+                }
+            }
+        }
+    }
+
+    private static func boundRows(
+        of tree: Tree
+    ) -> [(setting: String, value: String, line: Int)] {
+        (tree.texts[boundsPath] ?? "").split(separator: "\n", omittingEmptySubsequences: false)
+            .enumerated().compactMap { offset, line in
+                let cells = line.split(separator: "|").map { String($0).trimmed }
+                guard line.hasPrefix("| `"), cells.count == 4 else { return nil }
+                return (cells[0].filter { $0 != "`" }, cells[1], offset + 1)
+            }
+    }
+
+    /// The files that declare or extend a type, with their code.
+    private static func types(in tree: Tree) -> [String: [(path: String, code: [String])]] {
+        let kinds: Set = ["struct", "class", "enum", "extension"]
+        var types: [String: [(path: String, code: [String])]] = [:]
+        for (path, source) in tree.swift(in: "Sources") {
+            var found: Set<String> = []
+            for line in source.code where kinds.contains(where: line.contains) {
+                let words = line.words
+                for (kind, type) in zip(words, words.dropFirst()) where kinds.contains(kind) {
+                    found.insert(type)
+                }
+            }
+            for type in found { types[type, default: []].append((path, source.code)) }
+        }
+        return types
+    }
+
+    /// What `Type.name` is declared as, wherever that may be; nil where it is not.
+    private static func declarations(
+        of setting: String, in types: [String: [(path: String, code: [String])]]
+    ) -> [String]? {
+        let parts = setting.split(separator: ".").map(String.init)
+        guard parts.count == 2 else { return nil }
+        let name = parts[1]
+        // As an argument of the same name, where a constant is made of several.
+        let label = "checked" + name.prefix(1).uppercased() + name.dropFirst()
+        var isDeclared = false
+        var values: [String] = []
+        for (_, code) in types[parts[0]] ?? [] {
+            for line in code where line.contains(name) || line.contains(label) {
+                let words = line.words
+                let isDeclaration = zip(words, words.dropFirst()).contains {
+                    ["var", "let"].contains($0) && $1 == name
+                }
+                if isDeclaration {
+                    isDeclared = true
+                    let value = line.split(separator: "=", maxSplits: 1).dropFirst().first
+                    let body = line.split(separator: "{").dropFirst().first?.prefix { $0 != "}" }
+                    values.append(String(value ?? body ?? "").trimmed)
+                } else {
+                    for part in line.split(separator: ",") {
+                        let pair = part.split(separator: ":").map { String($0).trimmed }
+                        guard pair.count == 2, pair[0] == name || pair[0] == label else { continue }
+                        values.append(pair[1].filter { $0 != ")" })
+                    }
+                }
+            }
+        }
+        return isDeclared ? values : nil
+    }
+}
+
+extension String {
+    fileprivate var trimmed: String {
+        String(drop(while: \.isWhitespace).reversed().drop(while: \.isWhitespace).reversed())
+    }
+}
