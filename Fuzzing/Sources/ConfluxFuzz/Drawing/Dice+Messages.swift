@@ -22,7 +22,7 @@ extension Dice {
         case 8: .progress(Progress(applied: sequence(known), settled: number(near: known.counters)))
         case 9: .question(question(known))
         case 10: .answer(answer(known))
-        default: .bye(bye())
+        default: flag() ? .bye(bye()) : .barrier(Barrier(request: request(known)))
         }
     }
 

@@ -22,8 +22,16 @@ extension Dice {
         case 7, 8: .entries(entries(known, commits: commits))
         case 9: .question(question(known))
         case 10: .answer(answer(known))
-        default: .bye(bye())
+        default: flag() ? .bye(bye()) : .barrierConfirmed(confirmed(known))
         }
+    }
+
+    private mutating func confirmed(_ known: Surroundings) -> BarrierConfirmed {
+        BarrierConfirmed(
+            request: request(known),
+            outcome: below(4) == 0
+                ? .failed(one(of: RejectionCode.self), message: text())
+                : .confirmed(sequence(known)))
     }
 
     mutating func welcome(_ known: Surroundings) -> Welcome {

@@ -95,6 +95,11 @@ struct PretendedSequencer {
             ]
         case .question(let question):
             [.answer(Answer(number: question.number, isLast: true, node: nil, body: .alive))]
+        case .barrier(let barrier):
+            [
+                .barrierConfirmed(
+                    BarrierConfirmed(request: barrier.request, outcome: .confirmed(last)))
+            ]
         case .progress(let progress): settle(through: progress.settled)
         case .close, .answer, .bye: []
         }

@@ -24,6 +24,9 @@ struct ReplicaRun {
     private var hasEnded = false
     private(set) var asked: [Question] = []
     private var nextRequest: UInt64 = 1
+    /// Who waits for a number, and was told nothing yet.
+    private(set) var waiting: Set<UInt64> = []
+    private var nextWait: UInt64 = 1
 
     init(_ dice: Dice) {
         self.dice = dice
@@ -117,6 +120,24 @@ struct ReplicaRun {
         handle(.open(open))
     }
 
+    /// Waits for the sequencer's latest number, or for one of a receipt.
+    mutating func wait(for receipt: SequenceNumber?) {
+        let request = nextWait
+        nextWait += 1
+        waiting.insert(request)
+        if let receipt {
+            handle(.await(receipt, sequencer.log, request: request))
+        } else {
+            handle(.barrier(request: request))
+        }
+    }
+
+    mutating func giveUp() {
+        guard let request = waiting.min() else { return }
+        waiting.remove(request)
+        handle(.giveUp(request: request))
+    }
+
     /// The thread that applies is done with some of what was delivered.
     mutating func apply(_ count: Int) {
         let done = unapplied.prefix(count)
@@ -197,6 +218,12 @@ struct ReplicaRun {
                 "the outcome of \(outcome.firstCounter) came behind that of \(lastSettled)")
             lastSettled = outcome.firstCounter + UInt64(outcome.count) - 1
             settledCount += UInt64(outcome.count)
+        case .reached(let request, let outcome):
+            require(waiting.remove(request) != nil, "\(request) was told twice, or never asked")
+            // What is not hosted is not waited for.
+            if case .reached(let sequence) = outcome, let live = machine.live {
+                require(sequence <= live, "\(sequence) is to come, and told as applied")
+            }
         case .reset: delivered = nil
         case .restore, .attach, .opened: break
         }
@@ -211,6 +238,8 @@ struct ReplicaRun {
             "\(dispatchedCount) dispatched, \(settledCount) told, \(held) held, "
                 + "\(machine.unsettledCount) open")
         require(!hasEnded || settledCount == dispatchedCount, "ended without outcomes")
+        require(machine.waiters.count <= waiting.count, "\(machine.waiters.count) wait")
+        require(hasEnded || machine.waiters.count == waiting.count, "who waits is not told")
         guard !hasEnded else { return }
         for bound in machine.bounds {
             require(bound.level <= bound.most, "\(bound)")

@@ -63,6 +63,7 @@ extension ReplicaRun {
             machine.live == nil || machine.live == sequencer.last,
             "it is at \(machine.live as Any), and the log at \(sequencer.last)")
         require(machine.catchUp == nil, "a store does not catch up")
+        require(waiting.isEmpty, "\(waiting) wait for ever")
     }
 
     private mutating func answerAll() {
@@ -129,7 +130,13 @@ extension ReplicaRun {
             let code = dice.flag() ? ByeCode.rejoin : .leaving
             let bye = SequencerMessage.bye(Bye(code: code, message: ""))
             take(Frame.encode(bye, epoch: sequencer.epoch)[...])
-        default: apply(.max)
+        default:
+            switch dice.below(6) {
+            case 0, 1: wait(for: nil)
+            case 2: wait(for: min(dice.sequence(sequencer.surroundings), sequencer.last))
+            case 3: giveUp()
+            default: apply(.max)
+            }
         }
     }
 

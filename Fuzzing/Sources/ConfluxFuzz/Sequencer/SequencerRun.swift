@@ -33,10 +33,11 @@ struct SequencerRun {
         settings.payloadBytesMax = 64
         settings.batchBytesMax = 64 + 4_096
         settings.windowBytes = 64 + 4_096
-        settings.commitBytesMax = 8_192
+        settings.commitBytesMax = 64 + 4_096 + 4_096
         settings.unsettledOutcomesMax = 12
         settings.initialStateBytesMax = 120
         settings.initialStatesBytesMax = 160
+        settings.feedCommitBytesMax = 400
         settings.fetchesMax = 6
         settings.fetchBytesMax = 256
         settings.sessionsMax = 4
@@ -44,6 +45,7 @@ struct SequencerRun {
         settings.storesMax = 4
         settings.statesMax = 3
         settings.questionsMax = 3
+        settings.barriersMax = 3
         settings.silenceMax = .seconds(1)
         settings.forgetAfter = .seconds(5)
         return settings
@@ -74,8 +76,9 @@ struct SequencerRun {
         rejected = [:]
         handle(
             .claimed(
-                log: log.id, epoch: log.epoch, last: log.last, floor: SequenceNumber(1),
-                nonce: claim))
+                ClaimedLog(
+                    log: log.id, epoch: log.epoch, last: log.last, lastEpoch: log.lastEpoch,
+                    floor: SequenceNumber(1), nonce: claim)))
     }
 
     /// The process dies, and another begins. What was under way is in the log, or it is not.
@@ -100,7 +103,7 @@ struct SequencerRun {
         }
         unpublished = append
         handle(.appended)
-        require(unpublished == nil, "a commit was not published")
+        require(unpublished == nil, "a commit was neither published nor announced")
     }
 
     /// Everything that was admitted reaches the log.
@@ -205,6 +208,8 @@ struct SequencerRun {
     private mutating func perform(_ effect: SequencerEffect) {
         require(!hasEnded, "an effect behind the end: \(effect)")
         switch effect {
+        case .readCheckpoint(let last):
+            handle(.checkpointRead(log.checkpoint(through: last, &dice)))
         case .readLog(let from):
             let rest = log.bodies.filter { body in
                 certain { try Commit.decode(body: body) }.first >= from
@@ -216,8 +221,16 @@ struct SequencerRun {
         case .serve(let beat): require(beat.last == log.last, "serves from \(beat.last)")
         case .publishCommit(let frame):
             require(frame == unpublished?.frame, "a commit is published that the log has not")
+            require(
+                frame.count <= Int(Self.settings.feedCommitBytesMax), "the feed carries it whole")
             unpublished = nil
         case .publishBeat(let beat):
+            // What is too large for the feed is announced.
+            if let frame = unpublished?.frame {
+                require(
+                    frame.count > Int(Self.settings.feedCommitBytesMax), "a commit is held back")
+                unpublished = nil
+            }
             require(
                 beat.last == log.last, "a beat of \(beat.last), and the log ends at \(log.last)")
         case .send(let message, let connection): check(message, to: connection)

@@ -40,14 +40,14 @@ extension SequencerRun {
     mutating func joinTwo() {
         for (number, text) in [(UInt64(0), "a"), (1, "b")] {
             let connection = ConnectionID(rawValue: number)
-            say(
+            sayHonestly(
                 .hello(
                     Hello(
                         nonce: Identifier(high: 42, low: number), name: Name(text), role: .member)),
                 from: connection)
             settle()
             guard let store = StoreName("list") else { continue }
-            say(
+            sayHonestly(
                 .open(
                     Open(
                         request: 1, subject: .store(store), schemaVersion: 1, events: [],
@@ -58,7 +58,7 @@ extension SequencerRun {
             builder.append(
                 target: BatchTarget(target: .store(store), schemaVersion: 1, coding: .json),
                 payload: [0x31])
-            say(.submit(builder.finish(firstCounter: 1, settled: 0)), from: connection)
+            sayHonestly(.submit(builder.finish(firstCounter: 1, settled: 0)), from: connection)
             settle()
         }
         require(machine.sessions.count == 2 && log.lives.count == 1, "two nodes did not join")
@@ -94,6 +94,10 @@ extension SequencerRun {
     private mutating func say(_ message: NodeMessage, from connection: ConnectionID) {
         let epoch = dice.below(16) == 15 ? dice.epoch(surroundings) : log.epoch
         take(Frame.encode(message, epoch: epoch)[...], from: connection)
+    }
+
+    private mutating func sayHonestly(_ message: NodeMessage, from connection: ConnectionID) {
+        take(Frame.encode(message, epoch: log.epoch)[...], from: connection)
     }
 
     /// What an honest node would dispatch next.

@@ -8,7 +8,7 @@ struct WrittenLog {
     var epoch = Epoch.none
     private(set) var bodies: [Bytes] = []
     private(set) var last = SequenceNumber.zero
-    private var lastEpoch = Epoch.none
+    private(set) var lastEpoch = Epoch.none
     private var lastTimestamp = Timestamp(0)
     /// Where each origin's actions stand, by counter, and the epoch of their commits.
     private(set) var places: [Incarnation: [UInt64: SequenceNumber]] = [:]
@@ -16,6 +16,9 @@ struct WrittenLog {
     private(set) var counters: [Incarnation: UInt64] = [:]
     /// The lives of stores.
     private(set) var lives: [StoreName: SequenceNumber] = [:]
+    /// What was written beside the log, ascending.
+    private var checkpoints: [(last: SequenceNumber, bytes: Bytes)] = []
+    private var fold = LogFold(log: Identifier(high: 7, low: 1))
 
     /// Rules 1, 2, 8, 9, 13, 15 and 16, as a reader of the log sees them.
     mutating func append(_ append: Append) {
@@ -39,6 +42,31 @@ struct WrittenLog {
         last = commit.last
         lastEpoch = commit.epoch
         lastTimestamp = commit.timestamp
+        check(commit)
+    }
+
+    /// Rule 20: a checkpoint is the fold of the log, and reads back as what it was.
+    private mutating func check(_ commit: Commit) {
+        do { try fold.apply(commit) } catch { fail("the log does not follow itself: \(error)") }
+        let bytes = Bytes(fold.encoded())
+        require(certain { try LogFold(checkpoint: bytes) } == fold, "a fold reads back otherwise")
+        guard bodies.count.isMultiple(of: 4) else { return }
+        checkpoints.append((commit.last, bytes))
+    }
+
+    /// What is found beside the log: the newest checkpoint, an old one, a broken one or none.
+    func checkpoint(through last: SequenceNumber, _ dice: inout Dice) -> CheckpointAnswer {
+        guard let newest = checkpoints.last(where: { $0.last <= last }) else { return .none }
+        switch dice.below(8) {
+        case 0: return .none
+        case 1: return .damaged(newest.last, "not what was written")
+        case 2: return .unreadable("the folder is gone")
+        case 3:
+            let oldest = checkpoints[0]
+            return .found(oldest.last, oldest.bytes)
+        case 4: return .found(newest.last, newest.bytes.dropLast(1 + dice.below(8)))
+        default: return .found(newest.last, newest.bytes)
+        }
     }
 
     private mutating func put(
