@@ -27,7 +27,7 @@ public struct NodeSettings: Sendable {
     /// How much may wait for the thread that applies: commits, outcomes, batches, questions. *At the
     /// bound*, as while a reducer or an observer takes long, nothing more is taken out of the outbox,
     /// waits fail, and questions of other nodes are left unanswered. What comes of what was submitted
-    /// before, and the feed within ``ReplicaSettings/deliveryBytesMax``, is not held up by it.
+    /// before, and the feed within `ReplicaSettings.deliveryBytesMax`, is not held up by it.
     public var jobsMax: Int = 100_000
     /// The most refusals that are remembered for those who ask about an entry.
     public var refusalsMax: Int = 65_536

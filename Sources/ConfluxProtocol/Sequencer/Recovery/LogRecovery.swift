@@ -140,7 +140,7 @@ package struct LogRecovery: Sendable {
     }
 }
 
-/// What the log says to ``LogRecovery/Demand/checkpoint(through:)``.
+/// What the log says to `LogRecovery`.
 public enum CheckpointAnswer: Sendable {
     /// There is none.
     case none
