@@ -159,17 +159,17 @@ public struct SequencerMachine: Sendable {
         if case .hello(let hello) = message, let mark = hello.history, mark.log == tenure.log {
             known = max(known, mark.epoch)
         }
-        if known > tenure.epoch { challenge(by: known, into: &effects) }
-        if case .hello(let hello) = message {
-            guard hasRoom(for: hello) else { return }
-            guard known <= tenure.epoch else {
+        let isDoubted = known > tenure.epoch
+        if case .hello(let hello) = message, hasRoom(for: hello) {
+            if isDoubted {
                 doubts.add(hello, known, from: connection)
-                if !isConfirming { confirm(into: &effects) }
-                return
+            } else {
+                self.hello(hello, from: connection, at: now, into: &effects)
             }
-            self.hello(hello, from: connection, at: now, into: &effects)
-            return
         }
+        // Behind the hello, which only a confirmation that begins after it may answer.
+        if isDoubted { challenge(by: known, into: &effects) }
+        if case .hello = message { return }
         // Nothing but hello makes a session (rule 8).
         guard let peer = connections[connection] else {
             let bye = Bye(code: .rejoin, message: "say hello first")

@@ -5,20 +5,12 @@ import Testing
 
 /// Linearizable reads: rule 29.
 struct BarrierScenarios {
-    private func twoNodes() -> Cluster {
-        var cluster = Cluster()
-        cluster.startSequencer()
-        cluster.addNode(1, named: "alpha", store: "list")
-        cluster.addNode(2, named: "beta", store: "list")
-        return cluster
-    }
-
     private func barriers(_ cluster: Cluster, of id: Int) -> Int {
         cluster.nodes[id]?.sent.filter { if case .barrier = $0 { true } else { false } }.count ?? 0
     }
 
     @Test func `a barrier ends when what was receipted before it is applied`() {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         // The other node loses everything that the feed brings of it.
         cluster.nodes[2]?.feedDrops = 1
         cluster.dispatch(["x"], to: "list", from: 1)
@@ -32,7 +24,7 @@ struct BarrierScenarios {
     }
 
     @Test func `a node that hosts nothing passes as soon as the log has confirmed`() {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.addNode(3)
         cluster.isConfirmSlow = true
         cluster.input(.barrier(request: 1), to: 3)
@@ -44,7 +36,7 @@ struct BarrierScenarios {
     }
 
     @Test func `a question that comes during a confirmation waits for the next one`() {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.isConfirmSlow = true
         cluster.input(.barrier(request: 1), to: 1)
         cluster.run()
@@ -66,7 +58,7 @@ struct BarrierScenarios {
     }
 
     @Test func `a superseded sequencer answers nobody`() {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.dispatch(["1"], to: "list", from: 1)
         cluster.isConfirmSlow = true
         cluster.input(.barrier(request: 1), to: 2)
@@ -100,7 +92,7 @@ struct BarrierScenarios {
     }
 
     @Test func `a question that is lost is asked again`() {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.input(.barrier(request: 1), to: 2)
         cluster.queue.removeAll()
         // Other traffic must not make the node believe that all is well.
@@ -114,7 +106,7 @@ struct BarrierScenarios {
     }
 
     @Test func `a barrier whose number was named is asked again in a new tenure`() {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.dispatch(["1"], to: "list", from: 1)
         // Nothing more reaches the node on the feed, nor by fetching.
         cluster.nodes[2]?.feedDrops = 1_000
@@ -141,7 +133,7 @@ struct BarrierScenarios {
     }
 
     @Test func `above the bounds a barrier fails, on either side, and others go on`() {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.sequencer = nil
         cluster.settings.barriersMax = 2
         cluster.restartSequencer()
@@ -180,7 +172,7 @@ struct BarrierScenarios {
     }
 
     @Test func `a receipt is waited for until its number is applied`() {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.nodes[2]?.feedDrops = 1
         cluster.dispatch(["x"], to: "list", from: 1)
         guard case .committed(let log, let sequence, _, _)? = cluster.nodes[1]?.outcomes[1] else {
@@ -199,7 +191,7 @@ struct BarrierScenarios {
     }
 
     @Test func `a barrier waits for stores that begin anew after a history was lost`() {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         for text in ["1", "2"] { cluster.dispatch([text], to: "list", from: 1) }
         cluster.killSequencer()
         cluster.input(.barrier(request: 1), to: 2)

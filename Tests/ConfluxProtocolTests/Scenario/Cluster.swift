@@ -67,6 +67,15 @@ struct Cluster {
         disk = Disk(id: Identifier(high: 7, low: log))
     }
 
+    /// A sequencer, and nodes 1 and 2, which host the store `list`.
+    static func twoNodes() -> Cluster {
+        var cluster = Cluster()
+        cluster.startSequencer()
+        cluster.addNode(1, named: "alpha", store: "list")
+        cluster.addNode(2, named: "beta", store: "list")
+        return cluster
+    }
+
     var moment: Moment {
         Moment(monotonic: now, wall: Timestamp(1_000_000_000 + now.components.seconds))
     }

@@ -5,14 +5,6 @@ import Testing
 
 /// Sessions, presence, names and restarts.
 struct SessionScenarios {
-    private func twoNodes() -> Cluster {
-        var cluster = Cluster()
-        cluster.startSequencer()
-        cluster.addNode(1, named: "alpha", store: "list")
-        cluster.addNode(2, named: "beta", store: "list")
-        return cluster
-    }
-
     @Test func `a tenure begins with its claim, a session with its joined entry`() throws {
         var cluster = Cluster()
         cluster.startSequencer()
@@ -45,7 +37,7 @@ struct SessionScenarios {
     }
 
     @Test func `a submit without a hello makes no session`() throws {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         var builder = BatchBuilder()
         builder.append(
             target: BatchTarget(
@@ -68,7 +60,7 @@ struct SessionScenarios {
 
     @Test
     func `after a broken connection what has no outcome is submitted again, and applied once`() {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.dispatch(["a"], to: "list", from: 1)
         // The batch arrives, its receipt is lost with the connection, and so is the commit.
         cluster.isDiskSlow = true
@@ -86,7 +78,7 @@ struct SessionScenarios {
     }
 
     @Test func `a restarted sequencer goes on with the sessions of its log`() {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.dispatch(["a"], to: "list", from: 1)
         cluster.submit(["in flight"], to: "list", from: 1)
         cluster.restartSequencer()
@@ -100,7 +92,7 @@ struct SessionScenarios {
     }
 
     @Test func `an action committed just before a crash is not applied again after it`() {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.isDiskSlow = true
         cluster.dispatch(["once"], to: "list", from: 1)
         // The disk has it, and the sequencer dies before it says so.
@@ -121,7 +113,7 @@ struct SessionScenarios {
     }
 
     @Test func `rejected counters before a restart do not stop what follows`() {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.dispatch(["1"], to: "list", from: 1)
         cluster.dispatch(["2"], to: "nowhere", from: 1)
         cluster.restartSequencer()
@@ -132,7 +124,7 @@ struct SessionScenarios {
     }
 
     @Test func `a log that is another one ends in unknown outcomes and new stores`() throws {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.dispatch(["old"], to: "list", from: 1)
         let mark = try #require(cluster.nodes[1]?.machine.live)
         cluster.submit(["in flight"], to: "list", from: 1)
@@ -150,7 +142,7 @@ struct SessionScenarios {
     }
 
     @Test func `a log that lost its tail is noticed`() throws {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.dispatch(["kept"], to: "list", from: 1)
         let kept = cluster.disk.last
         cluster.dispatch(["lost"], to: "list", from: 1)
@@ -166,7 +158,7 @@ struct SessionScenarios {
     }
 
     @Test func `a live node keeps its name`() {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.addNode(3, named: "alpha")
         cluster.pass(.milliseconds(100))
         guard case .refused(.nameTaken, _) = cluster.nodes[3]?.end else {
@@ -178,7 +170,7 @@ struct SessionScenarios {
     }
 
     @Test func `the name of a node that does not answer is another's after a second`() {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.removeNode(1)
         cluster.addNode(3, named: "alpha")
         #expect(cluster.nodes[3]?.machine.isJoined == false)
@@ -188,7 +180,7 @@ struct SessionScenarios {
     }
 
     @Test func `a newcomer that dies while the holder of its name is asked is in nobody's way`() {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.removeNode(1)
         cluster.addNode(3, named: "alpha")
         cluster.pass(.milliseconds(500))
@@ -200,7 +192,7 @@ struct SessionScenarios {
     }
 
     @Test func `of two newcomers that want a dead node's name one gets it`() {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.removeNode(1)
         cluster.addNode(3, named: "alpha")
         cluster.addNode(4, named: "alpha")
@@ -215,7 +207,7 @@ struct SessionScenarios {
     }
 
     @Test func `a newcomer that dies before it is in the log is in nobody's way`() {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.isDiskSlow = true
         cluster.addNode(3, named: "gamma")
         cluster.addNode(4, named: "gamma")
@@ -227,7 +219,7 @@ struct SessionScenarios {
     }
 
     @Test func `a name that its holder gave up while it was asked is free at once`() {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         let holder = cluster.nodes[1]
         // The holder does not hear the question, and leaves properly.
         cluster.nodes[1] = nil
@@ -265,7 +257,7 @@ struct SessionScenarios {
     }
 
     @Test func `a session keeps its name, whatever a later hello says`() throws {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         let alpha = try #require(cluster.nodes[1])
         cluster.removeNode(1)
         sayHello(of: alpha, as: "gamma", in: &cluster)
@@ -278,7 +270,7 @@ struct SessionScenarios {
     func `a session that comes back as another does not share its own name`(
         _ other: String?
     ) throws {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         let alpha = try #require(cluster.nodes[1])
         cluster.removeNode(1)
         cluster.pass(cluster.settings.silenceMax * 2)
@@ -297,7 +289,7 @@ struct SessionScenarios {
     }
 
     @Test func `the log and the sequencer agree on a name that changed on its way`() throws {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.isDiskSlow = true
         for name in ["gamma", "beta"] {
             let hello = Hello(
@@ -318,7 +310,7 @@ struct SessionScenarios {
     }
 
     @Test func `a silent node has left; when it speaks again it is present again`() throws {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         let silent = try #require(cluster.nodes[2])
         cluster.removeNode(2)
         cluster.pass(.seconds(14))
@@ -332,7 +324,7 @@ struct SessionScenarios {
     }
 
     @Test func `a node that leaves with everything settled is forgotten`() throws {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.dispatch(["x"], to: "list", from: 2)
         let incarnation = try #require(cluster.nodes[2]?.machine.incarnation)
         cluster.input(.leave, to: 2)
@@ -343,7 +335,7 @@ struct SessionScenarios {
     }
 
     @Test func `an observer makes no entries, and reads the log`() throws {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.dispatch(["x", "y"], to: "list", from: 1)
         let last = cluster.disk.last
         cluster.addNode(3, role: .observer)
@@ -354,7 +346,7 @@ struct SessionScenarios {
     }
 
     @Test func `a sequencer that hears of a newer tenure asks its log`() {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.handle(
             .received(
                 .progress(Progress(applied: .zero, settled: 0)), epoch: Epoch(9),
@@ -365,7 +357,7 @@ struct SessionScenarios {
     }
 
     @Test func `a stopped sequencer commits what it admitted and says bye`() {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.isDiskSlow = true
         cluster.dispatch(["last words"], to: "list", from: 1)
         cluster.handle(.stop)
@@ -407,7 +399,7 @@ struct SessionScenarios {
     @Test func `a session of another log is forgotten, though its number and nonce are known`()
         throws
     {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         let node = try #require(cluster.nodes[1])
         let hello = Hello(
             nonce: node.machine.nonce, name: nil, role: .member,
@@ -424,7 +416,7 @@ struct SessionScenarios {
     }
 
     @Test func `an observer may begin in the middle of a commit`() {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.dispatch(["a", "b", "c", "d"], to: "list", from: 1)
         let last = cluster.disk.last
         cluster.addNode(3, role: .observer)
@@ -436,7 +428,7 @@ struct SessionScenarios {
     }
 
     @Test func `a sequencer that is gone and back before anybody missed it is told of`() {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.restartSequencer()
         cluster.run()
         #expect(cluster.nodes[1]?.events.suffix(2) == [.disconnected, .reconnected(Epoch(2))])

@@ -5,16 +5,8 @@ import Testing
 
 /// Dispatching: order, durability before publication, exactly once, honest outcomes.
 struct SubmissionScenarios {
-    private func twoNodes() -> Cluster {
-        var cluster = Cluster()
-        cluster.startSequencer()
-        cluster.addNode(1, named: "alpha", store: "list")
-        cluster.addNode(2, named: "beta", store: "list")
-        return cluster
-    }
-
     @Test func `all replicas apply the same actions in the same order`() {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         for round in 0..<20 {
             cluster.submit(["a\(round)", "b\(round)"], to: "list", from: 1)
             cluster.submit(["c\(round)"], to: "list/shared", from: 2)
@@ -27,7 +19,7 @@ struct SubmissionScenarios {
     }
 
     @Test func `nothing is published or receipted before the log has it`() {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.isDiskSlow = true
         cluster.published.removeAll()
         cluster.dispatch(["x"], to: "list", from: 1)
@@ -47,7 +39,7 @@ struct SubmissionScenarios {
     }
 
     @Test func `what arrives while the log is busy becomes one commit`() {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.isDiskSlow = true
         cluster.dispatch(["first"], to: "list", from: 1)
         for text in ["a", "b", "c"] { cluster.dispatch([text], to: "list", from: 1) }
@@ -60,7 +52,7 @@ struct SubmissionScenarios {
 
     @Test func `a batch that comes twice is applied once and gets its first outcome again`() throws
     {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.dispatch(["x", "y"], to: "list", from: 1)
         let outcomes = try #require(cluster.nodes[1]?.outcomes)
         let submit = try #require(
@@ -81,7 +73,7 @@ struct SubmissionScenarios {
     }
 
     @Test func `a batch behind a lost one is discarded and both come again in order`() throws {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.submit(["lost"], to: "list", from: 1)
         cluster.queue.removeAll()
         cluster.submit(["behind"], to: "list", from: 1)
@@ -93,7 +85,7 @@ struct SubmissionScenarios {
     }
 
     @Test func `an unknown target is rejected with the names that are known`() throws {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.dispatch(["1", "nowhere:2", "3"], to: "list", from: 1)
         #expect(cluster.nodes[2]?.texts(of: "list") == ["1", "3"])
         let node = try #require(cluster.nodes[1])
@@ -109,7 +101,7 @@ struct SubmissionScenarios {
     }
 
     @Test func `an unknown store of a known state is rejected`() {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.dispatch(["1"], to: "list/nowhere", from: 1)
         guard case .rejected(.unknownTarget, _) = cluster.nodes[1]?.outcomes[1] else {
             Issue.record("not rejected: \(cluster.nodes[1]?.outcomes ?? [:])")
@@ -118,7 +110,7 @@ struct SubmissionScenarios {
     }
 
     @Test func `an atomic batch with one bad target is rejected whole`() {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.submit(["1", "nowhere:2", "3"], to: "list", from: 1, isAtomic: true)
         cluster.run()
         #expect(cluster.nodes[2]?.texts(of: "list") == [])
@@ -142,7 +134,7 @@ struct SubmissionScenarios {
     }
 
     @Test func `a rejection is told after the commits before it`() throws {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.isDiskSlow = true
         cluster.published.removeAll()
         cluster.dispatch(["1"], to: "list", from: 1)
@@ -183,7 +175,7 @@ struct SubmissionScenarios {
     }
 
     @Test func `a node knows when its window is full`() throws {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.isDiskSlow = true
         let window = Int(cluster.settings.windowBytes)
         #expect(cluster.nodes[1]?.machine.canSubmit(bytes: window) == true)
@@ -194,7 +186,7 @@ struct SubmissionScenarios {
     }
 
     @Test func `counters that nobody can have reached change nothing`() throws {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.dispatch(["x"], to: "list", from: 1)
         let highest = UInt64(Int64.max) - 1
         var builder = BatchBuilder()
@@ -213,7 +205,7 @@ struct SubmissionScenarios {
     }
 
     @Test func `a submit that can't be read is rejected by its counters, and its node goes on`() {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.dispatch(["1"], to: "list", from: 1)
         cluster.submit(["2", "3"], to: "list", from: 1)
         guard case .toSequencer(_, let frame) = cluster.queue.removeLast(),

@@ -5,21 +5,13 @@ import Testing
 
 /// Withdrawing actions (rule 12), at every place where they may be.
 struct WithdrawalScenarios {
-    private func twoNodes() -> Cluster {
-        var cluster = Cluster()
-        cluster.startSequencer()
-        cluster.addNode(1, named: "alpha", store: "list")
-        cluster.addNode(2, named: "beta", store: "list")
-        return cluster
-    }
-
     private func code(_ cluster: Cluster, _ counter: UInt64) -> RejectionCode? {
         guard case .rejected(let code, _) = cluster.nodes[1]?.outcomes[counter] else { return nil }
         return code
     }
 
     @Test func `what is withdrawn before it arrives is in no log, what is around it is`() {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.submit(["a", "b", "c"], to: "list", from: 1)
         cluster.queue.removeAll()
         cluster.withdraw(2...2, from: 1)
@@ -33,7 +25,7 @@ struct WithdrawalScenarios {
     }
 
     @Test func `what is ordered already gets its receipt`() {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.isDiskSlow = true
         cluster.dispatch(["a", "b", "c"], to: "list", from: 1)
         cluster.withdraw(2...3, from: 1)
@@ -56,7 +48,7 @@ struct WithdrawalScenarios {
     }
 
     @Test func `atomic actions are withdrawn together`() {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.submit(["a", "b", "c"], to: "list", from: 1, isAtomic: true)
         cluster.queue.removeAll()
         cluster.withdraw(2...2, from: 1)
@@ -67,7 +59,7 @@ struct WithdrawalScenarios {
     }
 
     @Test func `without a sequencer a withdrawal waits, and outlives restarts`() {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.submit(["a", "b"], to: "list", from: 1)
         cluster.killSequencer()
         cluster.withdraw(1...1, from: 1)
@@ -85,7 +77,7 @@ struct WithdrawalScenarios {
     }
 
     @Test func `an outcome of withdrawn actions is told behind the receipts before it`() {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.submit(["lost"], to: "list", from: 1)
         cluster.queue.removeAll()
         cluster.withdraw(1...1, from: 1)
@@ -117,7 +109,7 @@ struct WithdrawalScenarios {
     }
 
     @Test func `a batch in parts, of which only some is in the log, has all outcomes`() {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.isDiskSlow = true
         cluster.dispatch(["1", "nowhere:2", "3", "nowhere:4", "nowhere:5"], to: "list", from: 1)
         // Withdrawn, but judged before.
@@ -142,7 +134,7 @@ struct WithdrawalScenarios {
     }
 
     @Test func `a rejection that was told is not judged again after a restart`() throws {
-        var cluster = twoNodes()
+        var cluster = Cluster.twoNodes()
         cluster.dispatch(["1"], to: "list", from: 1)
         cluster.submit(["nowhere:2", "elsewhere:3"], to: "list", from: 1)
         cluster.deliver(cluster.queue.removeFirst())
@@ -167,7 +159,7 @@ struct WithdrawalScenarios {
         for round in 0..<60 {
             var random = SplitMix64(state: seed &+ UInt64(round))
             func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &random) }
-            var cluster = twoNodes()
+            var cluster = Cluster.twoNodes()
             var count: UInt64 = 0
             for _ in 0..<60 {
                 switch below(12) {

@@ -19,7 +19,7 @@ struct BarrierTable: Sendable {
     /// In the order in which they came.
     private var waiting: [Question] = []
     private var asked: [Question] = []
-    /// All of both. *Use*: a question that comes twice is one.
+    /// The same. *Use*: a question that comes twice while it waits is one.
     private var isWaiting: Set<Question> = []
 
     /// How many there are. *Use*: their bound.
@@ -63,30 +63,5 @@ extension SequencerMachine {
         }
         barriers.add(question)
         if !isConfirming { confirm(into: &effects) }
-    }
-
-    /// Asks the log whether this tenure is the newest, for all that want to know.
-    mutating func confirm(into effects: inout [SequencerEffect]) {
-        isConfirming = true
-        barriers.begin()
-        doubts.begin()
-        effects.append(.confirmTenure)
-    }
-
-    /// Nobody had superseded this tenure at some moment since the confirmation began.
-    mutating func confirmed(at now: Moment, into effects: inout [SequencerEffect]) {
-        isConfirming = false
-        // No receipt was given for a higher number, by this tenure or by a later one.
-        for question in barriers.end() {
-            let confirmed = BarrierConfirmed(
-                request: question.request, outcome: .confirmed(tenure.last))
-            effects.append(.send(.barrierConfirmed(confirmed), to: question.asker))
-        }
-        if phase == .serving {
-            for (connection, doubt) in doubts.end() {
-                hello(doubt.hello, from: connection, at: now, into: &effects)
-            }
-        }
-        if barriers.hasWaiting || doubts.hasWaiting { confirm(into: &effects) }
     }
 }

@@ -17,7 +17,6 @@ extension SequencerMachine {
         if phase == .claiming {
             phase = .serving
             sweepAt = now.monotonic + settings.silenceMax / 4
-            publishedAt = now.monotonic
             // Silence is measured afresh in each epoch (rule 10).
             for incarnation in sessions.incarnations {
                 sessions[incarnation]?.quietSince = now.monotonic

@@ -11,13 +11,6 @@ extension SequencerMachine {
         /// When the holder was asked last.
         var askedAt: Duration
         var deadline: Duration
-
-        /// Another newcomer, or the same one again: the last that spoke is there; one that came before
-        /// it may be gone, too.
-        mutating func renew(_ hello: Hello, _ connection: ConnectionID) {
-            newcomer = hello
-            self.connection = connection
-        }
     }
 
     /// The number of the question whether a holder is there. Its answer is told from
@@ -41,15 +34,9 @@ extension SequencerMachine {
             return true
         }
         if sessions[holder]?.nonce == hello.nonce { return true }
-        if nameInquiries[name]?.holder == holder {
-            nameInquiries[name]?.renew(hello, connection)
-            if questionIsDue(nameInquiries[name], at: now.monotonic) {
-                nameInquiries[name]?.askedAt = now.monotonic
-                askWhetherAlive(holder, into: &effects)
-            }
-        } else {
-            nameInquiries[name] = inquire(holder, for: hello, connection, at: now, into: &effects)
-        }
+        nameInquiries[name] = inquiry(
+            of: holder, behind: nameInquiries[name], for: hello, connection, at: now.monotonic,
+            into: &effects)
         return false
     }
 
@@ -67,26 +54,33 @@ extension SequencerMachine {
         // The log doesn't say which process held it: one that had it before is believed.
         if session.process == nil, session.connection == nil, hello.session != nil { return true }
         let holder = session.incarnation
-        if keyInquiries[holder] == nil {
-            keyInquiries[holder] = inquire(holder, for: hello, connection, at: now, into: &effects)
-        } else {
-            keyInquiries[holder]?.renew(hello, connection)
-            if questionIsDue(keyInquiries[holder], at: now.monotonic) {
-                keyInquiries[holder]?.askedAt = now.monotonic
-                askWhetherAlive(holder, into: &effects)
-            }
-        }
+        keyInquiries[holder] = inquiry(
+            of: holder, behind: keyInquiries[holder], for: hello, connection, at: now.monotonic,
+            into: &effects)
         return false
     }
 
-    private func inquire(
-        _ holder: Incarnation, for newcomer: Hello, _ connection: ConnectionID, at now: Moment,
-        into effects: inout [SequencerEffect]
+    /// Begins an inquiry, or goes on with one: of its newcomers the last that spoke is there; one
+    /// that came before it may be gone, too.
+    ///
+    /// One question may be lost, and a live holder must not lose what it has by that. Newcomers say
+    /// hello again while they wait: then the holder is asked again, some times a second at most.
+    private func inquiry(
+        of holder: Incarnation, behind former: Inquiry?, for newcomer: Hello,
+        _ connection: ConnectionID, at now: Duration, into effects: inout [SequencerEffect]
     ) -> Inquiry {
+        var inquiry = Inquiry(
+            holder: holder, newcomer: newcomer, connection: connection, askedAt: now,
+            deadline: now + settings.nameInquiryMax)
+        if let former, former.holder == holder {
+            inquiry.deadline = former.deadline
+            if now < former.askedAt + settings.nameInquiryMax / 8 {
+                inquiry.askedAt = former.askedAt
+                return inquiry
+            }
+        }
         askWhetherAlive(holder, into: &effects)
-        return Inquiry(
-            holder: holder, newcomer: newcomer, connection: connection, askedAt: now.monotonic,
-            deadline: now.monotonic + settings.nameInquiryMax)
+        return inquiry
     }
 
     private func askWhetherAlive(_ holder: Incarnation, into effects: inout [SequencerEffect]) {
@@ -94,12 +88,6 @@ extension SequencerMachine {
         let question = Question(
             number: Self.aliveQuestion, patience: settings.nameInquiryMax, body: .alive)
         effects.append(.send(.question(question), to: reached))
-    }
-
-    /// One question may be lost, and a live holder must not lose what it has by that. Newcomers say
-    /// hello again while they wait: then the holder is asked again, some times a second at most.
-    private func questionIsDue(_ inquiry: Inquiry?, at now: Duration) -> Bool {
-        inquiry.map { now >= $0.askedAt + settings.nameInquiryMax / 8 } ?? false
     }
 
     private func refuseKey(to connection: ConnectionID, into effects: inout [SequencerEffect]) {
