@@ -16,6 +16,8 @@ final class DispatchRecord {
     let handle: DispatchHandle
     /// Whether its target is none: it must be rejected at the door.
     var isUnknownTarget = false
+    /// Whether its process wants it not to happen.
+    var isWithdrawalAsked = false
     /// Its place, once it was submitted.
     var key: Key?
     /// How many sessions its process had had when it got its place.

@@ -172,6 +172,9 @@ final class Truth {
             if let receipt = error.receipt {
                 try check(receipt, of: record)
                 try checkRefusal(at: receipt, of: record, hosted: hosted)
+            } else if error.code == .withdrawn, !record.isWithdrawalAsked {
+                throw Violation(
+                    promise: "P5", message: "\(record.text) was withdrawn, and nobody asked for it")
             } else if record.isExcluded, let found = branch.place(of: record) {
                 throw Violation(
                     promise: "P5",

@@ -263,7 +263,11 @@ extension SimulatedCluster {
     private func withdraw(_ node: SimulatedNode) throws(Violation) {
         let open = node.pending + node.unplaced
         guard !open.isEmpty else { return }
-        for _ in 0..<random.int(in: 1...3) { random.pick(open).handle.requestWithdrawal() }
+        for _ in 0..<random.int(in: 1...3) {
+            let record = random.pick(open)
+            record.isWithdrawalAsked = true
+            record.handle.requestWithdrawal()
+        }
         let withdrawals = node.tells.withdrawals.withLock { withdrawals in
             defer { withdrawals = [] }
             return withdrawals

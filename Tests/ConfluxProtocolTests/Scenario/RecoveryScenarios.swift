@@ -287,4 +287,26 @@ struct RecoveryScenarios {
         #expect(cluster.nodes[1]?.texts(of: "list") == ["1", "kept"])
         #expect(cluster.nodes[2]?.texts(of: "list") == ["1", "kept"])
     }
+
+    @Test func `a welcome of a tenure that is over comes late, and is not believed`() {
+        var cluster = Cluster.twoNodes()
+        // It hosts nothing, so that no history speaks against the welcome.
+        cluster.addNode(3)
+        // It says hello once more, and the answer is on its way for long.
+        cluster.input(.reconnected, to: 3)
+        while case .toSequencer? = cluster.queue.first {
+            cluster.deliver(cluster.queue.removeFirst())
+        }
+        let late = cluster.queue.compactMap { step -> [UInt8]? in
+            if case .toNode(3, _, let frame) = step { frame } else { nil }
+        }
+        #expect(late.count == 1)
+        cluster.restartSequencer()
+        #expect(cluster.nodes[3]?.machine.epoch == Epoch(2))
+        let connection = cluster.connection(of: 3)
+        for frame in late {
+            if let connection { cluster.deliver(.toNode(3, connection, frame)) }
+        }
+        #expect(cluster.nodes[3]?.machine.epoch == Epoch(2))
+    }
 }

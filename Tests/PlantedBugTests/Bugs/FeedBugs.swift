@@ -13,7 +13,7 @@ extension PlantedBug {
                             var beat = tenure.beat
                             if PLANTED { beat.last = .zero }
                             effects.append(.publishBeat(beat))
-                """, foundAt: 186),
+                """, foundAt: 213),
         PlantedBug(
             name: "a hole is passed over", rule: 5, file: folder + "ReplicaMachine+Feed.swift",
             original: """
@@ -40,7 +40,7 @@ extension PlantedBug {
                             if !PLANTED, buffer.byteCount > settings.bufferBytesMax {
                                 buffer.removeAll()
                             }
-                """, foundAt: 10),
+                """, foundAt: 13),
         PlantedBug(
             name: "the epoch of a fetched commit is taken for the speaker's", rule: 1,
             file: folder + "ReplicaMachine+Feed.swift",

@@ -26,7 +26,7 @@ extension PlantedBug {
                     }
                     if PLANTED { tenure.last = pipeline.lastAdmitted }
                     var receiptsDue
-                """, foundAt: 3),
+                """, foundAt: 6),
         PlantedBug(
             name: "no deduplication", rule: 9,
             file: entries + "SequencerMachine+Submit.swift",
@@ -57,7 +57,7 @@ extension PlantedBug {
                     effects.append(.send(.rejection(rejection), to: connection))
                     return
                 }
-                """, foundAt: 1),
+                """, foundAt: 3),
         PlantedBug(
             name: "a gap is passed over", rule: 9,
             file: entries + "SequencerMachine+Submit.swift",
@@ -71,7 +71,7 @@ extension PlantedBug {
                             fate: .rejected(.unrecorded, "planted"))
                     }
                     guard PLANTED || batch.firstCounter <= expected else {
-                """, foundAt: 15),
+                """, foundAt: 17),
         PlantedBug(
             name: "a discarded batch advances the counter", rule: 9,
             file: entries + "SequencerMachine+Submit.swift",
@@ -84,7 +84,7 @@ extension PlantedBug {
                                 count: batch.count, bytes: 0, fate: .rejected(.unrecorded, "planted"))
                         }
                         discard(expecting: expected, .full, connection, into: &effects)
-                """, foundAt: 15),
+                """, foundAt: 17),
         PlantedBug(
             name: "what a restart left unrecorded is judged anew", rule: 9,
             file: entries + "SequencerMachine+Submit.swift",
@@ -95,7 +95,7 @@ extension PlantedBug {
                     if PLANTED, batch.firstCounter < expected {
                         judge(&self)
                     } else if batch.firstCounter < expected {
-                """, foundAt: 354),
+                """, foundAt: 464),
         PlantedBug(
             name: "a void batch withdraws what was ordered", rule: 12,
             file: entries + "SequencerMachine+Submit.swift",
@@ -110,7 +110,7 @@ extension PlantedBug {
                         effects.append(.send(.rejection(rejection), to: connection))
                         return
                     }
-                """, foundAt: 2),
+                """, foundAt: 12),
         PlantedBug(
             name: "unknown targets are admitted", rule: 14,
             file: entries + "SequencerMachine+Submit.swift",
@@ -119,7 +119,7 @@ extension PlantedBug {
                 """,
             planted: """
                     let faults = batch.targets.map { PLANTED ? nil : fault(of: $0) }
-                """, foundAt: 7),
+                """, foundAt: 14),
         PlantedBug(
             name: "time goes back", rule: 15,
             file: "ConfluxProtocol/Sequencer/Recovery/Tenure.swift",
@@ -137,6 +137,6 @@ extension PlantedBug {
                 """,
             planted: """
                     guard PLANTED || fetchCount < settings.fetchesMax, PLANTED || own
-                """, foundAt: 20),
+                """, foundAt: 29),
     ]
 }

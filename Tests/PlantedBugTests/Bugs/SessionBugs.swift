@@ -46,7 +46,7 @@ extension PlantedBug {
                             .forgotten(incarnation), then: .forgotten(incarnation))
                         if PLANTED { sessions.remove(incarnation) }
                         sessions.end(incarnation)
-                """, foundAt: 646),
+                """, foundAt: 50),
         PlantedBug(
             name: "forgotten is taken for left", rule: 10,
             file: "ConfluxProtocol/Sequencer/Recovery/LogFold.swift",
@@ -59,7 +59,7 @@ extension PlantedBug {
                             } else {
                                 sessions.remove(incarnation)
                             }
-                """, foundAt: 27),
+                """, foundAt: 86),
         PlantedBug(
             name: "two live nodes of one name", rule: 10,
             file: folder + "SequencerMachine+Presence.swift",
@@ -77,7 +77,7 @@ extension PlantedBug {
                 """,
             planted: """
                         if !PLANTED { lastCounter = max(lastCounter, settled) }
-                """, foundAt: 12),
+                """, foundAt: 16),
         PlantedBug(
             name: "lost outcomes are not told again", rule: 9,
             file: folder + "SequencerMachine+Session.swift",
@@ -86,7 +86,7 @@ extension PlantedBug {
                 """,
             planted: """
                             if !PLANTED { send(ledger.unsettled, to: connection, into: &effects) }
-                """, foundAt: 40),
+                """, foundAt: 29),
         PlantedBug(
             name: "a rejection overtakes the commits before it", rule: 9,
             file: folder + "OutcomeLedger.swift",
@@ -108,6 +108,6 @@ extension PlantedBug {
                 """,
             planted: """
                         guard PLANTED || makeRoom() else {
-                """, foundAt: 27),
+                """, foundAt: 7),
     ]
 }

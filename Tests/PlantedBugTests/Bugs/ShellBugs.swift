@@ -12,7 +12,7 @@ extension PlantedBug {
                                 if PLANTED { return }
                                 attempts += 1
                                 guard attempts
-                """, foundAt: 3),
+                """, foundAt: 9),
         PlantedBug(
             name: "an append of unknown outcome is given a new number", rule: 3,
             file: "ConfluxSequencer/LogWorker.swift",
@@ -33,14 +33,15 @@ extension PlantedBug {
                                 try log.append(commit, expecting: last, forced: append.isForced)
                 """, foundAt: 9),
         PlantedBug(
-            name: "a withdrawal meets the counters of the next session", rule: 12,
+            name: "a withdrawal meets the next action", rule: 12,
             file: "ConfluxNode/Dispatch/SentBatches.swift",
             original: """
-                        formerCount += openCount
+                        firstCounters[ObjectIdentifier(block)].map { $0 + UInt64(index) }
                 """,
             planted: """
-                        if PLANTED { return }
-                        formerCount += openCount
-                """, foundAt: 1),
+                        firstCounters[ObjectIdentifier(block)].map {
+                            $0 + UInt64(index) + (PLANTED ? 1 : 0)
+                        }
+                """, foundAt: 3),
     ]
 }
