@@ -37,6 +37,8 @@ package final class LogWorker {
     private var uncoveredBytes = 0
     /// The size of the newest checkpoint.
     private var checkpointSize = 0
+    /// How much of the one that is being saved is there.
+    private var savedBytes = 0
     private let checkpoints: CheckpointSchedule
 
     /// How many bytes of commits are read at once when the state is rebuilt.
@@ -134,7 +136,8 @@ package final class LogWorker {
     private func save(_ piece: CheckpointPiece) -> LogError? {
         do throws(LogError) {
             try log.save(piece)
-            if piece.isLast { checkpointSize = piece.bytes.count * Int(piece.count) }
+            savedBytes = piece.bytes.count + (piece.index == 0 ? 0 : savedBytes)
+            if piece.isLast { checkpointSize = savedBytes }
             return nil
         } catch {
             return error

@@ -7,9 +7,8 @@ import Synchronization
 /// A running sequencer: the process part that owns the end of the log.
 ///
 /// It has three threads: one owns the sockets and the `SequencerMachine`, one the log, and one
-/// makes checkpoints now and then. It serves
-/// from ``start(_:events:)`` until ``stop()``, or until the log is damaged or taken over by a newer
-/// tenure. When the log fails, as by an error of the disk, it begins a new tenure on the same
+/// makes checkpoints now and then. It serves from ``start(_:events:)`` until ``stop()``, or until
+/// the log is damaged or taken over by a newer tenure. When the log fails, as by an error of the disk, it begins a new tenure on the same
 /// sockets: see ``SequencerConfiguration/renewalPauseMax``.
 public final class Sequencer: Sendable {
     /// Where nodes connect, with the port that was bound.
@@ -133,14 +132,16 @@ public final class Sequencer: Sendable {
                         answer: answer)
                 }.run()
             }
-            try checkpoints.start()
-            let contextHandover = Handover(context)
-            _ = try NamedThread("conflux-serve", stackBytes: 1 << 20) {
-                var reason = serving.value.run()
+            let endLog: @Sendable () -> Void = {
                 // The log must still work while the last piece is saved.
                 checkpoints.stop()
                 jobs.post(.close)
                 logThread.join()
+            }
+            let contextHandover = Handover(context)
+            let serve: @Sendable () -> Void = {
+                var reason = serving.value.run()
+                endLog()
                 do throws(ZeroMQError) {
                     try contextHandover.value.terminate()
                 } catch {
@@ -149,6 +150,13 @@ public final class Sequencer: Sendable {
                 answers.close()
                 events(.ended(reason))
                 sequencer.ended(reason)
+            }
+            do throws(ZeroMQError) {
+                try checkpoints.start()
+                _ = try NamedThread("conflux-serve", stackBytes: 1 << 20, body: serve)
+            } catch {
+                endLog()
+                throw error
             }
             return sequencer
         } catch {

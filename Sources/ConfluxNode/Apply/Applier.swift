@@ -17,6 +17,8 @@ package final class Applier {
     /// What stands in the line.
     private enum Step {
         case commit(CommitRecord)
+        /// A commit of a history that is lost: only its bytes count.
+        case lost(CommitRecord)
         case restored(StoreName, CommitRecord)
         case outcome(ActionOutcome)
         case opened(UInt64, OpenOutcome)
@@ -147,6 +149,8 @@ package final class Applier {
         case .reached(let request, let outcome): line.append(.reached(request, outcome))
         case .reset:
             for applier in appliers.values { applier.detachAll() }
+            // What stores on their own executors have not reported has numbers that others get.
+            line = line.map { if case .commit(let record) = $0 { .lost(record) } else { $0 } }
             applied = .zero
             refusals = RefusalMemory(countMax: refusalsMax)
             ownFailures.removeAll()
@@ -260,6 +264,9 @@ package final class Applier {
             case .commit(let record):
                 guard record.isDone else { break steps }
                 finish(record)
+            case .lost(let record):
+                guard record.isDone else { break steps }
+                tell(.applied(.zero, bytes: record.byteCount))
             case .restored(let store, let record):
                 guard record.isDone else { break steps }
                 if let failure = record.failures.first?.1 {

@@ -41,7 +41,7 @@ extension ReplicaMachine {
         let concerned = opening.isEmpty ? [] : openingStores(concernedBy: outcome.firstCounter)
         guard submissions.settle(from: outcome.firstCounter, count: outcome.count) else { return }
         if case .committed(let log, let first, let epoch, _) = outcome.fate {
-            remember(log, first.advanced(by: UInt64(outcome.count) - 1), epoch)
+            remember(log, first.advanced(by: UInt64(outcome.count) - 1), of: epoch)
         }
         held.append(HeldOutcome(outcome: outcome, opening: concerned))
         releaseHeld(isForced: false, into: &effects)
@@ -74,11 +74,17 @@ extension ReplicaMachine {
         return last <= min(live, catchUp?.cursor ?? live)
     }
 
-    /// Keeps the highest number that was applied or receipted (rule 2).
-    mutating func remember(_ log: LogID, _ sequence: SequenceNumber, _ epoch: Epoch) {
+    /// Keeps the highest number that was applied, receipted, restored or skipped (rule 2).
+    ///
+    /// The mark names the present tenure, also for an entry of an earlier one: what the log held in
+    /// this tenure it must still hold in a later one, and only of this one is the claim known. An
+    /// entry of a later tenure comes by way of a sequencer that is superseded, and does not know it.
+    mutating func remember(_ log: LogID, _ sequence: SequenceNumber, of entryEpoch: Epoch) {
         guard mark.map({ $0.log != log || $0.sequence < sequence }) ?? true else { return }
-        let claim = epoch == self.epoch ? welcome?.claim ?? .none : Nonce.none
-        mark = HistoryMark(log: log, sequence: sequence, epoch: epoch, claim: claim)
+        let isLater = entryEpoch > epoch
+        mark = HistoryMark(
+            log: log, sequence: sequence, epoch: isLater ? entryEpoch : epoch,
+            claim: isLater ? .none : welcome?.claim ?? .none)
     }
 }
 

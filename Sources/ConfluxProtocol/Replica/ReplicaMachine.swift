@@ -50,8 +50,8 @@ public struct ReplicaMachine: Sendable {
     var welcome: Welcome?
     /// The epoch of the last welcome: the only one of which anything is applied (rule 4).
     public internal(set) var epoch = Epoch.none
-    /// The highest number that was applied, receipted, restored or skipped, with its epoch or a later
-    /// one in which the log had it (rule 2).
+    /// The highest number that was applied, receipted, restored or skipped, with the tenure in which
+    /// the log had it (rule 2).
     var mark: HistoryMark?
 
     /// The number up to which commits were delivered; nil while nothing follows the feed.

@@ -27,7 +27,8 @@ public enum Mark: String, Sendable, Hashable, CaseIterable {
     case crashedBehindAppend, crashedBeforeAppend
     case nodePaused, sequencerPaused, rivalStarted
     case powerLostWithTail, oldCopyRestored, memoryLost
-    case appendUnknownLanded, appendUnknownLost, logFailed, logSlow, applySlow, clockJumped
+    case appendUnknownLanded, appendUnknownLost, logFailed, tenureRenewed, logSlow, applySlow,
+        clockJumped
 
     // Sessions (rules 2, 8, 10)
     case joined, sessionTakenUp, rejoinedAfterLeft, rejoinAsked, sessionForgotten

@@ -10,6 +10,7 @@ enum ClusterEvent {
     case drained(process: Int)
     case sequencerTick(process: Int)
     case subscribed(process: Int)
+    case renewTenure(process: Int)
     case nodeTick(process: Int)
     case apply(process: Int)
     case tell(process: Int)

@@ -5,7 +5,7 @@ import ConfluxProtocol
 extension SimulatedCluster {
     /// What is still missing, in words; nil when all is current.
     var whatIsMissing: String? {
-        guard let listening, let sequencer = sequencers[listening], sequencer.welcome != nil else {
+        guard let listening, let sequencer = sequencers[listening], sequencer.isServing else {
             return "no sequencer serves"
         }
         let last = sequencer.machine.last

@@ -75,7 +75,7 @@ extension SimulatedCluster {
             sequencer.deferred.append(.arriveUp(connection: number))
             return
         }
-        guard sequencer.welcome != nil else {
+        guard sequencer.isServing else {
             sequencer.waiting[number, default: 0] += 1
             return
         }

@@ -72,11 +72,9 @@ extension SimulatedCluster {
 
     func workLog(_ sequencer: SimulatedSequencer) throws(Violation) {
         guard !sequencer.logJobs.isEmpty else { return }
-        sequencer.worker.work(sequencer.logJobs.removeFirst())
+        let inputs = sequencer.work()
         if let violation { throw violation }
         try makeCheckpoint(sequencer)
-        let inputs = sequencer.answers.inputs
-        sequencer.answers.inputs.removeAll()
         for input in inputs { try handle(input, sequencer) }
     }
 
@@ -157,6 +155,7 @@ extension SimulatedCluster {
 
     private func serve(_ beat: Beat, _ sequencer: SimulatedSequencer) throws(Violation) {
         trace.note(now, "sequencer \(sequencer.process) serves epoch \(sequencer.machine.epoch)")
+        sequencer.isServing = true
         sequencer.welcome = Frame.encode(beat, epoch: sequencer.machine.epoch)
         // What waited in the sockets is read now.
         for (connection, count) in sequencer.waiting.sorted(by: { $0.key < $1.key }) {
@@ -206,7 +205,16 @@ extension SimulatedCluster {
         switch reason {
         case .stopped: marks.hit(.sequencerStopped)
         case .superseded: marks.hit(.superseded)
-        case .logFailed: break
+        case .logFailed:
+            // The process goes on with another tenure (rule 3), or it is told to end.
+            if random.chance(0.7) {
+                marks.hit(.tenureRenewed)
+                sequencer.beginAnew()
+                schedule(
+                    .renewTenure(process: sequencer.process),
+                    after: random.duration(in: .milliseconds(100)...(.seconds(2))))
+                return
+            }
         case .logDamaged(let what):
             fail(Violation(promise: "order", message: "the log is damaged: \(what)"))
         }

@@ -115,7 +115,7 @@ final class SimulatedCluster {
         case .arriveDown(let connection): try arriveDown(connection)
         case .arriveFeed(let subscription, let frame): try arriveFeed(subscription, frame)
         case .workLog(let process), .drained(let process), .sequencerTick(let process),
-            .subscribed(let process):
+            .subscribed(let process), .renewTenure(let process):
             if let sequencer = running(sequencer: process, event) { try happen(event, sequencer) }
         case .nodeTick(let process), .apply(let process), .tell(let process),
             .dispatch(let process):
@@ -145,6 +145,7 @@ final class SimulatedCluster {
             }
             scheduleTick(sequencer)
         case .subscribed: try handle(.subscribed, sequencer)
+        case .renewTenure: post(.renew(.random(using: &random)), sequencer)
         default: preconditionFailure("\(event) is no sequencer's")
         }
     }

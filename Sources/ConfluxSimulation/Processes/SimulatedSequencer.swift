@@ -6,15 +6,18 @@ import ConfluxSequencer
 final class SimulatedSequencer {
     let process: Int
     var machine: SequencerMachine
+    private let settings: SequencerSettings
     let worker: LogWorker
     /// What the worker answered, until it is handed to the machine.
     let answers: Answers
     /// The jobs of the log's thread, oldest first; `logFreeAt` is when it has done the last one.
     var logJobs: [LogJob] = []
     var logFreeAt = Duration.zero
-    /// What the feed welcomes subscribers with, once the tenure is served.
+    /// What the feed welcomes subscribers with, once a tenure was served.
     var welcome: [UInt8]?
-    /// How many frames of each connection wait in the sockets until then.
+    /// Whether the tenure has begun: before, frames wait in the sockets.
+    var isServing = false
+    /// How many frames of each connection wait there.
     var waiting: [UInt64: Int] = [:]
     var isDrainScheduled = false
     var tickAt: Duration?
@@ -34,11 +37,15 @@ final class SimulatedSequencer {
     /// How many bytes of commits stand behind a checkpoint before the next one is made: few, so
     /// that most tenures begin with one.
     private static let checkpointBytes = 4_096
+    /// Which tenure of this process it is, and of which one the worker does the jobs.
+    private var tenure = 1
+    private var workedTenure = 1
 
     init(
         process: Int, settings: SequencerSettings, log: SimulatedLog, clockOffset: Int64
     ) {
         self.process = process
+        self.settings = settings
         machine = SequencerMachine(settings: settings)
         let answers = Answers()
         self.answers = answers
@@ -48,5 +55,23 @@ final class SimulatedSequencer {
                 if case .success(let job) = due { answers.due = job }
             }, answer: { answers.inputs.append($0) })
         self.clockOffset = clockOffset
+    }
+
+    /// The log has failed: another tenure is to begin, on the same sockets.
+    func beginAnew() {
+        machine = SequencerMachine(settings: settings)
+        tenure += 1
+        isServing = false
+    }
+
+    /// Does the next job of the log.
+    ///
+    /// - Returns: What came of it; nothing of what was asked by a tenure that has failed.
+    func work() -> [SequencerInput] {
+        let job = logJobs.removeFirst()
+        if case .renew = job { workedTenure += 1 }
+        worker.work(job)
+        defer { answers.inputs = [] }
+        return workedTenure == tenure ? answers.inputs : []
     }
 }

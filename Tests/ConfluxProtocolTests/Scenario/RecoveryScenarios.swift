@@ -309,4 +309,39 @@ struct RecoveryScenarios {
         }
         #expect(cluster.nodes[3]?.machine.epoch == Epoch(2))
     }
+
+    @Test func `what a node fetched of a tenure that it never met is compared by its own`() {
+        var cluster = Cluster.twoNodes()
+        let copy = cluster.disk
+        // The second node is away for a whole tenure, and fetches a part of it in the next one.
+        let sleeper = cluster.nodes[2]
+        cluster.removeNode(2)
+        cluster.restartSequencer()
+        for text in ["lost 1", "lost 2", "lost 3", "lost 4"] {
+            cluster.dispatch([text], to: "list", from: 1)
+        }
+        cluster.restartSequencer()
+        cluster.nodes[2] = sleeper
+        cluster.reconnect(2)
+        cluster.now += cluster.settings.beatInterval
+        cluster.handle(.tick)
+        while cluster.nodes[2]?.texts(of: "list").isEmpty == true, !cluster.queue.isEmpty {
+            cluster.deliver(cluster.queue.removeFirst())
+        }
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["lost 1", "lost 2"])
+        // The log is put back to a copy from before both: its numbers are given again.
+        let reader = cluster.nodes[2]
+        for id in [1, 2] { cluster.removeNode(id) }
+        cluster.killSequencer()
+        cluster.disk = copy
+        cluster.startSequencer()
+        cluster.addNode(3, named: "gamma", store: "list")
+        for text in ["kept 1", "kept 2", "kept 3", "kept 4", "kept 5", "kept 6"] {
+            cluster.dispatch([text], to: "list", from: 3)
+        }
+        cluster.nodes[2] = reader
+        cluster.reconnect(2)
+        cluster.pass(.seconds(2))
+        #expect(cluster.nodes[2]?.texts(of: "list") == cluster.nodes[3]?.texts(of: "list"))
+    }
 }

@@ -101,8 +101,7 @@ extension ReplicaMachine {
                 return
             }
             effects.append(.deliver(.restore(store, life: life, snapshot)))
-            // Whatever the log held in this tenure it must still hold in a later one (rule 2).
-            remember(log, snapshot.sequence, epoch)
+            remember(log, snapshot.sequence, of: epoch)
             join(
                 CatchUp.Member(store: store, request: opened.request, life: life),
                 at: snapshot.sequence)
@@ -135,7 +134,7 @@ extension ReplicaMachine {
             commit.last > cursor, commit.last <= live
         else { return }
         effects.append(.deliver(.catchUp(commit, byteCount: byteCount)))
-        remember(commit.log, commit.last, commit.epoch)
+        remember(commit.log, commit.last, of: commit.epoch)
         outstandingBytes += byteCount
         catchUp?.cursor = commit.last
     }

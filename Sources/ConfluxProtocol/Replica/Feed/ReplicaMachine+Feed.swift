@@ -52,7 +52,7 @@ extension ReplicaMachine {
                 live = start
                 applied = max(applied, start)
                 // What is passed over counts as had: it must not come again otherwise.
-                remember(log, min(start, present), epoch)
+                remember(log, min(start, present), of: epoch)
             }
             sendOpens(into: &effects)
             releaseWaiters(into: &effects)
@@ -92,7 +92,7 @@ extension ReplicaMachine {
         outstandingBytes += byteCount
         live = commit.last
         liveEpoch = commit.epoch
-        remember(commit.log, commit.last, commit.epoch)
+        remember(commit.log, commit.last, of: commit.epoch)
         keepForCatchUp(commit, byteCount: byteCount)
         releaseHeld(isForced: false, into: &effects)
         learnOwn(of: commit, into: &effects)

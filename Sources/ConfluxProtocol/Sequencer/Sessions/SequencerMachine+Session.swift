@@ -47,8 +47,11 @@ extension SequencerMachine {
                 takeUp(session, hello, from: connection, at: now, into: &effects)
                 return
             }
-            // Who has dispatched knows its session. This process was told that it is forgotten, by
-            // a log that has lost that since: its counters begin anew, and must not find the old.
+            // Who has dispatched knows its session, and this hello does not. Where the session is
+            // reached, the hello was on its way for long, and its process has said another since.
+            guard session.connection == nil else { return }
+            // Else the process was told that it is forgotten, by a log that has lost that since:
+            // its counters begin anew, and must not find the old.
             endPresence(of: incarnation, at: now.monotonic, into: &effects)
             forget(incarnation)
             guard isFree(hello, from: connection, at: now, into: &effects) else { return }

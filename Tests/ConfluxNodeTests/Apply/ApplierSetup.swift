@@ -1,0 +1,88 @@
+import Conflux
+import Synchronization
+import Testing
+
+@testable import ConfluxNode
+@testable import ConfluxProtocol
+
+/// An applier with one store, and the commits of a log.
+final class ApplierSetup {
+    let applier: Applier
+    /// What the machine was told.
+    let told: Told
+    let outbox = Outbox(bytesMax: 1 << 20, policy: .fail, wake: {})
+    let store: Store<TallyState>
+    let log = LogID(high: 1, low: 1)
+    let own = Incarnation(2)
+    var nextCounter: UInt64 = 1
+    var nextSequence: UInt64 = 3
+
+    final class Told: Sendable {
+        let inputs = Mutex<[ReplicaInput]>([])
+    }
+
+    init(executor: Executor = .immediate) throws {
+        let scope = Scope()
+        let told = Told()
+        self.told = told
+        applier = Applier(
+            refusalsMax: 1_024, tell: { input in told.inputs.withLock { $0.append(input) } },
+            resume: {}, clock: { .zero })
+        store = scope.run { Store(state: .init(), mutations: .init(), executor: executor) }
+        let name = StoreName(state: try #require(Name("tally")), instance: .shared)
+        applier.perform(.identified(own))
+        applier.perform(
+            .register(
+                .store(
+                    store.core, name, route: OutboxRoute(outbox: outbox, target: .store(name)),
+                    initial: Array("{\"count\":0}".utf8), request: 1, scope: scope,
+                    payloadBytesMax: 1_024, completion: { _ in })))
+        let state = EncodedState(coding: .json, bytes: Array("{\"count\":0}".utf8)[...])
+        deliver(
+            .restore(
+                name, life: SequenceNumber(2),
+                Snapshot(sequence: SequenceNumber(2), state: state)))
+        deliver(.attach(name))
+        deliver(.opened(request: 1, .opened(life: SequenceNumber(2))))
+    }
+
+    func deliver(_ delivery: Delivery) {
+        applier.perform(.deliver(delivery, log: log))
+    }
+
+    /// Dispatches actions that are refused, and has them applied.
+    ///
+    /// - Returns: The handle of the first, and where it stands.
+    func dispatchFailures(
+        _ count: Int
+    ) throws -> (handle: DispatchHandle, counter: UInt64, sequence: SequenceNumber) {
+        let block = OutcomeBlock()
+        for _ in 0..<count { _ = block.reserve() }
+        let (counter, sequence) = (nextCounter, SequenceNumber(nextSequence))
+        applier.perform(.submitted(firstCounter: counter, count: count, block))
+        var builder = BatchBuilder()
+        for _ in 0..<count {
+            builder.append(
+                target: BatchTarget(
+                    target: try #require(Target("tally/shared")), schemaVersion: 1,
+                    coding: .json),
+                payload: Array("{\"fail\":{}}".utf8))
+        }
+        let batch = builder.finish(firstCounter: counter, settled: 0)
+        deliver(
+            .commit(
+                Commit(
+                    log: log, epoch: Epoch(1), predecessor: Epoch(1), first: sequence,
+                    count: UInt32(count), timestamp: Timestamp(0),
+                    blocks: [.batch(own, batch)]), byteCount: 100))
+        nextCounter += UInt64(count)
+        nextSequence += UInt64(count)
+        return (DispatchHandle(block: block, index: 0), counter, sequence)
+    }
+
+    func settle(_ counter: UInt64, _ count: Int, _ fate: ActionOutcome.Fate) {
+        deliver(
+            .settle(
+                ActionOutcome(firstCounter: counter, count: UInt32(count), fate: fate)))
+    }
+}
