@@ -15,10 +15,10 @@ extension PlantedBug {
             name: "only what was delivered is history", rule: 2,
             file: "ConfluxProtocol/Replica/ReplicaMachine+Outcome.swift",
             original: """
-                mutating func remember(_ log: LogID, _ sequence: SequenceNumber, _ epoch: Epoch) {
+                mutating func remember(_ log: LogID, _ sequence: SequenceNumber, of entryEpoch: Epoch) {
                 """,
             planted: """
-                mutating func remember(_ log: LogID, _ sequence: SequenceNumber, _ epoch: Epoch) {
+                mutating func remember(_ log: LogID, _ sequence: SequenceNumber, of entryEpoch: Epoch) {
                     if PLANTED, liveEpoch == nil { return }
                 """, foundAt: 153),
         PlantedBug(
