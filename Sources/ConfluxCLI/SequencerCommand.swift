@@ -171,6 +171,10 @@ enum SequencerCommand {
             environment.announce(
                 "created", ["life": .number(life), "store": .string(store.description)],
                 text: "created: \(store), by entry \(life)")
+        case .dropped(let store, let life):
+            environment.announce(
+                "dropped", ["life": .number(life), "store": .string(store.description)],
+                text: "dropped: \(store), which entry \(life) created")
         case .unreadable(let message):
             environment.announce(
                 "unreadable", ["message": .string(message)],

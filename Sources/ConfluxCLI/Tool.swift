@@ -27,8 +27,8 @@ enum Tool {
             subcommands: [
                 SequencerCommand.description,
                 Worker.command("worker", knowing: BuiltinStates.hosted, examples: workerExamples),
-                DispatchCommand.description, ObserveCommand.description, LogCommand.description,
-                StatusCommand.description,
+                DispatchCommand.description, ObserveCommand.description, DropCommand.description,
+                LogCommand.description, StatusCommand.description,
             ]), version: version)
 
     private static let exitCodes = ExitCode.allCases.map { "\($0.rawValue) \($0.summary)" }
@@ -81,6 +81,7 @@ enum Tool {
         case "sequencer": command = SequencerCommand.run
         case "dispatch": command = try DispatchCommand.make(invocation)
         case "observe": command = ObserveCommand.run
+        case "drop": command = DropCommand.run
         case "log": command = try LogCommand.make(invocation)
         default: command = StatusCommand.run
         }

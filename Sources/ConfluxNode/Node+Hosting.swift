@@ -84,6 +84,23 @@ extension Node {
         core.close(store)
     }
 
+    /// Ends a store's life, in every process: each one that hosts it says
+    /// ``NodeEvent/storeDropped(_:)``, and hosts it no longer. Whoever opens its name afterwards begins
+    /// another store; nothing that was dispatched to this one reaches that.
+    ///
+    /// What this node dispatched before is ordered before, or rejected.
+    ///
+    /// - Parameters:
+    ///   - store: A store that this node hosts.
+    ///   - patience: How long to wait until it is over, and known to be over here.
+    /// - Throws: ``NodeError``: `notHosted`, `timedOut`, `cancelled`, `closed`; `unanswered` when the
+    ///   node has as many waits under way as it may. After `timedOut` it may be dropped all the same.
+    public func drop<S: ReplicatedState>(
+        _ store: Store<S>, patience: Duration = .seconds(10)
+    ) async throws(NodeError) {
+        try await core.drop(store, patience: patience)
+    }
+
     private static func name(_ text: String, of owner: String) throws(NodeError) -> Name {
         guard let name = Name(text) else {
             throw NodeError(

@@ -47,7 +47,12 @@ extension Node {
 
 extension NodeCore {
     /// Waits until this node has applied a number.
-    package func wait(for goal: Wait.Goal, patience: Duration) async throws(NodeError) {
+    ///
+    /// - Returns: The number.
+    @discardableResult
+    package func wait(
+        for goal: Wait.Goal, patience: Duration
+    ) async throws(NodeError) -> SequenceNumber {
         guard jobs.count < max(1, settings.jobsMax) else {
             let text = "the node has too much to apply for another wait; wait for it later"
             throw NodeError(code: .unanswered, message: text)
@@ -64,7 +69,7 @@ extension NodeCore {
         if case .failure(let error) = result, [.cancelled, .timedOut].contains(error.code) {
             jobs.post(.giveUp(request: request))
         }
-        _ = try result.get()
+        return try result.get()
     }
 }
 

@@ -150,8 +150,8 @@ extension NodeCore {
         if let error = loss.error { storeLost(store, name, error) }
     }
 
-    /// A store could not be opened again after its history was lost: it keeps its last state, which
-    /// is no longer the others'.
+    /// A store was dropped, or could not be opened again after its history was lost: it keeps its
+    /// last state, which is no longer the others'.
     private func storeLost<S: ReplicatedState>(
         _ store: Store<S>, _ name: StoreName, _ error: NodeError
     ) {
@@ -161,13 +161,23 @@ extension NodeCore {
         }
         guard isRemoved else { return }
         scope.channel(of: S.self).remove(core)
-        events.send(.storeStopped(name, message: error.message))
+        events.send(
+            error.code == .dropped
+                ? .storeDropped(name) : .storeStopped(name, message: error.message))
     }
 
     /// The last holder of a store let it go.
     private func released(_ name: StoreName) {
         let jobs = jobs
         stores.remove(name, nil) { jobs.post(.unregister(.store(name))) }
+    }
+
+    /// Drops a store that this node hosts.
+    func drop<S: ReplicatedState>(
+        _ store: Store<S>, patience: Duration
+    ) async throws(NodeError) {
+        guard let name = stores.name(of: store) else { throw .notHosted }
+        try await wait(for: .dropped(name, life: nil), patience: patience)
     }
 
     func close<S: ReplicatedState>(_ store: Store<S>) {

@@ -27,6 +27,10 @@ public struct NodeError: Error, Sendable, CustomStringConvertible {
         case cancelled
         /// The receipt is of another log than the node's, or of none.
         case otherLog
+        /// The store was dropped.
+        case dropped
+        /// The node does not host the store.
+        case notHosted
     }
 
     /// What kind of failure it is.
@@ -55,4 +59,14 @@ public struct NodeError: Error, Sendable, CustomStringConvertible {
         code: .closed, message: "The node is closed. Connect another one.")
     static let cancelled = NodeError(
         code: .cancelled, message: "The wait was cancelled.")
+
+    static func dropped(_ store: StoreName) -> NodeError {
+        NodeError(
+            code: .dropped,
+            message: "\(store) was dropped, in every process. Open it again to begin it anew.")
+    }
+
+    static let notHosted = NodeError(
+        code: .notHosted,
+        message: "This node does not host the store; it can drop those that it hosts.")
 }

@@ -18,6 +18,10 @@ public enum NodeEvent: Sendable, Equatable {
     case sessionForgotten
     /// Entries that a bridged state will never see: the log no longer holds them.
     case missed(from: SequenceNumber, through: SequenceNumber)
+    /// A store that was open was dropped. It keeps its last state, is hosted no longer, and what is
+    /// dispatched to it fails with `DispatchError.Code.storeStopped`. Who opens the name again begins
+    /// another store.
+    case storeDropped(StoreName)
     /// A store that was open could not be opened again after its history was lost. It keeps its last
     /// state, is hosted no longer, and what is dispatched to it fails with
     /// `DispatchError.Code.storeStopped`.

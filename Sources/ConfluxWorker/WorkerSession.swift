@@ -157,6 +157,10 @@ struct WorkerSession: Sendable {
             environment.announce(
                 "missed", range(from, through),
                 text: "entries \(from) to \(through) are no longer in the log and were missed")
+        case .storeDropped(let store):
+            environment.announce(
+                "storeDropped", ["store": .string(store.description)],
+                text: "\(store) was dropped, and is hosted no longer")
         case .storeStopped(let store, let message):
             environment.announce(
                 "storeStopped", ["message": .string(message), "store": .string(store.description)],

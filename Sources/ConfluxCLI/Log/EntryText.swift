@@ -21,8 +21,11 @@ enum EntryText {
     /// Whether an event concerns a target.
     static func concerns(_ wanted: Target?, _ event: LogEvent) -> Bool {
         guard let wanted else { return true }
-        guard case .created(let store, _, _) = event else { return false }
-        return concerns(wanted, .store(store))
+        switch event {
+        case .created(let store, _, _), .dropped(let store, _):
+            return concerns(wanted, .store(store))
+        case .claim, .joined, .left, .forgotten: return false
+        }
     }
 
     // MARK: Actions
@@ -95,6 +98,9 @@ enum EntryText {
             fields["store"] = .string(store.description)
             fields["schemaVersion"] = .number(UInt64(schemaVersion))
             fields["initial"] = value(initial)
+        case .dropped(let store, let life):
+            fields["store"] = .string(store.description)
+            fields["life"] = .number(life)
         }
         return Array(JSONValue.object(fields).description.utf8)
     }
@@ -120,6 +126,7 @@ enum EntryText {
         case .created(let store, _, let initial):
             "created: \(store) as "
                 + String(decoding: json(initial.bytes, of: nil, initial.coding), as: UTF8.self)
+        case .dropped(let store, let life): "dropped: \(store) of \(life)"
         }
     }
 

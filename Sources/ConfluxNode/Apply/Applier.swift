@@ -15,11 +15,12 @@ import ConfluxProtocol
 /// Confined to whoever drives it. The functions that it is given may be called on other threads.
 package final class Applier {
     /// What stands in the line.
-    private enum Step {
+    enum Step {
         case commit(CommitRecord)
         /// A commit of a history that is lost: only its bytes count.
         case lost(CommitRecord)
         case restored(StoreName, CommitRecord)
+        case dropped(StoreName)
         case outcome(ActionOutcome)
         case opened(UInt64, OpenOutcome)
         case reached(UInt64, ReachOutcome)
@@ -36,7 +37,7 @@ package final class Applier {
     /// Tells the machine.
     let tell: @Sendable (ReplicaInput) -> Void
     /// Has ``ApplyJob/finished`` performed soon: a store with an executor of its own has reported.
-    private let resume: @Sendable () -> Void
+    let resume: @Sendable () -> Void
     /// The monotonic clock.
     private let clock: () -> Duration
     private let refusalsMax: Int
@@ -44,12 +45,12 @@ package final class Applier {
     private let tap: (@Sendable (Commit) -> Void)?
 
     var appliers: [Name: StateApplier] = [:]
-    private var registrations: [UInt64: Registration] = [:]
+    var registrations: [UInt64: Registration] = [:]
     /// What is hosted, by the request that opened it: the machine names it again when it opens it
     /// again.
-    private var hostings: [UInt64: Registration] = [:]
+    var hostings: [UInt64: Registration] = [:]
     private var waits: [UInt64: Wait] = [:]
-    private var line: [Step] = []
+    var line: [Step] = []
     private var submitted: [Submitted] = []
     var refusals: RefusalMemory
     private(set) var ownFailures = OwnFailures()
@@ -86,20 +87,17 @@ package final class Applier {
             submitted.append(Submitted(firstCounter: firstCounter, count: count, block: block))
         case .abandoned(let block, let count):
             block.settle(from: 0, count: count, with: .failed(.nodeClosed))
-        case .register(let registration):
-            registrations[registration.request] = registration
-            let applier = appliers[registration.state] ?? registration.makeApplier()
-            appliers[registration.state] = applier
-            registration.attach(applier)
-            // Opens and closes reach the link by this thread alone, and so in this order.
-            tell(.open(registration.open))
+        case .register(let registration): register(registration)
         case .unregister(let subject): unregister(subject)
         case .asked(let question):
             questions.add(question, at: clock())
             answerQuestions()
         case .wait(let wait):
+            guard let input = wait.input(hostedLife: { self.place(of: $0)?.life }) else {
+                return wait.completion(.failure(.notHosted))
+            }
             waits[wait.request] = wait
-            tell(wait.input)
+            tell(input)
         case .giveUp(let request):
             waits[request] = nil
             tell(.giveUp(request: request))
@@ -158,42 +156,6 @@ package final class Applier {
         advance()
     }
 
-    private func unregister(_ subject: HostingSubject) {
-        // Whoever waited for it has given up.
-        for (request, registration) in registrations where registration.subject == subject {
-            registrations[request] = nil
-        }
-        for (request, registration) in hostings where registration.subject == subject {
-            hostings[request] = nil
-        }
-        switch subject {
-        case .store(let store):
-            appliers[store.state]?.remove(store)
-            if appliers[store.state]?.isIdle == true { appliers[store.state] = nil }
-        case .state(let state):
-            appliers[state]?.isBridged = false
-            if appliers[state]?.isIdle == true { appliers[state] = nil }
-        }
-        tell(.close(subject))
-    }
-
-    private func restore(
-        _ store: StoreName, life: SequenceNumber, _ snapshot: Snapshot, _ log: LogID
-    ) {
-        guard let hosted = appliers[store.state]?.hosted(store) else { return }
-        refusals.forget(through: snapshot.sequence)
-        hosted.isAttached = false
-        // What follows, the end of the open above all, waits until the store has its state.
-        let record = CommitRecord(
-            last: .zero, byteCount: 0, isCatchUp: true, whenDone: resume)
-        record.expectRun()
-        hosted.restore(snapshot, life: life, log: log) { error in
-            record.report(error.map { [(snapshot.sequence, .refused($0))] } ?? [])
-        }
-        record.seal()
-        line.append(.restored(store, record))
-    }
-
     // MARK: Commits
 
     private func apply(_ commit: Commit, byteCount: Int, isCatchUp: Bool) {
@@ -201,15 +163,25 @@ package final class Applier {
             last: commit.last, byteCount: byteCount, isCatchUp: isCatchUp, whenDone: resume)
         for applier in appliers.values { applier.begin(isCatchUp: isCatchUp) }
         var sequence = commit.first
+        var dropped: [StoreName] = []
         for block in commit.blocks {
-            if case .batch(let incarnation, let batch) = block {
+            switch block {
+            case .batch(let incarnation, let batch):
                 add(batch, of: incarnation, from: sequence, in: commit, to: record)
+            case .event(.dropped(let store, let life)):
+                guard let hosted = appliers[store.state]?.hosted(store), hosted.life == life,
+                    hosted.isAttached != isCatchUp
+                else { break }
+                hosted.isDropped = true
+                dropped.append(store)
+            case .event: break
             }
             sequence = sequence.advanced(by: UInt64(block.count))
         }
         for applier in appliers.values { applier.flush(into: record) }
         record.seal()
         line.append(.commit(record))
+        for store in dropped { line.append(.dropped(store)) }
     }
 
     private func add(
@@ -273,6 +245,7 @@ package final class Applier {
                     appliers[store.state]?.hosted(store)?.stopped =
                         "the snapshot of \(store) can't be read: \(failure.message)"
                 }
+            case .dropped(let store): drop(store)
             case .outcome(let outcome): settle(outcome)
             case .opened(let request, let outcome): complete(request, outcome)
             case .reached(let request, let outcome):
@@ -336,38 +309,6 @@ package final class Applier {
                         reason: RejectionReason(code: code, message: message))))
         case .unknown:
             block.settle(from: index, count: count, with: .failed(.outcomeUnknown))
-        }
-    }
-
-    private func complete(_ request: UInt64, _ outcome: OpenOutcome) {
-        let opening = registrations.removeValue(forKey: request)
-        guard let registration = opening ?? hostings[request] else { return }
-        if let error = failure(of: outcome, registration.subject) {
-            unregister(registration.subject)
-            // It was open, and the history that it was open in is lost: nobody waits for this.
-            if opening == nil {
-                registration.lost(error)
-            } else {
-                registration.completion(.failure(error))
-            }
-            return
-        }
-        hostings[request] = registration
-        guard opening != nil, case .opened(let life) = outcome else { return }
-        if case .state(let state) = registration.subject { appliers[state]?.isBridged = true }
-        registration.completion(.success(life))
-    }
-
-    private func failure(of outcome: OpenOutcome, _ subject: HostingSubject) -> NodeError? {
-        switch outcome {
-        case .failed(let code, let message):
-            return NodeError(
-                code: .openFailed, message: "\(subject.text) can't be opened (\(code)): \(message)")
-        case .opened:
-            guard case .store(let store) = subject,
-                let message = appliers[store.state]?.hosted(store)?.stopped
-            else { return nil }
-            return NodeError(code: .openFailed, message: message)
         }
     }
 

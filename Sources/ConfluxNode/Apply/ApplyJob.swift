@@ -35,6 +35,9 @@ package struct Wait: Sendable {
         case latest
         /// A receipt's.
         case receipt(SequenceNumber, LogID)
+        /// The end of a life of a store, which the sequencer is asked for; of the one that is hosted
+        /// here unless given.
+        case dropped(StoreName, life: SequenceNumber?)
     }
 
     /// The node's number for it.
@@ -54,10 +57,16 @@ package struct Wait: Sendable {
         self.completion = completion
     }
 
-    var input: ReplicaInput {
+    /// - Parameter hostedLife: Tells the life of a store that is hosted here.
+    /// - Returns: What the machine is asked for; nil where the store is not hosted here.
+    func input(hostedLife: (StoreName) -> SequenceNumber?) -> ReplicaInput? {
         switch goal {
         case .latest: .barrier(request: request)
         case .receipt(let sequence, let log): .await(sequence, log, request: request)
+        case .dropped(let store, let life):
+            (life ?? hostedLife(store)).map {
+                .drop(Drop(request: request, store: store, life: $0))
+            }
         }
     }
 }
@@ -73,8 +82,8 @@ package final class Registration: @unchecked Sendable {
     let attach: (StateApplier) -> Void
     /// Told once, when the store is current, or could not be opened.
     let completion: (Result<SequenceNumber, NodeError>) -> Void
-    /// Told at most once, after a good completion: after the loss of a history the store, or the
-    /// state, could not be opened again. It is hosted no longer.
+    /// Told at most once, after a good completion: the store was dropped, or after the loss of a
+    /// history the store, or the state, could not be opened again. It is hosted no longer.
     let lost: (NodeError) -> Void
 
     init(

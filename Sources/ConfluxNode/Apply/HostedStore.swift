@@ -9,6 +9,8 @@ protocol HostedReplica: AnyObject {
     var lastChange: SequenceNumber { get }
     /// Why it takes no further entries, if it does not.
     var stopped: String? { get set }
+    /// Whether its life is over: no entry reaches it any more.
+    var isDropped: Bool { get set }
 
     /// Puts a snapshot into the store. The completion is called once, on any thread, with why it
     /// could not be done.
@@ -36,6 +38,7 @@ final class HostedStore<S: BridgedState>: HostedReplica {
     var lastChange = SequenceNumber.zero
     /// Why it takes no further entries, if it does not.
     var stopped: String?
+    var isDropped = false
     private(set) var seed: UInt64 = 0
     private let route: OutboxRoute<S>
     private let restoring:
@@ -65,6 +68,7 @@ final class HostedStore<S: BridgedState>: HostedReplica {
         seed = ActionContext.seed(log: log, store: name)
         lastChange = snapshot.sequence
         stopped = nil
+        isDropped = false
         isRestored = true
         restoring(snapshot.state, snapshot.sequence, completion)
     }

@@ -72,6 +72,7 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
         /// Whether the entry is still to be applied; from now on it is not.
         func takes(_ place: EntryPlace) -> Bool {
             guard let hosted else { return true }
+            guard !hosted.isDropped else { return false }
             if let message = hosted.stopped {
                 failures.append((place.sequence, .stopped(message)))
                 return false

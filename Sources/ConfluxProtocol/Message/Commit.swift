@@ -65,6 +65,8 @@ public enum LogEvent: Sendable, Equatable {
     case forgotten(Incarnation)
     /// A store began; the entry's number is its life.
     case created(StoreName, schemaVersion: UInt32, initial: EncodedState)
+    /// A life of a store is over, in every process.
+    case dropped(StoreName, life: SequenceNumber)
 }
 
 /// The numbers under which events are logged. All are reserved from the first version on.

@@ -36,7 +36,7 @@ public enum MessageKind: UInt8, Hashable, Sendable, CaseIterable {
     case questionAsked = 0x49
     case answerGiven = 0x4A
     case lockOutcome = 0x4B
-    case barrierConfirmed = 0x4C
+    case confirmed = 0x4C
     case redirect = 0x4D
     case farewell = 0x4E
 

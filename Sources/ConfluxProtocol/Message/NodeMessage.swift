@@ -8,6 +8,8 @@ public enum NodeMessage: Sendable, Equatable {
     case open(Open)
     /// Ends hosting.
     case close(Close)
+    /// Ends a life of a store, in every process (rule 16).
+    case drop(Drop)
     /// Consecutive actions of this node.
     case submit(Batch)
     /// Asks for commits that the feed did not bring.
@@ -211,6 +213,24 @@ public struct Progress: Sendable, Equatable {
     public init(applied: SequenceNumber, settled: UInt64) {
         self.applied = applied
         self.settled = settled
+    }
+}
+
+/// Ends a life of a store, wherever it is hosted (rule 16). Asked again as often as need be: a life
+/// that is over stays over, and no other one is touched.
+public struct Drop: Sendable, Hashable {
+    /// The node's number for this request, repeated in the answer.
+    public var request: UInt64
+    /// The store.
+    public var store: StoreName
+    /// The number of its `created` entry.
+    public var life: SequenceNumber
+
+    /// Makes a request.
+    public init(request: UInt64, store: StoreName, life: SequenceNumber) {
+        self.request = request
+        self.store = store
+        self.life = life
     }
 }
 

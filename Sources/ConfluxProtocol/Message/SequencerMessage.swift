@@ -19,7 +19,7 @@ public enum SequencerMessage: Sendable, Equatable {
     /// Answers this node's question.
     case answer(Answer)
     /// Answers a barrier.
-    case barrierConfirmed(BarrierConfirmed)
+    case confirmed(Confirmed)
     /// The sequencer ends the session or the connection.
     case bye(Bye)
 }
@@ -262,18 +262,18 @@ public struct Entries: Sendable, Equatable {
 }
 
 /// Answers a barrier, after the log has confirmed that this tenure was the newest at some moment
-/// behind the question (rule 29).
-public struct BarrierConfirmed: Sendable, Equatable {
+/// behind the question (rule 29); or a drop, once the life is over in the log (rule 16).
+public struct Confirmed: Sendable, Equatable {
     /// The request that is answered.
     public var request: UInt64
     /// What came of it.
     public var outcome: Outcome
 
-    /// What came of a barrier.
+    /// What came of a request.
     public enum Outcome: Sendable, Equatable {
-        /// Who has applied this number has read the latest.
+        /// Who has applied this number has read the latest, or has seen the life end.
         case confirmed(SequenceNumber)
-        /// The question can't be answered.
+        /// The request can't be met.
         case failed(RejectionCode, message: String)
     }
 

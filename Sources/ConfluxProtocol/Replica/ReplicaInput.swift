@@ -35,6 +35,8 @@ public enum ReplicaInput: Sendable {
     /// Ask for the latest number, and tell when everything up to it is applied here; answered by
     /// ``Delivery/reached(request:_:)``.
     case barrier(request: UInt64)
+    /// End a life of a store, and tell when its end is applied here; answered alike.
+    case drop(Drop)
     /// Tell when everything up to this number of this log is applied here; answered alike.
     case await(SequenceNumber, LogID, request: UInt64)
     /// Nobody waits any more.

@@ -157,6 +157,7 @@ extension ReplicaMachine {
                 .event(.historyLost(from: agreed.next, through: max(mark.sequence, agreed.next))))
         }
         releaseHeld(isForced: true, into: &effects)
+        giveUpDrops(above: agreed, into: &effects)
         effects.append(.deliver(.reset))
         mark = nil
         live = nil
@@ -236,13 +237,14 @@ extension ReplicaMachine {
         if let until = submissions.pausedUntil { deadline = min(deadline, until) }
         if let fetch = holeFetch { deadline = min(deadline, fetch.deadline) }
         if let fetch = catchUp?.fetch { deadline = min(deadline, fetch.deadline) }
-        if let due = barrierDeadline { deadline = min(deadline, due) }
+        if let due = waitDeadline { deadline = min(deadline, due) }
         return deadline
     }
 
     /// Whether the sequencer owes this node something.
     var isAnswerDue: Bool {
-        submissions.isAwaiting || isBarrierDue || hosting.values.contains { $0.phase == .asked }
+        submissions.isAwaiting || isConfirmationDue
+            || hosting.values.contains { $0.phase == .asked }
     }
 
     /// When the next progress is due: soon when there is some, else as a sign of life.
@@ -278,7 +280,7 @@ extension ReplicaMachine {
         }
         pump(at: now, into: &effects)
         retryFetches(at: now, into: &effects)
-        retryBarriers(at: now, into: &effects)
+        askOverdue(at: now, into: &effects)
         if now >= progressDue {
             sendProgress(at: now, settled: submissions.reported, into: &effects)
         }

@@ -223,6 +223,7 @@ public struct ReplicaMachine: Sendable {
         case .answer(let answer):
             effects.append(.send(.answer(answer)))
         case .barrier(let request): barrier(request, at: instant, into: &effects)
+        case .drop(let drop): self.drop(drop, at: instant, into: &effects)
         case .await(let sequence, let log, let request):
             awaitReceipt(sequence, of: log, request, into: &effects)
         case .giveUp(let request): waiters[request] = nil
@@ -298,9 +299,9 @@ public struct ReplicaMachine: Sendable {
             }
         case .answer(let answer):
             effects.append(.answered(answer))
-        case .barrierConfirmed(let confirmed):
+        case .confirmed(let confirmed):
             owedSince = now
-            barrierConfirmed(confirmed, into: &effects)
+            take(confirmed, into: &effects)
             fillHole(at: now, into: &effects)
         }
     }

@@ -54,6 +54,8 @@ public enum SequencerNote: Sendable, Equatable {
     case left(Incarnation, name: Name?)
     /// A store began.
     case created(StoreName, life: SequenceNumber)
+    /// A life of a store is over.
+    case dropped(StoreName, life: SequenceNumber)
     /// A frame was not readable.
     case unreadable(String)
     /// A node spoke with a higher epoch than this tenure's.

@@ -50,6 +50,8 @@ public struct SequencerMachine: Sendable {
     var joining: [Nonce: PendingJoin] = [:]
     /// Opens whose `created` entry is not in the log yet, by store.
     var creating: [StoreName: PendingCreation] = [:]
+    /// Lives whose `dropped` entry is not in the log yet, by store.
+    var dropping: [StoreName: PendingDrop] = [:]
     /// Who wants a name that is taken, by name: one newcomer at most.
     var nameInquiries: [Name: Inquiry] = [:]
     /// Who wants a keyed session that a process holds, by session: one newcomer at most.
@@ -185,6 +187,7 @@ public struct SequencerMachine: Sendable {
             ask(question, from: connection, at: now, into: &effects)
         case (.barrier(let barrier), _):
             self.barrier(barrier, from: connection, into: &effects)
+        case (.drop(let drop), _): self.drop(drop, from: connection, into: &effects)
         case (.bye, .observer): connections.remove(connection)
         case (.open(let open), .member(let incarnation)):
             self.open(open, by: incarnation, on: connection, into: &effects)

@@ -7,9 +7,12 @@ import ConfluxProtocol
 /// There is one, and one more for each time that the log lost its end: who has not noticed yet is
 /// still on the former one.
 final class Branch {
+    /// One life of a store.
     struct StoreHistory {
         var reference: any ReferenceStore
         var life: SequenceNumber
+        /// The number of its `dropped` entry.
+        var end: SequenceNumber?
         var initial: EncodedState
         var seed: UInt64
         /// The digest behind the last entry of each commit that concerns the store.
@@ -28,7 +31,8 @@ final class Branch {
     private(set) var commits: [(logged: LoggedCommit, commit: Commit)] = []
     /// By number: entry 1 stands at 0.
     private(set) var facts: [Fact] = []
-    private(set) var stores: [StoreName: StoreHistory] = [:]
+    /// The lives of each store, ascending. *Invariant*: only the last one may be without an end.
+    private(set) var lives: [StoreName: [StoreHistory]] = [:]
     /// Where each action stands.
     private var places: [ObjectIdentifier: SequenceNumber] = [:]
     /// Who is present, by the log, and under which name (rule 10).
@@ -64,15 +68,30 @@ final class Branch {
         fact(sequence).map { commits[$0.commit].commit }
     }
 
-    /// The digest that a store at this position should have.
-    func digest(of store: StoreName, at position: SequenceNumber) -> Digest? {
-        guard let history = stores[store] else { return nil }
-        return history.digests.last { $0.sequence <= position }?.digest
+    /// One life of a store; nil where the log has none with that number.
+    func history(of store: StoreName, life: SequenceNumber) -> StoreHistory? {
+        lives[store]?.last { $0.life == life }
+    }
+
+    /// The digest that a store of this life should have at this position.
+    func digest(
+        of store: StoreName, life: SequenceNumber, at position: SequenceNumber
+    ) -> Digest? {
+        history(of: store, life: life)?.digests.last { $0.sequence <= position }?.digest
     }
 
     /// The last entry up to a number that concerns a store; nil where there was no store then.
     func lastChange(of store: StoreName, through sequence: SequenceNumber) -> SequenceNumber? {
-        stores[store]?.digests.last { $0.sequence <= sequence }?.sequence
+        lives[store]?.last { $0.life <= sequence }?.digests.last { $0.sequence <= sequence }?
+            .sequence
+    }
+
+    /// Where the present life stands in ``lives``.
+    private func present(_ store: StoreName) -> Int? {
+        guard let histories = lives[store], let last = histories.last, last.end == nil else {
+            return nil
+        }
+        return histories.count - 1
     }
 
     /// Takes a commit that was appended, and checks it (P1, P3, P4, time).
@@ -101,8 +120,11 @@ final class Branch {
             }
         }
         for (name, sequence) in concerned {
-            guard let digest = stores[name]?.reference.digest else { continue }
-            stores[name]?.digests.append((sequence, digest))
+            // Its life may have ended in this commit: the last entry counts all the same.
+            guard let index = lives[name]?.lastIndex(where: { $0.life < sequence }),
+                let digest = lives[name]?[index].reference.digest
+            else { continue }
+            lives[name]?[index].digests.append((sequence, digest))
         }
     }
 
@@ -129,16 +151,25 @@ final class Branch {
         switch event {
         case .created(let name, _, let initial):
             guard let state = states[name.state] else { return }
-            if stores[name] != nil {
+            guard present(name) == nil else {
                 throw Violation(
                     promise: "order", message: "\(name) was created twice, again at \(sequence)")
             }
             let reference = state.reference(name)
             reference.begin(with: initial)
-            stores[name] = StoreHistory(
-                reference: reference, life: sequence, initial: initial,
-                seed: ActionContext.seed(log: log, store: name),
-                digests: [(sequence, reference.digest)])
+            lives[name, default: []].append(
+                StoreHistory(
+                    reference: reference, life: sequence, initial: initial,
+                    seed: ActionContext.seed(log: log, store: name),
+                    digests: [(sequence, reference.digest)]))
+        case .dropped(let name, let life):
+            guard let index = present(name), lives[name]?[index].life == life else {
+                throw Violation(
+                    promise: "order",
+                    message:
+                        "\(sequence) ends life \(life) of \(name), which is not its present one")
+            }
+            lives[name]?[index].end = sequence
         case .joined(_, let name, let rejoining, _):
             let incarnation = rejoining == .none ? Incarnation(sequence.rawValue) : rejoining
             if let name, let other = present.first(where: { $0.value == name })?.key,
@@ -154,7 +185,7 @@ final class Branch {
         case .forgotten(let incarnation):
             present[incarnation] = nil
             forgotten.insert(incarnation)
-        default: break
+        case .claim: break
         }
     }
 
@@ -181,8 +212,11 @@ final class Branch {
             try check(record, entry.payload, row.target, at: sequence)
             var fact = Fact(commit: commits.count - 1, record: record)
             let context = (commit.timestamp, Origin(incarnation: incarnation, counter: counter))
-            for name in stores.keys.sorted() where row.target.reaches(name) {
-                guard let history = stores[name] else { continue }
+            try checkLife(of: row, at: sequence)
+            for name in lives.keys.sorted() where row.target.reaches(name) {
+                guard let index = present(name), let history = lives[name]?[index] else {
+                    continue
+                }
                 let hadEffect = history.reference.apply(
                     entry.payload, row.coding,
                     ActionContext(
@@ -194,6 +228,18 @@ final class Branch {
             facts.append(fact)
             sequence = sequence.next
             counter += 1
+        }
+    }
+
+    /// Nothing that was meant for one life of a store reaches another (rule 16).
+    private func checkLife(of row: BatchTarget, at sequence: SequenceNumber) throws(Violation) {
+        guard case .store(let name) = row.target, states[name.state] != nil else { return }
+        let life = present(name).flatMap { lives[name]?[$0].life }
+        guard let life, row.life == .zero || row.life == life else {
+            throw Violation(
+                promise: "order",
+                message: "\(sequence) is for life \(row.life) of \(name), which is not its present "
+                    + "one")
         }
     }
 

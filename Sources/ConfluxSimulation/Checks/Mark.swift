@@ -48,6 +48,7 @@ public enum Mark: String, Sendable, Hashable, CaseIterable {
 
     // Stores (rule 16)
     case created, concurrentCreators, adopted, closed, reopened
+    case dropAsked, dropped, otherLife
 
     // Checkpoints, admission (rules 20, 28)
     case checkpointMade, startedFromCheckpoint, admissionSlowed

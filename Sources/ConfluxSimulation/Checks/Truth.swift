@@ -2,6 +2,12 @@ import Conflux
 import ConfluxLog
 import ConfluxProtocol
 
+/// A store that a node hosts, and which of its lives.
+struct HostedLife {
+    var store: StoreName
+    var life: SequenceNumber
+}
+
 /// What is true: every history that the log had, and everything that was dispatched. All that any
 /// process says or does is held against it.
 final class Truth {
@@ -150,8 +156,9 @@ final class Truth {
     ) throws(Violation) {
         let candidates = isCurrentOnly ? [branch] : branches
         let isRight = candidates.contains { branch in
-            branch.stores[store]?.life == life && position <= branch.last
-                && branch.digest(of: store, at: position) == digest
+            guard let history = branch.history(of: store, life: life) else { return false }
+            return position <= branch.last && !(isCurrentOnly && history.end != nil)
+                && branch.digest(of: store, life: life, at: position) == digest
         }
         if !isRight {
             throw Violation(
@@ -162,7 +169,7 @@ final class Truth {
 
     /// A process was told an outcome (P2, P5).
     func told(
-        _ record: DispatchRecord, _ outcome: Outcome, hosted: [StoreName]
+        _ record: DispatchRecord, _ outcome: Outcome, hosted: [HostedLife]
     ) throws(Violation) {
         record.outcome = outcome
         switch outcome {
@@ -201,17 +208,17 @@ final class Truth {
     }
 
     private func checkRefusal(
-        at receipt: Receipt, of record: DispatchRecord, hosted: [StoreName]
+        at receipt: Receipt, of record: DispatchRecord, hosted: [HostedLife]
     ) throws(Violation) {
         let isTrue = branches.contains { branch in
             guard let fact = branch.fact(receipt.sequence), fact.record === record,
                 let target = record.target
             else { return false }
-            let here = hosted.filter { store in
-                let life = branch.stores[store]?.life
-                return target.reaches(store) && life.map { $0 < receipt.sequence } ?? false
+            let here = hosted.filter { hosted in
+                target.reaches(hosted.store) && hosted.life < receipt.sequence
+                    && branch.history(of: hosted.store, life: hosted.life) != nil
             }
-            return here.allSatisfy(fact.refusedBy.contains)
+            return here.allSatisfy { fact.refusedBy.contains($0.store) }
         }
         if !isTrue {
             throw Violation(

@@ -1,7 +1,8 @@
 import ConfluxNode
 import ConfluxProtocol
 
-/// Waiting for a number: for the latest one (rule 29), and for that of somebody's receipt (P6).
+/// Waiting for a number: for the latest one (rule 29), for that of somebody's receipt (P6), and for
+/// the end of a store (rule 16).
 extension SimulatedCluster {
     /// The program wants to read what everybody was told of until now.
     func askBarrier(_ node: SimulatedNode) {
@@ -18,13 +19,20 @@ extension SimulatedCluster {
         wait(for: .receipt(sequence, disk.id), behind: sequence, on: node)
     }
 
+    /// The program ends a store, for everybody.
+    func drop(_ name: StoreName, on node: SimulatedNode) {
+        guard let life = node.applier.place(of: name)?.life, life != .zero else { return }
+        marks.hit(.dropAsked)
+        trace.note(now, "\(node.text) drops \(name), life \(life)")
+        wait(for: .dropped(name, life: life), behind: .zero, on: node)
+    }
+
     private func wait(
         for goal: Wait.Goal, behind sequence: SequenceNumber, on node: SimulatedNode
     ) {
         let request = takeNumber()
-        let isBarrier = if case .latest = goal { true } else { false }
         node.waits[request] = SimulatedWait(
-            sequence: sequence, histories: truth.former.count, isBarrier: isBarrier)
+            sequence: sequence, histories: truth.former.count, goal: goal)
         let tells = node.tells
         let wait = Wait(request: request, goal: goal) { result in
             let sequence: SequenceNumber? =
@@ -49,7 +57,7 @@ extension SimulatedCluster {
                 marks.hit(.waitFailed)
                 continue
             }
-            if wait.isBarrier { marks.hit(.barrierConfirmed) }
+            if case .latest = wait.goal { marks.hit(.barrierConfirmed) }
             try check(wait, reached: reached, node)
         }
     }
@@ -64,6 +72,16 @@ extension SimulatedCluster {
             throw Violation(
                 promise: "P6",
                 message: "\(node.text) asked behind \(wait.sequence) and was told \(reached)")
+        }
+        if case .dropped(let store, let life?) = wait.goal,
+            // A log that lost its end may give the number of that life again, later.
+            life <= reached, let history = truth.branch.history(of: store, life: life),
+            history.end.map({ $0 > reached }) ?? true
+        {
+            throw Violation(
+                promise: "P5",
+                message: "\(node.text) was told that life \(life) of \(store) is over at "
+                    + "\(reached), and it is not")
         }
         for store in node.stores {
             guard let due = truth.branch.lastChange(of: store.name, through: wait.sequence) else {
@@ -88,6 +106,11 @@ struct SimulatedWait {
     var sequence: SequenceNumber
     /// How often the log had lost its end when it was asked.
     var histories: Int
-    /// Whether it was for the latest number.
-    var isBarrier: Bool
+    /// What is waited for.
+    var goal: Wait.Goal
+
+    /// Whether it ends whatever the log loses: it is asked again.
+    var isAsked: Bool {
+        if case .receipt = goal { false } else { true }
+    }
 }

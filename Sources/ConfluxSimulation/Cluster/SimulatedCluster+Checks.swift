@@ -1,4 +1,5 @@
 import Conflux
+import ConfluxNode
 import ConfluxProtocol
 
 /// What is looked at as it happens.
@@ -44,7 +45,7 @@ extension SimulatedCluster {
             if sequencer.machine.epoch == disk.epoch {
                 try truth.welcomed(welcome.incarnation, durableThrough: disk.durableThrough)
             }
-        case .opened, .entries, .answer, .barrierConfirmed: break
+        case .opened, .entries, .answer, .confirmed: break
         }
     }
 
@@ -64,6 +65,7 @@ extension SimulatedCluster {
             case .created(let name, _, _):
                 let openers = nodes.values.filter { $0.opening.contains(name) }
                 if openers.count > 1 { marks.hit(.concurrentCreators) }
+            case .dropped: marks.hit(.dropped)
             case .claim, .joined: break
             }
         }
@@ -130,7 +132,11 @@ extension SimulatedCluster {
                 open.append(record)
                 continue
             }
-            let hosted = node.stores.map(\.name)
+            let hosted = node.stores.compactMap { store in
+                node.applier.place(of: store.name).map {
+                    HostedLife(store: store.name, life: $0.life)
+                }
+            }
             try truth.told(record, outcome, hosted: hosted)
             trace.note(now, "  \(record.text): \(outcome.summary)")
             switch outcome {
@@ -143,6 +149,8 @@ extension SimulatedCluster {
                     try checkApplied(receipt, of: record, node)
                 } else if error.code == .withdrawn {
                     marks.hit(.withdrawn)
+                } else if (error.reason as? RejectionReason)?.code == .otherLife {
+                    marks.hit(.otherLife)
                 } else if error.code == .outcomeUnknown {
                     marks.hit(.unknownOutcome)
                     if !node.hasLostSession {

@@ -142,7 +142,9 @@ extension SimulatedCluster {
         guard let node = pick(nodes.keys).flatMap({ nodes[$0] }), node.role == .member,
             !node.isPaused
         else { return }
-        if !node.stores.isEmpty, random.chance(0.5) {
+        if !node.stores.isEmpty, random.chance(0.2) {
+            drop(random.pick(node.stores).name, on: node)
+        } else if !node.stores.isEmpty, random.chance(0.5) {
             let store = random.pick(node.stores)
             trace.note(now, "\(node.text) closes \(store.name)")
             close(store, on: node)

@@ -41,11 +41,10 @@ extension SimulatedCluster {
     /// it gives it again.
     private func whatIsWaitedFor(on node: SimulatedNode) -> String? {
         let due = node.waits.filter {
-            $0.value.isBarrier || $0.value.histories == truth.former.count
+            $0.value.isAsked || $0.value.histories == truth.former.count
         }
         return due.min { $0.key < $1.key }.map { request, wait in
-            wait.isBarrier
-                ? "for the latest number, by barrier \(request)" : "for \(wait.sequence)"
+            "for \(wait.goal), by request \(request)"
         }
     }
 

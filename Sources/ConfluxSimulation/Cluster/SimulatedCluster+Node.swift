@@ -52,18 +52,26 @@ extension SimulatedCluster {
         node.nextRequest += 1
         node.opening.insert(name)
         let registration = store.open(
-            request: request, scope: node.scope, payloadBytesMax: plan.payloadBytesMax
-        ) { [unowned self, unowned node] result in
-            node.opening.remove(name)
-            switch result {
-            case .success(let life):
-                trace.note(now, "\(node.text) hosts \(name), life \(life)")
-                node.stores.append(store)
-            case .failure(let error):
-                trace.note(now, "\(node.text) can't open \(name): \(error)")
+            request: request, scope: node.scope, payloadBytesMax: plan.payloadBytesMax,
+            completion: { [unowned self, unowned node] result in
+                node.opening.remove(name)
+                switch result {
+                case .success(let life):
+                    trace.note(now, "\(node.text) hosts \(name), life \(life)")
+                    node.stores.append(store)
+                case .failure(let error):
+                    trace.note(now, "\(node.text) can't open \(name): \(error)")
+                    store.close(in: node.scope)
+                }
+            },
+            lost: { [unowned self, unowned node, unowned store] error in
+                trace.note(now, "\(node.text) hosts \(name) no longer: \(error)")
+                node.stores.removeAll { $0 === store }
+                node.compared[name] = nil
                 store.close(in: node.scope)
-            }
-        }
+                // Some begin it anew at once, and others meet them there.
+                if random.chance(0.6) { open(name, state, on: node) }
+            })
         give(.register(registration), to: node)
     }
 

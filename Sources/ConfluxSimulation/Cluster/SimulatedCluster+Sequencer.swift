@@ -194,7 +194,7 @@ extension SimulatedCluster {
                     promise: "checkpoint",
                     message: "the checkpoint at \(sequence) was set aside: \(reason)"))
         case .slowed: marks.hit(.admissionSlowed)
-        case .joined, .historyLost, .unreadable, .resumed: break
+        case .joined, .dropped, .historyLost, .unreadable, .resumed: break
         }
     }
 

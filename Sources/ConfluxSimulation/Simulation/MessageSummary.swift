@@ -18,6 +18,7 @@ extension NodeMessage {
         case .question(let question): "question \(question.number)"
         case .answer(let answer): "answer \(answer.number)"
         case .barrier(let barrier): "barrier \(barrier.request)"
+        case .drop(let drop): "drop \(drop.request): \(drop.store) of \(drop.life)"
         case .bye: "bye"
         }
     }
@@ -44,7 +45,7 @@ extension SequencerMessage {
             "entries \(entries.commits.count), last \(entries.last), floor \(entries.floor)"
         case .question(let question): "question \(question.number)"
         case .answer(let answer): "answer \(answer.number)"
-        case .barrierConfirmed(let confirmed): "barrier \(confirmed.request) confirmed"
+        case .confirmed(let confirmed): "confirmed \(confirmed.request)"
         case .bye(let bye): "bye \(bye.code)"
         }
     }

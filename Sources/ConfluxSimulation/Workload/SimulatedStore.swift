@@ -8,7 +8,8 @@ protocol SimulatedStore: AnyObject {
     /// Has dispatches travel, and says how the store is to be hosted.
     func open(
         request: UInt64, scope: Scope, payloadBytesMax: Int,
-        completion: @escaping (Result<SequenceNumber, NodeError>) -> Void
+        completion: @escaping (Result<SequenceNumber, NodeError>) -> Void,
+        lost: @escaping (NodeError) -> Void
     ) -> Registration
     /// Ends hosting: what is dispatched from now on goes nowhere.
     func close(in scope: Scope)
@@ -45,13 +46,14 @@ final class TypedSimulatedStore<S: ReplicatedState>: SimulatedStore {
 
     func open(
         request: UInt64, scope: Scope, payloadBytesMax: Int,
-        completion: @escaping (Result<SequenceNumber, NodeError>) -> Void
+        completion: @escaping (Result<SequenceNumber, NodeError>) -> Void,
+        lost: @escaping (NodeError) -> Void
     ) -> Registration {
         let route = OutboxRoute<S>(outbox: outbox, target: .store(name))
         store.core.setRoute(route)
         return .store(
             store.core, name, route: route, initial: encoded, request: request, scope: scope,
-            payloadBytesMax: payloadBytesMax, completion: completion)
+            payloadBytesMax: payloadBytesMax, completion: completion, lost: lost)
     }
 
     func close(in scope: Scope) {

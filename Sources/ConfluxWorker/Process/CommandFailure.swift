@@ -30,7 +30,7 @@ package struct CommandFailure: Error, Sendable {
             case .unreachable: .unreachable
             case .refused, .closed: .nodeRefused
             case .openFailed, .alreadyHosted: .failed
-            case .unanswered, .otherLog: .notFound
+            case .unanswered, .otherLog, .notHosted, .dropped: .notFound
             case .timedOut: .timedOut
             case .cancelled: .interrupted
             }

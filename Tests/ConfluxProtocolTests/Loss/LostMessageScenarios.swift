@@ -117,7 +117,7 @@ struct LostMessageScenarios {
 
     @Test func `a barrier's confirmation`() {
         var cluster = started()
-        cluster.nextLoss = { if case .barrierConfirmed = $0 { true } else { false } }
+        cluster.nextLoss = { if case .confirmed = $0 { true } else { false } }
         cluster.input(.barrier(request: 5), to: 1)
         cluster.run()
         #expect(cluster.nextLoss == nil)

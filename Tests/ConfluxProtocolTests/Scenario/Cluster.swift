@@ -268,6 +268,15 @@ struct Cluster {
         pass(settings.beatInterval)
     }
 
+    /// Has a node drop a store, without letting anything arrive.
+    ///
+    /// - Returns: The request; 0 where the node does not host it.
+    mutating func drop(_ store: String, by id: NodeID) -> UInt64 {
+        let request = nodes[id]?.drop(store)
+        flushInputs(of: id)
+        return request ?? 0
+    }
+
     mutating func bridge(_ state: String, on id: NodeID) {
         nodes[id]?.bridge(state)
         flushInputs(of: id)
@@ -277,9 +286,10 @@ struct Cluster {
 
     /// Dispatches texts as one batch, without letting anything arrive.
     mutating func submit(
-        _ texts: [String], to target: String, from id: NodeID, isAtomic: Bool = false
+        _ texts: [String], to target: String, life: SequenceNumber = .zero, from id: NodeID,
+        isAtomic: Bool = false
     ) {
-        nodes[id]?.dispatch(texts, to: target, isAtomic: isAtomic)
+        nodes[id]?.dispatch(texts, to: target, life: life, isAtomic: isAtomic)
         flushInputs(of: id)
     }
 

@@ -60,6 +60,17 @@ struct SimulatedNode {
         wanted.insert(name)
     }
 
+    /// Ends the life of a store that it hosts.
+    ///
+    /// - Returns: The request.
+    mutating func drop(_ store: String) -> UInt64? {
+        guard let name = StoreName(store), let life = replicas[name]?.life else { return nil }
+        let request = nextRequest
+        nextRequest += 1
+        inputs.append(.drop(Drop(request: request, store: name, life: life)))
+        return request
+    }
+
     mutating func bridge(_ state: String) {
         guard let name = Name(state) else { return }
         inputs.append(
@@ -70,7 +81,9 @@ struct SimulatedNode {
         nextRequest += 1
     }
 
-    mutating func dispatch(_ texts: [String], to target: String, isAtomic: Bool) {
+    mutating func dispatch(
+        _ texts: [String], to target: String, life: SequenceNumber = .zero, isAtomic: Bool
+    ) {
         var builder = BatchBuilder()
         for text in texts {
             // `target: text` in a text overrides the target of the batch.
@@ -79,7 +92,8 @@ struct SimulatedNode {
             guard let parsed = Target(place) else { continue }
             targets[machine.nextCounter + UInt64(builder.count)] = parsed
             builder.append(
-                target: BatchTarget(target: parsed, schemaVersion: 1, coding: .json),
+                target: BatchTarget(
+                    target: parsed, life: life, schemaVersion: 1, coding: .json),
                 payload: Array((parts.last ?? "").utf8))
         }
         inputs.append(.dispatched(builder, isAtomic: isAtomic))
@@ -106,8 +120,8 @@ struct SimulatedNode {
                 frames.append(Frame.encode(message, epoch: machine.epoch))
             case .subscribe: isSubscribed = true
             case .deliver(let delivery):
-                if let applied = perform(delivery), !isStuck {
-                    machine.handle(applied, at: now, into: &effects)
+                for told in perform(delivery) where !isStuck {
+                    machine.handle(told, at: now, into: &effects)
                 }
             case .asked(let question): asked.append(question)
             case .answered(let answer): answers.append(answer)
@@ -124,14 +138,15 @@ struct SimulatedNode {
         return (frames, effects)
     }
 
-    private mutating func perform(_ delivery: Delivery) -> ReplicaInput? {
+    /// - Returns: What the machine is told then.
+    private mutating func perform(_ delivery: Delivery) -> [ReplicaInput] {
         switch delivery {
         case .commit(let commit, let bytes):
-            apply(commit, onlyCatchingUp: false)
-            return .applied(commit.last, bytes: bytes)
+            let ended = apply(commit, onlyCatchingUp: false)
+            return [.applied(commit.last, bytes: bytes)] + ended.map { .close(.store($0)) }
         case .catchUp(let commit, let bytes):
-            apply(commit, onlyCatchingUp: true)
-            return .applied(.zero, bytes: bytes)
+            let ended = apply(commit, onlyCatchingUp: true)
+            return [.applied(.zero, bytes: bytes)] + ended.map { .close(.store($0)) }
         case .restore(let store, let life, let snapshot):
             replicas[store] = Replica(life: life, position: snapshot.sequence)
         case .attach(let store): replicas[store]?.isAttached = true
@@ -166,12 +181,21 @@ struct SimulatedNode {
             }
         case .reset: replicas.removeAll()
         }
-        return nil
+        return []
     }
 
-    private mutating func apply(_ commit: Commit, onlyCatchingUp: Bool) {
+    /// - Returns: The stores whose life is over.
+    private mutating func apply(_ commit: Commit, onlyCatchingUp: Bool) -> [StoreName] {
         var sequence = commit.first
+        var ended: [StoreName] = []
         for block in commit.blocks {
+            if case .event(.dropped(let name, let life)) = block, let replica = replicas[name],
+                replica.life == life, replica.isAttached != onlyCatchingUp
+            {
+                replicas[name] = nil
+                wanted.remove(name)
+                ended.append(name)
+            }
             if case .batch(_, let batch) = block {
                 var number = sequence
                 batch.forEachEntry { row, payload in
@@ -194,5 +218,6 @@ struct SimulatedNode {
         for (name, replica) in replicas where replica.isAttached != onlyCatchingUp {
             replicas[name]?.position = max(replica.position, commit.last)
         }
+        return ended
     }
 }

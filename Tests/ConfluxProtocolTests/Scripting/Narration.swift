@@ -76,6 +76,7 @@ struct Narration {
         case .joined(let incarnation, let name): "joined \(incarnation), \(Self.text(name))"
         case .left(let incarnation, let name): "left \(incarnation), \(Self.text(name))"
         case .created(let store, let life): "created \(store) at \(life)"
+        case .dropped(let store, let life): "dropped \(store) of \(life)"
         case .unreadable(let text): "unreadable: \(text)"
         case .challenged(let epoch): "challenged by epoch \(epoch)"
         case .historyLost(let name, let from, let through):
@@ -112,8 +113,8 @@ struct Narration {
                 + ", last \(entries.last)"
         case .question(let question): "question \(question.number): \(question.body)"
         case .answer(let answer): "answer \(answer.number): \(answer.body)"
-        case .barrierConfirmed(let confirmed):
-            "barrier \(confirmed.request): \(confirmed.outcome)"
+        case .confirmed(let confirmed):
+            "confirmed \(confirmed.request): \(confirmed.outcome)"
         case .bye(let bye): "bye: \(bye.code)"
         }
     }
@@ -139,6 +140,7 @@ struct Narration {
             case .event(.left(let incarnation)): "left \(incarnation)"
             case .event(.forgotten(let incarnation)): "forgotten \(incarnation)"
             case .event(.created(let store, _, _)): "created \(store)"
+            case .event(.dropped(let store, let life)): "dropped \(store) of \(life)"
             }
         }.joined(separator: "; ")
     }
@@ -181,6 +183,7 @@ struct Narration {
         case .question(let question): "question \(question.number): \(question.body)"
         case .answer(let answer): "answer \(answer.number): \(answer.body)"
         case .barrier(let barrier): "barrier \(barrier.request)"
+        case .drop(let drop): "drop \(drop.request), \(drop.store) of \(drop.life)"
         case .bye(let bye): "bye: \(bye.code)"
         }
     }

@@ -38,9 +38,8 @@ struct GoldenFrameTests {
             spoken[sample.message.speaker, default: []].insert(number)
         }
         let reserved: [MessageKind] = [
-            .drop, .upgrade, .load, .digest, .snapshot, .lock, .barrier, .skip, .activity,
-            .snapshotServed, .snapshotRequest, .lockOutcome, .barrierConfirmed, .redirect,
-            .activityPublished,
+            .upgrade, .load, .digest, .snapshot, .lock, .skip, .activity, .snapshotServed,
+            .snapshotRequest, .lockOutcome, .redirect, .activityPublished,
         ]
         let all = spoken.values.reduce(into: Set(reserved.map(\.rawValue))) { $0.formUnion($1) }
         #expect(all == Set(MessageKind.allCases.map(\.rawValue)))
@@ -60,7 +59,7 @@ struct GoldenFrameTests {
     }
 
     @Test func `events that are reserved are unsupported`() throws {
-        let spoken: [LogEventKind] = [.claim, .joined, .left, .forgotten, .created]
+        let spoken: [LogEventKind] = [.claim, .joined, .left, .forgotten, .created, .dropped]
         for kind in LogEventKind.allCases where !spoken.contains(kind) {
             var body = [UInt8](GoldenSample.commitFrame.dropFirst(Frame.size))
             let eventOffset = CommitLayout.blocksOffset - Frame.size + CommitLayout.blockPrefixBytes

@@ -65,6 +65,7 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                 initial: EncodedState(coding: .json, bytes: utf8(#"{"count":0}"#))))
         builder.append(.left(Incarnation(5)))
         builder.append(.forgotten(Incarnation(6)))
+        builder.append(.dropped(counter, life: SequenceNumber(7)))
         return builder.finish(timestamp: Timestamp(1_700_000_000_000_000_000))
     }()
 
@@ -176,6 +177,9 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                             request: 2, subject: .state(prefs.state), schemaVersion: 1, events: [],
                             initial: .none)))),
             GoldenSample("close, a store", .node(.close(Close(subject: .store(counter))))),
+            GoldenSample(
+                "drop",
+                .node(.drop(Drop(request: 5, store: counter, life: SequenceNumber(7))))),
             GoldenSample("close, a state", .node(.close(Close(subject: .state(prefs.state))))),
             GoldenSample("submit", .node(.submit(batch))),
             GoldenSample("submit, atomic", .node(.submit(atomicBatch))),
@@ -269,14 +273,14 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
             GoldenSample(
                 "barrier confirmed",
                 .sequencer(
-                    .barrierConfirmed(
-                        BarrierConfirmed(
+                    .confirmed(
+                        Confirmed(
                             request: 4, outcome: .confirmed(SequenceNumber(17)))))),
             GoldenSample(
                 "barrier confirmed, failed",
                 .sequencer(
-                    .barrierConfirmed(
-                        BarrierConfirmed(
+                    .confirmed(
+                        Confirmed(
                             request: 4,
                             outcome: .failed(.tableFull, message: "there are 4096 barriers"))))),
             GoldenSample(

@@ -11,7 +11,7 @@ struct RandomMessages {
     }
 
     mutating func message() -> AnyMessage {
-        switch below(22) {
+        switch below(23) {
         case 0: .node(.hello(hello()))
         case 1: .node(.open(open()))
         case 2: .node(.close(Close(subject: subject())))
@@ -35,8 +35,14 @@ struct RandomMessages {
         case 16: .sequencer(.answer(answer()))
         case 17: .sequencer(.bye(bye()))
         case 18: .node(.barrier(Barrier(request: random.next())))
-        case 19: .sequencer(.barrierConfirmed(confirmed()))
-        case 20: .feed(.beat(Beat(log: identifier(), last: sequence(), floor: sequence())))
+        case 19: .sequencer(.confirmed(confirmed()))
+        case 20:
+            .node(
+                .drop(
+                    Drop(
+                        request: random.next(), store: storeName(),
+                        life: SequenceNumber(start()))))
+        case 21: .feed(.beat(Beat(log: identifier(), last: sequence(), floor: sequence())))
         default: .feed(.commit(commit()))
         }
     }
@@ -79,7 +85,7 @@ struct RandomMessages {
     }
 
     mutating func event() -> LogEvent {
-        switch below(5) {
+        switch below(6) {
         case 0: .claim(epoch: epoch(), nonce: identifier())
         case 1:
             .joined(
@@ -87,6 +93,7 @@ struct RandomMessages {
                 isKeyed: flag())
         case 2: .left(incarnation())
         case 3: .forgotten(incarnation())
+        case 4: .dropped(storeName(), life: SequenceNumber(start()))
         default: .created(storeName(), schemaVersion: word(), initial: state())
         }
     }
@@ -147,11 +154,11 @@ struct RandomMessages {
             message: text())
     }
 
-    private mutating func confirmed() -> BarrierConfirmed {
-        let outcome: BarrierConfirmed.Outcome =
+    private mutating func confirmed() -> Confirmed {
+        let outcome: Confirmed.Outcome =
             flag()
             ? .failed(element(of: RejectionCode.self), message: text()) : .confirmed(sequence())
-        return BarrierConfirmed(request: random.next(), outcome: outcome)
+        return Confirmed(request: random.next(), outcome: outcome)
     }
 
     private mutating func entries() -> Entries {

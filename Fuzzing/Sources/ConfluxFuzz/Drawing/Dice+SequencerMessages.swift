@@ -22,12 +22,12 @@ extension Dice {
         case 7, 8: .entries(entries(known, commits: commits))
         case 9: .question(question(known))
         case 10: .answer(answer(known))
-        default: flag() ? .bye(bye()) : .barrierConfirmed(confirmed(known))
+        default: flag() ? .bye(bye()) : .confirmed(confirmed(known))
         }
     }
 
-    private mutating func confirmed(_ known: Surroundings) -> BarrierConfirmed {
-        BarrierConfirmed(
+    private mutating func confirmed(_ known: Surroundings) -> Confirmed {
+        Confirmed(
             request: request(known),
             outcome: below(4) == 0
                 ? .failed(one(of: RejectionCode.self), message: text())

@@ -97,8 +97,8 @@ struct PretendedSequencer {
             [.answer(Answer(number: question.number, isLast: true, node: nil, body: .alive))]
         case .barrier(let barrier):
             [
-                .barrierConfirmed(
-                    BarrierConfirmed(request: barrier.request, outcome: .confirmed(last)))
+                .confirmed(
+                    Confirmed(request: barrier.request, outcome: .confirmed(last)))
             ]
         case .progress(let progress): settle(through: progress.settled)
         case .close, .answer, .bye: []

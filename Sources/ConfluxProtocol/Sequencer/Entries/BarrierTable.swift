@@ -56,9 +56,9 @@ extension SequencerMachine {
         let question = BarrierTable.Question(asker: connection, request: barrier.request)
         guard barriers.contains(question) || barriers.count < settings.barriersMax else {
             let text = "the sequencer has as many barriers under way as it may; ask again later"
-            let confirmed = BarrierConfirmed(
+            let confirmed = Confirmed(
                 request: barrier.request, outcome: .failed(.tableFull, message: text))
-            effects.append(.send(.barrierConfirmed(confirmed), to: connection))
+            effects.append(.send(.confirmed(confirmed), to: connection))
             return
         }
         barriers.add(question)

@@ -17,6 +17,7 @@ struct CommitPipeline: Sendable {
         case rejoined(Incarnation)
         /// Begin the store and answer its openers.
         case created(StoreName)
+        case dropped(StoreName)
         /// The node is no longer present.
         case left(Incarnation)
         /// The session is remembered no longer.

@@ -44,6 +44,8 @@ extension SequencerMachine {
                 rejoined(incarnation, now: now.monotonic, into: &effects)
             case .created(let store):
                 created(store, at: expectation.sequence, into: &effects)
+            case .dropped(let store):
+                dropped(store, at: expectation.sequence, into: &effects)
             case .left(let incarnation):
                 let name = sessions[incarnation]?.name
                 effects.append(.note(.left(incarnation, name: name)))

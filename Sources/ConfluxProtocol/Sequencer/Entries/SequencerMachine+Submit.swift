@@ -204,19 +204,18 @@ extension SequencerMachine {
         case .state(let state):
             return directory.knows(state: state) ? nil : unknown(row.target)
         case .store(let name):
-            // Its `created` entry may still be on its way: then its life has no number yet.
-            let store = directory.store(name)
-            guard let version = store?.schemaVersion ?? creating[name]?.schemaVersion else {
-                return unknown(row.target)
-            }
-            if row.life != .zero, row.life != store?.life {
-                let since = store.map { "at \($0.life)" } ?? "just now"
-                let text = "\(name) is another store now: it was created anew \(since)"
+            guard let present = admittedLife(of: name) else {
+                guard row.life != .zero else { return unknown(row.target) }
+                let text = "\(name) was dropped; open it again to begin it anew"
                 return Fault(code: .otherLife, message: text)
             }
-            if row.schemaVersion > version {
+            if row.life != .zero, row.life != present.life {
+                let text = "\(name) is another store now: it was created anew at \(present.life)"
+                return Fault(code: .otherLife, message: text)
+            }
+            if row.schemaVersion > present.schemaVersion {
                 let text =
-                    "\(name) has schema version \(version) and the action has "
+                    "\(name) has schema version \(present.schemaVersion) and the action has "
                     + "\(row.schemaVersion)"
                 return Fault(code: .schemaVersion, message: text)
             }

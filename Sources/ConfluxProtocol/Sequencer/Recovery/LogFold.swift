@@ -84,6 +84,7 @@ package struct LogFold: Sendable, Equatable {
             directory.insert(
                 StoreDirectory.Store(
                     life: sequence, schemaVersion: schemaVersion, initial: initial), named: name)
+        case .dropped(let name, let life): directory.end(name, life: life)
         }
     }
 }

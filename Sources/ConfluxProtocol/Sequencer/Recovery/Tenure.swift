@@ -142,9 +142,9 @@ extension SequencerMachine {
         isConfirming = false
         // No receipt was given for a higher number, by this tenure or by a later one.
         for question in barriers.end() {
-            let confirmed = BarrierConfirmed(
+            let confirmed = Confirmed(
                 request: question.request, outcome: .confirmed(tenure.last))
-            effects.append(.send(.barrierConfirmed(confirmed), to: question.asker))
+            effects.append(.send(.confirmed(confirmed), to: question.asker))
         }
         if phase == .serving {
             for (connection, doubt) in doubts.end() {

@@ -1,9 +1,15 @@
 import ConfluxVocabulary
 
-/// Opening and closing of stores: the one place of rule 16.
+/// Opening, closing and dropping of stores: the one place of rule 16.
+///
+///     open ──▶ created ──▶ hosted … ──▶ drop ──▶ dropped ──▶ (opened again: another life)
+///
+/// What is admitted counts at once: behind a drop nothing is admitted for that life, and who opens
+/// the name begins the next one.
 extension SequencerMachine {
     /// Opens whose `created` entry is not in the log yet. The first opener's state counts.
     struct PendingCreation: Sendable {
+        var life: SequenceNumber
         var schemaVersion: UInt32
         var initial: EncodedState
         var openers: [Opener]
@@ -18,6 +24,23 @@ extension SequencerMachine {
     /// The most openers that wait for one store to begin. *At the bound*: the open fails with
     /// `tableFull`, and the node may try again.
     private static let openersMax = 1_024
+
+    /// A life whose `dropped` entry is not in the log yet.
+    struct PendingDrop: Sendable {
+        var life: SequenceNumber
+        var askers: [BarrierTable.Question]
+    }
+
+    /// The most askers that wait for one life to end. *At the bound* one is left without an answer:
+    /// it asks again.
+    private static let askersMax = 1_024
+
+    /// The life that entries are admitted for: its `created` entry may still be on its way.
+    func admittedLife(of name: StoreName) -> (life: SequenceNumber, schemaVersion: UInt32)? {
+        if let pending = creating[name] { return (pending.life, pending.schemaVersion) }
+        guard dropping[name] == nil, let store = directory.store(name) else { return nil }
+        return (store.life, store.schemaVersion)
+    }
 
     mutating func open(
         _ open: Open, by incarnation: Incarnation, on connection: ConnectionID,
@@ -39,19 +62,19 @@ extension SequencerMachine {
             effects.append(
                 .send(.opened(Opened(request: open.request, outcome: outcome)), to: connection))
         case .store(let name):
-            if let store = directory.store(name) {
-                host(store, named: name, for: incarnation, request: open.request, into: &effects)
-            } else if creating[name] != nil {
-                creating[name]?.openers.append(
-                    Opener(incarnation: incarnation, request: open.request))
+            let opener = Opener(incarnation: incarnation, request: open.request)
+            if creating[name] != nil {
+                creating[name]?.openers.append(opener)
+            } else if let store = directory.store(name), dropping[name] == nil {
+                host(store, named: name, for: opener, into: &effects)
             } else {
-                creating[name] = PendingCreation(
-                    schemaVersion: open.schemaVersion, initial: open.initial,
-                    openers: [Opener(incarnation: incarnation, request: open.request)])
                 directory.expect(name, initial: open.initial)
-                pipeline.admit(
+                let life = pipeline.admit(
                     .created(name, schemaVersion: open.schemaVersion, initial: open.initial),
                     then: .created(name))
+                creating[name] = PendingCreation(
+                    life: life, schemaVersion: open.schemaVersion, initial: open.initial,
+                    openers: [opener])
             }
         }
     }
@@ -66,12 +89,11 @@ extension SequencerMachine {
             let isNew = !directory.knows(state: state)
             return isNew && directory.stateCount >= settings.statesMax ? isFull : nil
         case .store(let name):
-            if let store = directory.store(name) {
-                return versionMismatch(open.schemaVersion, store.schemaVersion, name)
-            }
-            if let pending = creating[name] {
-                if pending.openers.count >= Self.openersMax { return isFull }
-                return versionMismatch(open.schemaVersion, pending.schemaVersion, name)
+            if let present = admittedLife(of: name) {
+                if let pending = creating[name], pending.openers.count >= Self.openersMax {
+                    return isFull
+                }
+                return versionMismatch(open.schemaVersion, present.schemaVersion, name)
             }
             let bytes = open.initial.bytes.count
             if bytes > Int(settings.initialStateBytesMax) {
@@ -103,17 +125,17 @@ extension SequencerMachine {
     }
 
     private mutating func host(
-        _ store: StoreDirectory.Store, named name: StoreName, for incarnation: Incarnation,
-        request: UInt64, into effects: inout [SequencerEffect]
+        _ store: StoreDirectory.Store, named name: StoreName, for opener: Opener,
+        into effects: inout [SequencerEffect]
     ) {
-        sessions[incarnation]?.hosted[name] = HostedStore(
+        sessions[opener.incarnation]?.hosted[name] = HostedStore(
             store: name, life: store.life, schemaVersion: store.schemaVersion)
-        guard let connection = sessions[incarnation]?.connection else { return }
+        guard let connection = sessions[opener.incarnation]?.connection else { return }
         let outcome = Opened.Outcome.opened(
             life: store.life, schemaVersion: store.schemaVersion,
             snapshot: Snapshot(sequence: store.life, state: store.initial))
         effects.append(
-            .send(.opened(Opened(request: request, outcome: outcome)), to: connection))
+            .send(.opened(Opened(request: opener.request, outcome: outcome)), to: connection))
     }
 
     /// The `created` entry is in the log: the store's life begins, and its openers are answered.
@@ -128,10 +150,54 @@ extension SequencerMachine {
         directory.begin(store, named: name)
         effects.append(.note(.created(name, life: sequence)))
         for opener in pending.openers where sessions[opener.incarnation]?.presence == .live {
-            host(
-                store, named: name, for: opener.incarnation, request: opener.request,
-                into: &effects)
+            host(store, named: name, for: opener, into: &effects)
         }
+    }
+
+    /// Ends a life, by an entry. One that is over already stays over.
+    mutating func drop(
+        _ drop: Drop, from connection: ConnectionID, into effects: inout [SequencerEffect]
+    ) {
+        let asker = BarrierTable.Question(asker: connection, request: drop.request)
+        if let pending = dropping[drop.store], pending.life == drop.life {
+            guard pending.askers.count < Self.askersMax, !pending.askers.contains(asker) else {
+                return
+            }
+            dropping[drop.store]?.askers.append(asker)
+            return
+        }
+        // What is not in the log yet is dropped when it is asked for again.
+        guard creating[drop.store]?.life != drop.life else { return }
+        guard directory.store(drop.store)?.life == drop.life else {
+            confirm(tenure.last, to: asker, into: &effects)
+            return
+        }
+        dropping[drop.store] = PendingDrop(life: drop.life, askers: [asker])
+        pipeline.admit(.dropped(drop.store, life: drop.life), then: .dropped(drop.store))
+    }
+
+    /// The `dropped` entry is in the log: nobody hosts that life any more.
+    mutating func dropped(
+        _ name: StoreName, at sequence: SequenceNumber, into effects: inout [SequencerEffect]
+    ) {
+        guard let pending = dropping.removeValue(forKey: name) else {
+            preconditionFailure("\(name) was dropped, and nobody asked for it")
+        }
+        directory.end(name, life: pending.life)
+        for incarnation in sessions.incarnations
+        where sessions[incarnation]?.hosted[name]?.life == pending.life {
+            sessions[incarnation]?.hosted[name] = nil
+        }
+        effects.append(.note(.dropped(name, life: pending.life)))
+        for asker in pending.askers { confirm(sequence, to: asker, into: &effects) }
+    }
+
+    private func confirm(
+        _ sequence: SequenceNumber, to asker: BarrierTable.Question,
+        into effects: inout [SequencerEffect]
+    ) {
+        let confirmed = Confirmed(request: asker.request, outcome: .confirmed(sequence))
+        effects.append(.send(.confirmed(confirmed), to: asker.asker))
     }
 
     mutating func endHosting(of subject: HostingSubject, by incarnation: Incarnation) {

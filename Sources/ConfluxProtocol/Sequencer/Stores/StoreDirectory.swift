@@ -46,6 +46,13 @@ struct StoreDirectory: Sendable, Equatable {
         begin(store, named: name)
     }
 
+    /// A life is over. Its state stays seen: the log has entries of it.
+    mutating func end(_ name: StoreName, life: SequenceNumber) {
+        guard let store = stores[name], store.life == life else { return }
+        initialBytes -= store.initial.bytes.count
+        stores[name] = nil
+    }
+
     /// Whether a live node bridges the state, or the log has an entry of it.
     func knows(state: Name) -> Bool { seen.contains(state) || bridges[state] != nil }
 

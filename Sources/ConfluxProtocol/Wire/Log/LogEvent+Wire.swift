@@ -9,6 +9,7 @@ extension LogEvent {
         case .left: .left
         case .forgotten: .forgotten
         case .created: .created
+        case .dropped: .dropped
         }
     }
 
@@ -36,6 +37,9 @@ extension LogEvent {
             let schemaVersion = try reader.fixed(UInt32.self, "a schema version")
             let initial = try EncodedState(reading: &reader)
             self = .created(store, schemaVersion: schemaVersion, initial: initial)
+        case .dropped:
+            let store = try StoreName(reading: &reader)
+            self = .dropped(store, life: SequenceNumber(try reader.positive("a store's life")))
         default:
             throw .unsupportedKind(number, at: at, expected: "an event")
         }
@@ -59,12 +63,15 @@ extension LogEvent {
             store.write(to: &writer)
             writer.fixed(schemaVersion)
             initial.write(to: &writer)
+        case .dropped(let store, let life):
+            store.write(to: &writer)
+            writer.number(life)
         }
     }
 
     /// How many bytes it takes at most, without its block's own fields.
     var byteCountMax: Int {
-        guard case .created(_, _, let initial) = self else { return 128 }
+        guard case .created(_, _, let initial) = self else { return 160 }
         return 160 + initial.bytes.count
     }
 }

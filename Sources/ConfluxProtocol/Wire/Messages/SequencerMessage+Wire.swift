@@ -18,7 +18,7 @@ extension Frame {
         case .entries(let entries): encode(entries, .entries, epoch, bodyBytes: entries.bodyBytes)
         case .question(let question): encode(question, .questionAsked, epoch)
         case .answer(let answer): encode(answer, .answerGiven, epoch)
-        case .barrierConfirmed(let confirmed): encode(confirmed, .barrierConfirmed, epoch)
+        case .confirmed(let confirmed): encode(confirmed, .confirmed, epoch)
         case .bye(let bye): encode(bye, .farewell, epoch)
         }
     }
@@ -43,8 +43,7 @@ extension Frame {
         case .entries: message = .entries(try Entries(reading: &reader))
         case .questionAsked: message = .question(try Question(reading: &reader))
         case .answerGiven: message = .answer(try Answer(reading: &reader))
-        case .barrierConfirmed:
-            message = .barrierConfirmed(try BarrierConfirmed(reading: &reader))
+        case .confirmed: message = .confirmed(try Confirmed(reading: &reader))
         case .farewell: message = .bye(try Bye(reading: &reader))
         default: throw header.unsupported("a sequencer's message")
         }

@@ -1,7 +1,7 @@
 import ConfluxVocabulary
 
-/// Waiting until this node has applied a number: the sequencer's latest (rule 29), or a receipt's
-/// (P6).
+/// Waiting until this node has applied a number: the sequencer's latest (rule 29), that of the entry
+/// by which a store is dropped (rule 16), or a receipt's (P6).
 ///
 ///     asked ── the sequencer names a number ──▶ due ── the replicas have it ──▶ told
 ///
@@ -18,17 +18,30 @@ extension ReplicaMachine {
         }
 
         var phase: Phase
-        /// The log that a receipt is of; nil for a barrier.
+        /// What the sequencer is asked; nothing where the number is a receipt's.
+        var question: NodeMessage?
+        /// The log that a receipt is of.
         var log: LogID?
     }
 
     mutating func barrier(
         _ request: UInt64, at now: Duration, into effects: inout [ReplicaEffect]
     ) {
+        ask(.barrier(Barrier(request: request)), request, at: now, into: &effects)
+    }
+
+    mutating func drop(_ drop: Drop, at now: Duration, into effects: inout [ReplicaEffect]) {
+        ask(.drop(drop), drop.request, at: now, into: &effects)
+    }
+
+    private mutating func ask(
+        _ question: NodeMessage, _ request: UInt64, at now: Duration,
+        into effects: inout [ReplicaEffect]
+    ) {
         guard admit(request, into: &effects) else { return }
         if !isAnswerDue { owedSince = now }
-        waiters[request] = Waiter(phase: .asked(at: now), log: nil)
-        if phase == .joined { effects.append(.send(.barrier(Barrier(request: request)))) }
+        waiters[request] = Waiter(phase: .asked(at: now), question: question)
+        if phase == .joined { effects.append(.send(question)) }
     }
 
     mutating func awaitReceipt(
@@ -40,7 +53,7 @@ extension ReplicaMachine {
             effects.append(.deliver(.reached(request: request, .otherLog(present))))
             return
         }
-        waiters[request] = Waiter(phase: .due(sequence), log: log)
+        waiters[request] = Waiter(phase: .due(sequence), question: nil, log: log)
         releaseWaiters(into: &effects)
     }
 
@@ -54,8 +67,8 @@ extension ReplicaMachine {
         return false
     }
 
-    mutating func barrierConfirmed(
-        _ confirmed: BarrierConfirmed, into effects: inout [ReplicaEffect]
+    mutating func take(
+        _ confirmed: Confirmed, into effects: inout [ReplicaEffect]
     ) {
         guard case .asked? = waiters[confirmed.request]?.phase else { return }
         switch confirmed.outcome {
@@ -70,37 +83,50 @@ extension ReplicaMachine {
         }
     }
 
-    /// A new tenure, or the same one after a break: every barrier is asked again, since another
-    /// tenure may have given receipts meanwhile.
+    /// A new tenure, or the same one after a break: everything is asked again, since another tenure
+    /// may have given receipts meanwhile.
     mutating func askAgain(at now: Duration, into effects: inout [ReplicaEffect]) {
         checkLogs(into: &effects)
-        for (request, waiter) in waiters.sorted(by: { $0.key < $1.key }) where waiter.log == nil {
+        for (request, waiter) in waiters.sorted(by: { $0.key < $1.key }) {
+            guard let question = waiter.question else { continue }
             waiters[request]?.phase = .asked(at: now)
-            effects.append(.send(.barrier(Barrier(request: request))))
+            effects.append(.send(question))
+        }
+    }
+
+    /// The log lost the lives that these are to end: others may get their numbers.
+    mutating func giveUpDrops(
+        above agreed: SequenceNumber, into effects: inout [ReplicaEffect]
+    ) {
+        for (request, waiter) in waiters.sorted(by: { $0.key < $1.key }) {
+            guard case .drop(let drop)? = waiter.question, drop.life > agreed else { continue }
+            waiters[request] = nil
+            let text = "the log lost the life of \(drop.store) that was to end"
+            effects.append(.deliver(.reached(request: request, .failed(.otherLife, message: text))))
         }
     }
 
     /// Question or answer may have been lost.
-    mutating func retryBarriers(at now: Duration, into effects: inout [ReplicaEffect]) {
-        guard let due = barrierDeadline, now >= due else { return }
+    mutating func askOverdue(at now: Duration, into effects: inout [ReplicaEffect]) {
+        guard let due = waitDeadline, now >= due else { return }
         for (request, waiter) in waiters.sorted(by: { $0.key < $1.key }) {
-            guard case .asked(let askedAt) = waiter.phase,
+            guard case .asked(let askedAt) = waiter.phase, let question = waiter.question,
                 now >= askedAt + settings.answerPatience
             else { continue }
             waiters[request]?.phase = .asked(at: now)
-            effects.append(.send(.barrier(Barrier(request: request))))
+            effects.append(.send(question))
         }
     }
 
-    /// When the first barrier is to be asked again.
-    var barrierDeadline: Duration? {
+    /// When something is to be asked again, first.
+    var waitDeadline: Duration? {
         waiters.values.lazy.compactMap { waiter in
             guard case .asked(let askedAt) = waiter.phase else { return nil }
             return askedAt + settings.answerPatience
         }.min()
     }
 
-    var isBarrierDue: Bool { barrierDeadline != nil }
+    var isConfirmationDue: Bool { waitDeadline != nil }
 
     /// A receipt of another log than the node's will never be applied here.
     private mutating func checkLogs(into effects: inout [ReplicaEffect]) {

@@ -12,13 +12,31 @@ extension Barrier: WireField {
     }
 }
 
-extension BarrierConfirmed: WireField {
+extension Drop: WireField {
+    static let bytesMin = 8 + StoreName.bytesMin + 8
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        let request = try reader.fixed(UInt64.self, "a request's number")
+        let store = try StoreName(reading: &reader)
+        self.init(
+            request: request, store: store,
+            life: SequenceNumber(try reader.positive("a store's life")))
+    }
+
+    func write(to writer: inout FrameWriter) {
+        writer.fixed(request)
+        store.write(to: &writer)
+        writer.number(life)
+    }
+}
+
+extension Confirmed: WireField {
     static let bytesMin = 8 + 1 + 4
 
     init(reading reader: inout FrameReader) throws(WireError) {
         let request = try reader.fixed(UInt64.self, "a request's number")
         let at = reader.offset
-        switch try reader.fixed(UInt8.self, "what came of a barrier") {
+        switch try reader.fixed(UInt8.self, "what came of a request") {
         case 1:
             self.init(
                 request: request, outcome: .confirmed(try reader.sequence("the last number")))
@@ -27,7 +45,7 @@ extension BarrierConfirmed: WireField {
             self.init(
                 request: request,
                 outcome: .failed(code, message: try reader.text("a rejection's message")))
-        case let kind: throw .unsupportedKind(kind, at: at, expected: "what came of a barrier")
+        case let kind: throw .unsupportedKind(kind, at: at, expected: "what came of a request")
         }
     }
 

@@ -1,0 +1,94 @@
+import Conflux
+import ConfluxProtocol
+
+/// What is hosted here: how it begins, and how it ends.
+extension Applier {
+    func register(_ registration: Registration) {
+        registrations[registration.request] = registration
+        let applier = appliers[registration.state] ?? registration.makeApplier()
+        appliers[registration.state] = applier
+        registration.attach(applier)
+        // Opens and closes reach the link by this thread alone, and so in this order.
+        tell(.open(registration.open))
+    }
+
+    func unregister(_ subject: HostingSubject) {
+        // Whoever waited for it has given up.
+        for (request, registration) in registrations where registration.subject == subject {
+            registrations[request] = nil
+        }
+        for (request, registration) in hostings where registration.subject == subject {
+            hostings[request] = nil
+        }
+        switch subject {
+        case .store(let store):
+            appliers[store.state]?.remove(store)
+            if appliers[store.state]?.isIdle == true { appliers[store.state] = nil }
+        case .state(let state):
+            appliers[state]?.isBridged = false
+            if appliers[state]?.isIdle == true { appliers[state] = nil }
+        }
+        tell(.close(subject))
+    }
+
+    func restore(
+        _ store: StoreName, life: SequenceNumber, _ snapshot: Snapshot, _ log: LogID
+    ) {
+        guard let hosted = appliers[store.state]?.hosted(store) else { return }
+        refusals.forget(through: snapshot.sequence)
+        hosted.isAttached = false
+        // What follows, the end of the open above all, waits until the store has its state.
+        let record = CommitRecord(
+            last: .zero, byteCount: 0, isCatchUp: true, whenDone: resume)
+        record.expectRun()
+        hosted.restore(snapshot, life: life, log: log) { error in
+            record.report(error.map { [(snapshot.sequence, .refused($0))] } ?? [])
+        }
+        record.seal()
+        line.append(.restored(store, record))
+    }
+
+    func complete(_ request: UInt64, _ outcome: OpenOutcome) {
+        let opening = registrations.removeValue(forKey: request)
+        guard let registration = opening ?? hostings[request] else { return }
+        if let error = failure(of: outcome, registration.subject) {
+            unregister(registration.subject)
+            // It was open, and the history that it was open in is lost: nobody waits for this.
+            if opening == nil {
+                registration.lost(error)
+            } else {
+                registration.completion(.failure(error))
+            }
+            return
+        }
+        hostings[request] = registration
+        guard opening != nil, case .opened(let life) = outcome else { return }
+        if case .state(let state) = registration.subject { appliers[state]?.isBridged = true }
+        registration.completion(.success(life))
+    }
+
+    /// What stands before the end of a store's life is applied here: nobody hosts it any more.
+    func drop(_ store: StoreName) {
+        // It may have been closed, or loaded anew, meanwhile.
+        guard appliers[store.state]?.hosted(store)?.isDropped == true else { return }
+        let subject = HostingSubject.store(store)
+        let opening = registrations.values.filter { $0.subject == subject }
+        let open = hostings.values.filter { $0.subject == subject }
+        unregister(subject)
+        for registration in opening { registration.completion(.failure(.dropped(store))) }
+        for registration in open { registration.lost(.dropped(store)) }
+    }
+
+    private func failure(of outcome: OpenOutcome, _ subject: HostingSubject) -> NodeError? {
+        switch outcome {
+        case .failed(let code, let message):
+            return NodeError(
+                code: .openFailed, message: "\(subject.text) can't be opened (\(code)): \(message)")
+        case .opened:
+            guard case .store(let store) = subject,
+                let message = appliers[store.state]?.hosted(store)?.stopped
+            else { return nil }
+            return NodeError(code: .openFailed, message: message)
+        }
+    }
+}

@@ -1,0 +1,133 @@
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxProtocol
+
+/// The lives of a store: how one ends, and that nothing that was meant for it reaches the next.
+struct LifeScenarios {
+    private func life(of store: String, on id: Int, in cluster: Cluster) -> SequenceNumber? {
+        StoreName(store).flatMap { cluster.nodes[id]?.replicas[$0]?.life }
+    }
+
+    private func drops(in cluster: Cluster) throws -> Int {
+        let blocks = try cluster.disk.bodies.flatMap { try Commit.decode(body: $0.body).blocks }
+        return blocks.count { if case .event(.dropped) = $0 { true } else { false } }
+    }
+
+    @Test func `a drop ends a store in every node, by one entry`() throws {
+        var cluster = Cluster.twoNodes()
+        cluster.dispatch(["1"], to: "list", from: 1)
+        let asked = cluster.drop("list", by: 1)
+        let askedToo = cluster.drop("list", by: 2)
+        cluster.run()
+        #expect(life(of: "list", on: 1, in: cluster) == nil)
+        #expect(life(of: "list", on: 2, in: cluster) == nil)
+        #expect(try drops(in: cluster) == 1)
+        #expect(cluster.nodes[1]?.reached[asked] == .reached(cluster.disk.last))
+        #expect(cluster.nodes[2]?.reached[askedToo] == .reached(cluster.disk.last))
+        #expect(cluster.sequencer?.sessions.all.allSatisfy { $0.hosted.isEmpty } == true)
+    }
+
+    @Test func `who opens a dropped store begins another one`() throws {
+        var cluster = Cluster.twoNodes()
+        cluster.dispatch(["1"], to: "list", from: 1)
+        let former = try #require(life(of: "list", on: 1, in: cluster))
+        _ = cluster.drop("list", by: 1)
+        cluster.run()
+        cluster.open("list", on: 2)
+        cluster.dispatch(["2"], to: "list", from: 2)
+        #expect(life(of: "list", on: 2, in: cluster).map { $0 > former } == true)
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["2"])
+        #expect(cluster.nodes[1]?.texts(of: "list") == [])
+    }
+
+    @Test func `what was meant for a life reaches no other one, even in one commit`() throws {
+        var cluster = Cluster.twoNodes()
+        cluster.addNode(3)
+        let former = try #require(life(of: "list", on: 1, in: cluster))
+        // While one append is on its way, the life ends and the next begins in the commit behind.
+        cluster.isDiskSlow = true
+        cluster.dispatch(["before"], to: "list", from: 1)
+        _ = cluster.drop("list", by: 2)
+        cluster.run()
+        let target = "list/shared"
+        cluster.submit(["late"], to: target, life: former, from: 1)
+        cluster.run()
+        cluster.open("list", on: 3)
+        cluster.submit(["next"], to: target, from: 1)
+        cluster.submit(["too late"], to: target, life: former, from: 1)
+        cluster.run()
+        cluster.finishAppends()
+        cluster.pass(.seconds(1))
+        let outcomes = cluster.nodes[1]?.outcomes ?? [:]
+        for (counter, isCommitted) in [(UInt64(1), true), (2, false), (3, true), (4, false)] {
+            switch outcomes[counter] {
+            case .committed: #expect(isCommitted, "\(counter)")
+            case .rejected(.otherLife, _): #expect(!isCommitted, "\(counter)")
+            case let outcome: Issue.record("\(counter): \(String(describing: outcome))")
+            }
+        }
+        #expect(cluster.nodes[3]?.texts(of: "list") == ["next"])
+        #expect(life(of: "list", on: 1, in: cluster) == nil)
+    }
+
+    @Test func `a drop that is asked again touches no later life`() throws {
+        var cluster = Cluster.twoNodes()
+        cluster.nextLoss = { if case .confirmed = $0 { true } else { false } }
+        let asked = cluster.drop("list", by: 1)
+        cluster.run()
+        #expect(cluster.nodes[1]?.reached[asked] == nil)
+        cluster.open("list", on: 2)
+        let next = try #require(life(of: "list", on: 2, in: cluster))
+        cluster.pass(.seconds(5))
+        #expect(cluster.nodes[1]?.reached[asked] != nil)
+        #expect(life(of: "list", on: 2, in: cluster) == next)
+        #expect(try drops(in: cluster) == 1)
+    }
+
+    @Test func `a drop that a crash takes back is asked again`() throws {
+        var cluster = Cluster.twoNodes()
+        cluster.isDiskSlow = true
+        let asked = cluster.drop("list", by: 1)
+        cluster.run()
+        cluster.isDiskSlow = false
+        cluster.restartSequencer()
+        cluster.pass(.seconds(1))
+        #expect(cluster.nodes[1]?.reached[asked] != nil)
+        #expect(life(of: "list", on: 2, in: cluster) == nil)
+    }
+
+    @Test func `who was away while a store was dropped learns it by the entry`() throws {
+        var cluster = Cluster.twoNodes()
+        let sleeper = cluster.nodes[2]
+        cluster.removeNode(2)
+        cluster.dispatch(["1"], to: "list", from: 1)
+        _ = cluster.drop("list", by: 1)
+        cluster.run()
+        cluster.open("list", on: 1)
+        cluster.dispatch(["2"], to: "list", from: 1)
+        cluster.restartSequencer()
+        cluster.nodes[2] = sleeper
+        cluster.reconnect(2)
+        cluster.pass(.seconds(1))
+        #expect(life(of: "list", on: 2, in: cluster) == nil)
+        #expect(cluster.nodes[2]?.machine.live == cluster.disk.last)
+        #expect(cluster.nodes[1]?.texts(of: "list") == ["2"])
+    }
+
+    @Test func `a drop of a life that the log lost is given up`() throws {
+        var cluster = Cluster.twoNodes()
+        let former = try #require(life(of: "list", on: 1, in: cluster))
+        cluster.killSequencer()
+        let asked = cluster.drop("list", by: 1)
+        while cluster.disk.last >= former { cluster.disk.bodies.removeLast() }
+        cluster.restartSequencer()
+        cluster.pass(.seconds(2))
+        guard case .failed(.otherLife, _) = cluster.nodes[1]?.reached[asked] else {
+            Issue.record("\(String(describing: cluster.nodes[1]?.reached[asked]))")
+            return
+        }
+        #expect(life(of: "list", on: 2, in: cluster) != nil)
+        #expect(try drops(in: cluster) == 0)
+    }
+}
