@@ -168,4 +168,25 @@ import Testing
             #expect(run.exitCode == .interrupted || run.exitCode == .success)
         }
     }
+
+    @Test func `a store is dropped, and another one begins under its name`() async throws {
+        try await Self.withNodes("alpha") { connect in
+            _ = try await Run.tool(["dispatch", "counter", "increment"] + connect)
+            let run = try await Run.tool(["drop", "counter"] + connect)
+            #expect(run.exitCode == .success)
+            let line = try JSONValue(json: try #require(run.lines.first))
+            #expect(line["/store"]?.string == "counter/shared")
+            let life = try #require(line["/life"]?.integer?.converted(to: UInt64.self))
+            let log = try await Run.tool(["log", "--target", "counter/shared"] + connect)
+            #expect(
+                log.lines.last?.contains(#""kind":"dropped","life":\#(life),"sequence":"#)
+                    == true)
+            let status = try await Run.tool(["status"] + connect)
+            #expect(status.lines.first?.contains(#""store":"counter/shared""#) == false)
+            let again = try await Run.tool(["drop", "counter"] + connect)
+            #expect(again.exitCode == .rejected)
+            let observed = try await Run.tool(["observe", "counter"] + connect)
+            #expect(observed.exitCode == .notFound)
+        }
+    }
 }

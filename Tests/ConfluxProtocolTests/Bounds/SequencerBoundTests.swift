@@ -148,6 +148,31 @@ struct SequencerBoundTests {
         #expect(opened.count == 1_024 && opened.allSatisfy { $0 == nil })
     }
 
+    @Test func `so many wait for one store to end, and who is left out asks again`() throws {
+        var peers = RawPeers()
+        let name = try #require(StoreName("a"))
+        peers.join(1)
+        peers.open("a", request: 1, on: 1)
+        let life = try #require(peers.cluster.sequencer?.directory.store(name)?.life)
+        peers.cluster.isDiskSlow = true
+        func drop(_ request: UInt64) -> NodeMessage {
+            .drop(Drop(request: request, store: name, life: life))
+        }
+        // Twice the same question is one.
+        for request in [1...1_030, 1...10] as [ClosedRange<UInt64>] {
+            for request in request { peers.say(drop(request), on: 1) }
+        }
+        peers.cluster.finishAppends()
+        func confirmed() -> [UInt64] {
+            peers.heard(on: 1).compactMap { message in
+                if case .confirmed(let confirmed) = message { confirmed.request } else { nil }
+            }
+        }
+        #expect(confirmed() == Array(1...1_024))
+        for request in 1_025...1_030 as ClosedRange<UInt64> { peers.say(drop(request), on: 1) }
+        #expect(confirmed() == Array(1_025...1_030))
+    }
+
     @Test func `above the most sessions a newcomer is turned away, until somebody has left`() {
         var peers = RawPeers { $0.sessionsMax = 2 }
         for connection in 1...3 as ClosedRange<UInt64> { peers.join(connection) }
