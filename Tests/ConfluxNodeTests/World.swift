@@ -1,6 +1,6 @@
 import ConfluxNode
 import ConfluxSequencer
-import Dispatch
+import Foundation
 import Synchronization
 import Testing
 
@@ -40,6 +40,15 @@ func withWorld(
         throw error
     }
     await world.sequencer.stop()
+}
+
+/// An address that can be bound again: a path, since a free port may be anybody's.
+func withAddress(_ body: (String) async throws -> Void) async throws {
+    let folder = FileManager.default.temporaryDirectory
+        .appendingPathComponent("conflux-\(Identifier.random())")
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: folder) }
+    try await body("ipc://\(folder.path)/sequencer")
 }
 
 /// Waits for the first element that fits, within the deadline.
