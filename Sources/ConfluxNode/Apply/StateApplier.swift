@@ -69,6 +69,11 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
             self.seed = seed
         }
 
+        /// Whether the entry is for the store: it may have begun, or have it, already.
+        func awaits(_ place: EntryPlace) -> Bool {
+            hosted.map { $0.stopped != nil || place.sequence > $0.lastChange } ?? true
+        }
+
         /// Whether the entry is still to be applied; from now on it is not.
         func takes(_ place: EntryPlace) -> Bool {
             guard let hosted else { return true }
@@ -144,11 +149,24 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
         for entry in batch.parsedEntries {
             let runs = concerned[entry.target]
             if !runs.isEmpty {
-                if runs.count > 1 { record.note(place.sequence, stores: runs.count) }
-                add(entry.payload, for: batch.targets[entry.target], to: runs, at: place)
+                let row = batch.targets[entry.target]
+                if runs.count > 1 || isCatchUp, case .state = row.target {
+                    let count = storeCount(runs, at: place)
+                    if count > 1 { record.note(place.sequence, stores: count) }
+                }
+                add(entry.payload, for: row, to: runs, at: place)
             }
             place.advance()
         }
+    }
+
+    /// How many stores here an entry for the whole state is for: those that are given it now, and
+    /// those that were given it before others catch up with it.
+    private func storeCount(_ runs: [Run], at place: EntryPlace) -> Int {
+        let former =
+            isCatchUp
+            ? replicas.values.lazy.filter { $0.isAttached && $0.life < place.sequence }.count : 0
+        return former + runs.lazy.filter { $0.awaits(place) }.count
     }
 
     private func runs(concernedBy target: Target, log: LogID) -> [Run] {
