@@ -83,6 +83,36 @@ struct RecoveryScenarios {
         #expect(hosts?.isEmpty == true)
     }
 
+    @Test func `a hello that was said twice takes back nothing that was opened since`() throws {
+        var cluster = Cluster.twoNodes()
+        let copy = cluster.disk
+        cluster.restartSequencer()
+        cluster.dispatch(["lost"], to: "list", from: 1)
+        // The log is put back to a copy of two tenures before, and answers slowly.
+        cluster.killSequencer()
+        cluster.restartSequencer()
+        cluster.killSequencer()
+        cluster.disk = copy
+        cluster.isConfirmSlow = true
+        cluster.restartSequencer()
+        // The first confirmation is for the first node alone, the second for both.
+        for _ in 0..<2 {
+            cluster.pass(.milliseconds(600))
+            cluster.answerConfirm()
+        }
+        cluster.pass(.milliseconds(300))
+        cluster.open("other", on: 2)
+        cluster.isConfirmSlow = false
+        while cluster.waitingConfirms > 0 { cluster.answerConfirm() }
+        cluster.pass(.seconds(1))
+        let other = try #require(StoreName("other"))
+        let hosts = cluster.sequencer?.sessions.all.filter { $0.hosted[other] != nil }
+        #expect(hosts?.map { $0.name?.text } == ["beta"])
+        let lost = cluster.notes.filter { if case .historyLost = $0 { true } else { false } }
+        #expect(lost.count == 2)
+        #expect(cluster.nodes[2]?.texts(of: "list") == cluster.nodes[1]?.texts(of: "list"))
+    }
+
     @Test func `an outcome waits for a store that is opened while the feed is not proven yet`() {
         var cluster = Cluster()
         cluster.startSequencer()
