@@ -109,6 +109,7 @@ extension ReplicaMachine {
             past: isNew || isOtherTenure ? 0 : welcome.lastCounter,
             knownThrough: max(welcome.lastCounter, submissions.reported))
         pump(at: now, into: &effects)
+        sayClosed(into: &effects)
         sendOpens(into: &effects)
         askAgain(at: now, into: &effects)
     }

@@ -83,6 +83,17 @@ struct RecoveryScenarios {
         #expect(hosts?.isEmpty == true)
     }
 
+    @Test func `a store that was closed while a hello was on its way is not hosted`() throws {
+        var cluster = Cluster.twoNodes()
+        let list = try #require(StoreName("list"))
+        cluster.input(.reconnected, to: 2)
+        cluster.input(.close(.store(list)), to: 2)
+        cluster.pass(.seconds(1))
+        #expect(cluster.nodes[2]?.machine.isJoined == true)
+        let hosts = cluster.sequencer?.sessions.all.filter { $0.hosted[list] != nil }
+        #expect(hosts?.map { $0.name?.text } == ["alpha"])
+    }
+
     @Test func `a hello that was said twice takes back nothing that was opened since`() throws {
         var cluster = Cluster.twoNodes()
         let copy = cluster.disk
