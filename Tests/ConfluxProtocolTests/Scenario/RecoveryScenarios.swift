@@ -329,6 +329,31 @@ struct RecoveryScenarios {
         #expect(cluster.nodes[2]?.texts(of: "list") == ["1", "kept"])
     }
 
+    @Test func `numbers that a node only heard of, and that the log has lost, are not asked for`() {
+        var cluster = Cluster.twoNodes()
+        let copy = cluster.disk
+        // It hears of them, and has none of them.
+        cluster.entriesDelay = .seconds(60)
+        cluster.nodes[2]?.feedDrops = 4
+        for text in ["lost 1", "lost 2", "lost 3", "lost 4"] {
+            cluster.dispatch([text], to: "list", from: 1)
+        }
+        cluster.pass(cluster.settings.beatInterval * 2)
+        cluster.removeNode(1)
+        cluster.killSequencer()
+        let epoch = cluster.disk.epoch
+        cluster.disk = copy
+        cluster.disk.epoch = epoch
+        cluster.entriesDelay = .zero
+        cluster.restartSequencer()
+        cluster.pass(.seconds(2))
+        #expect(cluster.nodes[2]?.machine.remoteLast == cluster.disk.last)
+        cluster.nodes[2]?.sent.removeAll()
+        cluster.pass(.seconds(5))
+        let fetches = cluster.nodes[2]?.sent.count { if case .fetch = $0 { true } else { false } }
+        #expect(fetches == 0)
+    }
+
     @Test func `a welcome of a tenure that is over comes late, and is not believed`() {
         var cluster = Cluster.twoNodes()
         // It hosts nothing, so that no history speaks against the welcome.
