@@ -184,7 +184,6 @@ package final class Applier {
         _ store: StoreName, life: SequenceNumber, _ snapshot: Snapshot, _ log: LogID
     ) {
         guard let hosted = appliers[store.state]?.hosted(store) else { return }
-        refusals.forget(through: snapshot.sequence)
         hosted.isAttached = false
         // What follows, the end of the open above all, waits until the store has its state.
         let record = CommitRecord(

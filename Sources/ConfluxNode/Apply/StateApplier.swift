@@ -37,6 +37,9 @@ class StateApplier {
         preconditionFailure("overridden")
     }
 
+    /// The highest number of a snapshot of its stores.
+    var restoredAt: SequenceNumber { preconditionFailure("overridden") }
+
     /// No store is attached any more: its history is not the log's.
     func detachAll() {
         preconditionFailure("overridden")
@@ -112,6 +115,10 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
     }
 
     override func hosted(_ name: StoreName) -> (any HostedReplica)? { replicas[name] }
+
+    override var restoredAt: SequenceNumber {
+        replicas.values.lazy.map(\.restoredAt).max() ?? .zero
+    }
 
     override func detachAll() {
         // Not even what another store catches up with, until its own snapshot is there.
