@@ -89,7 +89,11 @@ struct Missing: Error {}
 
 final class TallyState: ReplicatedState {
     static let name = "tally"
-    enum Action: Codable, Sendable, Equatable { case add(Int), fail }
+    enum Action: Codable, Sendable, Equatable {
+        case add(Int), fail
+        /// Adds one, up to this count.
+        case countOn(upTo: Int)
+    }
     typealias Mutations = TallyMutations
     struct Snapshot: Codable, Sendable { var count: Int }
 
@@ -109,11 +113,19 @@ struct TallyMutations: CheckedMutations {
     func check(
         action: TallyState.Action, state: TallyState, context: ActionContext
     ) throws {
-        if case .fail = action { throw Refusal() }
+        switch action {
+        case .fail: throw Refusal()
+        case .countOn(let most) where state.count.value >= most: throw Refusal()
+        case .add, .countOn: break
+        }
     }
 
     func commit(action: TallyState.Action, state: TallyState) {
-        if case .add(let amount) = action { state.count.value += amount }
+        switch action {
+        case .add(let amount): state.count.value += amount
+        case .countOn: state.count.value += 1
+        case .fail: break
+        }
     }
 }
 

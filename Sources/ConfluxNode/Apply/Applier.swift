@@ -54,6 +54,7 @@ package final class Applier {
     var refusals: RefusalMemory
     private(set) var ownFailures = OwnFailures()
     private var incarnation = Incarnation.none
+    /// Up to it the stores that are attached have everything: what others catch up with they have, too.
     var applied = SequenceNumber.zero
     var questions = PendingQuestions()
 
@@ -143,7 +144,9 @@ package final class Applier {
             apply(commit, byteCount: byteCount, isCatchUp: true)
         case .restore(let store, let life, let snapshot):
             restore(store, life: life, snapshot, log)
-        case .attach(let store): appliers[store.state]?.hosted(store)?.isAttached = true
+        case .attach(let store):
+            appliers[store.state]?.hosted(store)?.isAttached = true
+            answerQuestions()
         case .settle(let outcome): line.append(.outcome(outcome))
         case .opened(let request, let outcome): line.append(.opened(request, outcome))
         case .reached(let request, let outcome): line.append(.reached(request, outcome))
@@ -181,7 +184,6 @@ package final class Applier {
         _ store: StoreName, life: SequenceNumber, _ snapshot: Snapshot, _ log: LogID
     ) {
         guard let hosted = appliers[store.state]?.hosted(store) else { return }
-        refusals.forget(through: snapshot.sequence)
         hosted.isAttached = false
         // What follows, the end of the open above all, waits until the store has its state.
         let record = CommitRecord(
@@ -249,7 +251,7 @@ package final class Applier {
                 ownFailures.insert(failure, at: sequence)
             }
         }
-        if !record.isCatchUp { applied = max(applied, record.last) }
+        applied = max(applied, record.last)
         tell(.applied(record.isCatchUp ? .zero : record.last, bytes: record.byteCount))
         answerQuestions()
     }
