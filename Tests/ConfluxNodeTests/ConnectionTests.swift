@@ -1,6 +1,5 @@
 import ConfluxNode
 import ConfluxSequencer
-import Foundation
 import Testing
 
 struct ConnectionTests {
@@ -42,31 +41,27 @@ struct ConnectionTests {
         async throws
     {
         // The log is in memory: a new sequencer has a new one, so stores begin anew.
-        // A path, since a port that is free for a moment may be anybody's.
-        let folder = FileManager.default.temporaryDirectory
-            .appendingPathComponent("conflux-\(Identifier.random())")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let address = "ipc://\(folder.path)/sequencer"
-        let world = try World(bind: address)
-        let node = try await world.node()
-        let store = try await node.store(TallyState.self)
-        try await store.actions.dispatch(.add(3)).receipt()
-        let events = node.events
-        await world.sequencer.stop()
-        let again = try World(bind: address)
-        _ = try await first(of: events) { if case .historyLost = $0 { true } else { false } }
-        // Until the store has begun anew, what is dispatched to its former life is rejected.
-        try await withDeadline {
-            while true {
-                let error = await Self.failure(of: store.actions.dispatch(.add(1)))
-                guard let error else { return }
-                guard [.rejected, .outcomeUnknown].contains(error.code) else { throw error }
+        try await withAddress { address in
+            let world = try World(bind: address)
+            let node = try await world.node()
+            let store = try await node.store(TallyState.self)
+            try await store.actions.dispatch(.add(3)).receipt()
+            let events = node.events
+            await world.sequencer.stop()
+            let again = try World(bind: address)
+            _ = try await first(of: events) { if case .historyLost = $0 { true } else { false } }
+            // Until the store has begun anew, what is dispatched to its former life is rejected.
+            try await withDeadline {
+                while true {
+                    let error = await Self.failure(of: store.actions.dispatch(.add(1)))
+                    guard let error else { return }
+                    guard [.rejected, .outcomeUnknown].contains(error.code) else { throw error }
+                }
             }
+            #expect(store.computed.count == 1)
+            await node.close()
+            await again.sequencer.stop()
         }
-        #expect(store.computed.count == 1)
-        await node.close()
-        await again.sequencer.stop()
     }
 
     @Test func `cancelling a wait for a receipt ends the wait and not the dispatch`() async throws {

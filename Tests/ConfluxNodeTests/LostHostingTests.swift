@@ -10,8 +10,17 @@ struct LostHostingTests {
         before: (Node, Scope) async throws -> Void,
         after: (Node, Scope, AsyncStream<NodeEvent>) async throws -> Void
     ) async throws {
-        let world = try World()
-        let address = world.sequencer.address
+        try await withAddress { address in
+            try await replaceLog(at: address, adjust: adjust, before: before, after: after)
+        }
+    }
+
+    private func replaceLog(
+        at address: String, adjust: @escaping @Sendable (inout SequencerSettings) -> Void,
+        before: (Node, Scope) async throws -> Void,
+        after: (Node, Scope, AsyncStream<NodeEvent>) async throws -> Void
+    ) async throws {
+        let world = try World(bind: address)
         let scope = Scope()
         let node = try await world.node("alpha", scope: scope)
         let events = node.events

@@ -1,7 +1,6 @@
 import ConfluxNode
 import ConfluxProtocol
 import ConfluxSequencer
-import Foundation
 import Testing
 
 @testable import Conflux
@@ -133,14 +132,5 @@ struct WithdrawalTests {
         } catch {
             return error.code
         }
-    }
-
-    /// An address that can be bound again: a path, since a free port may be anybody's.
-    private func withAddress(_ body: (String) async throws -> Void) async throws {
-        let folder = FileManager.default.temporaryDirectory
-            .appendingPathComponent("conflux-\(Identifier.random())")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        try await body("ipc://\(folder.path)/sequencer")
     }
 }

@@ -1,6 +1,6 @@
 import ConfluxNode
 import ConfluxSequencer
-import Dispatch
+import Foundation
 import Synchronization
 import Testing
 
@@ -42,6 +42,15 @@ func withWorld(
     await world.sequencer.stop()
 }
 
+/// An address that can be bound again: a path, since a free port may be anybody's.
+func withAddress(_ body: (String) async throws -> Void) async throws {
+    let folder = FileManager.default.temporaryDirectory
+        .appendingPathComponent("conflux-\(Identifier.random())")
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: folder) }
+    try await body("ipc://\(folder.path)/sequencer")
+}
+
 /// Waits for the first element that fits, within the deadline.
 func first<Elements: AsyncSequence & Sendable>(
     of elements: Elements, where isWanted: @escaping @Sendable (Elements.Element) -> Bool
@@ -80,7 +89,11 @@ struct Missing: Error {}
 
 final class TallyState: ReplicatedState {
     static let name = "tally"
-    enum Action: Codable, Sendable, Equatable { case add(Int), fail }
+    enum Action: Codable, Sendable, Equatable {
+        case add(Int), fail
+        /// Adds one, up to this count.
+        case countOn(upTo: Int)
+    }
     typealias Mutations = TallyMutations
     struct Snapshot: Codable, Sendable { var count: Int }
 
@@ -100,11 +113,19 @@ struct TallyMutations: CheckedMutations {
     func check(
         action: TallyState.Action, state: TallyState, context: ActionContext
     ) throws {
-        if case .fail = action { throw Refusal() }
+        switch action {
+        case .fail: throw Refusal()
+        case .countOn(let most) where state.count.value >= most: throw Refusal()
+        case .add, .countOn: break
+        }
     }
 
     func commit(action: TallyState.Action, state: TallyState) {
-        if case .add(let amount) = action { state.count.value += amount }
+        switch action {
+        case .add(let amount): state.count.value += amount
+        case .countOn: state.count.value += 1
+        case .fail: break
+        }
     }
 }
 

@@ -35,7 +35,6 @@ extension Applier {
         _ store: StoreName, life: SequenceNumber, _ snapshot: Snapshot, _ log: LogID
     ) {
         guard let hosted = appliers[store.state]?.hosted(store) else { return }
-        refusals.forget(through: snapshot.sequence)
         hosted.isAttached = false
         // What follows, the end of the open above all, waits until the store has its state.
         let record = CommitRecord(

@@ -50,14 +50,20 @@ extension Applier {
         of sequence: SequenceNumber, _ target: Target, _ number: UInt64
     ) -> Bool {
         guard applied >= sequence else { return false }
-        if case .store(let store) = target {
+        let restoredAt: SequenceNumber
+        switch target {
+        case .store(let store):
             guard let hosted = appliers[store.state]?.hosted(store), hosted.isAttached else {
                 return false
             }
+            restoredAt = hosted.restoredAt
+        case .state, .event:
+            // Its stores may have come one after the other.
+            restoredAt = appliers.values.lazy.map(\.restoredAt).max() ?? .zero
         }
         if let message = refusals.message(of: sequence) {
             reply(number, .refused(message: message))
-        } else if sequence <= refusals.unknownThrough {
+        } else if sequence <= max(refusals.unknownThrough, restoredAt) {
             reply(
                 number, .failed(.effectUnknown, message: "the node joined after entry \(sequence)"))
         } else {

@@ -55,6 +55,7 @@ package final class Applier {
     var refusals: RefusalMemory
     private(set) var ownFailures = OwnFailures()
     private var incarnation = Incarnation.none
+    /// Up to it the stores that are attached have everything: what others catch up with they have, too.
     var applied = SequenceNumber.zero
     var questions = PendingQuestions()
 
@@ -141,7 +142,9 @@ package final class Applier {
             apply(commit, byteCount: byteCount, isCatchUp: true)
         case .restore(let store, let life, let snapshot):
             restore(store, life: life, snapshot, log)
-        case .attach(let store): appliers[store.state]?.hosted(store)?.isAttached = true
+        case .attach(let store):
+            appliers[store.state]?.hosted(store)?.isAttached = true
+            answerQuestions()
         case .settle(let outcome): line.append(.outcome(outcome))
         case .opened(let request, let outcome): line.append(.opened(request, outcome))
         case .reached(let request, let outcome): line.append(.reached(request, outcome))
@@ -221,7 +224,7 @@ package final class Applier {
                 ownFailures.insert(failure, at: sequence)
             }
         }
-        if !record.isCatchUp { applied = max(applied, record.last) }
+        applied = max(applied, record.last)
         tell(.applied(record.isCatchUp ? .zero : record.last, bytes: record.byteCount))
         answerQuestions()
     }

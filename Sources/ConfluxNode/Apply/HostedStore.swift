@@ -7,6 +7,8 @@ protocol HostedReplica: AnyObject {
     var life: SequenceNumber { get set }
     var isAttached: Bool { get set }
     var lastChange: SequenceNumber { get }
+    /// The number of its snapshot: entries up to it were not applied one by one here.
+    var restoredAt: SequenceNumber { get }
     /// Why it takes no further entries, if it does not.
     var stopped: String? { get set }
     /// Whether its life is over: no entry reaches it any more.
@@ -36,6 +38,8 @@ final class HostedStore<S: BridgedState>: HostedReplica {
     var isRestored = false
     /// The number of the last entry that concerned it.
     var lastChange = SequenceNumber.zero
+    /// The number of its snapshot.
+    private(set) var restoredAt = SequenceNumber.zero
     /// Why it takes no further entries, if it does not.
     var stopped: String?
     var isDropped = false
@@ -67,6 +71,7 @@ final class HostedStore<S: BridgedState>: HostedReplica {
         route.mean(life)
         seed = ActionContext.seed(log: log, store: name)
         lastChange = snapshot.sequence
+        restoredAt = snapshot.sequence
         stopped = nil
         isDropped = false
         isRestored = true

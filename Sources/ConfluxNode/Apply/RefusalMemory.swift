@@ -28,9 +28,4 @@ struct RefusalMemory {
     }
 
     func message(of sequence: SequenceNumber) -> String? { messages[sequence] }
-
-    /// Nothing is known of entries up to this number: they were not applied one by one here.
-    mutating func forget(through sequence: SequenceNumber) {
-        unknownThrough = max(unknownThrough, sequence)
-    }
 }

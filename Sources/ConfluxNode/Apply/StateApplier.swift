@@ -37,6 +37,9 @@ class StateApplier {
         preconditionFailure("overridden")
     }
 
+    /// The highest number of a snapshot of its stores.
+    var restoredAt: SequenceNumber { preconditionFailure("overridden") }
+
     /// No store is attached any more: its history is not the log's.
     func detachAll() {
         preconditionFailure("overridden")
@@ -67,6 +70,13 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
             self.core = core
             self.hosted = hosted
             self.seed = seed
+        }
+
+        /// Whether the entry is for the store: it may have begun, or have it, already.
+        func awaits(_ place: EntryPlace) -> Bool {
+            hosted.map {
+                !$0.isDropped && ($0.stopped != nil || place.sequence > $0.lastChange)
+            } ?? true
         }
 
         /// Whether the entry is still to be applied; from now on it is not.
@@ -109,6 +119,10 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
 
     override func hosted(_ name: StoreName) -> (any HostedReplica)? { replicas[name] }
 
+    override var restoredAt: SequenceNumber {
+        replicas.values.lazy.map(\.restoredAt).max() ?? .zero
+    }
+
     override func detachAll() {
         // Not even what another store catches up with, until its own snapshot is there.
         for hosted in replicas.values {
@@ -145,11 +159,26 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
         for entry in batch.parsedEntries {
             let runs = concerned[entry.target]
             if !runs.isEmpty {
-                if runs.count > 1 { record.note(place.sequence, stores: runs.count) }
-                add(entry.payload, for: batch.targets[entry.target], to: runs, at: place)
+                let row = batch.targets[entry.target]
+                if runs.count > 1 || isCatchUp, case .state = row.target {
+                    let count = storeCount(runs, at: place)
+                    if count > 1 { record.note(place.sequence, stores: count) }
+                }
+                add(entry.payload, for: row, to: runs, at: place)
             }
             place.advance()
         }
+    }
+
+    /// How many stores here an entry for the whole state is for: those that are given it now, and
+    /// those that were given it before others catch up with it.
+    private func storeCount(_ runs: [Run], at place: EntryPlace) -> Int {
+        let former =
+            isCatchUp
+            ? replicas.values.count {
+                $0.isAttached && !$0.isDropped && $0.life < place.sequence
+            } : 0
+        return former + runs.lazy.filter { $0.awaits(place) }.count
     }
 
     private func runs(concernedBy target: Target, log: LogID) -> [Run] {

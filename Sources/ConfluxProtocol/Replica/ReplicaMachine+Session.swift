@@ -82,7 +82,8 @@ extension ReplicaMachine {
         if self.welcome?.claim != welcome.claim { buffer.removeAll() }
         self.welcome = welcome
         session = SessionToken(log: welcome.log, incarnation: welcome.incarnation)
-        remoteLast = max(remoteLast, welcome.last)
+        // What a former tenure had last may be lost with the end of its log.
+        remoteLast = isOfSameTenure ? max(remoteLast, welcome.last) : welcome.last
         phase = .joined
         if isNew {
             effects.append(.event(.joined(welcome.log, epoch, welcome.incarnation)))
@@ -109,6 +110,7 @@ extension ReplicaMachine {
             past: isNew || isOtherTenure ? 0 : welcome.lastCounter,
             knownThrough: max(welcome.lastCounter, submissions.reported))
         pump(at: now, into: &effects)
+        sayClosed(into: &effects)
         sendOpens(into: &effects)
         askAgain(at: now, into: &effects)
     }

@@ -71,6 +71,9 @@ public struct ReplicaMachine: Sendable {
     var catchUp: CatchUp?
     /// What this node hosts and bridges, or wants to.
     var hosting: [HostingSubject: Hosting] = [:]
+    /// What was closed while the sequencer was not heard of, and hosted or asked for when it was: so
+    /// each is here once. *Use*: to close it behind the welcome.
+    var closedMeanwhile: [HostingSubject] = []
 
     /// The stores that are being opened: no snapshot of them has come yet.
     var opening: Set<StoreName> = []

@@ -95,6 +95,31 @@ struct SequencerBoundTests {
         #expect(peers.cluster.nodes[1]?.texts(of: "list").count == 6)
     }
 
+    @Test func `a batch that is rejected for one reason after the other is rejected whole`() throws
+    {
+        var peers = RawPeers()
+        peers.join(1)
+        var counter: UInt64 = 1
+        for count in [65_535, 65_536] {
+            var builder = BatchBuilder()
+            for index in 0..<count {
+                let target = try #require(Target(index.isMultiple(of: 2) ? "nobody" : "nothing"))
+                builder.append(
+                    target: BatchTarget(target: target, schemaVersion: 1, coding: .json),
+                    payload: [])
+            }
+            peers.say(.submit(builder.finish(firstCounter: counter, settled: 0)), on: 1)
+            counter += UInt64(count)
+        }
+        expectBounds(peers)
+        let rejections = peers.heard(on: 1).compactMap { message -> Rejection? in
+            if case .rejection(let rejection) = message { rejection } else { nil }
+        }
+        #expect(rejections.map(\.count) == [65_535, 65_536])
+        #expect(rejections.map(\.firstCounter) == [1, 65_536])
+        #expect(rejections.allSatisfy { $0.code == .unknownTarget })
+    }
+
     @Test func `many outcomes are told in messages of a bounded size`() throws {
         var peers = RawPeers()
         peers.cluster.addNode(1, store: "list")

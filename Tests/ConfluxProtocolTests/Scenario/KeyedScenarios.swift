@@ -191,6 +191,32 @@ struct KeyedScenarios {
         #expect(texts(cluster) == ["1", "2"])
     }
 
+    @Test func `who waits for a key has it when its holder leaves meanwhile`() {
+        var cluster = withFirst()
+        // The bye of the holder and the question whether it is there meet on their way.
+        cluster.input(.leave, to: 1)
+        let parting = cluster.queue
+        cluster.queue.removeAll()
+        cluster.addNode(2, key: "k")
+        #expect(cluster.nodes[2]?.machine.isJoined == false)
+        cluster.queue = parting
+        cluster.pass(.seconds(2))
+        #expect(cluster.nodes[2]?.end == nil)
+        #expect(cluster.nodes[2]?.machine.isJoined == true)
+    }
+
+    @Test func `who waits for a key has it when its holder has been silent for too long`() throws {
+        var cluster = withFirst()
+        cluster.removeNode(1)
+        cluster.pass(cluster.settings.silenceMax)
+        let sweepAt = try #require(cluster.sequencer?.sweepAt)
+        cluster.pass(sweepAt - cluster.now - .milliseconds(300))
+        cluster.addNode(2, key: "k")
+        cluster.pass(.seconds(2))
+        #expect(cluster.nodes[2]?.end == nil)
+        #expect(cluster.nodes[2]?.machine.isJoined == true)
+    }
+
     @Test func `after a restart who had the key keeps it, though another comes first`() {
         var cluster = withFirst()
         cluster.restartSequencer()

@@ -38,6 +38,29 @@ struct QuestionScenarios {
         #expect(status.last == cluster.disk.last)
     }
 
+    @Test func `a status larger than a frame is a failure, and not sent`() throws {
+        var cluster = started()
+        var hosted: [StoreName: HostedStore] = [:]
+        let state = try #require(Name(String(repeating: "s", count: 64)))
+        for index in 0..<20_000 {
+            let text = String(repeating: "i", count: 59) + "\(10_000 + index)"
+            let store = StoreName(state: state, instance: try #require(Name(text)))
+            hosted[store] = HostedStore(store: store, life: SequenceNumber(1), schemaVersion: 1)
+        }
+        for number in 1_001...1_026 as ClosedRange<UInt64> {
+            var session = Session(
+                incarnation: Incarnation(number), nonce: Identifier(high: 5, low: number),
+                name: nil, isKeyed: false, quietSince: cluster.now)
+            session.hosted = hosted
+            cluster.sequencer?.sessions.insert(session)
+        }
+        ask(.status, in: &cluster)
+        guard case .failed(.tooLarge, _) = cluster.nodes[3]?.answers.first?.body else {
+            Issue.record("no failure: \(cluster.nodes[3]?.answers.count ?? 0)")
+            return
+        }
+    }
+
     @Test func `every host is asked, and the last answer says so`() throws {
         var cluster = started()
         let store = try #require(StoreName("list"))

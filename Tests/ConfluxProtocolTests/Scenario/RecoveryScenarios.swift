@@ -83,6 +83,47 @@ struct RecoveryScenarios {
         #expect(hosts?.isEmpty == true)
     }
 
+    @Test func `a store that was closed while a hello was on its way is not hosted`() throws {
+        var cluster = Cluster.twoNodes()
+        let list = try #require(StoreName("list"))
+        cluster.input(.reconnected, to: 2)
+        cluster.input(.close(.store(list)), to: 2)
+        cluster.pass(.seconds(1))
+        #expect(cluster.nodes[2]?.machine.isJoined == true)
+        let hosts = cluster.sequencer?.sessions.all.filter { $0.hosted[list] != nil }
+        #expect(hosts?.map { $0.name?.text } == ["alpha"])
+    }
+
+    @Test func `a hello that was said twice takes back nothing that was opened since`() throws {
+        var cluster = Cluster.twoNodes()
+        let copy = cluster.disk
+        cluster.restartSequencer()
+        cluster.dispatch(["lost"], to: "list", from: 1)
+        // The log is put back to a copy of two tenures before, and answers slowly.
+        cluster.killSequencer()
+        cluster.restartSequencer()
+        cluster.killSequencer()
+        cluster.disk = copy
+        cluster.isConfirmSlow = true
+        cluster.restartSequencer()
+        // The first confirmation is for the first node alone, the second for both.
+        for _ in 0..<2 {
+            cluster.pass(.milliseconds(600))
+            cluster.answerConfirm()
+        }
+        cluster.pass(.milliseconds(300))
+        cluster.open("other", on: 2)
+        cluster.isConfirmSlow = false
+        while cluster.waitingConfirms > 0 { cluster.answerConfirm() }
+        cluster.pass(.seconds(1))
+        let other = try #require(StoreName("other"))
+        let hosts = cluster.sequencer?.sessions.all.filter { $0.hosted[other] != nil }
+        #expect(hosts?.map { $0.name?.text } == ["beta"])
+        let lost = cluster.notes.filter { if case .historyLost = $0 { true } else { false } }
+        #expect(lost.count == 2)
+        #expect(cluster.nodes[2]?.texts(of: "list") == cluster.nodes[1]?.texts(of: "list"))
+    }
+
     @Test func `an outcome waits for a store that is opened while the feed is not proven yet`() {
         var cluster = Cluster()
         cluster.startSequencer()
@@ -286,6 +327,31 @@ struct RecoveryScenarios {
         cluster.pass(.seconds(1))
         #expect(cluster.nodes[1]?.texts(of: "list") == ["1", "kept"])
         #expect(cluster.nodes[2]?.texts(of: "list") == ["1", "kept"])
+    }
+
+    @Test func `numbers that a node only heard of, and that the log has lost, are not asked for`() {
+        var cluster = Cluster.twoNodes()
+        let copy = cluster.disk
+        // It hears of them, and has none of them.
+        cluster.entriesDelay = .seconds(60)
+        cluster.nodes[2]?.feedDrops = 4
+        for text in ["lost 1", "lost 2", "lost 3", "lost 4"] {
+            cluster.dispatch([text], to: "list", from: 1)
+        }
+        cluster.pass(cluster.settings.beatInterval * 2)
+        cluster.removeNode(1)
+        cluster.killSequencer()
+        let epoch = cluster.disk.epoch
+        cluster.disk = copy
+        cluster.disk.epoch = epoch
+        cluster.entriesDelay = .zero
+        cluster.restartSequencer()
+        cluster.pass(.seconds(2))
+        #expect(cluster.nodes[2]?.machine.remoteLast == cluster.disk.last)
+        cluster.nodes[2]?.sent.removeAll()
+        cluster.pass(.seconds(5))
+        let fetches = cluster.nodes[2]?.sent.count { if case .fetch = $0 { true } else { false } }
+        #expect(fetches == 0)
     }
 
     @Test func `a welcome of a tenure that is over comes late, and is not believed`() {

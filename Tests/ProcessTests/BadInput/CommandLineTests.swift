@@ -52,7 +52,7 @@ struct CommandLineTests {
         for command in commands {
             let child = try Tool.start(
                 command + ["--connect", address, "--timeout", "300ms", "--json"])
-            let outcome = try await Tool.outcome(of: child, within: .seconds(10))
+            let outcome = try await Tool.outcome(of: child)
             #expect(outcome.end == .exited(69), "\(outcome.title): \(outcome.message)")
             let error = try object(try #require(outcome.errors.last))[key: "error"]
             #expect(error?[key: "code"] == "unreachable", "\(outcome.message)")

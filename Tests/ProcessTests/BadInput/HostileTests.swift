@@ -39,8 +39,7 @@ struct HostileTests {
         try await withImpostor(answering: answer) { address in
             for command in Self.commands {
                 let outcome = try await Tool.outcome(
-                    of: try Tool.start(command + ["--connect", address, "--json"]),
-                    within: .seconds(5))
+                    of: try Tool.start(command + ["--connect", address, "--json"]))
                 #expect(outcome.end == .exited(85), "\(outcome.title): \(outcome.message)")
                 let line = try #require(outcome.errors.last ?? outcome.output.last)
                 let said = try object(line)[key: "error"]?[key: "message"]?.string
@@ -56,8 +55,7 @@ struct HostileTests {
             for command in Self.commands {
                 let outcome = try await Tool.outcome(
                     of: try Tool.start(
-                        command + ["--connect", address, "--json", "--timeout", "300ms"]),
-                    within: .seconds(5))
+                        command + ["--connect", address, "--json", "--timeout", "300ms"]))
                 #expect(outcome.end == .exited(69), "\(outcome.title): \(outcome.message)")
                 #expect(outcome.message.contains(address), "\(outcome.message)")
             }

@@ -111,10 +111,13 @@ final class Child: Sendable {
         endInput()
     }
 
-    /// Sends a signal; nothing happens when the process has ended.
+    /// Sends a signal; nothing happens when the process has ended. When this returns from SIGSTOP,
+    /// the process does nothing more: until then its threads run on.
     func signal(_ number: Int32) {
         state.withLock { state in
-            if !state.isReaped { kill(processID, number) }
+            guard !state.isReaped, kill(processID, number) == 0, number == SIGSTOP else { return }
+            var info = siginfo_t()
+            waitid(P_PID, id_t(processID), &info, WSTOPPED | WEXITED | WNOWAIT)
         }
     }
 

@@ -238,8 +238,10 @@ struct ReplicaRun {
             "\(dispatchedCount) dispatched, \(settledCount) told, \(held) held, "
                 + "\(machine.unsettledCount) open")
         require(!hasEnded || settledCount == dispatchedCount, "ended without outcomes")
-        require(machine.waiters.count <= waiting.count, "\(machine.waiters.count) wait")
-        require(hasEnded || machine.waiters.count == waiting.count, "who waits is not told")
+        // What waits when the node ends is told by who runs it.
+        require(
+            hasEnded || machine.waiters.count == waiting.count,
+            "\(machine.waiters.count) wait, and \(waiting.count) were not told")
         guard !hasEnded else { return }
         for bound in machine.bounds {
             require(bound.level <= bound.most, "\(bound)")

@@ -65,7 +65,7 @@ extension ReplicaMachine {
     mutating func endHosting(
         of subject: HostingSubject, at now: Duration, into effects: inout [ReplicaEffect]
     ) {
-        guard hosting.removeValue(forKey: subject) != nil else { return }
+        guard let former = hosting.removeValue(forKey: subject) else { return }
         if case .store(let store) = subject {
             opening.remove(store)
             catchUp?.members.removeAll { $0.store == store }
@@ -74,7 +74,19 @@ extension ReplicaMachine {
             pumpCatchUp(at: now, into: &effects)
             releaseHeld(isForced: false, into: &effects)
         }
-        if phase == .joined { effects.append(.send(.close(Close(subject: subject)))) }
+        if phase == .joined {
+            effects.append(.send(.close(Close(subject: subject))))
+        } else if former.phase != .wanted {
+            closedMeanwhile.append(subject)
+        }
+    }
+
+    /// Closes what a hello may have named that was said before, or an open that is not answered yet.
+    mutating func sayClosed(into effects: inout [ReplicaEffect]) {
+        for subject in closedMeanwhile where hosting[subject] == nil {
+            effects.append(.send(.close(Close(subject: subject))))
+        }
+        closedMeanwhile = []
     }
 
     mutating func opened(

@@ -134,26 +134,31 @@ extension SequencerMachine {
 
     /// The most pieces of one batch that are admitted between its rejected entries, and the most
     /// bytes of the tables that each of them repeats. A commit has room for both beyond
-    /// ``SequencerSettings/commitBytesMax`` and what `CommitPipeline` counts.
+    /// ``SequencerSettings/commitBytesMax`` and what `CommitPipeline` counts. The runs of entries that
+    /// are rejected for one reason, each of which is an outcome of its own, are as many at most.
     static let piecesMax = 4_096
     static let tablesBytesMax = 8 << 20
 
-    /// Why a batch is rejected whole whose rejected entries lie scattered among the others.
+    /// Why a batch is rejected whole whose rejected entries lie scattered among the others, or are
+    /// rejected for one reason after the other.
     private func scatter(of verdicts: [Fault?], in batch: Batch) -> Fault? {
         var pieces = 0
-        var wasAdmitted = false
-        for verdict in verdicts {
-            if verdict == nil, !wasAdmitted { pieces += 1 }
-            wasAdmitted = verdict == nil
+        var rejections = 0
+        var former: Fault?
+        for (index, verdict) in verdicts.enumerated() where index == 0 || verdict != former {
+            if verdict == nil { pieces += 1 } else { rejections += 1 }
+            former = verdict
         }
         let tablesBytes = pieces * (batch.encoded.count - batch.entries.count)
-        guard pieces > Self.piecesMax || tablesBytes > Self.tablesBytesMax,
+        guard
+            pieces > Self.piecesMax || rejections > Self.piecesMax
+                || tablesBytes > Self.tablesBytesMax,
             let first = verdicts.lazy.compactMap({ $0 }).first
         else { return nil }
         return Fault(
             code: first.code,
-            message: "too many actions of one batch were rejected to admit those between them; "
-                + "the first: \(first.message)")
+            message: "the actions of one batch were rejected in too many places to judge each by "
+                + "itself; the first: \(first.message)")
     }
 
     private mutating func admitWhole(_ batch: Batch, by incarnation: Incarnation) {

@@ -44,7 +44,11 @@ struct DoubtTable: Sendable {
     mutating func end() -> [(connection: ConnectionID, doubt: Doubt)] {
         defer { asked = [:] }
         if refuted.count + asked.count > Self.countMax { refuted = [:] }
-        for (connection, doubt) in asked { refuted[connection] = doubt.epoch }
+        for (connection, doubt) in asked {
+            refuted[connection] = doubt.epoch
+            // Its node said hello again while it waited, and has gone on when that one's turn comes.
+            waiting[connection] = nil
+        }
         return asked.sorted { $0.key.rawValue < $1.key.rawValue }
             .map { (connection: $0.key, doubt: $0.value) }
     }

@@ -50,7 +50,12 @@ extension SequencerMachine {
         _ session: Session, for hello: Hello, from connection: ConnectionID, at now: Moment,
         into effects: inout [SequencerEffect]
     ) -> Bool {
-        guard session.presence == .live, session.process != hello.process else { return true }
+        guard session.presence == .live else {
+            // Who held it when it was asked has left by itself.
+            keyInquiries[session.incarnation] = nil
+            return true
+        }
+        guard session.process != hello.process else { return true }
         // The log doesn't say which process held it: one that had it before is believed.
         if session.process == nil, session.connection == nil, hello.session != nil { return true }
         let holder = session.incarnation

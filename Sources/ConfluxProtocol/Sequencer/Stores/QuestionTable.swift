@@ -142,7 +142,11 @@ extension SequencerMachine {
             reply(.alive, into: &effects)
             return
         case .status:
-            reply(.status(status), into: &effects)
+            // Of who hosts how much no bound tells that it fits into a frame.
+            let bytes = statusBytes
+            let fits = bytes <= WireLimits.standard.frameBytesMax - 4_096
+            let text = "the status has up to \(bytes) bytes, and a frame has room for fewer"
+            reply(fits ? .status(status) : .failed(.tooLarge, message: text), into: &effects)
             return
         case .observe(let store, let node, _):
             let hosts = hosts { $0.hosted[store] != nil }
@@ -206,6 +210,20 @@ extension SequencerMachine {
     private func hosts(where isHost: (Session) -> Bool) -> [Session] {
         sessions.all.filter { $0.presence == .live && $0.connection != nil && isHost($0) }
             .sorted { $0.incarnation < $1.incarnation }
+    }
+
+    /// How many bytes the status has, and not fewer.
+    private var statusBytes: Int {
+        // A name has a byte for its length.
+        func bytes(of name: Name) -> Int { name.text.utf8.count + 1 }
+        func bytes(of store: StoreName) -> Int {
+            bytes(of: store.state) + bytes(of: store.instance)
+        }
+        let sessionBytes = sessions.all.reduce(0) { sum, session in
+            session.hosted.keys.reduce(sum + 128) { $0 + bytes(of: $1) }
+                + session.bridged.reduce(0) { $0 + bytes(of: $1) }
+        }
+        return directory.stores.keys.reduce(sessionBytes) { $0 + 32 + bytes(of: $1) }
     }
 
     private var status: SequencerStatus {

@@ -23,6 +23,13 @@ struct StoreDirectory: Sendable, Equatable {
     /// How many of the bridged states are not in `seen`.
     private var unseenBridgeCount = 0
 
+    /// The first names of states that were seen and of stores that have one of their own, ascending.
+    /// *Use*: what a rejection says costs the same however many there are.
+    private var firstNames: [String] = []
+    /// How many such names there are.
+    private var lastingNameCount = 0
+    private static let namesShownMax = 20
+
     /// How many states are known, each counted once. *Use*: their bound.
     var stateCount: Int { seen.count + unseenBridgeCount }
 
@@ -37,7 +44,17 @@ struct StoreDirectory: Sendable, Equatable {
 
     /// A store began that was expected.
     mutating func begin(_ store: Store, named name: StoreName) {
-        stores[name] = store
+        if stores.updateValue(store, forKey: name) == nil, name.instance != .shared {
+            remember(name.description)
+        }
+    }
+
+    private mutating func remember(_ name: String) {
+        lastingNameCount += 1
+        let index = firstNames.firstIndex { name < $0 } ?? firstNames.count
+        guard index < Self.namesShownMax else { return }
+        firstNames.insert(name, at: index)
+        if firstNames.count > Self.namesShownMax { firstNames.removeLast() }
     }
 
     mutating func insert(_ store: Store, named name: StoreName) {
@@ -51,6 +68,20 @@ struct StoreDirectory: Sendable, Equatable {
         guard let store = stores[name], store.life == life else { return }
         initialBytes -= store.initial.bytes.count
         stores[name] = nil
+        if name.instance != .shared { forget(name.description) }
+    }
+
+    private mutating func forget(_ name: String) {
+        lastingNameCount -= 1
+        guard let index = firstNames.firstIndex(of: name) else { return }
+        firstNames.remove(at: index)
+        // The next one behind them takes its place.
+        guard let last = firstNames.last, lastingNameCount > firstNames.count else { return }
+        let named = stores.keys.lazy.filter { $0.instance != .shared }.map(\.description)
+        let behind = [
+            named.filter { $0 > last }.min(), seen.lazy.map(\.text).filter { $0 > last }.min(),
+        ]
+        if let next = behind.compactMap({ $0 }).min() { firstNames.append(next) }
     }
 
     /// Whether a live node bridges the state, or the log has an entry of it.
@@ -68,6 +99,7 @@ struct StoreDirectory: Sendable, Equatable {
     mutating func see(_ state: Name) {
         guard !seen.contains(state) else { return }
         seen.insert(state)
+        remember(state.text)
         if bridges[state] != nil { unseenBridgeCount -= 1 }
     }
 
@@ -84,12 +116,14 @@ struct StoreDirectory: Sendable, Equatable {
 
     /// The names that a person may have meant, some of them where there are many.
     var knownNames: String {
-        let most = 20
-        let states = seen.union(bridges.keys).map(\.text)
-        let named = stores.keys.filter { $0.instance != .shared }.map(\.description)
-        let names = (states + named).sorted()
-        guard !names.isEmpty else { return "none yet" }
-        let shown = names.prefix(most).joined(separator: ", ")
-        return names.count > most ? "\(shown) and \(names.count - most) more" : shown
+        let bridged =
+            unseenBridgeCount > 0
+            ? bridges.keys.lazy.filter { !seen.contains($0) }.map(\.text) : []
+        let names = (firstNames + bridged).sorted()
+        let count = lastingNameCount + unseenBridgeCount
+        guard count > 0 else { return "none yet" }
+        let shown = names.prefix(Self.namesShownMax)
+        let text = shown.joined(separator: ", ")
+        return count > shown.count ? "\(text) and \(count - shown.count) more" : text
     }
 }

@@ -1,0 +1,83 @@
+import Conflux
+import Testing
+
+@testable import ConfluxNode
+@testable import ConfluxProtocol
+
+/// What a node says when somebody asks what became of an entry.
+struct EffectTests {
+    private let setup: ApplierSetup
+    private let name = StoreName(state: Name("tally")!, instance: .shared)
+    private let state = EncodedState(coding: .json, bytes: Array("{\"count\":0}".utf8)[...])
+
+    init() throws {
+        setup = try ApplierSetup()
+    }
+
+    /// Another node's action for the store, as the third entry.
+    private var commit: Commit {
+        var builder = BatchBuilder()
+        builder.append(
+            target: BatchTarget(target: .store(name), schemaVersion: 1, coding: .json),
+            payload: Array("{\"add\":{\"_0\":1}}".utf8))
+        let batch = builder.finish(firstCounter: 1, settled: 0)
+        return Commit(
+            log: setup.log, epoch: Epoch(1), predecessor: Epoch(1), first: SequenceNumber(3),
+            count: 1, timestamp: Timestamp(0), blocks: [.batch(Incarnation(1), batch)])
+    }
+
+    private func restore(_ store: StoreName, at number: UInt64) {
+        let sequence = SequenceNumber(number)
+        setup.deliver(
+            .restore(store, life: sequence, Snapshot(sequence: sequence, state: state)))
+    }
+
+    /// Asks what became of the entry in a store.
+    private func ask(_ store: StoreName) {
+        let body = Question.Body.applied(commit.first, .store(store))
+        setup.applier.perform(
+            .asked(Question(number: 7, patience: .seconds(1), body: body)))
+    }
+
+    private var answers: [Answer.Body] {
+        setup.told.inputs.withLock { inputs in
+            inputs.compactMap { if case .answer(let answer) = $0 { answer.body } else { nil } }
+        }
+    }
+
+    @Test func `what a store has caught up with is told, though nothing comes behind it`() {
+        // It was opened behind the entry.
+        restore(name, at: 2)
+        setup.deliver(.catchUp(commit, byteCount: 100))
+        ask(name)
+        #expect(answers.isEmpty)
+        setup.deliver(.attach(name))
+        #expect(setup.store.computed.count == 1)
+        #expect(answers == [.applied])
+    }
+
+    @Test func `a store that is opened makes nothing unknown of what another has applied`() throws {
+        setup.deliver(.commit(commit, byteCount: 100))
+        let other = StoreName(state: name.state, instance: try #require(Name("other")))
+        let scope = Scope()
+        let store = scope.run {
+            Store<TallyState>(state: .init(), mutations: .init(), executor: .immediate)
+        }
+        setup.applier.perform(
+            .register(
+                .store(
+                    store.core, other,
+                    route: OutboxRoute(outbox: setup.outbox, target: .store(other)),
+                    initial: Array(state.bytes), request: 2, scope: scope, payloadBytesMax: 1_024,
+                    completion: { _ in })))
+        restore(other, at: 4)
+        setup.deliver(.attach(other))
+        ask(name)
+        #expect(answers == [.applied])
+        ask(other)
+        guard case .failed(.effectUnknown, _)? = answers.last else {
+            Issue.record("\(answers)")
+            return
+        }
+    }
+}

@@ -1,0 +1,83 @@
+import Conflux
+import Testing
+
+@testable import ConfluxNode
+@testable import ConfluxProtocol
+
+/// Actions for a whole state, while stores of it are opened.
+struct WholeStateTests {
+    private let setup: ApplierSetup
+    private let other = StoreName(state: Name("tally")!, instance: Name("other")!)
+
+    init() throws {
+        setup = try ApplierSetup()
+    }
+
+    /// Opens another store of the state.
+    private func restore(at sequence: UInt64, count: Int) -> Store<TallyState> {
+        let scope = Scope()
+        let store = scope.run {
+            Store<TallyState>(state: .init(), mutations: .init(), executor: .immediate)
+        }
+        let state = EncodedState(coding: .json, bytes: Array("{\"count\":\(count)}".utf8)[...])
+        setup.applier.perform(
+            .register(
+                .store(
+                    store.core, other,
+                    route: OutboxRoute(outbox: setup.outbox, target: .store(other)),
+                    initial: Array(state.bytes), request: 2, scope: scope, payloadBytesMax: 1_024,
+                    completion: { _ in })))
+        setup.deliver(
+            .restore(
+                other, life: SequenceNumber(sequence),
+                Snapshot(sequence: SequenceNumber(sequence), state: state)))
+        return store
+    }
+
+    /// Dispatches an action for every store of the state.
+    ///
+    /// - Returns: Its handle, and the commit that it is in.
+    private func dispatch(_ payload: String) throws -> (handle: DispatchHandle, commit: Commit) {
+        let block = OutcomeBlock()
+        _ = block.reserve()
+        setup.applier.perform(.submitted(firstCounter: 1, count: 1, block))
+        var builder = BatchBuilder()
+        builder.append(
+            target: BatchTarget(target: .state(other.state), schemaVersion: 1, coding: .json),
+            payload: Array(payload.utf8))
+        let commit = Commit(
+            log: setup.log, epoch: Epoch(1), predecessor: Epoch(1), first: SequenceNumber(3),
+            count: 1, timestamp: Timestamp(0),
+            blocks: [.batch(setup.own, builder.finish(firstCounter: 1, settled: 0))])
+        return (DispatchHandle(block: block, index: 0), commit)
+    }
+
+    private func settle(_ commit: Commit) {
+        setup.settle(1, 1, .committed(setup.log, commit.first, Epoch(1), Timestamp(0)))
+    }
+
+    @Test func `a refusal is one though a store has begun behind the action`() async throws {
+        let store = restore(at: 4, count: 0)
+        setup.deliver(.attach(other))
+        let (handle, commit) = try dispatch("{\"fail\":{}}")
+        setup.deliver(.commit(commit, byteCount: 100))
+        settle(commit)
+        let error = await #expect(throws: DispatchError.self) { try await handle.receipt() }
+        #expect(error?.code == .refused)
+        #expect(store.computed.count == 0)
+    }
+
+    @Test func `what a store took is not refused, though another that catches up refuses it`()
+        async throws
+    {
+        let full = restore(at: 2, count: 100)
+        let (handle, commit) = try dispatch("{\"countOn\":{\"upTo\":10}}")
+        setup.deliver(.commit(commit, byteCount: 100))
+        setup.deliver(.catchUp(commit, byteCount: 100))
+        setup.deliver(.attach(other))
+        settle(commit)
+        #expect(try await handle.receipt().sequence == commit.first)
+        #expect(setup.applier.refusals.message(of: commit.first) == nil)
+        #expect(setup.store.computed.count == 1 && full.computed.count == 100)
+    }
+}

@@ -1,0 +1,49 @@
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxProtocol
+
+/// The names that a rejection says.
+struct KnownNamesTests {
+    @Test func `of many names the first are said, however they became known`() throws {
+        var directory = StoreDirectory()
+        #expect(directory.knownNames == "none yet")
+        var names: Set<String> = []
+        var bridged: [Name] = []
+        let store = StoreDirectory.Store(life: SequenceNumber(1), schemaVersion: 1, initial: .none)
+        func expectFirst(_ directory: StoreDirectory) {
+            let shown = names.sorted().prefix(20).joined(separator: ", ")
+            let rest = names.count > 20 ? " and \(names.count - 20) more" : ""
+            #expect(directory.knownNames == shown + rest)
+        }
+        for index in 0..<60 {
+            let number = 100 + index * 37 % 60
+            let state = try #require(Name("state\(number)"))
+            switch index % 3 {
+            case 0: directory.see(.state(state))
+            case 1:
+                directory.addBridge(state)
+                bridged.append(state)
+            default:
+                let name = StoreName(state: state, instance: try #require(Name("one")))
+                directory.insert(store, named: name)
+                names.insert(name.description)
+            }
+            names.insert(state.text)
+            expectFirst(directory)
+        }
+        for (index, state) in bridged.enumerated() {
+            // What the log has had an entry of stays known.
+            if index.isMultiple(of: 2) { directory.see(state) } else { names.remove(state.text) }
+            directory.removeBridge(state)
+            expectFirst(directory)
+        }
+        // A store that was dropped is none; its state was seen.
+        for name in directory.stores.keys.sorted() {
+            directory.end(name, life: SequenceNumber(1))
+            names.remove(name.description)
+            expectFirst(directory)
+        }
+        #expect(directory.stores.isEmpty && directory.initialBytes == 0)
+    }
+}
