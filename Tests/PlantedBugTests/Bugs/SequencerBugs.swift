@@ -138,5 +138,25 @@ extension PlantedBug {
             planted: """
                     guard PLANTED || fetchCount < settings.fetchesMax, PLANTED || own
                 """, foundAt: 29),
+        PlantedBug(
+            name: "what is for a life that is over is admitted", rule: 16,
+            file: "ConfluxProtocol/Sequencer/Stores/SequencerMachine+Hosting.swift",
+            original: """
+                        guard dropping[name] == nil, let store = directory.store(name) else { return nil }
+                """,
+            planted: """
+                        guard dropping[name] == nil || PLANTED, let store = directory.store(name) else {
+                            return nil
+                        }
+                """, foundAt: 19),
+        PlantedBug(
+            name: "a drop ends whatever life there is", rule: 16,
+            file: "ConfluxProtocol/Sequencer/Stores/SequencerMachine+Hosting.swift",
+            original: """
+                        guard directory.store(drop.store)?.life == drop.life else {
+                """,
+            planted: """
+                        guard directory.store(drop.store)?.life == drop.life || PLANTED else {
+                """, foundAt: 40),
     ]
 }

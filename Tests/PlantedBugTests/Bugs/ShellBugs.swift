@@ -43,5 +43,14 @@ extension PlantedBug {
                             $0 + UInt64(index) + (PLANTED ? 1 : 0)
                         }
                 """, foundAt: 3),
+        PlantedBug(
+            name: "a life goes on behind its end", rule: 16,
+            file: "ConfluxNode/Apply/Applier.swift",
+            original: """
+                                hosted.isDropped = true
+                """,
+            planted: """
+                                hosted.isDropped = !PLANTED
+                """, foundAt: 19),
     ]
 }

@@ -22,7 +22,16 @@ extension Dice {
         case 8: .progress(Progress(applied: sequence(known), settled: number(near: known.counters)))
         case 9: .question(question(known))
         case 10: .answer(answer(known))
-        default: flag() ? .bye(bye()) : .barrier(Barrier(request: request(known)))
+        default:
+            switch below(3) {
+            case 0: .bye(bye())
+            case 1: .barrier(Barrier(request: request(known)))
+            default:
+                .drop(
+                    Drop(
+                        request: request(known), store: storeName(),
+                        life: SequenceNumber(max(life(known).rawValue, 1))))
+            }
         }
     }
 

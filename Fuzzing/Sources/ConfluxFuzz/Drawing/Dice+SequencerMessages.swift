@@ -95,7 +95,7 @@ extension Dice {
     }
 
     mutating func event(_ known: Surroundings) -> LogEvent {
-        switch below(5) {
+        switch below(6) {
         case 0: .claim(epoch: epoch(known), nonce: nonce())
         case 1:
             .joined(
@@ -103,6 +103,7 @@ extension Dice {
                 rejoining: flag() ? .none : incarnation(known), isKeyed: flag())
         case 2: .left(incarnation(known))
         case 3: .forgotten(incarnation(known))
+        case 4: .dropped(storeName(), life: SequenceNumber(max(life(known).rawValue, 1)))
         default: .created(storeName(), schemaVersion: version(), initial: state())
         }
     }

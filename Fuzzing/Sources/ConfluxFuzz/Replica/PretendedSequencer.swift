@@ -100,6 +100,16 @@ struct PretendedSequencer {
                 .confirmed(
                     Confirmed(request: barrier.request, outcome: .confirmed(last)))
             ]
+        case .drop(let drop):
+            {
+                if lives[drop.store] == drop.life {
+                    append(.dropped(drop.store, life: drop.life))
+                    lives[drop.store] = nil
+                }
+                return [
+                    .confirmed(Confirmed(request: drop.request, outcome: .confirmed(last)))
+                ]
+            }()
         case .progress(let progress): settle(through: progress.settled)
         case .close, .answer, .bye: []
         }

@@ -124,7 +124,10 @@ extension SequencerRun {
     private mutating func ask() {
         let connection = connection()
         let store = dice.element(of: log.lives.keys.sorted()) ?? dice.storeName()
-        switch dice.below(6) {
+        switch dice.below(7) {
+        case 6:
+            let life = log.lives[store] ?? SequenceNumber(1)
+            say(.drop(Drop(request: 1, store: store, life: life)), from: connection)
         case 0...2:
             let body = Question.Body.observe(store, node: nil, after: .zero)
             say(

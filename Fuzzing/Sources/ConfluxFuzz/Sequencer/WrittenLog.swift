@@ -78,6 +78,10 @@ struct WrittenLog {
         }
         require(batch.firstCounter > highest, "\(batch.firstCounter) stands behind \(highest)")
         counters[incarnation] = batch.lastCounter
+        for row in batch.targets where row.life != .zero {
+            guard case .store(let name) = row.target else { continue }
+            require(lives[name] == row.life, "an entry for life \(row.life) of \(name)")
+        }
         for offset in 0..<UInt64(batch.count) {
             places[incarnation, default: [:]][batch.firstCounter + offset] =
                 sequence.advanced(by: offset)
@@ -98,6 +102,9 @@ struct WrittenLog {
         case .created(let name, _, _):
             require(lives[name] == nil, "\(name) was created twice")
             lives[name] = sequence
+        case .dropped(let name, let life):
+            require(lives[name] == life, "\(life) of \(name) ended, which is not its present life")
+            lives[name] = nil
         }
     }
 
