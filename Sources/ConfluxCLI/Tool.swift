@@ -28,7 +28,7 @@ enum Tool {
                 SequencerCommand.description,
                 Worker.command("worker", knowing: BuiltinStates.hosted, examples: workerExamples),
                 DispatchCommand.description, ObserveCommand.description, DropCommand.description,
-                LogCommand.description, StatusCommand.description,
+                LogCommand.description, StatusCommand.description, BackupCommand.description,
             ]), version: version)
 
     private static let exitCodes = ExitCode.allCases.map { "\($0.rawValue) \($0.summary)" }
@@ -82,6 +82,7 @@ enum Tool {
         case "dispatch": command = try DispatchCommand.make(invocation)
         case "observe": command = ObserveCommand.run
         case "drop": command = DropCommand.run
+        case "backup": command = BackupCommand.run
         case "log": command = try LogCommand.make(invocation)
         default: command = StatusCommand.run
         }

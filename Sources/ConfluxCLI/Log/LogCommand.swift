@@ -1,4 +1,5 @@
 import ConfluxArguments
+import ConfluxLog
 import ConfluxNode
 import ConfluxProtocol
 import ConfluxWorker
@@ -23,21 +24,32 @@ enum LogCommand {
             actions for its whole state.
             """)
 
+    private static let verify = Option<String?>(
+        "--verify", parse: .folder,
+        summary: """
+            Instead of showing entries, check every one of the log in this folder, by itself: no \
+            sequencer is asked, and one that runs goes on.
+            """)
+
     static let description = Command(
         "log", summary: "Show the log: actions, and the log's own events.",
         discussion: """
-            Shows entries in their order: actions, and the events claim, joined, left, forgotten \
-            and created. Reads by way of the sequencer, and makes no entries itself.
+            Shows entries in their order: actions, and the events claim, joined, left, forgotten, \
+            created and dropped. Reads by way of the sequencer, and makes no entries itself.
             """,
         parameters: [
-            from, to, follow, target, WorkerOptions.connect, WorkerOptions.timeout,
+            from, to, follow, target, verify, WorkerOptions.connect, WorkerOptions.timeout,
             WorkerOptions.json,
         ],
-        groups: [.atMostOne(to, follow)],
+        groups: [
+            .atMostOne(to, follow), .atMostOne(verify, follow), .atMostOne(verify, from),
+            .atMostOne(verify, to), .atMostOne(verify, target),
+        ],
         examples: [
             .init("Show everything", "conflux log"),
             .init(
                 "Follow one store, as JSON", "conflux log --follow --target counter/shared --json"),
+            .init("Check a log on disk", "conflux log --verify /var/lib/conflux"),
         ])
 
     /// Checks the range before anything else is done.
@@ -47,7 +59,32 @@ enum LogCommand {
         if let from = arguments[from], let to = arguments[to], from > to {
             throw arguments.usageError("--from \(from) lies behind --to \(to)")
         }
+        if let folder = arguments[verify] {
+            return { environment async throws(CommandFailure) in
+                let verification = try verify(folder, environment)
+                if environment.isJSON {
+                    environment.output.print(verification.json)
+                } else {
+                    environment.output.add("whole: \(verification.text)")
+                }
+                return .success
+            }
+        }
         return { environment async throws(CommandFailure) in try await run(environment) }
+    }
+
+    /// Checks every entry of a log on disk.
+    static func verify(
+        _ folder: String, _ environment: CommandEnvironment
+    ) throws(CommandFailure) -> LogVerification {
+        let file: SQLiteLogFile
+        do throws(LogError) {
+            file = try SQLiteLogFile(directory: folder)
+        } catch {
+            throw CommandFailure(error)
+        }
+        defer { file.close() }
+        return try LogVerification(of: file) { environment.interruption.reason != nil }
     }
 
     private static func run(

@@ -11,8 +11,10 @@ final class LogFolder {
     let path: String
     private let descriptor: Int32
 
-    var databasePath: String { path + "/log.sqlite" }
+    var databasePath: String { Self.databasePath(in: path) }
     var writeAheadPath: String { databasePath + "-wal" }
+
+    static func databasePath(in folder: String) -> String { folder + "/log.sqlite" }
 
     /// Makes the folder if it is absent, and locks it.
     ///
@@ -52,6 +54,17 @@ final class LogFolder {
         // has the descriptor, too, and would keep the lock.
         _ = flock(descriptor, LOCK_UN)
         close(descriptor)
+    }
+
+    /// Gives a file in the folder, which is made durable, the name of the database.
+    func adopt(_ file: String) throws(LogError) {
+        let descriptor = open(file, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw Self.unusable(path, errno) }
+        defer { close(descriptor) }
+        guard fsync(descriptor) == 0, rename(file, databasePath) == 0 else {
+            throw Self.unusable(path, errno)
+        }
+        try synchronize()
     }
 
     /// Makes the names of new files in the folder durable.

@@ -45,8 +45,9 @@ enum SQLiteFormat {
     ///
     /// - Returns: Whether it is empty, and so to be made a log.
     /// - Throws: `notALog`, `newerFormat`.
-    static func isEmpty(_ database: Database, in folder: LogFolder) throws(LogError) -> Bool {
-        let (application, version, tables) = try reporting("Opening \(folder.databasePath)") {
+    static func isEmpty(_ database: Database, in folder: String) throws(LogError) -> Bool {
+        let path = LogFolder.databasePath(in: folder)
+        let (application, version, tables) = try reporting("Opening \(path)") {
             () throws(DatabaseFailure) in
             (
                 try database.number("PRAGMA application_id"),
@@ -58,12 +59,12 @@ enum SQLiteFormat {
         guard application == applicationID else {
             throw LogError(
                 .notALog,
-                "\(folder.databasePath) is a database of another program. Choose another folder.")
+                "\(path) is a database of another program. Choose another folder.")
         }
         guard version <= self.version else {
             throw LogError(
                 .newerFormat,
-                "The log in \(folder.path) has format \(version); this program knows formats up to "
+                "The log in \(folder) has format \(version); this program knows formats up to "
                     + "\(self.version). Run the version of the program that wrote it, or a newer "
                     + "one.")
         }

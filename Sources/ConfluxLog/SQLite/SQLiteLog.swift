@@ -58,7 +58,7 @@ public final class SQLiteLog: ActionLog {
             try Database(path: folder.databasePath, vfs: settings.vfs, access: .write)
         }
         database.setBusyTimeout(settings.busyTimeout)
-        let isEmpty = try SQLiteFormat.isEmpty(database, in: folder)
+        let isEmpty = try SQLiteFormat.isEmpty(database, in: folder.path)
         let (name, end) = try SQLiteFormat.reporting(attempt) { () throws(DatabaseFailure) in
             try SQLiteFormat.prepare(database, isEmpty: isEmpty, settings: settings)
             try database.renewWriteAheadFile()

@@ -42,6 +42,16 @@ final class SQLiteLogReader: LogReader {
         return try connection.statements.checkpoint(through: last)
     }
 
+    /// Writes what the log is at one moment into a file that does not exist.
+    func vacuum(into path: String) throws(LogError) {
+        guard let connection else { throw .closed }
+        try SQLiteFormat.reading("Copying the log to \(path)") { () throws(DatabaseFailure) in
+            let quoted = path.split(separator: "'", omittingEmptySubsequences: false)
+                .joined(separator: "''")
+            try connection.database.execute("VACUUM INTO '\(quoted)'")
+        }
+    }
+
     func close() {
         connection = nil
     }

@@ -1,0 +1,106 @@
+import ConfluxVocabulary
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// A log on disk that is only read: beside the sequencer that owns it, or where nobody does.
+///
+/// It takes no lock and changes nothing. What it reads is the log as it was when it was opened, or
+/// later. One thread at a time owns it.
+public final class SQLiteLogFile: LogReader {
+    /// The log's random identity.
+    public let id: LogID
+    /// Where the log ended when it was opened.
+    public let last: SequenceNumber
+    private let folder: String
+    /// nil once closed.
+    private var reader: SQLiteLogReader?
+
+    /// Opens the log in a folder.
+    ///
+    /// - Parameter directory: The folder.
+    /// - Throws: `notALog` where there is none; `newerFormat`, `unusableFolder`, `damaged`, `failed`.
+    public init(directory: String) throws(LogError) {
+        let path = LogFolder.databasePath(in: directory)
+        guard access(path, F_OK) == 0 else {
+            throw LogError(.notALog, "There is no log in \(directory). Name the folder of one.")
+        }
+        let attempt = "Opening \(path) for reading"
+        let database = try SQLiteFormat.reading(attempt) { () throws(DatabaseFailure) in
+            try Database(path: path, vfs: nil, access: .read)
+        }
+        database.setBusyTimeout(SQLiteLogSettings().busyTimeout)
+        guard try !SQLiteFormat.isEmpty(database, in: directory) else {
+            throw LogError(.notALog, "The log in \(directory) was never begun.")
+        }
+        let (name, end) = try SQLiteFormat.reading(attempt) { () throws(DatabaseFailure) in
+            (
+                try database.text("SELECT log FROM meta"),
+                try database.number("SELECT last FROM commits ORDER BY first DESC LIMIT 1")
+            )
+        }
+        guard let id = Identifier(name) else {
+            throw LogError(
+                .damaged, "The log in \(directory) has lost its identity. Restore it from a backup."
+            )
+        }
+        self.id = id
+        last = SequenceNumber(UInt64(max(0, end)))
+        folder = directory
+        reader = try SQLiteLogReader(path: path, settings: SQLiteLogSettings())
+    }
+
+    /// Reads commits, verified, as `LogReader` says.
+    ///
+    /// - Throws: `damaged` with the numbers concerned; `failed`, `closed`.
+    public func read(
+        from: SequenceNumber, through last: SequenceNumber, limitBytes: Int
+    ) throws(LogError) -> [LoggedCommit] {
+        guard let reader else { throw .closed }
+        return try reader.read(from: from, through: last, limitBytes: limitBytes)
+    }
+
+    /// As `ActionLog.checkpoint(through:)`.
+    ///
+    /// - Throws: `damaged`, `failed`, `closed`.
+    public func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint? {
+        guard let reader else { throw .closed }
+        return try reader.checkpoint(through: last)
+    }
+
+    /// Releases everything.
+    public func close() {
+        reader?.close()
+        reader = nil
+    }
+
+    /// Copies the log as it is at one moment, while its owner goes on appending.
+    ///
+    /// The copy has the identity of the log: a sequencer that serves it goes on with that log, and
+    /// nodes that have seen more notice (rule 2). Until the copy is whole and on the disk it does not
+    /// have the name of a log, so that a copy that was interrupted is none.
+    ///
+    /// - Parameter directory: A folder without a log; it is made if it is absent.
+    /// - Throws: `inUse` where a log is there already; `unusableFolder`, `full`, `damaged`, `failed`,
+    ///   `closed`.
+    public func copy(to directory: String) throws(LogError) {
+        guard let reader else { throw .closed }
+        let target = try LogFolder(directory)
+        guard access(target.databasePath, F_OK) != 0 else {
+            throw LogError(
+                .inUse, "There is a log in \(directory) already. Give a folder without one.")
+        }
+        let partial = target.databasePath + ".partial"
+        if unlink(partial) != 0, errno != ENOENT {
+            throw LogError(
+                .unusableFolder,
+                "\(partial), which an interrupted copy left, can't be removed: "
+                    + "\(String(cString: strerror(errno))).")
+        }
+        try reader.vacuum(into: partial)
+        try target.adopt(partial)
+    }
+}

@@ -1,0 +1,87 @@
+import Conflux
+import Foundation
+import Testing
+
+extension ProcessTests {
+    /// A copy of a log, made while everything goes on, and what going back to it means.
+    struct BackupTests {
+        @Test func `a copy is made under load, is whole, and nodes notice when it is put back`()
+            async throws
+        {
+            try await withSite { site in
+                var sequencer = try await site.sequencer(data: "log")
+                let worker = try await site.worker("alpha", of: sequencer)
+                let lines = Array(repeating: #"{"increment":{}}"#, count: 20_000)
+                let path = try site.write(lines.joined(separator: "\n") + "\n", to: "lines")
+                let load = try site.start([
+                    "dispatch", "counter", "--file", path, "--json", "--connect",
+                    sequencer.address,
+                ])
+                _ = try await load.output.line(200)
+                let backup = try await site.run(
+                    "backup", site.path("copy"), "--data", site.path("log"), "--json")
+                #expect(backup.end == .exited(0), "\(backup.message)")
+                let copied = try object(try #require(backup.output.first))
+                let last = try #require(copied[key: "last"]?.number)
+                #expect(last > 200)
+                #expect(try await load.end() == .exited(0))
+
+                let log = try await site.run("log", "--verify", site.path("log"), "--json")
+                #expect(log.end == .exited(0), "\(log.message)")
+                let whole = try object(try #require(log.output.first))
+                #expect(whole[key: "log"] == copied[key: "log"])
+                #expect(try #require(whole[key: "last"]?.number) > last)
+                let again = try await site.run(
+                    "backup", site.path("copy"), "--data", site.path("log"))
+                #expect(again.end == .exited(73), "\(again.message)")
+
+                // The copy goes on where it was made; who has seen more says so, and follows.
+                sequencer.child.signal(SIGTERM)
+                #expect(try await sequencer.child.end() == .exited(0))
+                sequencer = try await site.sequencer(data: "copy", at: sequencer)
+                _ = try await worker.child.output.first { line in
+                    try object(line)[key: "event"] == "historyLost"
+                }
+                let sequence = try await site.dispatch(
+                    "increment", to: "counter", at: sequencer.address, "--wait", "applied")
+                #expect(sequence > last)
+                let state = try await site.sightings(
+                    of: "counter", at: sequencer.address, in: ["alpha"], from: sequence)
+                #expect(state.allSatisfy { $0.state != #"{"count":20001}"# })
+            }
+        }
+
+        @Test func `a log that was changed is named with the entry, and a folder without one, too`()
+            async throws
+        {
+            try await withSite { site in
+                let sequencer = try await site.sequencer(data: "log")
+                _ = try await site.worker("alpha", of: sequencer)
+                for amount in 1...20 {
+                    _ = try await site.dispatch(
+                        #"{"add":{"amount":\#(1000 + amount)}}"#, to: "counter",
+                        at: sequencer.address)
+                }
+                let backup = try await site.run(
+                    "backup", site.path("copy"), "--data", site.path("log"))
+                #expect(backup.end == .exited(0), "\(backup.message)")
+                let file = URL(filePath: site.path("copy/log.sqlite"))
+                var bytes = try Data(contentsOf: file)
+                let place = try #require(bytes.range(of: Data("1013".utf8)))
+                bytes.replaceSubrange(place, with: Data("9013".utf8))
+                try bytes.write(to: file)
+                let changed = try await site.run("log", "--verify", site.path("copy"), "--json")
+                #expect(changed.end == .exited(74), "\(changed.message)")
+                let error = try object(try #require(changed.errors.last))[key: "error"]
+                #expect(error?[key: "code"] == "damaged")
+                let none = try await site.run("log", "--verify", site.path("nowhere"))
+                #expect(none.end == .exited(66), "\(none.message)")
+                let nothing = try await site.run(
+                    "backup", site.path("other"), "--data", site.path("nowhere"))
+                #expect(nothing.end == .exited(66), "\(nothing.message)")
+                // Nothing was made for a log that is none.
+                #expect(!FileManager.default.fileExists(atPath: site.path("other")))
+            }
+        }
+    }
+}
