@@ -20,7 +20,7 @@ final class LinkThread: @unchecked Sendable {
     private let poller: Poller
     private let dealerToken: Poller.Token
     private let monitorToken: Poller.Token
-    private var feed: (endpoint: String, socket: SubscriberSocket, token: Poller.Token)?
+    private var feed: Feed?
 
     private var effects: [ReplicaEffect] = []
     private var commands: [LinkCommand] = []
@@ -29,6 +29,16 @@ final class LinkThread: @unchecked Sendable {
     private var leaveDeadline: Duration?
     private var end: ReplicaEnd?
     private var sent = SentBatches()
+
+    /// The feed that is followed.
+    private struct Feed {
+        let endpoint: String
+        let socket: SubscriberSocket
+        let token: Poller.Token
+        let monitor: SocketMonitor
+        let monitorToken: Poller.Token
+        var wasConnected = false
+    }
 
     private struct Ask {
         var deadline: Duration
@@ -79,7 +89,8 @@ final class LinkThread: @unchecked Sendable {
                 takeCommands()
                 if readiness.isReadable(monitorToken) { try takeMonitorEvents() }
                 if readiness.isReadable(dealerToken) { try takeMessages() }
-                if let feed, readiness.isReadable(feed.token) { try takeFeed(feed.socket) }
+                if let feed, readiness.isReadable(feed.monitorToken) { try takeFeedEvents(feed) }
+                if let feed, readiness.isReadable(feed.token) { try takeFeed(feed) }
             } catch {
                 end = .unreadable("\(error)")
                 break
@@ -152,6 +163,15 @@ final class LinkThread: @unchecked Sendable {
         }
     }
 
+    private func takeFeedEvents(_ feed: Feed) throws(ZeroMQError) {
+        while let event = try feed.monitor.receive() {
+            guard case .handshakeSucceeded = event.kind else { continue }
+            // The first connection is of the welcome that named it.
+            if self.feed?.wasConnected == true { perform(.feedReconnected) }
+            self.feed?.wasConnected = true
+        }
+    }
+
     private func takeMessages() throws(ZeroMQError) {
         for _ in 0..<Self.framesPerTurn {
             guard let frame = try dealer.receive() else { return }
@@ -179,9 +199,11 @@ final class LinkThread: @unchecked Sendable {
         }
     }
 
-    private func takeFeed(_ socket: SubscriberSocket) throws(ZeroMQError) {
+    private func takeFeed(_ feed: Feed) throws(ZeroMQError) {
         for _ in 0..<Self.framesPerTurn {
-            guard let frame = try socket.receive() else { return }
+            guard let frame = try feed.socket.receive() else { return }
+            // A new connection is told of before what it brings is there.
+            try takeFeedEvents(feed)
             do throws(WireError) {
                 let epoch = try Frame.header(of: frame).epoch
                 switch try Frame.decodeFeedMessage(frame) {
@@ -304,6 +326,8 @@ final class LinkThread: @unchecked Sendable {
         guard feed?.endpoint != endpoint else { return }
         if let feed {
             poller.remove(feed.token)
+            poller.remove(feed.monitorToken)
+            feed.monitor.close()
             feed.socket.close()
             self.feed = nil
         }
@@ -311,9 +335,12 @@ final class LinkThread: @unchecked Sendable {
             var settings = SocketSettings()
             settings.receiveQueueMessages = 10_000
             let socket = try SubscriberSocket(context, settings: settings)
+            let monitor = try socket.openMonitor()
             try socket.subscribe()
             try socket.connect(Endpoint(endpoint))
-            feed = (endpoint, socket, try poller.add(socket))
+            feed = Feed(
+                endpoint: endpoint, socket: socket, token: try poller.add(socket),
+                monitor: monitor, monitorToken: try poller.add(monitor))
         } catch {
             end = .unreadable("The feed at \(endpoint) can't be followed. \(error)")
         }
@@ -338,6 +365,7 @@ final class LinkThread: @unchecked Sendable {
                     body: .failed(.timedOut, message: "the node was closed")))
         }
         takeLastCommands()
+        feed?.monitor.close()
         feed?.socket.close()
         monitor.close()
         dealer.close()

@@ -6,6 +6,9 @@ public enum ReplicaInput: Sendable {
     case start
     /// The connection to the sequencer was made anew: what was on its way is lost.
     case reconnected
+    /// The feed is connected anew, and nothing that it brings since was told: it may be that of
+    /// another history, with the same epoch (rule 2).
+    case feedReconnected
     /// A message of the sequencer arrived. `epoch` is the speaker's, from the header.
     case received(SequencerMessage, epoch: Epoch)
     /// A commit arrived on the feed.

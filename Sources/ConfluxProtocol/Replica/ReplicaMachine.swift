@@ -194,6 +194,9 @@ public struct ReplicaMachine: Sendable {
             } else {
                 greet(at: instant, into: &effects)
             }
+        case .feedReconnected:
+            // The welcome tells whose feed it is; until then nothing of it counts.
+            if phase == .joined, feed != .unwanted { greet(at: instant, into: &effects) }
         case .received(let message, let epoch):
             received(message, epoch: epoch, at: instant, into: &effects)
         case .fed(let commit, let byteCount, let epoch):

@@ -21,7 +21,7 @@ public struct Marks: Sendable, Equatable {
 /// One thing worth reaching.
 public enum Mark: String, Sendable, Hashable, CaseIterable {
     // Faults
-    case feedLost, feedDoubled, feedDelayed, queueOverflowed
+    case feedLost, feedDoubled, feedDelayed, feedReconnected, queueOverflowed
     case connectionBroken, connectionBrokenUnderWay, framesOutlivedConnection
     case nodeCrashed, nodeCrashedAtEffect, sequencerCrashed, sequencerCrashedAtEffect
     case crashedBehindAppend, crashedBeforeAppend

@@ -168,6 +168,12 @@ extension SimulatedCluster {
         let number = takeNumber()
         subscriptions[number] = Subscription(node: process, sequencer: listening)
         node.subscription = number
+        if node.wasSubscribed {
+            marks.hit(.feedReconnected)
+            node.tells.inputs.withLock { $0.insert(.feedReconnected, at: 0) }
+            schedule(.tell(process: process), after: .zero)
+        }
+        node.wasSubscribed = true
         if let welcome = sequencer.welcome {
             schedule(.arriveFeed(subscription: number, welcome), after: latency)
         }

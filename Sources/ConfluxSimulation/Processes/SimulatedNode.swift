@@ -37,6 +37,8 @@ final class SimulatedNode {
     var unsent: [[UInt8]] = []
     var wantsFeed = false
     var subscription: UInt64?
+    /// Whether it was connected to the feed before.
+    var wasSubscribed = false
 
     /// What it waits for, by request.
     var waits: [UInt64: SimulatedWait] = [:]

@@ -123,8 +123,11 @@ struct AdmissionScenarios {
         #expect(review(15, 0) == nil)
         #expect(review(16, 50) == nil, "once a beat")
         #expect(review(16, 100) == .slowed(lagging: 1, of: 1))
+        // What is void takes nobody's turn.
+        #expect(admit(0))
         #expect(admit(1_000))
         #expect(!admit(1))
+        #expect(admit(0))
         #expect(review(16, 200) == nil)
         #expect(admit(60))
         #expect(admit(40))

@@ -410,4 +410,41 @@ struct RecoveryScenarios {
         cluster.pass(.seconds(2))
         #expect(cluster.nodes[2]?.texts(of: "list") == cluster.nodes[3]?.texts(of: "list"))
     }
+
+    @Test func `the feed of a log that was put back is not applied to what was lost`() throws {
+        var cluster = Cluster.twoNodes()
+        let copy = cluster.disk
+        cluster.restartSequencer()
+        for text in ["lost 1", "lost 2", "lost 3"] { cluster.dispatch([text], to: "list", from: 1) }
+        // The next tenure has the same epoch. The second node's feed is connected anew, and its
+        // connection is not yet.
+        let cutOff = cluster.nodes[2]
+        cluster.killSequencer()
+        cluster.disk = copy
+        for id in [1, 2] { cluster.removeNode(id) }
+        cluster.startSequencer()
+        cluster.published.removeAll()
+        cluster.handle(.subscribed)
+        cluster.addNode(3, named: "gamma", store: "list")
+        for index in 1...6 { cluster.dispatch(["kept \(index)"], to: "list", from: 3) }
+        cluster.nodes[2] = cutOff
+        cluster.input(.feedReconnected, to: 2)
+        for effect in cluster.published {
+            switch effect {
+            case .publishBeat(let beat):
+                cluster.input(.beaten(beat, epoch: cluster.disk.epoch), to: 2)
+            case .publishCommit(let frame):
+                if case .commit(let commit) = try Frame.decodeFeedMessage(frame) {
+                    cluster.input(
+                        .fed(commit, byteCount: frame.count, epoch: cluster.disk.epoch), to: 2)
+                }
+            default: break
+            }
+        }
+        let lost = ["lost 1", "lost 2", "lost 3"]
+        #expect(cluster.nodes[2]?.texts(of: "list") == lost)
+        cluster.reconnect(2)
+        cluster.pass(.seconds(3))
+        #expect(cluster.nodes[2]?.texts(of: "list") == cluster.nodes[3]?.texts(of: "list"))
+    }
 }

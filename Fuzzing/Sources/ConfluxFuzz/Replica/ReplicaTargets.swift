@@ -98,7 +98,7 @@ extension ReplicaRun {
         case 12: feed(Frame.encode(sequencer.beat, epoch: sequencer.epoch)[...])
         case 13: apply(1 + dice.below(4))
         case 14: pass(.milliseconds(dice.below(256) * (dice.flag() ? 20 : 1)))
-        case 15: reconnect()
+        case 15: if dice.flag() { reconnect() } else { handle(.feedReconnected) }
         case 16:
             if dice.flag() {
                 sequencer.append(GoodBatch.one, from: Incarnation(1))

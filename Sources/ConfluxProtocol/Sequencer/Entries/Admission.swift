@@ -67,9 +67,10 @@ struct Admission: Sendable {
         return isSlow ? .slowed(lagging: lagging, of: live) : .resumed
     }
 
-    /// Whether a batch may be admitted now; if so, it counts as admitted.
+    /// Whether a batch may be admitted now; if so, it counts as admitted. What takes no room in a
+    /// commit takes no other batch's turn either.
     mutating func admit(bytes: Int, by settings: SequencerSettings) -> Bool {
-        guard isSlow else { return true }
+        guard isSlow, bytes > 0 else { return true }
         guard admittedCount == 0 || admittedBytes + bytes <= Int(settings.slowBytesPerBeat) else {
             return false
         }
