@@ -52,7 +52,7 @@ enum DropCommand {
         guard let life = stores.first(where: { $0.store == name })?.life else {
             let known = stores.prefix(20).map(\.store.description).joined(separator: ", ")
             throw CommandFailure(
-                .rejected, code: "\(RejectionCode.unknownTarget)",
+                .notFound, code: "\(RejectionCode.unknownTarget)",
                 "There is no store \(name); there are: \(stores.isEmpty ? "none yet" : known)")
         }
         do throws(NodeError) {

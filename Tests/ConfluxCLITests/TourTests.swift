@@ -184,7 +184,7 @@ import Testing
             let status = try await Run.tool(["status"] + connect)
             #expect(status.lines.first?.contains(#""store":"counter/shared""#) == false)
             let again = try await Run.tool(["drop", "counter"] + connect)
-            #expect(again.exitCode == .rejected)
+            #expect(again.exitCode == .notFound)
             let observed = try await Run.tool(["observe", "counter"] + connect)
             #expect(observed.exitCode == .notFound)
         }

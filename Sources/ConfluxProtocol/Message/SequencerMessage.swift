@@ -178,7 +178,7 @@ public struct Receipts: Sendable, Equatable {
 
 /// Why something was not accepted. Codes are stable; messages are for people.
 public enum RejectionCode: UInt16, Sendable, Hashable, CaseIterable {
-    /// No live node hosts the target and the log has never seen it.
+    /// No live node hosts the state and the log has never seen it; or there is no such store.
     case unknownTarget = 1
     /// The payload is larger than the limit.
     case payloadTooLarge = 2

@@ -229,9 +229,14 @@ extension SequencerMachine {
     }
 
     private func unknown(_ target: Target) -> Fault {
-        let text =
-            "no node hosts \(target) and the log has never seen it; "
-            + "known are: \(directory.knownNames)"
+        // A state stays known; a store may have been dropped.
+        let what =
+            if case .store = target {
+                "there is no store \(target): it was never opened, or it was dropped"
+            } else {
+                "no node hosts \(target) and the log has never seen it"
+            }
+        let text = "\(what); known are: \(directory.knownNames)"
         return Fault(code: .unknownTarget, message: text)
     }
 
