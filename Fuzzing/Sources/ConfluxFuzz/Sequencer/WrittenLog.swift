@@ -78,8 +78,10 @@ struct WrittenLog {
         }
         require(batch.firstCounter > highest, "\(batch.firstCounter) stands behind \(highest)")
         counters[incarnation] = batch.lastCounter
-        for row in batch.targets where row.life != .zero {
-            guard case .store(let name) = row.target else { continue }
+        // A row may have no entry, when its entries were rejected: only the others count.
+        batch.forEachEntry { index, _ in
+            let row = batch.targets[index]
+            guard case .store(let name) = row.target, row.life != .zero else { return }
             require(lives[name] == row.life, "an entry for life \(row.life) of \(name)")
         }
         for offset in 0..<UInt64(batch.count) {
