@@ -26,6 +26,8 @@ struct ReplicaRun {
     private var nextRequest: UInt64 = 1
     /// Who waits for a number, and was told nothing yet.
     private(set) var waiting: Set<UInt64> = []
+    /// The numbers that some of them wait for; the others wait for what the sequencer says.
+    private(set) var receipts: [UInt64: SequenceNumber] = [:]
     private var nextWait: UInt64 = 1
 
     init(_ dice: Dice) {
@@ -126,6 +128,7 @@ struct ReplicaRun {
         nextWait += 1
         waiting.insert(request)
         if let receipt {
+            receipts[request] = receipt
             handle(.await(receipt, sequencer.log, request: request))
         } else {
             handle(.barrier(request: request))
