@@ -8,8 +8,8 @@ extension SequencerMachine {
         for bound in bounds { require(bound.level <= bound.most, "\(bound)") }
         let rejoining = joining.keys.count { sessions.incarnation(of: $0) != nil }
         require(
-            sessions.count + joining.count - rejoining <= settings.sessionsMax,
-            "\(sessions.count) sessions and \(joining.count - rejoining) to come")
+            sessions.lastingCount + joining.count - rejoining <= settings.sessionsMax,
+            "\(sessions.lastingCount) sessions and \(joining.count - rejoining) to come")
         require(rejoining <= sessions.count, "\(rejoining) rejoin")
         require(
             connections.observerCount <= settings.observersMax,
