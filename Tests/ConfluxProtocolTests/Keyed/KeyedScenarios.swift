@@ -1,0 +1,241 @@
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxProtocol
+
+/// Processes that are run again with one key (rule 11).
+struct KeyedScenarios {
+    @Test func `the next process goes on behind what was told`() {
+        var cluster = Cluster.withKeyedProcess()
+        cluster.dispatch(["1", "2", "3"], to: "list", from: 1)
+        cluster.input(.told(2), to: 1)
+        cluster.input(.leave, to: 1)
+        cluster.run()
+        cluster.removeNode(1)
+        cluster.addNode(2, key: "k")
+        #expect(cluster.resumption(of: 2) == Resumption(settled: 2, lastCounter: 3))
+        #expect(cluster.nodes[2]?.machine.nextCounter == 3)
+        cluster.dispatch(["3"], to: "list", from: 2)
+        cluster.dispatch(["4"], to: "list", from: 2)
+        #expect(cluster.workersTexts == ["1", "2", "3", "4"])
+        #expect(cluster.isCommitted(by: 2, 3) && cluster.isCommitted(by: 2, 4))
+    }
+
+    @Test func `what was told reaches the sequencer without a bye`() {
+        var cluster = Cluster.withKeyedProcess()
+        cluster.dispatch(["1", "2", "3"], to: "list", from: 1)
+        cluster.input(.told(3), to: 1)
+        cluster.pass(cluster.settings.beatInterval * 2)
+        cluster.removeNode(1)
+        cluster.addNode(2, key: "k")
+        cluster.pass(.seconds(2))
+        #expect(cluster.resumption(of: 2) == Resumption(settled: 3, lastCounter: 3))
+    }
+
+    @Test func `a lost answer about a part of what the process before submitted comes again`() {
+        var cluster = Cluster.withKeyedProcess()
+        let lines = (1...100).map { "\($0)" }
+        cluster.dispatch(lines, to: "list", from: 1)
+        cluster.removeNode(1)
+        cluster.addNode(2, key: "k")
+        cluster.pass(.seconds(2))
+        #expect(cluster.resumption(of: 2) == Resumption(settled: 0, lastCounter: 100))
+        cluster.submit(Array(lines.prefix(10)), to: "list", from: 2)
+        while case .toSequencer = cluster.queue.first {
+            cluster.deliver(cluster.queue.removeFirst())
+        }
+        // The connection breaks with the answer on it; there is nothing more to dispatch.
+        cluster.reconnect(2)
+        cluster.pass(.seconds(5))
+        #expect(cluster.nodes[2]?.outcomes.count == 10)
+        #expect(cluster.nodes[2]?.machine.isSettled == true)
+        #expect(cluster.workersTexts == lines)
+    }
+
+    @Test func `another key has another session, and a process without one begins with 1`() {
+        var cluster = Cluster.withKeyedProcess()
+        cluster.dispatch(["1"], to: "list", from: 1)
+        cluster.addNode(2, key: "other")
+        #expect(cluster.resumption(of: 2) == Resumption(settled: 0, lastCounter: 0))
+        cluster.addNode(3)
+        #expect(cluster.resumption(of: 3) == nil)
+        #expect(cluster.nodes[3]?.machine.nextCounter == 1)
+    }
+
+    @Test func `a keyed session outlives its bye and the sequencer`() throws {
+        var cluster = Cluster.withKeyedProcess()
+        cluster.dispatch(["1"], to: "list", from: 1)
+        let incarnation = try #require(cluster.nodes[1]?.machine.incarnation)
+        cluster.input(.told(1), to: 1)
+        cluster.input(.leave, to: 1)
+        cluster.run()
+        cluster.removeNode(1)
+        let last = try Commit.decode(body: try #require(cluster.disk.bodies.last).body)
+        #expect(last.blocks == [.event(.left(incarnation))])
+
+        cluster.restartSequencer()
+        cluster.addNode(2, key: "k")
+        #expect(cluster.nodes[2]?.machine.incarnation == incarnation)
+        // The log has no word of what was told, so it is told again.
+        #expect(cluster.resumption(of: 2) == Resumption(settled: 0, lastCounter: 1))
+        cluster.input(.leave, to: 2)
+        cluster.run()
+        let bye = try Commit.decode(body: try #require(cluster.disk.bodies.last).body)
+        #expect(bye.blocks == [.event(.left(incarnation))])
+    }
+
+    @Test func `a keyed session is forgotten after its own time`() {
+        var cluster = Cluster()
+        cluster.settings.forgetAfter = .seconds(20)
+        cluster.settings.keyedSessionsKeptFor = .seconds(60)
+        cluster.startSequencer()
+        cluster.addNode(1, key: "k")
+        cluster.pass(.seconds(30))
+        cluster.input(.leave, to: 1)
+        cluster.run()
+        cluster.removeNode(1)
+        cluster.pass(.seconds(50))
+        #expect(cluster.sequencer?.sessions.count == 1)
+        cluster.pass(.seconds(20))
+        #expect(cluster.sequencer?.sessions.count == 0)
+    }
+
+    @Test func `when the table is full the keyed session that left first is forgotten`() {
+        var cluster = Cluster()
+        cluster.settings.sessionsMax = 2
+        cluster.startSequencer()
+        for (id, key) in [(1, "a"), (2, "b")] {
+            cluster.addNode(id, key: key)
+            cluster.dispatch(["x"], to: "nowhere", from: id)
+            cluster.input(.leave, to: id)
+            cluster.run()
+            cluster.removeNode(id)
+            cluster.pass(.seconds(1))
+        }
+        cluster.addNode(3)
+        #expect(cluster.nodes[3]?.machine.isJoined == true)
+        #expect(cluster.sequencer?.sessions.incarnation(of: SessionKey("a")!.nonce) == nil)
+        #expect(cluster.sequencer?.sessions.incarnation(of: SessionKey("b")!.nonce) != nil)
+    }
+
+    @Test func `a sequencer that restarts while its log has less than was judged loses no line`() {
+        var cluster = Cluster.withKeyedProcess()
+        cluster.isDiskSlow = true
+        cluster.dispatch(["1"], to: "list", from: 1)
+        cluster.dispatch(["2"], to: "list", from: 1)
+        // The second was admitted, and dies with the sequencer; so does the process.
+        let append = cluster.waitingAppends.removeFirst()
+        cluster.disk.bodies.append((append.first, append.last, append.frame.dropFirst(Frame.size)))
+        cluster.removeNode(1)
+        cluster.isDiskSlow = false
+        cluster.restartSequencer()
+        cluster.addNode(2, key: "k")
+        cluster.pass(.seconds(2))
+        #expect(cluster.resumption(of: 2) == Resumption(settled: 0, lastCounter: 1))
+        cluster.submit(["1"], to: "list", from: 2)
+        cluster.submit(["2", "3"], to: "list", from: 2)
+        // And once more, in the middle of the resumed run.
+        cluster.restartSequencer()
+        cluster.pass(.seconds(1))
+        #expect(cluster.workersTexts == ["1", "2", "3"])
+        #expect((1...3).allSatisfy { cluster.isCommitted(by: 2, $0) })
+    }
+
+    @Test func `lines that were void at the end are void again after a restart`() {
+        var cluster = Cluster.withKeyedProcess()
+        cluster.dispatch(["1"], to: "list", from: 1)
+        cluster.input(.skipped(2), to: 1)
+        cluster.run()
+        #expect(cluster.nodes[1]?.outcomes.count == 3)
+        cluster.removeNode(1)
+        cluster.restartSequencer()
+        cluster.addNode(2, key: "k")
+        cluster.pass(.seconds(2))
+        #expect(cluster.resumption(of: 2) == Resumption(settled: 0, lastCounter: 1))
+        cluster.submit(["1"], to: "list", from: 2)
+        cluster.input(.skipped(2), to: 2)
+        cluster.submit(["4"], to: "list", from: 2)
+        cluster.run()
+        #expect(cluster.workersTexts == ["1", "4"])
+        #expect(cluster.nodes[2]?.outcomes.count == 4)
+    }
+
+    @Test func `lines that were void are not asked about, and what follows them is dispatched`() {
+        var cluster = Cluster.withKeyedProcess()
+        cluster.dispatch(["1"], to: "list", from: 1)
+        cluster.input(.skipped(2), to: 1)
+        cluster.run()
+        cluster.removeNode(1)
+        cluster.addNode(2, key: "k")
+        cluster.pass(.seconds(2))
+        #expect(cluster.resumption(of: 2) == Resumption(settled: 0, lastCounter: 3))
+        cluster.submit(["1"], to: "list", from: 2)
+        cluster.input(.skipped(2), to: 2)
+        // In the middle of it the sequencer restarts, and remembers of the void lines nothing.
+        cluster.restartSequencer()
+        cluster.pass(.seconds(1))
+        cluster.dispatch(["4"], to: "list", from: 2)
+        cluster.pass(.seconds(1))
+        #expect(cluster.workersTexts == ["1", "4"])
+        #expect(cluster.nodes[2]?.outcomes.count == 4)
+    }
+
+    @Test func `a rejection that is known and not told yet is not judged again after a restart`() {
+        var cluster = Cluster.withKeyedProcess()
+        cluster.dispatch(["1"], to: "list", from: 1)
+        cluster.submit(["nowhere:2", "elsewhere:3"], to: "list", from: 1)
+        cluster.deliver(cluster.queue.removeFirst())
+        // The first rejection arrives, the second is lost with the connection.
+        let first = cluster.queue.removeFirst()
+        cluster.queue.removeAll()
+        cluster.deliver(first)
+        #expect(cluster.nodes[1]?.outcomes.count == 2)
+        // By now somebody hosts what nobody hosted, so that both would be admitted.
+        cluster.open("nowhere", on: 9)
+        cluster.open("elsewhere", on: 9)
+        cluster.restartSequencer()
+        cluster.pass(.seconds(1))
+        #expect(cluster.nodes[1]?.outcomes.count == 3)
+        #expect(cluster.nodes[9]?.texts(of: "nowhere") == [])
+        cluster.dispatch(["4"], to: "list", from: 1)
+        #expect(cluster.workersTexts == ["1", "4"])
+        // A process after this one is told of it as of any line.
+        cluster.removeNode(1)
+        cluster.addNode(2, key: "k")
+        cluster.pass(.seconds(2))
+        #expect(cluster.resumption(of: 2) == Resumption(settled: 0, lastCounter: 4))
+    }
+
+    @Test func `a session that is forgotten under way ends the process, and says what is unknown`()
+        throws
+    {
+        var cluster = Cluster.withKeyedProcess()
+        cluster.dispatch(["1"], to: "list", from: 1)
+        cluster.submit(["2", "3"], to: "list", from: 1)
+        cluster.killSequencer()
+        cluster.disk = Cluster.Disk(id: Identifier(high: 7, low: 2))
+        cluster.removeNode(9)
+        cluster.restartSequencer()
+        cluster.pass(.seconds(1))
+        let node = try #require(cluster.nodes[1])
+        guard case .refused(.forgotten, let message) = node.end else {
+            Issue.record("it goes on: \(String(describing: node.end))")
+            return
+        }
+        #expect(message.contains("key"))
+        #expect(node.outcomes[2] == .unknown && node.outcomes[3] == .unknown)
+        #expect(node.events.contains(.sessionForgotten))
+        // Nothing was dispatched anew.
+        #expect(cluster.disk.last == SequenceNumber(1))
+    }
+
+    @Test func `whatever is killed, each line is in the log once, and told by some process`() {
+        let seed = SplitMix64.seed()
+        for round in 0..<60 {
+            var run = KeyedRun(seed: seed &+ UInt64(round))
+            run.finish()
+            #expect(run.texts == run.expected, "seed \(seed) round \(round)")
+            #expect(run.told == run.lineCount, "seed \(seed) round \(round)")
+        }
+    }
+}
