@@ -63,6 +63,19 @@ extension ProcessTests {
             }
         }
 
+        /// Runs the command until it ends well, as its help says.
+        private func finish(
+            _ site: Site, _ path: String, _ progress: inout Progress, at address: String
+        ) async throws {
+            var end = Child.End.exited(-1)
+            for _ in 0..<3 where end != .exited(0) {
+                let child = try Self.start(site, path, address)
+                end = try await child.end()
+                try progress.take(try await child.output.all(), isWhole: true)
+            }
+            #expect(end == .exited(0))
+        }
+
         private func expectOnce(
             _ site: Site, _ progress: Progress, at address: String
         ) async throws {
@@ -102,13 +115,7 @@ extension ProcessTests {
                     _ = try await child.end()
                     try progress.take(try await child.output.all(), isWhole: false)
                 }
-                var end = Child.End.exited(-1)
-                for _ in 0..<3 where end != .exited(0) {
-                    let child = try Self.start(site, path, sequencer.address)
-                    end = try await child.end()
-                    try progress.take(try await child.output.all(), isWhole: true)
-                }
-                #expect(end == .exited(0))
+                try await finish(site, path, &progress, at: sequencer.address)
                 #expect(progress.ends.count == lines.filter { !$0.isEmpty }.count)
                 try await expectOnce(site, progress, at: sequencer.address)
             }
@@ -139,13 +146,7 @@ extension ProcessTests {
                     }
                     try progress.take(try await child.output.all(), isWhole: false)
                 }
-                var end = Child.End.exited(-1)
-                for _ in 0..<3 where end != .exited(0) {
-                    let child = try Self.start(site, path, sequencer.address)
-                    end = try await child.end()
-                    try progress.take(try await child.output.all(), isWhole: true)
-                }
-                #expect(end == .exited(0))
+                try await finish(site, path, &progress, at: sequencer.address)
                 try await expectOnce(site, progress, at: sequencer.address)
             }
         }
