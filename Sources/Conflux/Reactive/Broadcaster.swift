@@ -82,7 +82,7 @@ final class Broadcaster<Value, Held>: Sendable {
         }
     }
 
-    /// What a sender does after it left the lock.
+    /// What a sender does after it left the lock: it alone has this.
     @usableFromInline
     enum Turn: @unchecked Sendable {
         // Sendable: made under the lock for the one thread that held it.

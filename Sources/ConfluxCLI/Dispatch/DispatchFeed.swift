@@ -87,7 +87,7 @@ final class DispatchFeed: Sendable {
     /// Whether everything there was to read was read, and none of it given up.
     var isComplete: Bool { isAtEnd.load(ordering: .acquiring) }
 
-    /// Whoever takes a batch says when it is done with it.
+    /// Whoever takes a portion says when it is done with it.
     func finished() {
         room.signal()
     }

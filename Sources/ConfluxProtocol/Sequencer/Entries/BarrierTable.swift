@@ -1,5 +1,11 @@
 import ConfluxVocabulary
 
+/// Who is to be told of a number: what was asked, by whom.
+struct Asker: Sendable, Hashable {
+    var connection: ConnectionID
+    var request: UInt64
+}
+
 /// The barriers that wait for the log to confirm this tenure: the one place of rule 29.
 ///
 /// A confirmation counts only for questions that came before it began: one that was under way
@@ -11,25 +17,21 @@ import ConfluxVocabulary
 /// One confirmation serves all that wait. When the tenure is superseded nobody is told anything:
 /// nodes ask again in the next one.
 struct BarrierTable: Sendable {
-    struct Question: Sendable, Hashable {
-        var asker: ConnectionID
-        var request: UInt64
-    }
 
     /// In the order in which they came.
-    private var waiting: [Question] = []
-    private var asked: [Question] = []
+    private var waiting: [Asker] = []
+    private var asked: [Asker] = []
     /// The same. *Use*: a question that comes twice while it waits is one.
-    private var isWaiting: Set<Question> = []
+    private var isWaiting: Set<Asker> = []
 
     /// How many there are. *Use*: their bound.
     var count: Int { waiting.count + asked.count }
     var hasWaiting: Bool { !waiting.isEmpty }
 
     /// Whether the question waits for the next confirmation already.
-    func contains(_ question: Question) -> Bool { isWaiting.contains(question) }
+    func contains(_ question: Asker) -> Bool { isWaiting.contains(question) }
 
-    mutating func add(_ question: Question) {
+    mutating func add(_ question: Asker) {
         if isWaiting.insert(question).inserted { waiting.append(question) }
     }
 
@@ -43,7 +45,7 @@ struct BarrierTable: Sendable {
     /// The confirmation has ended well.
     ///
     /// - Returns: The questions that it answers.
-    mutating func end() -> [Question] {
+    mutating func end() -> [Asker] {
         defer { asked = [] }
         return asked
     }
@@ -53,7 +55,7 @@ extension SequencerMachine {
     mutating func barrier(
         _ barrier: Barrier, from connection: ConnectionID, into effects: inout [SequencerEffect]
     ) {
-        let question = BarrierTable.Question(asker: connection, request: barrier.request)
+        let question = Asker(connection: connection, request: barrier.request)
         guard barriers.contains(question) || barriers.count < settings.barriersMax else {
             let text = "the sequencer has as many barriers under way as it may; ask again later"
             let confirmed = Confirmed(
@@ -63,5 +65,13 @@ extension SequencerMachine {
         }
         barriers.add(question)
         if !isConfirming { confirm(into: &effects) }
+    }
+
+    /// Answers a barrier, or a drop.
+    func confirm(
+        _ sequence: SequenceNumber, to asker: Asker, into effects: inout [SequencerEffect]
+    ) {
+        let confirmed = Confirmed(request: asker.request, outcome: .confirmed(sequence))
+        effects.append(.send(.confirmed(confirmed), to: asker.connection))
     }
 }

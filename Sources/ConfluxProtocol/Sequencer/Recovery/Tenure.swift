@@ -141,11 +141,7 @@ extension SequencerMachine {
     mutating func confirmed(at now: Moment, into effects: inout [SequencerEffect]) {
         isConfirming = false
         // No receipt was given for a higher number, by this tenure or by a later one.
-        for question in barriers.end() {
-            let confirmed = Confirmed(
-                request: question.request, outcome: .confirmed(tenure.last))
-            effects.append(.send(.confirmed(confirmed), to: question.asker))
-        }
+        for asker in barriers.end() { confirm(tenure.last, to: asker, into: &effects) }
         if phase == .serving {
             for (connection, doubt) in doubts.end() {
                 hello(doubt.hello, from: connection, at: now, into: &effects)

@@ -28,7 +28,7 @@ extension SequencerMachine {
     /// A life whose `dropped` entry is not in the log yet.
     struct PendingDrop: Sendable {
         var life: SequenceNumber
-        var askers: [BarrierTable.Question]
+        var askers: [Asker]
     }
 
     /// The most askers that wait for one life to end. *At the bound* one is left without an answer:
@@ -158,7 +158,7 @@ extension SequencerMachine {
     mutating func drop(
         _ drop: Drop, from connection: ConnectionID, into effects: inout [SequencerEffect]
     ) {
-        let asker = BarrierTable.Question(asker: connection, request: drop.request)
+        let asker = Asker(connection: connection, request: drop.request)
         if let pending = dropping[drop.store], pending.life == drop.life {
             guard pending.askers.count < Self.askersMax, !pending.askers.contains(asker) else {
                 return
@@ -184,20 +184,11 @@ extension SequencerMachine {
             preconditionFailure("\(name) was dropped, and nobody asked for it")
         }
         directory.end(name, life: pending.life)
-        for incarnation in sessions.incarnations
-        where sessions[incarnation]?.hosted[name]?.life == pending.life {
-            sessions[incarnation]?.hosted[name] = nil
+        for session in sessions.all where session.hosted[name]?.life == pending.life {
+            sessions[session.incarnation]?.hosted[name] = nil
         }
         effects.append(.note(.dropped(name, life: pending.life)))
         for asker in pending.askers { confirm(sequence, to: asker, into: &effects) }
-    }
-
-    private func confirm(
-        _ sequence: SequenceNumber, to asker: BarrierTable.Question,
-        into effects: inout [SequencerEffect]
-    ) {
-        let confirmed = Confirmed(request: asker.request, outcome: .confirmed(sequence))
-        effects.append(.send(.confirmed(confirmed), to: asker.asker))
     }
 
     mutating func endHosting(of subject: HostingSubject, by incarnation: Incarnation) {
