@@ -67,6 +67,19 @@ public enum LogEvent: Sendable, Equatable {
     case created(StoreName, schemaVersion: UInt32, initial: EncodedState)
     /// A life of a store is over, in every process.
     case dropped(StoreName, life: SequenceNumber)
+    /// A store's state has a newer schema version from here on (rule 17). Every replica of that
+    /// version descends from the snapshot with the number `base`, which it has migrated.
+    case upgraded(
+        StoreName, life: SequenceNumber, schemaVersion: UInt32, base: SequenceNumber)
+    /// From here on no entry reaches the store (rule 21).
+    case frozen(StoreName, life: SequenceNumber, reason: FreezeReason)
+    /// From here on entries reach the store again.
+    case thawed(StoreName, life: SequenceNumber)
+    /// Replicas of the store digest their state here (rule 18). It stands behind every batch of its
+    /// commit.
+    case digestPoint(StoreName, life: SequenceNumber)
+    /// That entry has no effect on what it concerns (rule 23).
+    case skipped(SequenceNumber, Target)
 }
 
 /// The numbers under which events are logged. All are reserved from the first version on.
@@ -87,4 +100,14 @@ public enum LogEventKind: UInt8, Sendable, CaseIterable {
     case timerFired = 14
     case skipped = 15
     case restored = 16
+}
+
+/// Why a store was frozen (rule 21).
+public enum FreezeReason: UInt8, Sendable, Hashable, CaseIterable {
+    /// Nobody hosts it, and what concerns it grew past a bound. Who opens it thaws it.
+    case abandoned = 1
+    /// Its replicas did not agree for a bound of log.
+    case unconfirmed = 2
+    /// Somebody asked for it.
+    case asked = 3
 }

@@ -23,6 +23,7 @@ public enum MessageKind: UInt8, Hashable, Sendable, CaseIterable {
     case skip = 0x10
     case activity = 0x11
     case bye = 0x12
+    case freeze = 0x13
 
     // The sequencer to a node.
     case welcome = 0x41
@@ -39,6 +40,8 @@ public enum MessageKind: UInt8, Hashable, Sendable, CaseIterable {
     case confirmed = 0x4C
     case redirect = 0x4D
     case farewell = 0x4E
+    case divergence = 0x4F
+    case reload = 0x50
 
     // The feed.
     case commit = 0x81

@@ -22,6 +22,16 @@ public enum NodeMessage: Sendable, Equatable {
     case answer(Answer)
     /// Asks up to which number this node must have applied to have read the latest (rule 29).
     case barrier(Barrier)
+    /// Asks for a part of a snapshot that the sequencer keeps.
+    case load(Load)
+    /// What this node's replica is at a digest point, or where it differs from another.
+    case digest(DigestReport)
+    /// A part of this node's encoding at a digest point.
+    case snapshot(SnapshotChunk)
+    /// Has an entry be without effect, so that replicas that can't apply it go on behind it.
+    case skip(Skip)
+    /// Freezes a store, or thaws it.
+    case freeze(Freeze)
     /// The node leaves.
     case bye(Bye)
 }
@@ -208,11 +218,31 @@ public struct Progress: Sendable, Equatable {
     public var applied: SequenceNumber
     /// The counter up to which the node has every outcome (rule 9).
     public var settled: UInt64
+    /// The replicas that go no further, though they are hosted (rules 17 and 23).
+    public var stopped: [StoppedStore]
 
     /// Makes a message.
-    public init(applied: SequenceNumber, settled: UInt64) {
+    public init(applied: SequenceNumber, settled: UInt64, stopped: [StoppedStore] = []) {
         self.applied = applied
         self.settled = settled
+        self.stopped = stopped
+    }
+}
+
+/// A replica that goes no further.
+public struct StoppedStore: Sendable, Hashable {
+    /// The store.
+    public var store: StoreName
+    /// Its life.
+    public var life: SequenceNumber
+    /// The number of the entry that it did not apply.
+    public var sequence: SequenceNumber
+
+    /// Makes a stopped store.
+    public init(store: StoreName, life: SequenceNumber, sequence: SequenceNumber) {
+        self.store = store
+        self.life = life
+        self.sequence = sequence
     }
 }
 
@@ -231,6 +261,43 @@ public struct Drop: Sendable, Hashable {
         self.request = request
         self.store = store
         self.life = life
+    }
+}
+
+/// Has an entry be without effect for what it concerns (rule 23).
+public struct Skip: Sendable, Hashable {
+    /// The node's number for this request, repeated in the answer.
+    public var request: UInt64
+    /// The number of the entry.
+    public var sequence: SequenceNumber
+    /// What the entry concerns.
+    public var target: Target
+
+    /// Makes a request.
+    public init(request: UInt64, sequence: SequenceNumber, target: Target) {
+        self.request = request
+        self.sequence = sequence
+        self.target = target
+    }
+}
+
+/// Freezes a store, or thaws it (rule 21). Asked again as often as need be.
+public struct Freeze: Sendable, Hashable {
+    /// The node's number for this request, repeated in the answer.
+    public var request: UInt64
+    /// The store.
+    public var store: StoreName
+    /// The number of its `created` entry.
+    public var life: SequenceNumber
+    /// Whether it is to be frozen, or to be thawed.
+    public var isFrozen: Bool
+
+    /// Makes a request.
+    public init(request: UInt64, store: StoreName, life: SequenceNumber, isFrozen: Bool) {
+        self.request = request
+        self.store = store
+        self.life = life
+        self.isFrozen = isFrozen
     }
 }
 

@@ -96,6 +96,8 @@ public struct SequencerStatus: Sendable, Equatable {
     public var last: SequenceNumber
     /// The lowest number that the log still holds.
     public var floor: SequenceNumber
+    /// The newest checkpoint; zero when none is known.
+    public var checkpoint: SequenceNumber
     /// The sessions, by incarnation.
     public var sessions: [SessionStatus]
     /// The stores, by name.
@@ -104,12 +106,13 @@ public struct SequencerStatus: Sendable, Equatable {
     /// Makes a status.
     public init(
         log: LogID, epoch: Epoch, last: SequenceNumber, floor: SequenceNumber,
-        sessions: [SessionStatus], stores: [StoreStatus]
+        checkpoint: SequenceNumber, sessions: [SessionStatus], stores: [StoreStatus]
     ) {
         self.log = log
         self.epoch = epoch
         self.last = last
         self.floor = floor
+        self.checkpoint = checkpoint
         self.sessions = sessions
         self.stores = stores
     }
@@ -157,14 +160,50 @@ public struct StoreStatus: Sendable, Equatable {
     public var schemaVersion: UInt32
     /// How many live nodes host it.
     public var hosts: UInt32
+    /// The number of its newest snapshot: that of its `created` entry before the first.
+    public var snapshot: SequenceNumber
+    /// Whether it is frozen (rule 21).
+    public var isFrozen: Bool
+    /// Where its replicas differ, if they do (rule 22).
+    public var divergence: DivergenceStatus?
 
     /// Makes a status.
     public init(
-        store: StoreName, life: SequenceNumber, schemaVersion: UInt32, hosts: UInt32
+        store: StoreName, life: SequenceNumber, schemaVersion: UInt32, hosts: UInt32,
+        snapshot: SequenceNumber, isFrozen: Bool = false, divergence: DivergenceStatus? = nil
     ) {
         self.store = store
         self.life = life
         self.schemaVersion = schemaVersion
         self.hosts = hosts
+        self.snapshot = snapshot
+        self.isFrozen = isFrozen
+        self.divergence = divergence
+    }
+}
+
+/// Where replicas of a store differ.
+public struct DivergenceStatus: Sendable, Equatable {
+    /// The last digest point at which all were equal, or the store's life.
+    public var lastEqual: SequenceNumber
+    /// The first one at which they were not.
+    public var firstUnequal: SequenceNumber
+    /// The nodes that have another state than a majority; without a majority all that voted.
+    public var nodes: [Incarnation]
+    /// Whether there is a majority; its state is the store's.
+    public var isMajority: Bool
+    /// The first key path at which they differ, as a JSON pointer, once it is known.
+    public var path: String?
+
+    /// Makes a status.
+    public init(
+        lastEqual: SequenceNumber, firstUnequal: SequenceNumber, nodes: [Incarnation],
+        isMajority: Bool, path: String?
+    ) {
+        self.lastEqual = lastEqual
+        self.firstUnequal = firstUnequal
+        self.nodes = nodes
+        self.isMajority = isMajority
+        self.path = path
     }
 }

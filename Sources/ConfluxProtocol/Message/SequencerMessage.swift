@@ -20,6 +20,14 @@ public enum SequencerMessage: Sendable, Equatable {
     case answer(Answer)
     /// Answers a barrier.
     case confirmed(Confirmed)
+    /// Answers a load.
+    case snapshotServed(SnapshotServed)
+    /// Asks for a part of this node's encoding at a digest point.
+    case snapshotRequest(SnapshotRequest)
+    /// Replicas of a store differ.
+    case divergence(Divergence)
+    /// A replica that stopped is to load the store's newest snapshot.
+    case reload(Reload)
     /// The sequencer ends the session or the connection.
     case bye(Bye)
 }
@@ -112,8 +120,13 @@ public struct Opened: Sendable, Equatable {
         /// - Parameters:
         ///   - life: The number of the store's `created` entry; zero for a bridged state.
         ///   - schemaVersion: The store's schema version.
+        ///   - floor: The lowest number that the log still holds. Of what stood below it nothing
+        ///     above the snapshot concerned the store.
         ///   - snapshot: The newest snapshot; nil for a bridged state.
-        case opened(life: SequenceNumber, schemaVersion: UInt32, snapshot: Snapshot?)
+        ///   - skipped: The entries above the snapshot that have no effect (rule 23), ascending.
+        case opened(
+            life: SequenceNumber, schemaVersion: UInt32, floor: SequenceNumber = SequenceNumber(1),
+            snapshot: SnapshotOffer?, skipped: [SequenceNumber] = [])
         /// It was not.
         case failed(RejectionCode, message: String)
     }
@@ -122,20 +135,6 @@ public struct Opened: Sendable, Equatable {
     public init(request: UInt64, outcome: Outcome) {
         self.request = request
         self.outcome = outcome
-    }
-}
-
-/// A store's state at one number.
-public struct Snapshot: Sendable, Equatable {
-    /// Every entry up to this number is in it, none above.
-    public var sequence: SequenceNumber
-    /// The state.
-    public var state: EncodedState
-
-    /// Makes a snapshot.
-    public init(sequence: SequenceNumber, state: EncodedState) {
-        self.sequence = sequence
-        self.state = state
     }
 }
 
@@ -196,6 +195,10 @@ public enum RejectionCode: UInt16, Sendable, Hashable, CaseIterable {
     case unsupported = 8
     /// The node withdrew the action before it was ordered (rule 12).
     case withdrawn = 9
+    /// The store is frozen (rule 21).
+    case frozen = 10
+    /// A replica has passed the entry that was to be skipped, or may have (rule 23).
+    case passed = 11
 }
 
 /// Actions of one node that are not, and will not be, in the log.

@@ -8,6 +8,8 @@ public enum ReplicaEffect: Sendable, Equatable {
     case subscribe(String)
     /// Hand to the thread that applies. It handles deliveries in their order.
     case deliver(Delivery)
+    /// A part of a store's encoding at a digest point is wanted: give it by ``ReplicaInput/given(_:)``.
+    case give(SnapshotRequest)
     /// A question for this node: answer it by ``ReplicaInput/answer(_:)``.
     case asked(Question)
     /// An answer to this node's question.
@@ -25,8 +27,18 @@ public enum Delivery: Sendable, Equatable {
     case commit(Commit, byteCount: Int)
     /// Apply to the stores that catch up, and to no other.
     case catchUp(Commit, byteCount: Int)
-    /// Give the store this state; it catches up from there.
-    case restore(StoreName, life: SequenceNumber, Snapshot)
+    /// Give the store this state; answered by ``ReplicaInput/restored(_:life:)``. It catches up from
+    /// there, past the entries that have no effect (rule 23).
+    case restore(StoreName, life: SequenceNumber, Snapshot, skipped: [SequenceNumber])
+    /// Nothing reaches the store until it gets another state.
+    case detach(StoreName)
+    /// The log no longer holds what the replicas lack: entries up to this number are in the states
+    /// that they get, or nowhere.
+    case passOver(SequenceNumber)
+    /// Replicas of a store differ: compare the state that this node had at the point with these
+    /// bytes, tell where they differ, and answer by ``ReplicaInput/located(_:)``. Nothing where the
+    /// other state can't be loaded.
+    case compare(Divergence, Bytes?)
     /// The store has caught up: commits apply to it from here on.
     case attach(StoreName)
     /// Tell the outcome of actions that this node dispatched.

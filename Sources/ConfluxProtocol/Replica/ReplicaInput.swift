@@ -35,6 +35,22 @@ public enum ReplicaInput: Sendable {
     case ask(Question)
     /// Answer a question of ``ReplicaEffect/asked(_:)``.
     case answer(Answer)
+    /// The store has the state of ``Delivery/restore(_:life:_:skipped:)``, or was closed.
+    case restored(StoreName, life: SequenceNumber)
+    /// What a store here is at a digest point.
+    case digested(Vote)
+    /// Where a store here differs from the state that it was compared with.
+    case located(DigestReport.Location)
+    /// Answers ``ReplicaEffect/give(_:)``.
+    case given(SnapshotChunk)
+    /// Load the store's newest snapshot: what it has is of no use.
+    case reload(StoreName)
+    /// The store did not apply this entry, and goes no further.
+    case stopped(StoppedStore)
+    /// Freeze or thaw a store, and tell when that is applied here; answered alike.
+    case freeze(Freeze)
+    /// Have an entry be without effect; answered alike.
+    case skip(Skip)
     /// Ask for the latest number, and tell when everything up to it is applied here; answered by
     /// ``Delivery/reached(request:_:)``.
     case barrier(request: UInt64)

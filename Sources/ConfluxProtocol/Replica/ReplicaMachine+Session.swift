@@ -10,14 +10,14 @@ extension ReplicaMachine {
 
     private func sayHello(into effects: inout [ReplicaEffect]) {
         let hosted = hosting.compactMap { subject, hosting -> HostedStore? in
-            guard case .store(let store) = subject, case .opened(let life) = hosting.phase else {
+            guard case .store(let store) = subject, let life = hosting.phase.life else {
                 return nil
             }
             return HostedStore(
                 store: store, life: life, schemaVersion: hosting.open.schemaVersion)
         }
         let bridged = hosting.compactMap { subject, hosting -> Name? in
-            guard case .state(let state) = subject, case .opened = hosting.phase else {
+            guard case .state(let state) = subject, hosting.phase.life != nil else {
                 return nil
             }
             return state
@@ -95,6 +95,7 @@ extension ReplicaMachine {
             slowPatience = .zero
             holeFetch?.deadline = now
             catchUp?.fetch?.deadline = now
+            loads.repeatAll(at: now)
         }
         isDisconnected = false
         if feed != .unwanted {
@@ -112,6 +113,7 @@ extension ReplicaMachine {
         pump(at: now, into: &effects)
         sayClosed(into: &effects)
         sendOpens(into: &effects)
+        beginLoads(at: now, into: &effects)
         askAgain(at: now, into: &effects)
     }
 
@@ -168,6 +170,8 @@ extension ReplicaMachine {
         buffer.removeAll()
         holeFetch = nil
         catchUp = nil
+        loads.removeAll()
+        stopped = [:]
         applied = .zero
         lastOwn = .zero
         // A number above what both have in common is not one of this history.
@@ -240,6 +244,7 @@ extension ReplicaMachine {
         if let fetch = holeFetch { deadline = min(deadline, fetch.deadline) }
         if let fetch = catchUp?.fetch { deadline = min(deadline, fetch.deadline) }
         if let due = waitDeadline { deadline = min(deadline, due) }
+        if let due = loads.nextDeadline { deadline = min(deadline, due) }
         return deadline
     }
 
@@ -283,6 +288,7 @@ extension ReplicaMachine {
         pump(at: now, into: &effects)
         retryFetches(at: now, into: &effects)
         askOverdue(at: now, into: &effects)
+        repeatLoads(at: now, into: &effects)
         if now >= progressDue {
             sendProgress(at: now, settled: submissions.reported, into: &effects)
         }
@@ -297,12 +303,17 @@ extension ReplicaMachine {
         }
     }
 
-    private mutating func sendProgress(
+    mutating func sendProgress(
         at now: Duration, settled: UInt64, into effects: inout [ReplicaEffect]
     ) {
         progressSent = applied
         progressSentAt = now
         settledSent = max(settledSent, settled)
-        effects.append(.send(.progress(Progress(applied: applied, settled: settled))))
+        effects.append(
+            .send(
+                .progress(
+                    Progress(
+                        applied: applied, settled: settled,
+                        stopped: stopped.values.sorted { $0.store < $1.store }))))
     }
 }

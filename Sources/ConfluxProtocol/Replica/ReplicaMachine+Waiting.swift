@@ -34,7 +34,7 @@ extension ReplicaMachine {
         ask(.drop(drop), drop.request, at: now, into: &effects)
     }
 
-    private mutating func ask(
+    mutating func ask(
         _ question: NodeMessage, _ request: UInt64, at now: Duration,
         into effects: inout [ReplicaEffect]
     ) {

@@ -78,6 +78,11 @@ public struct ReplicaMachine: Sendable {
     /// The stores that are being opened: no snapshot of them has come yet.
     var opening: Set<StoreName> = []
 
+    /// Snapshots on their way to this node, by request.
+    var loads = SnapshotLoads()
+    /// The replicas that go no further.
+    var stopped: [StoreName: StoppedStore] = [:]
+
     /// Where a process with a key began; nil before its first welcome.
     public internal(set) var resumption: Resumption?
     var submissions = Submissions()
@@ -230,6 +235,19 @@ public struct ReplicaMachine: Sendable {
             effects.append(.send(.answer(answer)))
         case .barrier(let request): barrier(request, at: instant, into: &effects)
         case .drop(let drop): self.drop(drop, at: instant, into: &effects)
+        case .freeze(let freeze):
+            ask(.freeze(freeze), freeze.request, at: instant, into: &effects)
+        case .skip(let skip): ask(.skip(skip), skip.request, at: instant, into: &effects)
+        case .restored(let store, let life):
+            restored(store, life: life, at: instant, into: &effects)
+        case .digested(let vote):
+            if phase == .joined { effects.append(.send(.digest(.vote(vote)))) }
+        case .located(let location):
+            if phase == .joined { effects.append(.send(.digest(.located(location)))) }
+        case .given(let chunk):
+            if phase == .joined { effects.append(.send(.snapshot(chunk))) }
+        case .reload(let store): reopen(store, at: instant, into: &effects)
+        case .stopped(let store): stopped(store, at: instant, into: &effects)
         case .await(let sequence, let log, let request):
             awaitReceipt(sequence, of: log, request, into: &effects)
         case .giveUp(let request): waiters[request] = nil
@@ -305,6 +323,18 @@ public struct ReplicaMachine: Sendable {
             }
         case .answer(let answer):
             effects.append(.answered(answer))
+        case .snapshotServed(let served):
+            self.served(served, at: now, into: &effects)
+        case .snapshotRequest(let request): effects.append(.give(request))
+        case .divergence(let divergence):
+            diverged(divergence, at: now, into: &effects)
+        case .reload(let reload):
+            // Who has begun anew meanwhile is not stopped any more.
+            if let place = stopped[reload.place.store], place.life == reload.place.life,
+                place.sequence <= reload.place.sequence
+            {
+                reopen(reload.place.store, at: now, into: &effects)
+            }
         case .confirmed(let confirmed):
             owedSince = now
             take(confirmed, into: &effects)

@@ -25,6 +25,12 @@ public struct ReplicaSettings: Sendable, Hashable {
     public var fetchPatienceMax: Duration = .seconds(16)
     /// The most bytes of commits that are asked for at once.
     public var fetchBytes: UInt32 = 4 << 20
+    /// The most bytes of a snapshot that are asked for at once.
+    public var loadBytes: UInt32 = 1 << 20
+    /// The most snapshots on their way to this node at once. Others wait.
+    public var loadsMax: Int = 4
+    /// The largest snapshot that is loaded. *At the bound* its store can't be opened.
+    public var snapshotBytesMax: UInt64 = 1 << 30
     /// The most bytes of commits kept behind a hole in the feed. *At the bound* they are dropped
     /// and all of it is fetched (rule 5).
     public var bufferBytesMax: Int = 16 << 20

@@ -7,6 +7,8 @@ public enum SequencerEffect: Sendable, Equatable {
     case readCheckpoint(through: SequenceNumber)
     /// Read the log for the rebuilding of the state; answered by ``SequencerInput/logRead(_:)``.
     case readLog(from: SequenceNumber)
+    /// Read which snapshots there are; answered by ``SequencerInput/snapshotsRead(_:)``.
+    case readSnapshots
     /// Append to the log; answered by ``SequencerInput/appended``. At most one is under way, and
     /// nothing of the commit is said to anybody before it is answered (rule 13).
     case append(Append)
@@ -20,6 +22,15 @@ public enum SequencerEffect: Sendable, Equatable {
     case send(SequencerMessage, to: ConnectionID)
     /// Read commits for a node; answered by ``SequencerInput/fetchRead(_:_:)``.
     case readFetch(FetchJob)
+    /// Save the next part of a snapshot; answered by ``SequencerInput/snapshotSaved(_:offset:failure:)``.
+    case saveSnapshot(SnapshotPart)
+    /// Read a part of a snapshot for a node; answered by ``SequencerInput/snapshotRead(_:_:)``.
+    case readSnapshot(LoadJob)
+    /// Nobody needs the snapshots of a store any more: it was dropped.
+    case removeSnapshots(StoreName)
+    /// Nobody needs the entries below this number any more (rule 20). What is below the floor is
+    /// promised to nobody from here on, however long it takes.
+    case truncate(below: SequenceNumber)
     /// Ask the log whether this tenure is the newest; answered by
     /// ``SequencerInput/tenureConfirmed`` or ``SequencerInput/logFailed(_:)``.
     case confirmTenure
@@ -56,6 +67,23 @@ public enum SequencerNote: Sendable, Equatable {
     case created(StoreName, life: SequenceNumber)
     /// A life of a store is over.
     case dropped(StoreName, life: SequenceNumber)
+    /// A store has a newer schema version.
+    case upgraded(StoreName, schemaVersion: UInt32)
+    /// No entry reaches the store any more, or entries do again.
+    case frozen(StoreName, FreezeReason)
+    case thawed(StoreName)
+    /// An entry has no effect on what it concerns.
+    case skipped(SequenceNumber, Target)
+    /// A snapshot is confirmed, and there.
+    case snapshotTaken(SnapshotPlace, byteCount: UInt64)
+    /// A snapshot that was wanted is not there, for this reason.
+    case snapshotFailed(SnapshotPlace, String)
+    /// Replicas differ (rule 22).
+    case diverged(StoreName, DivergenceStatus)
+    /// All replicas that voted have one state again.
+    case converged(StoreName, at: SequenceNumber)
+    /// The log begins here from now on.
+    case truncated(below: SequenceNumber)
     /// A frame was not readable.
     case unreadable(String)
     /// A node spoke with a higher epoch than this tenure's.

@@ -19,6 +19,15 @@ public enum SequencerInput: Sendable {
     case checkpointRead(CheckpointAnswer)
     /// Answers ``SequencerEffect/readLog(from:)``: the bodies of the commits, ascending.
     case logRead([Bytes])
+    /// Answers ``SequencerEffect/readSnapshots``: the newest confirmed ones and the one before, of each
+    /// store.
+    case snapshotsRead([SnapshotIndexEntry])
+    /// Answers ``SequencerEffect/saveSnapshot(_:)``; the failure is nil when the part is saved.
+    case snapshotSaved(SnapshotPlace, offset: UInt64, failure: String?)
+    /// Answers ``SequencerEffect/readSnapshot(_:)``: nothing where there is no such snapshot.
+    case snapshotRead(LoadJob, SnapshotChunk)
+    /// A checkpoint at this number is in the log.
+    case checkpointSaved(SequenceNumber)
     /// The commit of the last ``SequencerEffect/append(_:)`` is in the log.
     case appended
     /// The tenure can't go on: the log said so.
@@ -82,6 +91,48 @@ public struct FetchJob: Sendable, Hashable {
     public var from: SequenceNumber
     /// The most bytes of commits, but for one commit at least.
     public var limitBytes: UInt32
+}
+
+/// A load on its way through the log.
+public struct LoadJob: Sendable, Hashable {
+    /// Who asked.
+    public var connection: ConnectionID
+    /// The node's number for the request.
+    public var request: UInt64
+    /// Which snapshot.
+    public var place: SnapshotPlace
+    /// The first byte that is wanted, from 0.
+    public var offset: UInt64
+    /// The most bytes.
+    public var limitBytes: UInt32
+}
+
+/// A part of a snapshot on its way to the log.
+public struct SnapshotPart: Sendable, Equatable {
+    /// Which snapshot.
+    public var place: SnapshotPlace
+    /// All of it, but for its bytes.
+    public var reference: SnapshotReference
+    /// Whether it is the store's state; else it is kept only to be compared with (rule 22).
+    public var isConfirmed: Bool
+    /// Where in it the bytes begin, from 0. Parts come in their order.
+    public var offset: UInt64
+    /// The bytes.
+    public var bytes: Bytes
+}
+
+/// A confirmed snapshot that the log has.
+public struct SnapshotIndexEntry: Sendable, Hashable {
+    /// Which one.
+    public var place: SnapshotPlace
+    /// All of it, but for its bytes.
+    public var reference: SnapshotReference
+
+    /// Makes an entry.
+    public init(place: SnapshotPlace, reference: SnapshotReference) {
+        self.place = place
+        self.reference = reference
+    }
 }
 
 /// Why a tenure ended.

@@ -58,6 +58,22 @@ public struct SequencerMachine: Sendable {
     var keyInquiries: [Incarnation: Inquiry] = [:]
     var questions = QuestionTable()
     var barriers = BarrierTable()
+    /// Stores whose newer schema version is not in the log yet.
+    var upgrading: [StoreName: PendingUpgrade] = [:]
+    /// What replicas said of their states at the newest digest points.
+    var digests = DigestTable()
+    /// Snapshots on their way from replicas to the log.
+    var uploads = UploadTable()
+    /// When stores are digested next.
+    var points = PointSchedule()
+    /// Whether stores of which a word is on its way to the log will be frozen by it.
+    var freezesUnderWay: [StoreName: Bool] = [:]
+    /// Who waits for an entry by which a store is frozen or thawed, or an entry is skipped.
+    var decisions: [Decision: [Asker]] = [:]
+    /// The checkpoints that the log has, ascending: the last two that are known of.
+    var checkpoints: [SequenceNumber] = []
+    /// When it is looked at next what of the log is needed.
+    var floorReviewAt = Duration.zero
     /// Whether the replicas keep up.
     var admission = Admission()
     /// The fetches that the log is reading for, by who asked. *Use*: their bounds.
@@ -106,6 +122,13 @@ public struct SequencerMachine: Sendable {
         case .claimed(let claim): claimed(claim, at: now, into: &effects)
         case .checkpointRead(let answer): checkpointRead(answer, at: now, into: &effects)
         case .logRead(let bodies): logRead(bodies, at: now, into: &effects)
+        case .snapshotsRead(let snapshots): snapshotsRead(snapshots, at: now, into: &effects)
+        case .snapshotSaved(let place, let offset, let failure):
+            saved(place, offset, failure, at: now, into: &effects)
+        case .snapshotRead(let job, let chunk):
+            answerLoad(job, with: chunk, at: now.monotonic, into: &effects)
+        case .checkpointSaved(let sequence):
+            checkpointSaved(sequence, at: now, into: &effects)
         case .appended:
             landed(at: now, into: &effects)
         case .logFailed(let reason):
@@ -148,6 +171,8 @@ public struct SequencerMachine: Sendable {
         if let due = questions.nextDeadline { deadline = min(deadline, due) }
         for inquiry in nameInquiries.values { deadline = min(deadline, inquiry.deadline) }
         for inquiry in keyInquiries.values { deadline = min(deadline, inquiry.deadline) }
+        if let due = digests.nextDeadline { deadline = min(deadline, due) }
+        if let due = uploads.nextDeadline { deadline = min(deadline, due) }
         return deadline
     }
 
@@ -188,6 +213,14 @@ public struct SequencerMachine: Sendable {
         case (.barrier(let barrier), _):
             self.barrier(barrier, from: connection, into: &effects)
         case (.drop(let drop), _): self.drop(drop, from: connection, into: &effects)
+        case (.freeze(let freeze), _): self.freeze(freeze, from: connection, into: &effects)
+        case (.skip(let skip), _): self.skip(skip, from: connection, into: &effects)
+        case (.load(let load), _):
+            self.load(load, from: connection, at: now.monotonic, into: &effects)
+        case (.digest(let report), .member(let incarnation)):
+            take(report, of: incarnation, at: now, into: &effects)
+        case (.snapshot(let chunk), .member(let incarnation)):
+            take(chunk, of: incarnation, at: now, into: &effects)
         case (.bye, .observer): connections.remove(connection)
         case (.open(let open), .member(let incarnation)):
             self.open(open, by: incarnation, on: connection, into: &effects)
@@ -202,7 +235,8 @@ public struct SequencerMachine: Sendable {
         case (.bye, .member(let incarnation)):
             leave(incarnation, on: connection, at: now.monotonic, into: &effects)
         case (.progress, .observer): break
-        case (.open, .observer), (.close, .observer), (.submit, .observer), (.answer, .observer):
+        case (.open, .observer), (.close, .observer), (.submit, .observer), (.answer, .observer),
+            (.digest, .observer), (.snapshot, .observer):
             let bye = Bye(
                 code: .unsupported, message: "an observer has no session: join as a member")
             connections.remove(connection)

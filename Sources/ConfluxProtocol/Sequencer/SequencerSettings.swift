@@ -57,6 +57,28 @@ public struct SequencerSettings: Sendable, Hashable {
     /// How long the holder of a name, or of a key, has to answer when another process wants it
     /// (rules 10 and 11).
     public var nameInquiryMax: Duration = .seconds(1)
+    /// The least bytes of log, of what concerns a store, between two of its digest points (rule 18).
+    public var digestBytesMin: UInt64 = 256 << 10
+    /// The same, as a multiple of the size of the store's state.
+    public var digestRatioMin: UInt64 = 16
+    /// How long replicas have to say what their state is, before those that did decide.
+    public var votePatience: Duration = .seconds(10)
+    /// The least bytes of log, of what concerns a store, between two of its snapshots (rule 19).
+    public var snapshotBytesMin: UInt64 = 4 << 20
+    /// The largest state that a snapshot is taken of. *At the bound* the log is kept for the store.
+    public var snapshotBytesMax: UInt64 = 1 << 30
+    /// The most bytes of one part of a snapshot, in either direction.
+    public var snapshotPartBytesMax: UInt32 = 256 << 10
+    /// How long a replica has to answer with a part, before another one is asked.
+    public var snapshotPatience: Duration = .seconds(2)
+    /// The most snapshots on their way to the log at once. Others wait.
+    public var uploadsMax: Int = 4
+    /// How much of the log is kept beyond what is needed (rule 20).
+    public var retention = Retention()
+    /// How often it is looked at whether something of the log is not needed any more.
+    public var floorReviewInterval: Duration = .seconds(1)
+    /// A store whose replicas did not agree for so many bytes of what concerns it is frozen.
+    public var unconfirmedBytesMax: UInt64 = 1 << 30
     /// Where the feed is, as the welcome announces it; a host of `*` is the one connected to.
     public var feed: String
 
@@ -99,6 +121,14 @@ public struct SequencerSettings: Sendable, Hashable {
             return "silenceMax must be at least three times beatInterval, which must be positive"
         }
         if !(1...32_768).contains(fetchesMax) { return "fetchesMax must be 1 to 32768" }
+        if digestBytesMin < 1 || digestRatioMin < 1 {
+            return "digestBytesMin and digestRatioMin must be positive"
+        }
+        if !(1_024...(16 << 20)).contains(snapshotPartBytesMax) {
+            return "snapshotPartBytesMax must be 1 KiB to 16 MiB"
+        }
+        if !(1...1_024).contains(uploadsMax) { return "uploadsMax must be 1 to 1024" }
+        if floorReviewInterval <= .zero { return "floorReviewInterval must be positive" }
         if slowdownMax < .zero { return "slowdownMax must not be negative" }
         return nil
     }

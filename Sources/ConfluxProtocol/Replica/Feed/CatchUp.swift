@@ -34,8 +34,20 @@ extension ReplicaMachine {
             case wanted
             /// Asked for.
             case asked
+            /// Hosted, and its snapshot is on its way.
+            case loading(life: SequenceNumber)
+            /// Hosted, and the store is given its snapshot. Up to `position` it has everything then.
+            case restoring(life: SequenceNumber, position: SequenceNumber)
             /// Hosted; zero is the life of a bridged state.
             case opened(life: SequenceNumber)
+
+            /// The life that is hosted, as the sequencer knows it.
+            var life: SequenceNumber? {
+                switch self {
+                case .wanted, .asked: nil
+                case .loading(let life), .restoring(let life, _), .opened(let life): life
+                }
+            }
         }
 
         var open: Open
@@ -53,9 +65,7 @@ extension ReplicaMachine {
     /// Asks for what is wanted, once the subscription is proven.
     mutating func sendOpens(into effects: inout [ReplicaEffect]) {
         guard phase == .joined, feed == .following else { return }
-        let due = hosting.values.filter { hosting in
-            if case .opened = hosting.phase { false } else { true }
-        }
+        let due = hosting.values.filter { $0.phase.life == nil }
         for hosting in due.sorted(by: { $0.open.request < $1.open.request }) {
             self.hosting[hosting.open.subject]?.phase = .asked
             effects.append(.send(.open(hosting.open)))
@@ -68,9 +78,9 @@ extension ReplicaMachine {
         guard let former = hosting.removeValue(forKey: subject) else { return }
         if case .store(let store) = subject {
             opening.remove(store)
-            catchUp?.members.removeAll { $0.store == store }
-            // Nobody waits for what only a closed store would have caught up with.
-            if catchUp?.members.isEmpty == true { catchUp = nil }
+            stopped[store] = nil
+            loads.remove(store)
+            leaveCatchUp(store)
             pumpCatchUp(at: now, into: &effects)
             releaseHeld(isForced: false, into: &effects)
         }
@@ -97,28 +107,84 @@ extension ReplicaMachine {
             hosting.phase == .asked
         else { return }
         let subject = hosting.open.subject
-        if case .store(let store) = subject { opening.remove(store) }
         switch opened.outcome {
         case .failed(let code, let message):
             self.hosting[subject] = nil
+            if case .store(let store) = subject { opening.remove(store) }
             effects.append(
                 .deliver(
                     .opened(request: opened.request, .failed(code, message: message))))
             releaseHeld(isForced: false, into: &effects)
-        case .opened(let life, _, let snapshot):
-            self.hosting[subject]?.phase = .opened(life: life)
+        case .opened(let life, _, let floor, let snapshot, let skipped):
             guard case .store(let store) = subject, let snapshot else {
+                if case .store(let store) = subject { opening.remove(store) }
+                self.hosting[subject]?.phase = .opened(life: life)
                 effects.append(
                     .deliver(.opened(request: opened.request, .opened(life: life))))
                 return
             }
-            effects.append(.deliver(.restore(store, life: life, snapshot)))
-            remember(log, snapshot.sequence, of: epoch)
-            join(
-                CatchUp.Member(store: store, request: opened.request, life: life),
-                at: snapshot.sequence)
-            pumpCatchUp(at: now, into: &effects)
+            let start = SnapshotLoad.Start(floor: floor, skipped: skipped)
+            switch snapshot {
+            case .whole(let snapshot):
+                restore(store, life: life, snapshot, start, into: &effects)
+            case .saved(let reference):
+                self.hosting[subject]?.phase = .loading(life: life)
+                let place = SnapshotPlace(
+                    store: store, life: life, sequence: reference.sequence)
+                load(place, reference, for: .opening(start), at: now, into: &effects)
+            }
         }
+    }
+
+    /// Gives a store its snapshot; it catches up behind it once it has it.
+    mutating func restore(
+        _ store: StoreName, life: SequenceNumber, _ snapshot: Snapshot,
+        _ start: SnapshotLoad.Start, into effects: inout [ReplicaEffect]
+    ) {
+        // What the log gave up behind the snapshot did not concern the store.
+        let below = SequenceNumber(max(start.floor.rawValue, 1) - 1)
+        hosting[.store(store)]?.phase = .restoring(
+            life: life, position: max(snapshot.sequence, below))
+        remember(log, snapshot.sequence, of: epoch)
+        effects.append(
+            .deliver(.restore(store, life: life, snapshot, skipped: start.skipped)))
+    }
+
+    /// The store has its snapshot.
+    mutating func restored(
+        _ store: StoreName, life: SequenceNumber, at now: Duration,
+        into effects: inout [ReplicaEffect]
+    ) {
+        guard let hosting = hosting[.store(store)],
+            case .restoring(life, let position) = hosting.phase
+        else { return }
+        opening.remove(store)
+        self.hosting[.store(store)]?.phase = .opened(life: life)
+        join(
+            CatchUp.Member(store: store, request: hosting.open.request, life: life), at: position)
+        pumpCatchUp(at: now, into: &effects)
+        releaseHeld(isForced: false, into: &effects)
+    }
+
+    /// What a store has is of no use: it begins anew with the newest snapshot.
+    mutating func reopen(
+        _ store: StoreName, at now: Duration, into effects: inout [ReplicaEffect]
+    ) {
+        guard case .opened = hosting[.store(store)]?.phase else { return }
+        if !isAnswerDue { owedSince = now }
+        hosting[.store(store)]?.phase = .wanted
+        opening.insert(store)
+        stopped[store] = nil
+        leaveCatchUp(store)
+        effects.append(.deliver(.detach(store)))
+        sendOpens(into: &effects)
+        pumpCatchUp(at: now, into: &effects)
+    }
+
+    private mutating func leaveCatchUp(_ store: StoreName) {
+        catchUp?.members.removeAll { $0.store == store }
+        // Nobody waits for what only a closed store would have caught up with.
+        if catchUp?.members.isEmpty == true { catchUp = nil }
     }
 
     /// A store begins to catch up from its snapshot.

@@ -188,7 +188,14 @@ extension ReplicaMachine {
         remoteLast = max(remoteLast, entries.last)
         let wanted = isHole ? live?.next : catchUp?.cursor.next
         if let wanted, wanted < entries.floor {
-            miss(from: wanted, floor: entries.floor, at: now, into: &effects)
+            if isHole {
+                passOver(from: wanted, floor: entries.floor, at: now, into: &effects)
+            } else {
+                // The snapshots that these began with are too old by now.
+                for member in catchUp?.members ?? [] {
+                    reopen(member.store, at: now, into: &effects)
+                }
+            }
             return
         }
         for body in entries.commits {
@@ -219,21 +226,24 @@ extension ReplicaMachine {
         pumpCatchUp(at: now, into: &effects)
     }
 
-    /// The log no longer holds what this node lacks. A bridged state goes on behind it and is told;
-    /// a replica can't.
-    private mutating func miss(
+    /// The log no longer holds what this node lacks: it goes on behind it. The stores begin anew with
+    /// snapshots; of what bridged states never see it is told.
+    private mutating func passOver(
         from wanted: SequenceNumber, floor: SequenceNumber, at now: Duration,
         into effects: inout [ReplicaEffect]
     ) {
-        let hasReplicas = hosting.keys.contains { if case .store = $0 { true } else { false } }
-        guard !hasReplicas else {
-            end(.historyUnavailable(floor: floor), into: &effects)
-            return
-        }
         let last = SequenceNumber(floor.rawValue - 1)
-        effects.append(.event(.missed(from: wanted, through: last)))
+        let isBridged = hosting.keys.contains { if case .state = $0 { true } else { false } }
+        if isBridged || followFrom != nil {
+            effects.append(.event(.missed(from: wanted, through: last)))
+        }
         live = last
         liveEpoch = nil
+        effects.append(.deliver(.passOver(last)))
+        let stores = hosting.keys.compactMap { subject in
+            if case .store(let store) = subject { store } else { nil }
+        }
+        for store in stores.sorted() { reopen(store, at: now, into: &effects) }
         releaseWaiters(into: &effects)
         drainBuffer(at: now, into: &effects)
         fillHole(at: now, into: &effects)

@@ -10,7 +10,8 @@ struct CommitPipeline: Sendable {
     /// What is said and done once an entry is in the log.
     enum FollowUp: Sendable {
         /// Give the receipts of the batch that begins with this counter.
-        case batch(Incarnation, firstCounter: UInt64)
+        /// What its entries come to counts from then on.
+        case batch(Incarnation, firstCounter: UInt64, count: UInt32, [TargetLoad])
         /// Begin the session and welcome its node.
         case joined(Nonce)
         /// Welcome the node of a session that had left.
@@ -18,6 +19,12 @@ struct CommitPipeline: Sendable {
         /// Begin the store and answer its openers.
         case created(StoreName)
         case dropped(StoreName)
+        /// The store has a newer schema version: answer its openers.
+        case upgraded(StoreName)
+        /// Replicas will say what their states are.
+        case digestPoint(StoreName, life: SequenceNumber)
+        /// Tell who asked for it.
+        case decided(SequencerMachine.Decision)
         /// The node is no longer present.
         case left(Incarnation)
         /// The session is remembered no longer.
@@ -76,7 +83,9 @@ struct CommitPipeline: Sendable {
         expectations.append(
             Expectation(
                 sequence: lastAdmitted.next,
-                action: .batch(incarnation, firstCounter: batch.firstCounter)))
+                action: .batch(
+                    incarnation, firstCounter: batch.firstCounter, count: batch.count,
+                    batch.loads())))
         builder.append(batch, from: incarnation)
         lastAdmitted = lastAdmitted.advanced(by: UInt64(batch.count))
     }

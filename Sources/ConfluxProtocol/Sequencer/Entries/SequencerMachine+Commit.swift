@@ -4,6 +4,7 @@ import ConfluxVocabulary
 extension SequencerMachine {
     mutating func launch(at now: Moment, into effects: inout [SequencerEffect]) {
         guard phase == .serving || phase == .stopping else { return }
+        if phase == .serving, pipeline.inFlight == nil { admitPoints() }
         if let append = pipeline.launch(timestamp: tenure.stamp(now.wall), isForced: false) {
             effects.append(.append(append))
         }
@@ -23,6 +24,9 @@ extension SequencerMachine {
             }
             effects.append(.serve(tenure.beat))
         }
+        tenure.marks.add(
+            through: tenure.last, byteCount: landed.append.frame.count - Frame.size,
+            at: landed.timestamp)
         publishedAt = now.monotonic
         reviewAdmission(at: now.monotonic, into: &effects)
         if landed.append.frame.count <= Int(settings.feedCommitBytesMax) {
@@ -33,10 +37,13 @@ extension SequencerMachine {
         var receiptsDue: [Incarnation] = []
         for expectation in landed.expectations {
             switch expectation.action {
-            case .batch(let incarnation, let counter):
+            case .batch(let incarnation, let counter, let count, let loads):
                 sessions[incarnation]?.ledger.commit(
                     first: counter, at: expectation.sequence, epoch: tenure.epoch,
                     timestamp: landed.timestamp)
+                note(
+                    loads,
+                    through: expectation.sequence.advanced(by: UInt64(count) - 1))
                 if receiptsDue.last != incarnation { receiptsDue.append(incarnation) }
             case .joined(let nonce):
                 joined(nonce, at: expectation.sequence, now: now.monotonic, into: &effects)
@@ -46,6 +53,13 @@ extension SequencerMachine {
                 created(store, at: expectation.sequence, into: &effects)
             case .dropped(let store):
                 dropped(store, at: expectation.sequence, into: &effects)
+            case .upgraded(let store):
+                upgraded(store, at: expectation.sequence, into: &effects)
+            case .digestPoint(let store, let life):
+                pointLanded(
+                    store, life: life, at: expectation.sequence, now: now, into: &effects)
+            case .decided(let decision):
+                decided(decision, at: expectation.sequence, into: &effects)
             case .left(let incarnation):
                 let name = sessions[incarnation]?.name
                 effects.append(.note(.left(incarnation, name: name)))
@@ -110,7 +124,7 @@ extension SequencerMachine {
     }
 
     /// The most fetches under way of one node: a hole's and a catch-up's, each asked for again.
-    private static let fetchesPerNodeMax = 4
+    static let fetchesPerNodeMax = 4
 
     /// Sends a node the commits that it asks for (rule 5).
     mutating func fetch(
@@ -140,14 +154,18 @@ extension SequencerMachine {
                     limitBytes: min(fetch.limitBytes, settings.fetchBytesMax))))
     }
 
+    /// The log has read what a node asked for.
+    mutating func endFetch(of connection: ConnectionID) {
+        guard let own = fetchesUnderWay[connection] else { return }
+        fetchesUnderWay[connection] = own > 1 ? own - 1 : nil
+        fetchCount -= 1
+    }
+
     mutating func answerFetch(
         _ job: FetchJob, with bodies: [Bytes], countsAsRead: Bool = true, at now: Duration,
         into effects: inout [SequencerEffect]
     ) {
-        if countsAsRead, let own = fetchesUnderWay[job.connection] {
-            fetchesUnderWay[job.connection] = own > 1 ? own - 1 : nil
-            fetchCount -= 1
-        }
+        if countsAsRead { endFetch(of: job.connection) }
         if let body = bodies.last {
             let last: SequenceNumber
             do throws(WireError) {

@@ -218,6 +218,10 @@ extension SequencerMachine {
                 let text = "\(name) is another store now: it was created anew at \(present.life)"
                 return Fault(code: .otherLife, message: text)
             }
+            if isFrozenAtAdmission(name) {
+                let text = "\(name) is frozen: thaw it first (conflux thaw \(name))"
+                return Fault(code: .frozen, message: text)
+            }
             if row.schemaVersion > present.schemaVersion {
                 let text =
                     "\(name) has schema version \(present.schemaVersion) and the action has "
@@ -264,5 +268,12 @@ extension SequencerMachine {
             sessions[incarnation]?.applied = applied
         }
         sessions[incarnation]?.ledger.settle(through: progress.settled)
+        var stopped: [StoreName: SequenceNumber] = [:]
+        for store in progress.stopped
+        where sessions[incarnation]?.hosted[store.store]?.life == store.life {
+            stopped[store.store] = store.sequence
+            digests.pass(over: incarnation, for: store.store)
+        }
+        if sessions[incarnation]?.stopped != stopped { sessions[incarnation]?.stopped = stopped }
     }
 }

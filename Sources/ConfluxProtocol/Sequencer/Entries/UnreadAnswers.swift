@@ -15,6 +15,8 @@ struct UnreadAnswers: Sendable {
         case commits(SequenceNumber)
         /// A store's state at this number.
         case state(StoreName, SequenceNumber)
+        /// A snapshot, up to this place in it.
+        case part(SnapshotPlace, UInt64)
         /// Nothing goes on from it.
         case none
     }
@@ -76,7 +78,7 @@ struct UnreadAnswers: Sendable {
         return hasRoom(for: connection)
     }
 
-    /// A node asks for what follows a store's state.
+    /// A node asks for what follows a store's state, or a part of a snapshot.
     mutating func goOn(behind mark: Mark, on connection: ConnectionID) {
         read(on: connection) { $0 == mark }
     }

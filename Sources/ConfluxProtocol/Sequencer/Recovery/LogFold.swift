@@ -17,9 +17,12 @@ package struct LogFold: Sendable, Equatable {
     /// The timestamp of that commit. *Invariant*: never falls (rule 15).
     var lastTimestamp = Timestamp(0)
     var claims = ClaimTable()
+    /// *Use*: what has become too old.
+    var marks = LogMarks()
     /// *Invariant*: every outcome in them is committed and announced.
     var sessions = SessionTable()
-    /// *Invariant*: nobody bridges or hosts anything.
+    /// *Invariant*: nobody bridges or hosts anything, and openers begin with the states that stores
+    /// were created with: what snapshots there are stands beside the log.
     var directory = StoreDirectory()
 
     /// The fold of a log of which nothing was read.
@@ -29,9 +32,14 @@ package struct LogFold: Sendable, Equatable {
 
     /// Adds the next commit.
     ///
+    /// - Parameters:
+    ///   - commit: The commit.
+    ///   - byteCount: The size of its body.
     /// - Throws: ``LogInconsistency`` where it does not follow from what is in the fold: no
     ///   sequencer wrote that. The fold is of no use then.
-    package mutating func apply(_ commit: Commit) throws(LogInconsistency) {
+    package mutating func apply(
+        _ commit: Commit, byteCount: Int
+    ) throws(LogInconsistency) {
         guard commit.log == log, commit.predecessor == lastEpoch, commit.first == last.next,
             commit.epoch >= lastEpoch
         else { throw LogInconsistency(sequence: commit.first) }
@@ -39,7 +47,8 @@ package struct LogFold: Sendable, Equatable {
         for block in commit.blocks {
             switch block {
             case .batch(let incarnation, let batch):
-                seeTargets(of: batch)
+                let end = sequence.advanced(by: UInt64(batch.count) - 1)
+                directory.note(batch.loads(), through: end)
                 // A session that was forgotten has no ledger; its actions are history only.
                 if sessions[incarnation] != nil {
                     let isAscending =
@@ -55,12 +64,7 @@ package struct LogFold: Sendable, Equatable {
         last = commit.last
         lastEpoch = commit.epoch
         lastTimestamp = max(lastTimestamp, commit.timestamp)
-    }
-
-    /// A row of a table may have no entry, when its entries were rejected: only the others count.
-    private mutating func seeTargets(of batch: Batch) {
-        guard batch.targets.contains(where: { !directory.knows(target: $0.target) }) else { return }
-        batch.forEachEntry { row, _ in directory.see(batch.targets[row].target) }
+        marks.add(through: last, byteCount: byteCount, at: lastTimestamp)
     }
 
     private mutating func apply(_ event: LogEvent, at sequence: SequenceNumber) {
@@ -82,9 +86,11 @@ package struct LogFold: Sendable, Equatable {
             sessions.remove(incarnation)
         case .created(let name, let schemaVersion, let initial):
             directory.insert(
-                StoreDirectory.Store(
-                    life: sequence, schemaVersion: schemaVersion, initial: initial), named: name)
+                StoreRecord(life: sequence, schemaVersion: schemaVersion, initial: initial),
+                named: name)
         case .dropped(let name, let life): directory.end(name, life: life)
+        case .upgraded, .frozen, .thawed, .digestPoint, .skipped:
+            directory.note(event, at: sequence)
         }
     }
 }

@@ -97,11 +97,16 @@ package struct LogRecovery: Sendable {
             guard !bodies.isEmpty else { throw LogInconsistency(sequence: from) }
             // What stands behind is a newer tenure's: the log will say that this one is over.
             for body in bodies where fold.last < last {
-                try fold.apply(Commit.decode(body: body))
+                try fold.apply(Commit.decode(body: body), byteCount: body.count)
             }
             try goOn()
         } catch {
             guard let base else {
+                guard floor <= SequenceNumber(1) || fold.last > .zero else {
+                    throw RecoveryFailure(
+                        message: "the log begins at \(floor), and there is no checkpoint of what "
+                            + "stood before it that can be used; restore it from a backup")
+                }
                 throw RecoveryFailure(
                     message: "the commit at \(fold.last.next) is not readable: \(error)")
             }
@@ -118,6 +123,7 @@ package struct LogRecovery: Sendable {
             throw .malformed(
                 at: 0, expected: "of epoch \(lastEpoch), in which the log's last commit is")
         }
+        fold.marks.forget(below: floor)
         demand = .nothing
     }
 

@@ -16,6 +16,8 @@ struct Tenure: Sendable, Equatable {
     var lastTimestamp = Timestamp(0)
     /// The claims of the log.
     var claims = ClaimTable()
+    /// What has become too old of it.
+    var marks = LogMarks()
 
     var beat: Beat { Beat(log: log, last: last, floor: floor) }
 
@@ -24,6 +26,9 @@ struct Tenure: Sendable, Equatable {
         lastTimestamp = max(lastTimestamp, wall)
         return lastTimestamp
     }
+
+    /// The present time, which is not below any timestamp of the log.
+    func stamped(_ wall: Timestamp) -> Timestamp { max(lastTimestamp, wall) }
 
     /// The highest number up to which a history is this log's (rule 2).
     func agreement(with mark: HistoryMark) -> SequenceNumber {
@@ -74,10 +79,22 @@ extension SequencerMachine {
         switch recovery.demand {
         case .checkpoint(let last): effects.append(.readCheckpoint(through: last))
         case .entries(let first): effects.append(.readLog(from: first))
-        case .nothing:
-            adopt(recovery, into: &effects)
-            claim(at: now, into: &effects)
+        case .nothing: effects.append(.readSnapshots)
         }
+    }
+
+    /// The snapshots that stand beside the log: with them all is known, and the tenure begins.
+    mutating func snapshotsRead(
+        _ snapshots: [SnapshotIndexEntry], at now: Moment, into effects: inout [SequencerEffect]
+    ) {
+        guard phase == .reading, let recovery else {
+            preconditionFailure("snapshots were read in \(phase)")
+        }
+        adopt(recovery, into: &effects)
+        for snapshot in snapshots.sorted(by: { $0.place.sequence < $1.place.sequence }) {
+            adopt(snapshot)
+        }
+        claim(at: now, into: &effects)
     }
 
     /// What the log says is what this tenure goes on from.
@@ -101,6 +118,8 @@ extension SequencerMachine {
         tenure.lastEpoch = recovery.fold.lastEpoch
         tenure.lastTimestamp = recovery.fold.lastTimestamp
         tenure.claims = recovery.fold.claims
+        tenure.marks = recovery.fold.marks
+        checkpoints = recovery.base.map { [$0] } ?? []
         sessions = recovery.fold.sessions
         directory = recovery.fold.directory
     }

@@ -171,6 +171,9 @@ extension SequencerMachine {
         }
         questions.expire(at: instant, into: &effects)
         reviewAdmission(at: instant, into: &effects)
+        decideDue(at: now, into: &effects)
+        passUploads(at: now, into: &effects)
+        if instant >= floorReviewAt { reviewFloor(at: now, into: &effects) }
         if instant >= sweepAt { sweep(at: instant, into: &effects) }
         if instant >= publishedAt + settings.beatInterval {
             publishedAt = instant

@@ -38,6 +38,8 @@ struct Session: Sendable, Equatable {
     var hosted: [StoreName: HostedStore] = [:]
     /// The states that it bridges.
     var bridged: Set<Name> = []
+    /// Its replicas that go no further, and at which entry, as its last progress said.
+    var stopped: [StoreName: SequenceNumber] = [:]
 }
 
 /// All sessions, found by incarnation, by nonce and by name.

@@ -223,7 +223,10 @@ extension SequencerMachine {
             session.hosted.keys.reduce(sum + 128) { $0 + bytes(of: $1) }
                 + session.bridged.reduce(0) { $0 + bytes(of: $1) }
         }
-        return directory.stores.keys.reduce(sessionBytes) { $0 + 32 + bytes(of: $1) }
+        let divergenceBytes = digests.divergences.values.reduce(sessionBytes) {
+            $0 + 64 + 8 * $1.nodes.count + ($1.path?.utf8.count ?? 0)
+        }
+        return directory.stores.keys.reduce(divergenceBytes) { $0 + 48 + bytes(of: $1) }
     }
 
     private var status: SequencerStatus {
@@ -233,6 +236,7 @@ extension SequencerMachine {
         }
         return SequencerStatus(
             log: tenure.log, epoch: tenure.epoch, last: tenure.last, floor: tenure.floor,
+            checkpoint: checkpoints.last ?? .zero,
             sessions: sessions.all.filter { !$0.isEnding }
                 .sorted { $0.incarnation < $1.incarnation }
                 .map { session in
@@ -245,7 +249,8 @@ extension SequencerMachine {
             stores: directory.stores.sorted { $0.key < $1.key }.map { name, store in
                 StoreStatus(
                     store: name, life: store.life, schemaVersion: store.schemaVersion,
-                    hosts: hosts[name] ?? 0)
+                    hosts: hosts[name] ?? 0, snapshot: store.baseSequence,
+                    isFrozen: store.isFrozen, divergence: digests.divergences[name])
             })
     }
 }

@@ -15,6 +15,15 @@ extension SequencerMachine {
         var openers: [Opener]
     }
 
+    /// A store whose `upgraded` entry is not in the log yet.
+    struct PendingUpgrade: Sendable {
+        var life: SequenceNumber
+        var schemaVersion: UInt32
+        /// The snapshot that is migrated.
+        var base: SequenceNumber
+        var openers: [Opener]
+    }
+
     /// Who waits for a store to begin.
     struct Opener: Sendable {
         var incarnation: Incarnation
@@ -58,7 +67,7 @@ extension SequencerMachine {
                 directory.addBridge(state)
             }
             let outcome = Opened.Outcome.opened(
-                life: .zero, schemaVersion: open.schemaVersion, snapshot: nil)
+                life: .zero, schemaVersion: open.schemaVersion, floor: tenure.floor, snapshot: nil)
             effects.append(
                 .send(.opened(Opened(request: open.request, outcome: outcome)), to: connection))
         case .store(let name):
@@ -66,7 +75,7 @@ extension SequencerMachine {
             if creating[name] != nil {
                 creating[name]?.openers.append(opener)
             } else if let store = directory.store(name), dropping[name] == nil {
-                host(store, named: name, for: opener, into: &effects)
+                openPresent(store, named: name, open.schemaVersion, for: opener, into: &effects)
             } else {
                 directory.expect(name, initial: open.initial)
                 let life = pipeline.admit(
@@ -76,6 +85,50 @@ extension SequencerMachine {
                     life: life, schemaVersion: open.schemaVersion, initial: open.initial,
                     openers: [opener])
             }
+        }
+    }
+
+    /// Opens a store that is there; in a newer version than it has by an entry (rule 17).
+    private mutating func openPresent(
+        _ store: StoreRecord, named name: StoreName, _ schemaVersion: UInt32, for opener: Opener,
+        into effects: inout [SequencerEffect]
+    ) {
+        if let pending = upgrading[name] {
+            // Another version than the one that is on its way: it is asked for again.
+            if pending.schemaVersion == schemaVersion { upgrading[name]?.openers.append(opener) }
+        } else if schemaVersion > store.schemaVersion {
+            upgrading[name] = PendingUpgrade(
+                life: store.life, schemaVersion: schemaVersion, base: store.baseSequence,
+                openers: [opener])
+            // From here on no snapshot of the former version becomes what openers begin with.
+            uploads.remove(name)
+            digests.forget(name)
+            pipeline.admit(
+                .upgraded(
+                    name, life: store.life, schemaVersion: schemaVersion,
+                    base: store.baseSequence), then: .upgraded(name))
+        } else {
+            host(store, named: name, for: opener, into: &effects)
+        }
+    }
+
+    /// The `upgraded` entry is in the log: the openers get the snapshot that it names.
+    mutating func upgraded(
+        _ name: StoreName, at sequence: SequenceNumber, into effects: inout [SequencerEffect]
+    ) {
+        guard let pending = upgrading.removeValue(forKey: name) else {
+            preconditionFailure("\(name) was upgraded without an opener")
+        }
+        uploads.remove(name)
+        digests.forget(name)
+        directory.note(
+            .upgraded(
+                name, life: pending.life, schemaVersion: pending.schemaVersion,
+                base: pending.base), at: sequence)
+        guard let store = directory.store(name), store.life == pending.life else { return }
+        effects.append(.note(.upgraded(name, schemaVersion: pending.schemaVersion)))
+        for opener in pending.openers where sessions[opener.incarnation]?.presence == .live {
+            host(store, named: name, for: opener, into: &effects)
         }
     }
 
@@ -93,7 +146,12 @@ extension SequencerMachine {
                 if let pending = creating[name], pending.openers.count >= Self.openersMax {
                     return isFull
                 }
-                return versionMismatch(open.schemaVersion, present.schemaVersion, name)
+                if let pending = upgrading[name], pending.openers.count >= Self.openersMax {
+                    return isFull
+                }
+                let version = max(
+                    present.schemaVersion, upgrading[name]?.schemaVersion ?? 0)
+                return versionMismatch(open.schemaVersion, version, name)
             }
             let bytes = open.initial.bytes.count
             if bytes > Int(settings.initialStateBytesMax) {
@@ -116,26 +174,36 @@ extension SequencerMachine {
     private func versionMismatch(
         _ asked: UInt32, _ present: UInt32, _ name: StoreName
     ) -> (RejectionCode, String)? {
-        guard asked != present else { return nil }
+        // What is newer upgrades the store, but for one that is only about to begin.
+        let isUpgrade = asked > present && creating[name] == nil
+        guard asked != present, !isUpgrade else { return nil }
         return (
             .schemaVersion,
             "\(name) has schema version \(present) and this node has \(asked): "
-                + "run the same version of the state everywhere"
+                + (asked < present
+                    ? "a store does not go back to an older version; run a newer program"
+                    : "it is being created; open it again")
         )
     }
 
     private mutating func host(
-        _ store: StoreDirectory.Store, named name: StoreName, for opener: Opener,
+        _ store: StoreRecord, named name: StoreName, for opener: Opener,
         into effects: inout [SequencerEffect]
     ) {
         sessions[opener.incarnation]?.hosted[name] = HostedStore(
             store: name, life: store.life, schemaVersion: store.schemaVersion)
         guard let connection = sessions[opener.incarnation]?.connection else { return }
         let outcome = Opened.Outcome.opened(
-            life: store.life, schemaVersion: store.schemaVersion,
-            snapshot: Snapshot(sequence: store.life, state: store.initial))
+            life: store.life, schemaVersion: store.schemaVersion, floor: tenure.floor,
+            snapshot: store.offer, skipped: directory.skips(of: name))
         effects.append(
             .send(.opened(Opened(request: opener.request, outcome: outcome)), to: connection))
+        sessions[opener.incarnation]?.stopped[name] = nil
+        reviewPoint(of: name)
+        // It was frozen because nobody hosted it (rule 21).
+        if let freezing = store.freezing, freezing.reason == .abandoned {
+            decide(.thaw(name, life: store.life), for: nil)
+        }
     }
 
     /// The `created` entry is in the log: the store's life begins, and its openers are answered.
@@ -145,7 +213,7 @@ extension SequencerMachine {
         guard let pending = creating.removeValue(forKey: name) else {
             preconditionFailure("\(name) was created without an opener")
         }
-        let store = StoreDirectory.Store(
+        let store = StoreRecord(
             life: sequence, schemaVersion: pending.schemaVersion, initial: pending.initial)
         directory.begin(store, named: name)
         effects.append(.note(.created(name, life: sequence)))
@@ -184,6 +252,10 @@ extension SequencerMachine {
             preconditionFailure("\(name) was dropped, and nobody asked for it")
         }
         directory.end(name, life: pending.life)
+        digests.forget(name)
+        uploads.remove(name)
+        points.forget(name)
+        effects.append(.removeSnapshots(name))
         for session in sessions.all where session.hosted[name]?.life == pending.life {
             sessions[session.incarnation]?.hosted[name] = nil
         }
@@ -195,6 +267,9 @@ extension SequencerMachine {
         switch subject {
         case .store(let name):
             sessions[incarnation]?.hosted[name] = nil
+            sessions[incarnation]?.stopped[name] = nil
+            digests.pass(over: incarnation, for: name)
+            upgrading[name]?.openers.removeAll { $0.incarnation == incarnation }
             creating[name]?.openers.removeAll { $0.incarnation == incarnation }
         case .state(let state):
             if sessions[incarnation]?.bridged.remove(state) != nil {
@@ -208,6 +283,7 @@ extension SequencerMachine {
         endHosting(by: incarnation)
         for hosted in hello.hosted where directory.store(hosted.store)?.life == hosted.life {
             sessions[incarnation]?.hosted[hosted.store] = hosted
+            reviewPoint(of: hosted.store)
         }
         for state in hello.bridged {
             guard
@@ -221,7 +297,11 @@ extension SequencerMachine {
     /// A node that is not present hosts nothing.
     mutating func endHosting(by incarnation: Incarnation) {
         for state in sessions[incarnation]?.bridged ?? [] { directory.removeBridge(state) }
+        for name in sessions[incarnation]?.hosted.keys.sorted() ?? [] {
+            digests.pass(over: incarnation, for: name)
+        }
         sessions[incarnation]?.bridged = []
         sessions[incarnation]?.hosted = [:]
+        sessions[incarnation]?.stopped = [:]
     }
 }

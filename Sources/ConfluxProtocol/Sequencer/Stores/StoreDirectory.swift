@@ -2,18 +2,13 @@ import ConfluxVocabulary
 
 /// The stores and states that the sequencer knows: what a target is checked against at the door.
 struct StoreDirectory: Sendable, Equatable {
-    /// One life of a store.
-    struct Store: Sendable, Equatable {
-        /// The number of its `created` entry.
-        var life: SequenceNumber
-        var schemaVersion: UInt32
-        /// Its newest snapshot: for now the state it was created with.
-        var initial: EncodedState
-    }
-
     /// The stores whose `created` entry is in the log.
-    private(set) var stores: [StoreName: Store] = [:]
-    /// The bytes of all snapshots held, and of those to come. *Use*: their bound.
+    var stores: [StoreName: StoreRecord] = [:]
+    /// What entries for whole states make of the log.
+    var globals: [Name: StoreLoad] = [:]
+    /// Entries that have no effect (rule 23), ascending. *Invariant*: at most `skipsMax`.
+    var skips: [SkippedEntry] = []
+    /// The bytes of all first states held, and of those to come. *Use*: their bound.
     private(set) var initialBytes = 0
     /// States of which the log has, or will have, an entry. *Invariant*: a state that entered it
     /// stays.
@@ -33,7 +28,7 @@ struct StoreDirectory: Sendable, Equatable {
     /// How many states are known, each counted once. *Use*: their bound.
     var stateCount: Int { seen.count + unseenBridgeCount }
 
-    func store(_ name: StoreName) -> Store? { stores[name] }
+    func store(_ name: StoreName) -> StoreRecord? { stores[name] }
 
     /// A store is about to begin: what it takes counts from here on, so that many that begin at
     /// once stay within the bounds that one does.
@@ -43,7 +38,9 @@ struct StoreDirectory: Sendable, Equatable {
     }
 
     /// A store began that was expected.
-    mutating func begin(_ store: Store, named name: StoreName) {
+    mutating func begin(_ store: StoreRecord, named name: StoreName) {
+        var store = store
+        store.globalBase = globals[name.state]?.byteCount ?? 0
         if stores.updateValue(store, forKey: name) == nil, name.instance != .shared {
             remember(name.description)
         }
@@ -57,16 +54,28 @@ struct StoreDirectory: Sendable, Equatable {
         if firstNames.count > Self.namesShownMax { firstNames.removeLast() }
     }
 
-    mutating func insert(_ store: Store, named name: StoreName) {
-        expect(name, initial: store.initial)
-        initialBytes -= stores[name]?.initial.bytes.count ?? 0
+    /// Puts in a store that nobody expected, as the log tells of it.
+    mutating func insert(_ store: StoreRecord, named name: StoreName) {
+        if case .initial(let initial, _) = store.base { expect(name, initial: initial) }
+        initialBytes -= stores[name]?.initialBytes ?? 0
         begin(store, named: name)
+    }
+
+    /// Puts in a store as a checkpoint has it.
+    mutating func restore(_ store: StoreRecord, named name: StoreName) {
+        insert(store, named: name)
+        stores[name]?.globalBase = store.globalBase
+    }
+
+    /// Its first state is needed no more.
+    mutating func forgetInitial(of name: StoreName) {
+        initialBytes -= stores[name]?.initialBytes ?? 0
     }
 
     /// A life is over. Its state stays seen: the log has entries of it.
     mutating func end(_ name: StoreName, life: SequenceNumber) {
         guard let store = stores[name], store.life == life else { return }
-        initialBytes -= store.initial.bytes.count
+        initialBytes -= store.initialBytes
         stores[name] = nil
         if name.instance != .shared { forget(name.description) }
     }

@@ -10,6 +10,11 @@ extension LogEvent {
         case .forgotten: .forgotten
         case .created: .created
         case .dropped: .dropped
+        case .upgraded: .upgraded
+        case .frozen: .frozen
+        case .thawed: .thawed
+        case .digestPoint: .digestPoint
+        case .skipped: .skipped
         }
     }
 
@@ -39,7 +44,29 @@ extension LogEvent {
             self = .created(store, schemaVersion: schemaVersion, initial: initial)
         case .dropped:
             let store = try StoreName(reading: &reader)
-            self = .dropped(store, life: SequenceNumber(try reader.positive("a store's life")))
+            self = .dropped(store, life: try reader.life())
+        case .upgraded:
+            let store = try StoreName(reading: &reader)
+            let life = try reader.life()
+            self = .upgraded(
+                store, life: life,
+                schemaVersion: try reader.fixed(UInt32.self, "a schema version"),
+                base: SequenceNumber(try reader.positive("a snapshot's number")))
+        case .frozen:
+            let store = try StoreName(reading: &reader)
+            let life = try reader.life()
+            self = .frozen(
+                store, life: life,
+                reason: try reader.code(FreezeReason.self, "why a store is frozen"))
+        case .thawed:
+            let store = try StoreName(reading: &reader)
+            self = .thawed(store, life: try reader.life())
+        case .digestPoint:
+            let store = try StoreName(reading: &reader)
+            self = .digestPoint(store, life: try reader.life())
+        case .skipped:
+            let sequence = SequenceNumber(try reader.positive("the number of an entry"))
+            self = .skipped(sequence, try Target(reading: &reader))
         default:
             throw .unsupportedKind(number, at: at, expected: "an event")
         }
@@ -63,9 +90,22 @@ extension LogEvent {
             store.write(to: &writer)
             writer.fixed(schemaVersion)
             initial.write(to: &writer)
-        case .dropped(let store, let life):
+        case .dropped(let store, let life), .thawed(let store, let life),
+            .digestPoint(let store, let life):
             store.write(to: &writer)
             writer.number(life)
+        case .upgraded(let store, let life, let schemaVersion, let base):
+            store.write(to: &writer)
+            writer.number(life)
+            writer.fixed(schemaVersion)
+            writer.number(base)
+        case .frozen(let store, let life, let reason):
+            store.write(to: &writer)
+            writer.number(life)
+            writer.code(reason)
+        case .skipped(let sequence, let target):
+            writer.number(sequence)
+            target.write(to: &writer)
         }
     }
 
@@ -73,5 +113,12 @@ extension LogEvent {
     var byteCountMax: Int {
         guard case .created(_, _, let initial) = self else { return 160 }
         return 160 + initial.bytes.count
+    }
+}
+
+extension FrameReader {
+    /// The number of a store's `created` entry.
+    fileprivate mutating func life() throws(WireError) -> SequenceNumber {
+        SequenceNumber(try positive("a store's life"))
     }
 }

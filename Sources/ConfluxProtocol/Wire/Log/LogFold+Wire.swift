@@ -3,22 +3,30 @@ import ConfluxVocabulary
 // The encoding of a checkpoint. No peer sees it: a sequencer reads what a sequencer of this or an
 // earlier version wrote, and reads the log instead of what it does not understand.
 //
-//     checkpoint = "CFCP" version log last epoch timestamp claims sessions stores states *extension
+//     checkpoint = "CFCP" version log last epoch timestamp claims sessions stores states
+//                  log-bytes marks globals skips *extension
 //     claims     = u32 *( epoch nonce sequence )
 //     sessions   = u32 *( u32 session )          ; each behind its length, ascending
 //     session    = incarnation nonce optional-name presence holds-name
 //                  last-counter settled u32 *run *extension
 //     stores     = u32 *( u32 store-record )     ; each behind its length, ascending
-//     store-record = store life version sequence state *extension
+//     store-record = store life version base-version state migrated-from stamp bytes global-base
+//                  last-point point-load freezing *extension
 //     states     = u32 *name                     ; those that the log has an entry of, ascending
 //
-// `presence` is 0 for live and 1 for left; `sequence` in a store is that of its snapshot.
+//     freezing   = %x00 / %x01 sequence reason global-bytes
+//     marks      = u32 *( sequence bytes timestamp )     ; ascending
+//     globals    = u32 *( name sequence bytes )          ; ascending
+//     skips      = u32 *( sequence target )              ; ascending
+//
+// `presence` is 0 for live and 1 for left. Version 2 is the first with lives that are long: with
+// snapshots beside the log.
 
 extension LogFold {
     private static let magic: [UInt8] = [0x43, 0x46, 0x43, 0x50]
-    private static let version: UInt8 = 1
+    private static let version: UInt8 = 2
     /// Counts are bounded by the bytes that are left: there is no frame here.
-    private static let countMax = Int(Int32.max)
+    static let countMax = Int(Int32.max)
 
     /// The checkpoint: the same fold gives the same bytes.
     package func encoded() -> [UInt8] {
@@ -45,6 +53,7 @@ extension LogFold {
             writer.measured { store.write(name, to: &$0) }
         }
         writer.list(directory.seen.sorted())
+        writeLoads(to: &writer)
         return writer.take()
     }
 
@@ -73,6 +82,7 @@ extension LogFold {
         let states = try reader.count(
             limit: Self.countMax, elementBytesMin: Name.bytesMin, "the states")
         for _ in 0..<states { directory.see(try Name(reading: &reader)) }
+        try readLoads(&reader)
         try reader.skipExtensions()
     }
 
@@ -130,24 +140,6 @@ extension LogFold {
             throw .malformed(at: at, expected: "a session whose name no other one holds")
         }
     }
-
-    private mutating func readStore(_ reader: inout FrameReader) throws(WireError) {
-        let at = reader.offset
-        let length = Int(try reader.fixed(UInt32.self, "a store's length"))
-        var nested = try reader.nested(length, "a store")
-        let name = try StoreName(reading: &nested)
-        let life = try nested.sequence("a life")
-        let schemaVersion = try nested.fixed(UInt32.self, "a schema version")
-        let snapshot = try nested.sequence("a snapshot's number")
-        let initial = try EncodedState(reading: &nested)
-        try nested.skipExtensions()
-        guard life > .zero, snapshot == life, life <= last, directory.store(name) == nil else {
-            throw .malformed(at: at, expected: "a store of its own, with its first state")
-        }
-        directory.insert(
-            StoreDirectory.Store(life: life, schemaVersion: schemaVersion, initial: initial),
-            named: name)
-    }
 }
 
 extension Session {
@@ -173,19 +165,9 @@ extension Session {
     }
 }
 
-extension StoreDirectory.Store {
-    fileprivate func write(_ name: StoreName, to writer: inout FrameWriter) {
-        name.write(to: &writer)
-        writer.number(life)
-        writer.fixed(schemaVersion)
-        writer.number(life)
-        initial.write(to: &writer)
-    }
-}
-
 extension FrameWriter {
     /// Writes something behind its length.
-    fileprivate mutating func measured(_ body: (inout FrameWriter) -> Void) {
+    mutating func measured(_ body: (inout FrameWriter) -> Void) {
         let offset = bytes.count
         fixed(UInt32(0))
         body(&self)

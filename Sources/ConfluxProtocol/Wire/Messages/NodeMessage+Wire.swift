@@ -19,6 +19,12 @@ extension Frame {
         case .question(let question): encode(question, .question, epoch)
         case .answer(let answer): encode(answer, .answer, epoch)
         case .barrier(let barrier): encode(barrier, .barrier, epoch)
+        case .load(let load): encode(load, .load, epoch)
+        case .digest(let report): encode(report, .digest, epoch)
+        case .snapshot(let chunk):
+            encode(chunk, .snapshot, epoch, bodyBytes: 192 + chunk.bytes.count)
+        case .skip(let skip): encode(skip, .skip, epoch)
+        case .freeze(let freeze): encode(freeze, .freeze, epoch)
         case .bye(let bye): encode(bye, .bye, epoch)
         }
     }
@@ -45,6 +51,11 @@ extension Frame {
         case .question: message = .question(try Question(reading: &reader))
         case .answer: message = .answer(try Answer(reading: &reader))
         case .barrier: message = .barrier(try Barrier(reading: &reader))
+        case .load: message = .load(try Load(reading: &reader))
+        case .digest: message = .digest(try DigestReport(reading: &reader))
+        case .snapshot: message = .snapshot(try SnapshotChunk(reading: &reader))
+        case .skip: message = .skip(try Skip(reading: &reader))
+        case .freeze: message = .freeze(try Freeze(reading: &reader))
         case .bye: message = .bye(try Bye(reading: &reader))
         default: throw header.unsupported("a node's message")
         }
@@ -228,15 +239,19 @@ extension Fetch: WireField {
 }
 
 extension Progress: WireField {
-    static let bytesMin = 8 + 8
+    static let bytesMin = 8 + 8 + 4
 
     init(reading reader: inout FrameReader) throws(WireError) {
         let applied = try reader.sequence("the applied number")
-        self.init(applied: applied, settled: try reader.number("the settled counter"))
+        let settled = try reader.number("the settled counter")
+        self.init(
+            applied: applied, settled: settled,
+            stopped: try reader.list(StoppedStore.self, "the stopped stores"))
     }
 
     func write(to writer: inout FrameWriter) {
         writer.number(applied)
         writer.number(settled)
+        writer.list(stopped)
     }
 }

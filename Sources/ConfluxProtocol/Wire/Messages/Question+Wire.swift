@@ -107,16 +107,18 @@ extension Answer: WireField {
 }
 
 extension SequencerStatus: WireField {
-    static let bytesMin = 16 + 3 * 8 + 2 * 4
+    static let bytesMin = 16 + 4 * 8 + 2 * 4
 
     init(reading reader: inout FrameReader) throws(WireError) {
         let log = try reader.identifier("a log's id")
         let epoch = try reader.epoch("an epoch")
         let last = try reader.sequence("the last number")
         let floor = try reader.sequence("the floor")
+        let checkpoint = try reader.sequence("the newest checkpoint")
         let sessions = try reader.list(SessionStatus.self, "the sessions")
         self.init(
-            log: log, epoch: epoch, last: last, floor: floor, sessions: sessions,
+            log: log, epoch: epoch, last: last, floor: floor, checkpoint: checkpoint,
+            sessions: sessions,
             stores: try reader.list(StoreStatus.self, "the stores"))
     }
 
@@ -125,6 +127,7 @@ extension SequencerStatus: WireField {
         writer.number(epoch)
         writer.number(last)
         writer.number(floor)
+        writer.number(checkpoint)
         writer.list(sessions)
         writer.list(stores)
     }
@@ -158,15 +161,19 @@ extension SessionStatus: WireField {
 }
 
 extension StoreStatus: WireField {
-    static let bytesMin = StoreName.bytesMin + 8 + 4 + 4
+    static let bytesMin = StoreName.bytesMin + 8 + 4 + 4 + 8 + 1 + 1
 
     init(reading reader: inout FrameReader) throws(WireError) {
         let store = try StoreName(reading: &reader)
         let life = try reader.sequence("a life")
         let schemaVersion = try reader.fixed(UInt32.self, "a schema version")
+        let hosts = try reader.fixed(UInt32.self, "how many hosts")
+        let snapshot = try reader.sequence("a snapshot's number")
+        let isFrozen = try reader.flag("whether the store is frozen")
         self.init(
-            store: store, life: life, schemaVersion: schemaVersion,
-            hosts: try reader.fixed(UInt32.self, "how many hosts"))
+            store: store, life: life, schemaVersion: schemaVersion, hosts: hosts,
+            snapshot: snapshot, isFrozen: isFrozen,
+            divergence: try reader.optional(DivergenceStatus.self, "a divergence"))
     }
 
     func write(to writer: inout FrameWriter) {
@@ -174,5 +181,36 @@ extension StoreStatus: WireField {
         writer.number(life)
         writer.fixed(schemaVersion)
         writer.fixed(hosts)
+        writer.number(snapshot)
+        writer.flag(isFrozen)
+        writer.optional(divergence)
+    }
+}
+
+extension DivergenceStatus: WireField {
+    static let bytesMin = 8 + 8 + 4 + 1 + 1
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        let lastEqual = try reader.sequence("the last equal digest point")
+        let firstUnequal = try reader.sequence("the first unequal digest point")
+        let count = try reader.count(
+            limit: reader.limits.elementsPerListMax, elementBytesMin: 8, "the nodes")
+        var nodes: [Incarnation] = []
+        for _ in 0..<count { nodes.append(try reader.incarnation("an incarnation")) }
+        let isMajority = try reader.flag("whether there is a majority")
+        let hasPath = try reader.flag("whether there is a key path")
+        self.init(
+            lastEqual: lastEqual, firstUnequal: firstUnequal, nodes: nodes,
+            isMajority: isMajority, path: hasPath ? try reader.text("a key path") : nil)
+    }
+
+    func write(to writer: inout FrameWriter) {
+        writer.number(lastEqual)
+        writer.number(firstUnequal)
+        writer.fixed(UInt32(nodes.count))
+        for node in nodes { writer.number(node) }
+        writer.flag(isMajority)
+        writer.flag(path != nil)
+        if let path { writer.text(path) }
     }
 }

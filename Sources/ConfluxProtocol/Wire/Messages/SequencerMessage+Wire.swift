@@ -19,6 +19,11 @@ extension Frame {
         case .question(let question): encode(question, .questionAsked, epoch)
         case .answer(let answer): encode(answer, .answerGiven, epoch)
         case .confirmed(let confirmed): encode(confirmed, .confirmed, epoch)
+        case .snapshotServed(let served):
+            encode(served, .snapshotServed, epoch, bodyBytes: 192 + served.chunk.bytes.count)
+        case .snapshotRequest(let request): encode(request, .snapshotRequest, epoch)
+        case .divergence(let divergence): encode(divergence, .divergence, epoch)
+        case .reload(let reload): encode(reload, .reload, epoch)
         case .bye(let bye): encode(bye, .farewell, epoch)
         }
     }
@@ -44,6 +49,10 @@ extension Frame {
         case .questionAsked: message = .question(try Question(reading: &reader))
         case .answerGiven: message = .answer(try Answer(reading: &reader))
         case .confirmed: message = .confirmed(try Confirmed(reading: &reader))
+        case .snapshotServed: message = .snapshotServed(try SnapshotServed(reading: &reader))
+        case .snapshotRequest: message = .snapshotRequest(try SnapshotRequest(reading: &reader))
+        case .divergence: message = .divergence(try Divergence(reading: &reader))
+        case .reload: message = .reload(try Reload(reading: &reader))
         case .farewell: message = .bye(try Bye(reading: &reader))
         default: throw header.unsupported("a sequencer's message")
         }
@@ -116,7 +125,7 @@ extension Opened: WireField {
 
     /// About how many bytes its fields take.
     var bodyBytes: Int {
-        guard case .opened(_, _, let snapshot?) = outcome else { return 256 }
+        guard case .opened(_, _, _, .whole(let snapshot)?, _) = outcome else { return 256 }
         return 64 + snapshot.state.bytes.count
     }
 
@@ -127,10 +136,17 @@ extension Opened: WireField {
         case 1:
             let life = try reader.sequence("a life")
             let schemaVersion = try reader.fixed(UInt32.self, "a schema version")
-            let snapshot = try reader.optional(Snapshot.self, "a snapshot")
+            let floor = try reader.sequence("the floor")
+            let snapshot = try reader.optional(SnapshotOffer.self, "a snapshot")
+            let count = try reader.count(
+                limit: reader.limits.elementsPerListMax, elementBytesMin: 8, "what is skipped")
+            var skipped: [SequenceNumber] = []
+            for _ in 0..<count { skipped.append(try reader.sequence("the number of an entry")) }
             self.init(
                 request: request,
-                outcome: .opened(life: life, schemaVersion: schemaVersion, snapshot: snapshot))
+                outcome: .opened(
+                    life: life, schemaVersion: schemaVersion, floor: floor, snapshot: snapshot,
+                    skipped: skipped))
         case 2:
             let code = try reader.code(RejectionCode.self, "a rejection's code")
             self.init(
@@ -144,30 +160,19 @@ extension Opened: WireField {
     func write(to writer: inout FrameWriter) {
         writer.fixed(request)
         switch outcome {
-        case .opened(let life, let schemaVersion, let snapshot):
+        case .opened(let life, let schemaVersion, let floor, let snapshot, let skipped):
             writer.fixed(UInt8(1))
             writer.number(life)
             writer.fixed(schemaVersion)
+            writer.number(floor)
             writer.optional(snapshot)
+            writer.fixed(UInt32(skipped.count))
+            for sequence in skipped { writer.number(sequence) }
         case .failed(let code, let message):
             writer.fixed(UInt8(2))
             writer.code(code)
             writer.text(message)
         }
-    }
-}
-
-extension Snapshot: WireField {
-    static let bytesMin = 8 + EncodedState.bytesMin
-
-    init(reading reader: inout FrameReader) throws(WireError) {
-        let sequence = try reader.sequence("a snapshot's number")
-        self.init(sequence: sequence, state: try EncodedState(reading: &reader))
-    }
-
-    func write(to writer: inout FrameWriter) {
-        writer.number(sequence)
-        state.write(to: &writer)
     }
 }
 

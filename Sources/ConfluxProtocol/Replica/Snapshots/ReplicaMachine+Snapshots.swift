@@ -1,0 +1,147 @@
+import ConfluxVocabulary
+
+/// Loading snapshots (rule 19), for stores that are opened and for comparing (rule 22).
+extension ReplicaMachine {
+    mutating func load(
+        _ place: SnapshotPlace, _ reference: SnapshotReference, for purpose: SnapshotLoad.Purpose,
+        at now: Duration, into effects: inout [ReplicaEffect]
+    ) {
+        let load = SnapshotLoad(place, reference, for: purpose)
+        guard reference.byteCount <= settings.snapshotBytesMax else {
+            giveUp(load, isTooLarge: true, at: now, into: &effects)
+            return
+        }
+        loads[nextRequest] = load
+        nextRequest += 1
+        beginLoads(at: now, into: &effects)
+    }
+
+    mutating func beginLoads(at now: Duration, into effects: inout [ReplicaEffect]) {
+        while phase == .joined, loads.activeCount < settings.loadsMax, let request = loads.waiting {
+            ask(forNextOf: request, at: now, into: &effects)
+        }
+    }
+
+    private mutating func ask(
+        forNextOf request: UInt64, at now: Duration, into effects: inout [ReplicaEffect]
+    ) {
+        guard let load = loads[request] else { return }
+        loads[request]?.deadline = now + max(settings.fetchPatience, slowPatience)
+        guard phase == .joined else { return }
+        effects.append(
+            .send(
+                .load(
+                    Load(
+                        request: request, place: load.place, offset: UInt64(load.bytes.count),
+                        limitBytes: settings.loadBytes))))
+    }
+
+    /// Question or answer may have been lost.
+    mutating func repeatLoads(at now: Duration, into effects: inout [ReplicaEffect]) {
+        for request in loads.overdue(at: now) {
+            slowPatience = min(
+                max(settings.fetchPatience, slowPatience) * 2, settings.fetchPatienceMax)
+            ask(forNextOf: request, at: now, into: &effects)
+        }
+    }
+
+    mutating func served(
+        _ served: SnapshotServed, at now: Duration, into effects: inout [ReplicaEffect]
+    ) {
+        guard var load = loads[served.request], served.chunk.place == load.place else { return }
+        guard !served.chunk.isNone else {
+            loads[served.request] = nil
+            giveUp(load, isTooLarge: false, at: now, into: &effects)
+            beginLoads(at: now, into: &effects)
+            return
+        }
+        // What was asked for twice comes twice.
+        guard load.take(served.chunk) else { return }
+        loads[served.request] = load
+        guard load.isWhole else {
+            ask(forNextOf: served.request, at: now, into: &effects)
+            return
+        }
+        loads[served.request] = nil
+        if load.isIntact {
+            finish(load, at: now, into: &effects)
+        } else {
+            giveUp(load, isTooLarge: false, at: now, into: &effects)
+        }
+        beginLoads(at: now, into: &effects)
+    }
+
+    private mutating func finish(
+        _ load: SnapshotLoad, at now: Duration, into effects: inout [ReplicaEffect]
+    ) {
+        let store = load.place.store
+        switch load.purpose {
+        case .opening(let start):
+            let state = EncodedState(coding: .json, bytes: load.bytes[...])
+            let snapshot = Snapshot(
+                sequence: load.reference.sequence, schemaVersion: load.reference.schemaVersion,
+                state: state)
+            restore(store, life: load.place.life, snapshot, start, into: &effects)
+        case .comparing(let divergence):
+            compare(divergence, with: load.bytes[...], at: now, into: &effects)
+        }
+    }
+
+    /// The sequencer has it no longer, or what came is not what was announced.
+    private mutating func giveUp(
+        _ load: SnapshotLoad, isTooLarge: Bool, at now: Duration,
+        into effects: inout [ReplicaEffect]
+    ) {
+        let subject = HostingSubject.store(load.place.store)
+        switch load.purpose {
+        case .comparing(let divergence): compare(divergence, with: nil, at: now, into: &effects)
+        case .opening where isTooLarge:
+            guard let request = hosting.removeValue(forKey: subject)?.open.request else { return }
+            opening.remove(load.place.store)
+            effects.append(.send(.close(Close(subject: subject))))
+            let text =
+                "its snapshot has \(load.reference.byteCount) bytes and this node takes "
+                + "\(settings.snapshotBytesMax); raise the node's limit"
+            effects.append(
+                .deliver(.opened(request: request, .failed(.payloadTooLarge, message: text))))
+            releaseHeld(isForced: false, into: &effects)
+        case .opening:
+            // There is a newer one by now: it is asked for as if the answer had been lost.
+            if !isAnswerDue { owedSince = now }
+            hosting[subject]?.phase = .asked
+        }
+    }
+
+    // MARK: Divergence
+
+    mutating func diverged(
+        _ divergence: Divergence, at now: Duration, into effects: inout [ReplicaEffect]
+    ) {
+        guard case .opened(divergence.life) = hosting[.store(divergence.store)]?.phase else {
+            return
+        }
+        load(
+            divergence.place, divergence.reference, for: .comparing(divergence), at: now,
+            into: &effects)
+    }
+
+    private mutating func compare(
+        _ divergence: Divergence, with bytes: Bytes?, at now: Duration,
+        into effects: inout [ReplicaEffect]
+    ) {
+        effects.append(.deliver(.compare(divergence, bytes)))
+        if divergence.mustReload { reopen(divergence.store, at: now, into: &effects) }
+    }
+
+    // MARK: Stopped replicas
+
+    mutating func stopped(
+        _ store: StoppedStore, at now: Duration, into effects: inout [ReplicaEffect]
+    ) {
+        guard hosting[.store(store.store)]?.phase.life == store.life else { return }
+        stopped[store.store] = store
+        if phase == .joined {
+            sendProgress(at: now, settled: submissions.reported, into: &effects)
+        }
+    }
+}

@@ -1,0 +1,133 @@
+import ConfluxVocabulary
+
+// The part of a checkpoint that is about stores: see `LogFold+Wire`.
+
+extension LogFold {
+    mutating func readStore(_ reader: inout FrameReader) throws(WireError) {
+        let at = reader.offset
+        let length = Int(try reader.fixed(UInt32.self, "a store's length"))
+        var nested = try reader.nested(length, "a store")
+        let name = try StoreName(reading: &nested)
+        let life = try nested.sequence("a life")
+        let schemaVersion = try nested.fixed(UInt32.self, "a schema version")
+        let initialVersion = try nested.fixed(UInt32.self, "a schema version")
+        let initial = try EncodedState(reading: &nested)
+        var store = StoreRecord(life: life, schemaVersion: initialVersion, initial: initial)
+        store.schemaVersion = schemaVersion
+        store.migratedFrom = try nested.sequence("a snapshot's number")
+        store.own.stamp = try nested.sequence("a stamp")
+        store.own.byteCount = try nested.number("a load in bytes")
+        store.globalBase = try nested.number("a load in bytes")
+        store.lastPoint = try nested.sequence("a digest point")
+        store.pointLoad = try nested.number("a load in bytes")
+        if try nested.flag("whether a store is frozen") {
+            let sequence = try nested.sequence("the number of an entry")
+            let reason = try nested.code(FreezeReason.self, "why a store is frozen")
+            store.freezing = StoreRecord.Freezing(
+                sequence: sequence, reason: reason,
+                globalBytes: try nested.number("a load in bytes"))
+        }
+        try nested.skipExtensions()
+        guard life > .zero, life <= last, directory.store(name) == nil,
+            schemaVersion >= initialVersion, store.migratedFrom <= last, store.own.stamp >= life,
+            store.own.stamp <= last, store.lastPoint >= life, store.lastPoint <= last,
+            store.freezing.map({ $0.sequence <= last && $0.globalBytes >= store.globalBase })
+                ?? true
+        else {
+            throw .malformed(at: at, expected: "a store of its own, with its first state")
+        }
+        directory.restore(store, named: name)
+    }
+
+    mutating func readLoads(_ reader: inout FrameReader) throws(WireError) {
+        let at = reader.offset
+        let bytes = try reader.number("the log's length")
+        let count = try reader.count(
+            limit: LogMarks.countMax, elementBytesMin: 8 + 8 + 8, "the marks")
+        var marks: [LogMarks.Mark] = []
+        for _ in 0..<count {
+            let last = try reader.sequence("a mark")
+            let bytes = try reader.number("a length")
+            marks.append(
+                LogMarks.Mark(last: last, byteCount: bytes, timestamp: try reader.timestamp()))
+        }
+        guard let read = LogMarks(marks, byteCount: bytes), marks.last?.last ?? .zero <= last else {
+            throw .malformed(at: at, expected: "marks that ascend")
+        }
+        self.marks = read
+        try readGlobals(&reader)
+        let skips = try reader.count(
+            limit: StoreDirectory.skipsMax, elementBytesMin: 8 + Target.bytesMin, "what is skipped")
+        for _ in 0..<skips {
+            let sequence = try reader.sequence("the number of an entry")
+            directory.note(.skipped(sequence, try Target(reading: &reader)), at: last)
+        }
+    }
+
+    private mutating func readGlobals(_ reader: inout FrameReader) throws(WireError) {
+        let at = reader.offset
+        let count = try reader.count(
+            limit: Self.countMax, elementBytesMin: Name.bytesMin + 8 + 8, "the states")
+        for _ in 0..<count {
+            let name = try Name(reading: &reader)
+            let stamp = try reader.sequence("a stamp")
+            let bytes = try reader.number("a load in bytes")
+            guard stamp <= last, directory.seen.contains(name), directory.globals[name] == nil
+            else { throw .malformed(at: at, expected: "a state of its own that was seen") }
+            directory.globals[name] = StoreLoad(stamp: stamp, byteCount: bytes)
+        }
+        for (name, store) in directory.stores {
+            let global = directory.globals[name.state]
+            guard store.globalBase <= global?.byteCount ?? 0,
+                store.freezing?.globalBytes ?? 0 <= global?.byteCount ?? 0,
+                store.pointLoad <= store.load(global)
+            else { throw .malformed(at: at, expected: "a state that its stores fit") }
+        }
+    }
+
+    func writeLoads(to writer: inout FrameWriter) {
+        writer.number(marks.byteCount)
+        writer.fixed(UInt32(marks.marks.count))
+        for mark in marks.marks {
+            writer.number(mark.last)
+            writer.number(mark.byteCount)
+            writer.timestamp(mark.timestamp)
+        }
+        writer.fixed(UInt32(directory.globals.count))
+        for (name, load) in directory.globals.sorted(by: { $0.key < $1.key }) {
+            name.write(to: &writer)
+            writer.number(load.stamp)
+            writer.number(load.byteCount)
+        }
+        writer.fixed(UInt32(directory.skips.count))
+        for skip in directory.skips {
+            writer.number(skip.sequence)
+            skip.target.write(to: &writer)
+        }
+    }
+}
+
+extension StoreRecord {
+    func write(_ name: StoreName, to writer: inout FrameWriter) {
+        guard case .initial(let initial, let initialVersion) = base else {
+            preconditionFailure("a fold holds a snapshot of \(name), which stands beside the log")
+        }
+        name.write(to: &writer)
+        writer.number(life)
+        writer.fixed(schemaVersion)
+        writer.fixed(initialVersion)
+        initial.write(to: &writer)
+        writer.number(migratedFrom)
+        writer.number(own.stamp)
+        writer.number(own.byteCount)
+        writer.number(globalBase)
+        writer.number(lastPoint)
+        writer.number(pointLoad)
+        writer.flag(freezing != nil)
+        if let freezing {
+            writer.number(freezing.sequence)
+            writer.code(freezing.reason)
+            writer.number(freezing.globalBytes)
+        }
+    }
+}
