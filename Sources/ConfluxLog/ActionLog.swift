@@ -24,11 +24,13 @@ public protocol ActionLog: AnyObject {
     /// After `claim()`, and after each append that succeeded, that is the log's end.
     var last: SequenceNumber { get }
 
-    /// The lowest number that the log still holds, or would hold if it were not empty.
+    /// The lowest number that the log still holds, or would hold if it were not empty: 1 until
+    /// `truncate(below:limitBytes:)` raises it. A commit begins there.
     var floor: SequenceNumber { get }
 
     /// Begins a tenure: raises the log's epoch by one, durably, whatever the durability of appends.
-    /// Every earlier claim is superseded from then on.
+    /// Every earlier claim is superseded from then on. Snapshots above the log's end, whose history
+    /// is lost, and those that were not finished are given up.
     ///
     /// - Returns: The new epoch, and where the log ends.
     /// - Throws: `unknownOutcome`: an epoch may have been used up; claim again. `damaged` if the
@@ -75,7 +77,7 @@ public protocol ActionLog: AnyObject {
     /// A checkpoint is never ahead of the log: after a crash that takes the end of the log, it is
     /// gone before the entries that it stands on are.
     ///
-    /// - Parameter piece: What to save.
+    /// - Parameter piece: What to save; its number is `floor` − 1 or more.
     /// - Throws: `invalidCheckpoint`; `full`, `failed`: nothing was changed; `unknownOutcome`,
     ///   `closed`.
     func save(_ piece: CheckpointPiece) throws(LogError)
@@ -87,6 +89,57 @@ public protocol ActionLog: AnyObject {
     /// - Throws: `damaged` if its bytes are not what was written, with its number if that can be
     ///   told: ask again below it. `failed`, `closed`.
     func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint?
+
+    /// Saves a piece of a store's snapshot, in one transaction; with its last piece it is there.
+    /// Others of that store go then: those of other lives, those that are not confirmed, and
+    /// confirmed ones but the newest, so that two of them are there.
+    ///
+    /// The pieces are saved in their order; the first one gives up what was not finished of that
+    /// store. A snapshot is never ahead of the log, as a checkpoint is not.
+    ///
+    /// - Parameter piece: What to save.
+    /// - Throws: `invalidSnapshot`; `full`, `failed`: nothing was changed; `unknownOutcome`,
+    ///   `closed`.
+    func save(_ piece: SnapshotPiece) throws(LogError)
+
+    /// The snapshots that are whole and not above `last`, ascending by store and number.
+    ///
+    /// - Throws: `damaged`, `failed`, `closed`.
+    func snapshots() throws(LogError) -> [SavedSnapshot]
+
+    /// Reads bytes of a snapshot, verified.
+    ///
+    /// - Parameters:
+    ///   - key: Which one.
+    ///   - offset: How many bytes are before the first.
+    ///   - limitBytes: How many bytes to read at most; one is read at least.
+    /// - Returns: The bytes, none behind its end; nil if it isn't there, or not whole.
+    /// - Throws: `damaged`, with its number, if its bytes are not what was written: the log is none
+    ///   the worse for it. `failed`, `closed`.
+    func readSnapshot(
+        of key: SavedSnapshot.Key, from offset: UInt64, limitBytes: Int
+    ) throws(LogError) -> Bytes?
+
+    /// Gives up all snapshots of a store, as when it was dropped.
+    ///
+    /// - Parameter store: The store.
+    /// - Throws: `full`, `failed`: nothing was changed; `unknownOutcome`, `closed`.
+    func removeSnapshots(of store: StoreName) throws(LogError)
+
+    /// Gives up commits that are wholly below a number, oldest first, a part of them at each call,
+    /// so that no append waits long; then gives back the space that is free.
+    ///
+    /// `floor` rises with what is given up; after a crash it is what it was before a call, or behind
+    /// it. The last commit stays in any case. Two checkpoints must stand at `floor` − 1 or above, so
+    /// that the log can be read from one of them if the other is damaged.
+    ///
+    /// - Parameters:
+    ///   - floor: The lowest number that is kept; the commit that contains it is kept whole.
+    ///   - limitBytes: About how many bytes to give up at most. One commit is given up at least.
+    /// - Returns: Whether it is done; else call again, with appends in between as they come.
+    /// - Throws: `invalidFloor`; `notClaimed`, `superseded`; `full`, `failed`: nothing was changed;
+    ///   `unknownOutcome`, `closed`.
+    func truncate(below floor: SequenceNumber, limitBytes: Int) throws(LogError) -> Bool
 
     /// Makes a reader for another thread.
     ///

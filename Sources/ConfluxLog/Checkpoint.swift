@@ -53,17 +53,21 @@ public struct CheckpointPiece: Sendable, Hashable {
 
     /// What every engine checks before it saves the piece.
     ///
-    /// - Parameter last: Where the log ends.
+    /// - Parameters:
+    ///   - floor: Where the log begins: it could not be read from a checkpoint further below.
+    ///   - last: Where the log ends.
     /// - Throws: `invalidCheckpoint`.
-    package func validate(endingAt last: SequenceNumber) throws(LogError) {
-        guard sequence > .zero, sequence <= last, index < count,
+    package func validate(
+        from floor: SequenceNumber, endingAt last: SequenceNumber
+    ) throws(LogError) {
+        guard sequence > .zero, sequence <= last, sequence.next >= floor, index < count,
             bytes.count * Int(count) <= SavedCheckpoint.bytesMax + Int(count)
         else {
             throw LogError(
                 .invalidCheckpoint,
                 "A checkpoint at \(sequence), piece \(index + 1) of \(count) with \(bytes.count) "
-                    + "bytes, can't be saved in a log that ends at \(last) and takes "
-                    + "\(SavedCheckpoint.bytesMax) bytes.")
+                    + "bytes, can't be saved in a log of entries \(floor) to \(last) "
+                    + "that takes \(SavedCheckpoint.bytesMax) bytes.")
         }
     }
 }
@@ -75,7 +79,7 @@ public protocol LogReader: AnyObject {
     /// Reads commits as `ActionLog.read(from:limitBytes:)` does, up to a number.
     ///
     /// - Parameters:
-    ///   - from: The number to begin with.
+    ///   - from: The number to begin with; one below the log's floor at this moment begins there.
     ///   - last: A number that is known to be in the log; the commit that contains it may be the
     ///     last that is given.
     ///   - limitBytes: How many bytes the commits have together at most, but for the first.
@@ -87,6 +91,11 @@ public protocol LogReader: AnyObject {
 
     /// As `ActionLog.checkpoint(through:)`.
     func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint?
+
+    /// As `ActionLog.readSnapshot(of:from:limitBytes:)`.
+    func readSnapshot(
+        of key: SavedSnapshot.Key, from offset: UInt64, limitBytes: Int
+    ) throws(LogError) -> Bytes?
 
     /// Releases everything; every later call throws `closed`.
     func close()

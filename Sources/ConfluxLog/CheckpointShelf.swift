@@ -15,6 +15,11 @@ package struct CheckpointShelf {
         checkpoints.last { $0.sequence <= last }
     }
 
+    /// Whether the log may begin at a number: two stand there, or behind it.
+    package func permits(_ floor: SequenceNumber) -> Bool {
+        checkpoints.count { $0.sequence.next >= floor } >= 2
+    }
+
     /// Forgets those that are above a number, and what was not finished.
     package mutating func cut(to last: SequenceNumber) {
         checkpoints.removeAll { $0.sequence > last }
@@ -25,9 +30,9 @@ package struct CheckpointShelf {
     ///
     /// - Throws: `invalidCheckpoint`.
     package mutating func save(
-        _ piece: CheckpointPiece, endingAt last: SequenceNumber
+        _ piece: CheckpointPiece, from floor: SequenceNumber, endingAt last: SequenceNumber
     ) throws(LogError) {
-        try piece.validate(endingAt: last)
+        try piece.validate(from: floor, endingAt: last)
         if piece.index == 0 { pieces = [] }
         guard pieces.count == Int(piece.index),
             pieces.allSatisfy({ $0.sequence == piece.sequence && $0.count == piece.count })

@@ -19,6 +19,10 @@ public struct LogError: Error, Sendable, Equatable, CustomStringConvertible {
         case invalidCommit
         /// A checkpoint that no log can take: beyond its end, too large, or its pieces out of order.
         case invalidCheckpoint
+        /// A snapshot that no log can take: beyond its end, too large, or its pieces out of order.
+        case invalidSnapshot
+        /// The log can't begin there: no two checkpoints would stand at its beginning or behind it.
+        case invalidFloor
         /// Nothing was claimed yet through this log.
         case notClaimed
         /// Bytes are not what was written, or commits are missing.
@@ -86,6 +90,26 @@ public struct LogError: Error, Sendable, Equatable, CustomStringConvertible {
             .invalidCheckpoint,
             "Piece \(piece.index + 1) of \(piece.count) of the checkpoint at \(piece.sequence) does "
                 + "not follow the \(saved) that were saved. Save it from its first piece on.")
+    }
+
+    static func outOfOrder(_ piece: SnapshotPiece) -> LogError {
+        LogError(
+            .invalidSnapshot,
+            "The bytes from \(piece.offset) on of the snapshot of \(piece.snapshot.key) don't follow "
+                + "those that were saved. Save it from its first piece on.")
+    }
+
+    static func invalidFloor(_ floor: SequenceNumber) -> LogError {
+        LogError(
+            .invalidFloor,
+            "The log can't begin at \(floor): it keeps no two checkpoints that stand there or behind "
+                + "it. Save them first.")
+    }
+
+    static func damagedSnapshot(_ key: SavedSnapshot.Key, _ what: String) -> LogError {
+        LogError(
+            .damaged, "The snapshot of \(key): \(what). The entries of the log are not concerned.",
+            numbers: key.sequence...key.sequence)
     }
 
     static func damagedCheckpoint(_ sequence: SequenceNumber, _ what: String) -> LogError {

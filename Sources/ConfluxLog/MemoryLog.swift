@@ -4,18 +4,19 @@ import Synchronization
 /// A log in memory, for tests and for state that may be lost: each has a new id, and it ends with
 /// the process.
 ///
-/// It keeps everything up to a bound in bytes. At the bound `append` throws `full`, and nothing
-/// that is in it is given up.
+/// It keeps everything that is not truncated, up to a bound in bytes. At the bound `append` and
+/// `save` throw `full`, and nothing that is in it is given up.
 public final class MemoryLog: ActionLog {
     /// What the logs made by `sharing:` have in common.
     fileprivate final class History: Sendable {
         struct State {
             var checkpoints = CheckpointShelf()
-            var commits: [LoggedCommit] = []
+            var snapshots = SnapshotShelf()
+            var commits = CommitShelf()
             var epoch = Epoch.none
-            var keptBytes = 0
 
-            var last: SequenceNumber { commits.last?.last ?? .zero }
+            var last: SequenceNumber { commits.last }
+            var keptBytes: Int { commits.keptBytes + snapshots.byteCount }
         }
 
         let id: LogID
@@ -28,9 +29,6 @@ public final class MemoryLog: ActionLog {
         }
     }
 
-    /// What a commit costs besides its bytes, in the reckoning of the bound.
-    private static let commitBytes = MemoryLayout<LoggedCommit>.stride + 32
-
     private let history: History
     private var claimed: Epoch?
     private var isClosed = false
@@ -39,7 +37,7 @@ public final class MemoryLog: ActionLog {
     ///
     /// - Parameters:
     ///   - id: Its identity; a random one by default.
-    ///   - limitBytes: How much it keeps, commits' bytes and some for each commit.
+    ///   - limitBytes: How much it keeps: commits' bytes, some for each commit, and snapshots.
     public init(id: LogID = .random(), limitBytes: Int = 1 << 30) {
         history = History(id: id, limitBytes: limitBytes)
     }
@@ -58,8 +56,8 @@ public final class MemoryLog: ActionLog {
     /// The highest number in the log.
     public var last: SequenceNumber { history.state.withLock { $0.last } }
 
-    /// 1: nothing is ever given up.
-    public var floor: SequenceNumber { SequenceNumber(1) }
+    /// The lowest number that the log still holds.
+    public var floor: SequenceNumber { history.state.withLock { $0.commits.floor } }
 
     /// Begins a tenure.
     ///
@@ -69,8 +67,10 @@ public final class MemoryLog: ActionLog {
         guard !isClosed else { throw .closed }
         let claim = history.state.withLock { state in
             state.epoch = state.epoch.next
+            state.snapshots.cut(to: state.last)
             return LogClaim(
-                epoch: state.epoch, last: state.last, lastEpoch: state.commits.last?.epoch ?? .none)
+                epoch: state.epoch, last: state.last,
+                lastEpoch: state.commits.newest?.epoch ?? .none)
         }
         claimed = claim.epoch
         return claim
@@ -90,26 +90,15 @@ public final class MemoryLog: ActionLog {
         guard claimed != nil else { throw .notClaimed }
         try commit.validate(expecting: last)
         let limitBytes = history.limitBytes
-        let failure = history.state.withLock { state -> LogError? in
-            if state.commits.last == commit { return nil }
-            if commit.epoch != state.epoch { return .superseded(commit.epoch, by: state.epoch) }
-            if state.last != last { return .endDiffers(expected: last, found: state.last) }
-            let cost = commit.bytes.count + Self.commitBytes
-            guard cost <= limitBytes - state.keptBytes else {
-                return LogError(
-                    .full,
-                    "The log in memory is full: it keeps \(limitBytes) bytes. Start again with a "
-                        + "higher bound, or keep the log on disk (--data).")
+        try history.change { state throws(LogError) in
+            if state.commits.newest == commit { return }
+            if commit.epoch != state.epoch { throw .superseded(commit.epoch, by: state.epoch) }
+            if state.last != last { throw .endDiffers(expected: last, found: state.last) }
+            guard CommitShelf.cost(of: commit) <= limitBytes - state.keptBytes else {
+                throw Self.full(limitBytes)
             }
-            state.keptBytes += cost
-            // A copy, since a slice would keep all of what it was cut from.
-            let owned = LoggedCommit(
-                first: commit.first, last: commit.last, epoch: commit.epoch,
-                bytes: Array(commit.bytes)[...])
-            state.commits.append(owned)
-            return nil
+            state.commits.append(commit)
         }
-        if let failure { throw failure }
     }
 
     /// Makes sure that there is no newer claim.
@@ -143,15 +132,9 @@ public final class MemoryLog: ActionLog {
     /// - Throws: `invalidCheckpoint`, `closed`.
     public func save(_ piece: CheckpointPiece) throws(LogError) {
         guard !isClosed else { throw .closed }
-        let failure = history.state.withLock { state -> LogError? in
-            do throws(LogError) {
-                try state.checkpoints.save(piece, endingAt: state.last)
-                return nil
-            } catch {
-                return error
-            }
+        try history.change { state throws(LogError) in
+            try state.checkpoints.save(piece, from: state.commits.floor, endingAt: state.last)
         }
-        if let failure { throw failure }
     }
 
     /// The newest checkpoint at or below a number.
@@ -162,6 +145,73 @@ public final class MemoryLog: ActionLog {
     public func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint? {
         guard !isClosed else { throw .closed }
         return history.checkpoint(through: last)
+    }
+
+    /// Saves a piece of a store's snapshot.
+    ///
+    /// - Parameter piece: What to save.
+    /// - Throws: `invalidSnapshot`, `full`, `closed`.
+    public func save(_ piece: SnapshotPiece) throws(LogError) {
+        guard !isClosed else { throw .closed }
+        let limitBytes = history.limitBytes
+        try history.change { state throws(LogError) in
+            guard piece.bytes.count <= limitBytes - state.keptBytes else {
+                throw Self.full(limitBytes)
+            }
+            try state.snapshots.save(piece, endingAt: state.last)
+        }
+    }
+
+    /// The snapshots that are whole, ascending by store and number.
+    ///
+    /// - Throws: `closed`.
+    public func snapshots() throws(LogError) -> [SavedSnapshot] {
+        guard !isClosed else { throw .closed }
+        return history.state.withLock { $0.snapshots.listed(through: $0.last) }
+    }
+
+    /// Reads bytes of a snapshot.
+    ///
+    /// - Parameters:
+    ///   - key: Which one.
+    ///   - offset: How many bytes are before the first.
+    ///   - limitBytes: How many bytes to read at most; one is read at least.
+    /// - Returns: The bytes, none behind its end; nil if it isn't there, or not whole.
+    /// - Throws: `closed`.
+    public func readSnapshot(
+        of key: SavedSnapshot.Key, from offset: UInt64, limitBytes: Int
+    ) throws(LogError) -> Bytes? {
+        guard !isClosed else { throw .closed }
+        return history.readSnapshot(of: key, from: offset, limitBytes: limitBytes)
+    }
+
+    /// Gives up all snapshots of a store.
+    ///
+    /// - Parameter store: The store.
+    /// - Throws: `closed`.
+    public func removeSnapshots(of store: StoreName) throws(LogError) {
+        guard !isClosed else { throw .closed }
+        history.state.withLock { $0.snapshots.remove(store) }
+    }
+
+    /// Gives up commits that are wholly below a number.
+    ///
+    /// - Parameters:
+    ///   - floor: The lowest number that is kept.
+    ///   - limitBytes: About how many bytes to give up at most.
+    /// - Returns: Whether it is done.
+    /// - Throws: `invalidFloor`, `notClaimed`, `superseded`, `closed`.
+    public func truncate(
+        below floor: SequenceNumber, limitBytes: Int
+    ) throws(LogError) -> Bool {
+        try confirm()
+        var isDone = true
+        try history.change { state throws(LogError) in
+            guard floor > state.commits.floor else { return }
+            guard state.checkpoints.permits(floor) else { throw .invalidFloor(floor) }
+            isDone = state.commits.truncate(below: floor, limitBytes: limitBytes)
+        }
+        return isDone
     }
 
     /// Makes a reader for another thread.
@@ -177,26 +227,37 @@ public final class MemoryLog: ActionLog {
     public func close() {
         isClosed = true
     }
+
+    private static func full(_ limitBytes: Int) -> LogError {
+        LogError(
+            .full,
+            "The log in memory is full: it keeps \(limitBytes) bytes. Start again with a higher "
+                + "bound, or keep the log on disk (--data).")
+    }
 }
 
 extension MemoryLog.History {
-    func read(from: SequenceNumber, limitBytes: Int) -> [LoggedCommit] {
-        state.withLock { state in
-            var low = 0
-            var high = state.commits.count
-            while low < high {
-                let middle = (low + high) / 2
-                if state.commits[middle].last < from { low = middle + 1 } else { high = middle }
+    /// Changes the history under its lock.
+    func change(_ body: (inout State) throws(LogError) -> Void) throws(LogError) {
+        let failure = state.withLock { state -> LogError? in
+            do throws(LogError) {
+                try body(&state)
+                return nil
+            } catch {
+                return error
             }
-            var end = low
-            var total = 0
-            while end < state.commits.count {
-                total += state.commits[end].bytes.count
-                if end > low && total > limitBytes { break }
-                end += 1
-            }
-            return Array(state.commits[low..<end])
         }
+        if let failure { throw failure }
+    }
+
+    func read(from: SequenceNumber, limitBytes: Int) -> [LoggedCommit] {
+        state.withLock { $0.commits.read(from: from, limitBytes: limitBytes) }
+    }
+
+    func readSnapshot(
+        of key: SavedSnapshot.Key, from offset: UInt64, limitBytes: Int
+    ) -> Bytes? {
+        state.withLock { $0.snapshots.read(key, from: offset, limitBytes: limitBytes) }
     }
 
     func checkpoint(through last: SequenceNumber) -> SavedCheckpoint? {
@@ -223,6 +284,13 @@ private final class MemoryLogReader: LogReader {
     func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint? {
         guard !isClosed else { throw .closed }
         return history.checkpoint(through: last)
+    }
+
+    func readSnapshot(
+        of key: SavedSnapshot.Key, from offset: UInt64, limitBytes: Int
+    ) throws(LogError) -> Bytes? {
+        guard !isClosed else { throw .closed }
+        return history.readSnapshot(of: key, from: offset, limitBytes: limitBytes)
     }
 
     func close() {

@@ -57,6 +57,33 @@ final class Database {
         guard code == SQLITE_OK else { throw failure(code) }
     }
 
+    /// Runs something as one transaction: all of it is done, or nothing.
+    ///
+    /// - Throws: What it throws; an error of the disk where it can't be taken back.
+    func transaction<Result>(
+        _ body: () throws(DatabaseFailure) -> Result
+    ) throws(DatabaseFailure) -> Result {
+        try execute("BEGIN IMMEDIATE")
+        do throws(DatabaseFailure) {
+            let result = try body()
+            try execute("COMMIT")
+            return result
+        } catch {
+            // SQLite takes it back by itself after some failures. What is begun and can't be ended
+            // would have the next append wait in it, with a receipt.
+            if sqlite3_get_autocommit(connection) == 0 {
+                sqlite3_exec(connection, "ROLLBACK", nil, nil, nil)
+            }
+            guard sqlite3_get_autocommit(connection) != 0 else {
+                throw DatabaseFailure(code: SQLITE_IOERR, words: error.words)
+            }
+            throw error
+        }
+    }
+
+    /// The number of the row that was added last.
+    var lastRow: Int64 { sqlite3_last_insert_rowid(connection) }
+
     /// The one whole number that a statement answers.
     func number(_ statement: String) throws(DatabaseFailure) -> Int64 {
         let statement = try prepare(statement)
@@ -111,14 +138,7 @@ final class Database {
     /// lost with the power, though its own sync succeeded. Writing it anew leaves no gap.
     func renewWriteAheadFile() throws(DatabaseFailure) {
         // Nobody else writes meanwhile; and the file is open from here on.
-        try execute("BEGIN IMMEDIATE")
-        do throws(DatabaseFailure) {
-            try copyWriteAheadFileOntoItself()
-        } catch {
-            try execute("ROLLBACK")
-            throw error
-        }
-        try execute("COMMIT")
+        try transaction { () throws(DatabaseFailure) in try copyWriteAheadFileOntoItself() }
     }
 
     private func copyWriteAheadFileOntoItself() throws(DatabaseFailure) {
@@ -174,6 +194,13 @@ final class Statement {
         sqlite3_bind_int64(statement, place, value)
     }
 
+    /// Sets a text.
+    func bind(_ text: String, at place: Int32) {
+        // SQLite's way to say that it is to make a copy.
+        let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+        sqlite3_bind_text(statement, place, text, -1, copied)
+    }
+
     /// Sets bytes, which are not copied: they must stay until `reset()`.
     func bind(_ bytes: UnsafeRawBufferPointer, at place: Int32) {
         if let base = bytes.baseAddress, !bytes.isEmpty {
@@ -208,6 +235,11 @@ final class Statement {
 
     /// The whole number in a column, counted from 0.
     func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(statement, column) }
+
+    /// Whether a column has no value.
+    func isNull(_ column: Int32) -> Bool {
+        sqlite3_column_type(statement, column) == SQLITE_NULL
+    }
 
     /// The text in a column.
     func text(_ column: Int32) -> String {

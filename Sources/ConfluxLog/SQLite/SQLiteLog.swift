@@ -3,7 +3,7 @@ import ConfluxVocabulary
 /// The log on this machine's disk: a SQLite database in a folder of its own.
 ///
 /// - One row a commit, in the table `commits`, with a checksum; the table `meta` has the log's id,
-///   the format's version and the epoch. `sqlite3 FOLDER/log.sqlite` opens it for reading at any
+///   the format's version, the epoch and the floor. `sqlite3 FOLDER/log.sqlite` opens it for reading at any
 ///   time. A reader that keeps a transaction open for long makes the write-ahead log grow.
 /// - One owner: the folder is locked, and the system releases the lock when the process ends,
 ///   however it ends.
@@ -21,8 +21,8 @@ public final class SQLiteLog: ActionLog {
     public let id: LogID
     /// The highest number in the log.
     public private(set) var last: SequenceNumber
-    /// 1: nothing is ever given up.
-    public let floor = SequenceNumber(1)
+    /// The lowest number that the log still holds.
+    public private(set) var floor: SequenceNumber
 
     private let settings: SQLiteLogSettings
     private var claimed: Epoch?
@@ -31,7 +31,7 @@ public final class SQLiteLog: ActionLog {
     /// The error of the disk after which no append can be trusted.
     private var diskFailure: LogError?
 
-    private struct Files {
+    struct Files {
         let statements: SQLiteLogStatements
         let database: Database
         // Last, so that the folder is unlocked when the database is closed.
@@ -58,13 +58,14 @@ public final class SQLiteLog: ActionLog {
             try Database(path: folder.databasePath, vfs: settings.vfs, access: .write)
         }
         database.setBusyTimeout(settings.busyTimeout)
-        let isEmpty = try SQLiteFormat.isEmpty(database, in: folder.path)
-        let (name, end) = try SQLiteFormat.reporting(attempt) { () throws(DatabaseFailure) in
-            try SQLiteFormat.prepare(database, isEmpty: isEmpty, settings: settings)
+        let version = try SQLiteFormat.version(of: database, in: folder.path)
+        let (name, end, floor) = try SQLiteFormat.reporting(attempt) { () throws(DatabaseFailure) in
+            try SQLiteFormat.prepare(database, version: version, settings: settings)
             try database.renewWriteAheadFile()
             return (
                 try database.text("SELECT log FROM meta"),
-                try database.number("SELECT last FROM commits ORDER BY first DESC LIMIT 1")
+                try database.number("SELECT last FROM commits ORDER BY first DESC LIMIT 1"),
+                try database.number("SELECT floor FROM meta")
             )
         }
         guard let id = Identifier(name) else {
@@ -78,6 +79,7 @@ public final class SQLiteLog: ActionLog {
         self.id = id
         self.settings = settings
         last = SequenceNumber(UInt64(max(0, end)))
+        self.floor = SequenceNumber(UInt64(max(1, floor)))
         files = try SQLiteFormat.reporting(attempt) { () throws(DatabaseFailure) in
             let files = Files(
                 statements: try SQLiteLogStatements(database), database: database, folder: folder)
@@ -112,6 +114,7 @@ public final class SQLiteLog: ActionLog {
         let end = try readEnd(files)
         let epoch = try writing("Claiming the log") { () throws(DatabaseFailure) -> Int64 in
             defer { files.statements.claim.reset() }
+            try files.statements.snapshots.cut(to: end?.last ?? .zero)
             try files.database.setSynchronous(full: true)
             guard try files.statements.claim.step() else { return 0 }
             let epoch = files.statements.claim.integer(0)
@@ -220,7 +223,7 @@ public final class SQLiteLog: ActionLog {
     /// - Throws: `invalidCheckpoint`, `full`, `failed`, `unknownOutcome`, `closed`.
     public func save(_ piece: CheckpointPiece) throws(LogError) {
         let files = try writableFiles()
-        try piece.validate(endingAt: last)
+        try piece.validate(from: floor, endingAt: last)
         let attempt = "Saving the checkpoint at \(piece.sequence)"
         let saved = try writing(attempt) { () throws(DatabaseFailure) -> Int in
             if piece.index == 0 { try files.statements.checkpoints.begin(piece) }
@@ -262,19 +265,19 @@ public final class SQLiteLog: ActionLog {
 
     // MARK: Parts
 
-    private func openFiles() throws(LogError) -> Files {
+    func openFiles() throws(LogError) -> Files {
         guard let files else { throw .closed }
         return files
     }
 
-    private func writableFiles() throws(LogError) -> Files {
+    func writableFiles() throws(LogError) -> Files {
         let files = try openFiles()
         if let diskFailure { throw diskFailure }
         return files
     }
 
     /// Runs something that writes, and remembers an error of the disk.
-    private func writing<Result>(
+    func writing<Result>(
         _ attempt: @autoclosure () -> String, _ body: () throws(DatabaseFailure) -> Result
     ) throws(LogError) -> Result {
         do { return try body() } catch {
@@ -282,6 +285,12 @@ public final class SQLiteLog: ActionLog {
             if error.code == .unknownOutcome { diskFailure = error }
             throw error
         }
+    }
+
+    /// Goes on from a new floor. Damage that began below it may be gone, and else is met again.
+    func rise(to floor: SequenceNumber) {
+        self.floor = floor
+        if let lowest = damage?.numbers?.lowerBound, lowest < floor { damage = nil }
     }
 
     private func insert(

@@ -15,6 +15,10 @@ public final class SQLiteLogFile: LogReader {
     public let id: LogID
     /// Where the log ended when it was opened.
     public let last: SequenceNumber
+    /// Where the log began when it was opened; it may have been truncated since.
+    public let floor: SequenceNumber
+    /// The epoch of the log's newest claim when it was opened.
+    public let epoch: Epoch
     private let folder: String
     /// nil once closed.
     private var reader: SQLiteLogReader?
@@ -33,13 +37,18 @@ public final class SQLiteLogFile: LogReader {
             try Database(path: path, vfs: nil, access: .read)
         }
         database.setBusyTimeout(SQLiteLogSettings().busyTimeout)
-        guard try !SQLiteFormat.isEmpty(database, in: directory) else {
+        guard let version = try SQLiteFormat.version(of: database, in: directory) else {
             throw LogError(.notALog, "The log in \(directory) was never begun.")
         }
-        let (name, end) = try SQLiteFormat.reading(attempt) { () throws(DatabaseFailure) in
-            (
+        let (name, end, floor, epoch) = try SQLiteFormat.reading(attempt) {
+            () throws(DatabaseFailure) in
+            // Of one moment.
+            try database.execute("BEGIN")
+            return (
                 try database.text("SELECT log FROM meta"),
-                try database.number("SELECT last FROM commits ORDER BY first DESC LIMIT 1")
+                try database.number("SELECT last FROM commits ORDER BY first DESC LIMIT 1"),
+                version > 1 ? try database.number("SELECT floor FROM meta") : 1,
+                try database.number("SELECT epoch FROM meta")
             )
         }
         guard let id = Identifier(name) else {
@@ -49,8 +58,11 @@ public final class SQLiteLogFile: LogReader {
         }
         self.id = id
         last = SequenceNumber(UInt64(max(0, end)))
+        self.floor = SequenceNumber(UInt64(max(1, floor)))
+        self.epoch = Epoch(UInt64(max(0, epoch)))
         folder = directory
-        reader = try SQLiteLogReader(path: path, settings: SQLiteLogSettings())
+        reader = try SQLiteLogReader(
+            path: path, version: version, settings: SQLiteLogSettings())
     }
 
     /// Reads commits, verified, as `LogReader` says.
@@ -69,6 +81,24 @@ public final class SQLiteLogFile: LogReader {
     public func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint? {
         guard let reader else { throw .closed }
         return try reader.checkpoint(through: last)
+    }
+
+    /// The snapshots that are whole and not above `last`, ascending by store and number.
+    ///
+    /// - Throws: `damaged`, `failed`, `closed`.
+    public func snapshots() throws(LogError) -> [SavedSnapshot] {
+        guard let reader else { throw .closed }
+        return try reader.snapshots(through: last)
+    }
+
+    /// As `ActionLog.readSnapshot(of:from:limitBytes:)`.
+    ///
+    /// - Throws: `damaged`, `failed`, `closed`.
+    public func readSnapshot(
+        of key: SavedSnapshot.Key, from offset: UInt64, limitBytes: Int
+    ) throws(LogError) -> Bytes? {
+        guard let reader else { throw .closed }
+        return try reader.readSnapshot(of: key, from: offset, limitBytes: limitBytes)
     }
 
     /// Releases everything.

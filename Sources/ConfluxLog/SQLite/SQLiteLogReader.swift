@@ -11,14 +11,17 @@ final class SQLiteLogReader: LogReader {
     /// nil once closed.
     private var connection: Connection?
 
+    /// - Parameter version: The format of the file.
     /// - Throws: `failed`, `unusableFolder`.
-    init(path: String, settings: SQLiteLogSettings) throws(LogError) {
+    init(
+        path: String, version: Int64 = SQLiteFormat.version, settings: SQLiteLogSettings
+    ) throws(LogError) {
         connection = try SQLiteFormat.reading("Opening \(path) for reading") {
             () throws(DatabaseFailure) in
             let database = try Database(path: path, vfs: settings.vfs, access: .read)
             database.setBusyTimeout(settings.busyTimeout)
             return Connection(
-                statements: try SQLiteReadStatements(database), database: database)
+                statements: try SQLiteReadStatements(database, version: version), database: database)
         }
     }
 
@@ -42,12 +45,27 @@ final class SQLiteLogReader: LogReader {
         return try connection.statements.checkpoint(through: last)
     }
 
+    func readSnapshot(
+        of key: SavedSnapshot.Key, from offset: UInt64, limitBytes: Int
+    ) throws(LogError) -> Bytes? {
+        guard let connection else { throw .closed }
+        return try connection.statements.snapshots?
+            .read(key, from: offset, limitBytes: limitBytes)
+    }
+
+    func snapshots(through last: SequenceNumber) throws(LogError) -> [SavedSnapshot] {
+        guard let connection else { throw .closed }
+        return try connection.statements.snapshots?.listed(through: last) ?? []
+    }
+
     /// Writes what the log is at one moment into a file that does not exist.
     func vacuum(into path: String) throws(LogError) {
         guard let connection else { throw .closed }
         try SQLiteFormat.reading("Copying the log to \(path)") { () throws(DatabaseFailure) in
             let quoted = path.split(separator: "'", omittingEmptySubsequences: false)
                 .joined(separator: "''")
+            // The copy of a log that was begun when logs could not shrink is one that can.
+            try connection.database.execute("PRAGMA auto_vacuum = INCREMENTAL")
             try connection.database.execute("VACUUM INTO '\(quoted)'")
         }
     }

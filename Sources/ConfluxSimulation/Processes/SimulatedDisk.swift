@@ -3,15 +3,31 @@ import ConfluxVocabulary
 
 /// The disk under the log: what processes wrote, and how much of it would survive a loss of power.
 final class SimulatedDisk {
+    /// What lies beside the commits, and in one order with them: a loss of power that takes a commit
+    /// takes all of it that was written behind that.
+    struct Shelves {
+        var checkpoints = CheckpointShelf()
+        var snapshots = SnapshotShelf()
+        /// Where the log begins, for those who read it.
+        var floor = SequenceNumber(1)
+
+        mutating func cut(to last: SequenceNumber) {
+            checkpoints.cut(to: last)
+            snapshots.cut(to: last)
+        }
+    }
+
     private(set) var id: LogID
     private(set) var epoch = Epoch.none
+    /// All there ever were: what was truncated is not served, but happened.
     private(set) var commits: [LoggedCommit] = []
     /// The commits before this index survive a loss of power.
     private var syncedCount = 0
     let durability: SimulationPlan.Durability
-    private var copy: (commits: [LoggedCommit], epoch: Epoch, checkpoints: CheckpointShelf)?
-    /// They lie where the commits lie, and are lost with the end that they stand on.
-    var checkpoints = CheckpointShelf()
+    private var copy: (commits: [LoggedCommit], epoch: Epoch, shelves: Shelves)?
+    private(set) var shelves = Shelves()
+    /// What a loss of power leaves of them.
+    private var syncedShelves = Shelves()
 
     init(id: LogID, durability: SimulationPlan.Durability) {
         self.id = id
@@ -27,25 +43,43 @@ final class SimulatedDisk {
 
     func claim() -> Epoch {
         epoch = epoch.next
+        change { $0.snapshots.cut(to: last) }
         return epoch
+    }
+
+    /// Changes what lies beside the commits.
+    func change<Result>(
+        _ body: (inout Shelves) throws(LogError) -> Result
+    ) throws(LogError) -> Result {
+        defer { if durability == .fsync { sync() } }
+        return try body(&shelves)
+    }
+
+    func change(_ body: (inout Shelves) -> Void) {
+        body(&shelves)
+        if durability == .fsync { sync() }
     }
 
     func append(_ commit: LoggedCommit, forced: Bool) {
         commits.append(commit)
-        if forced || durability == .fsync { syncedCount = commits.count }
+        if forced || durability == .fsync { sync() }
     }
 
-    func sync() { syncedCount = commits.count }
+    func sync() {
+        syncedCount = commits.count
+        syncedShelves = shelves
+    }
 
     /// - Returns: Whether anything was lost.
     func losePower() -> Bool {
+        shelves = syncedShelves
         guard syncedCount < commits.count else { return false }
         commits.removeLast(commits.count - syncedCount)
-        checkpoints.cut(to: last)
+        shelves.cut(to: last)
         return true
     }
 
-    func takeCopy() { copy = (commits, epoch, checkpoints) }
+    func takeCopy() { copy = (commits, epoch, shelves) }
 
     /// Puts the copy back, as a careless administrator does: with its id and its epoch.
     ///
@@ -53,9 +87,9 @@ final class SimulatedDisk {
     func restoreCopy() -> Bool {
         guard let copy, copy.commits != commits else { return false }
         commits = copy.commits
-        syncedCount = commits.count
         epoch = copy.epoch
-        checkpoints = copy.checkpoints
+        shelves = copy.shelves
+        sync()
         return true
     }
 
@@ -64,8 +98,8 @@ final class SimulatedDisk {
         self.id = id
         epoch = .none
         commits = []
-        checkpoints = CheckpointShelf()
-        syncedCount = 0
+        shelves = Shelves()
+        sync()
         copy = nil
     }
 }
@@ -103,7 +137,7 @@ final class SimulatedLog: ActionLog {
 
     var id: LogID { disk.id }
     var last: SequenceNumber { disk.last }
-    var floor: SequenceNumber { SequenceNumber(1) }
+    var floor: SequenceNumber { disk.shelves.floor }
 
     func claim() throws(LogError) -> LogClaim {
         if case .failed = nextFault() { throw Self.failure }
@@ -146,6 +180,7 @@ final class SimulatedLog: ActionLog {
     }
 
     func read(from: SequenceNumber, limitBytes: Int) throws(LogError) -> [LoggedCommit] {
+        let from = max(from, floor)
         var low = 0
         var high = disk.commits.count
         while low < high {
@@ -165,11 +200,62 @@ final class SimulatedLog: ActionLog {
     func save(_ piece: CheckpointPiece) throws(LogError) {
         guard !isClosed else { throw LogError(.closed, "the simulated log is closed") }
         if case .failed = nextFault() { throw Self.failure }
-        try disk.checkpoints.save(piece, endingAt: disk.last)
+        try disk.change { shelves throws(LogError) in
+            try shelves.checkpoints.save(piece, from: shelves.floor, endingAt: disk.last)
+        }
     }
 
     func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint? {
-        disk.checkpoints.newest(through: last)
+        disk.shelves.checkpoints.newest(through: last)
+    }
+
+    func save(_ piece: SnapshotPiece) throws(LogError) {
+        guard !isClosed else { throw LogError(.closed, "the simulated log is closed") }
+        if case .failed = nextFault() { throw Self.failure }
+        try disk.change { shelves throws(LogError) in
+            try shelves.snapshots.save(piece, endingAt: disk.last)
+        }
+    }
+
+    func snapshots() throws(LogError) -> [SavedSnapshot] {
+        disk.shelves.snapshots.listed(through: disk.last)
+    }
+
+    func readSnapshot(
+        of key: SavedSnapshot.Key, from offset: UInt64, limitBytes: Int
+    ) throws(LogError) -> Bytes? {
+        disk.shelves.snapshots.read(key, from: offset, limitBytes: limitBytes)
+    }
+
+    func removeSnapshots(of store: StoreName) throws(LogError) {
+        guard !isClosed else { throw LogError(.closed, "the simulated log is closed") }
+        if case .failed = nextFault() { throw Self.failure }
+        disk.change { $0.snapshots.remove(store) }
+    }
+
+    func truncate(below floor: SequenceNumber, limitBytes: Int) throws(LogError) -> Bool {
+        guard !isClosed, claimed != nil else {
+            throw LogError(.closed, "the simulated log is not claimed")
+        }
+        try confirm()
+        let fault = nextFault()
+        if case .failed = fault { throw Self.failure }
+        if case .unknown(isDone: false) = fault { throw Self.unknown }
+        var isDone = true
+        if floor > self.floor {
+            guard disk.shelves.checkpoints.permits(floor) else {
+                throw LogError(.invalidFloor, "no two checkpoints stand at \(floor)")
+            }
+            // One commit at a time, so that much can happen in between.
+            if let oldest = try read(from: self.floor, limitBytes: 0).first, oldest.last < floor,
+                oldest.last < disk.last
+            {
+                disk.change { $0.floor = oldest.last.next }
+                isDone = false
+            }
+        }
+        if case .unknown = fault { throw Self.unknown }
+        return isDone
     }
 
     func makeReader() throws(LogError) -> any LogReader { SimulatedLogReader(self) }
@@ -197,6 +283,12 @@ private final class SimulatedLogReader: LogReader {
 
     func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint? {
         try log.checkpoint(through: last)
+    }
+
+    func readSnapshot(
+        of key: SavedSnapshot.Key, from offset: UInt64, limitBytes: Int
+    ) throws(LogError) -> Bytes? {
+        try log.readSnapshot(of: key, from: offset, limitBytes: limitBytes)
     }
 
     func close() {}

@@ -1,4 +1,5 @@
 import ConfluxLog
+import ConfluxVocabulary
 import Testing
 
 @testable import ConfluxProtocol
@@ -54,6 +55,21 @@ struct ThreadBoundTests {
         func save(_ piece: CheckpointPiece) throws(LogError) { try inner.save(piece) }
         func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint? {
             try inner.checkpoint(through: last)
+        }
+        func save(_ piece: SnapshotPiece) throws(LogError) { try inner.save(piece) }
+        func snapshots() throws(LogError) -> [SavedSnapshot] { try inner.snapshots() }
+        func readSnapshot(
+            of key: SavedSnapshot.Key, from offset: UInt64, limitBytes: Int
+        ) throws(LogError) -> Bytes? {
+            try inner.readSnapshot(of: key, from: offset, limitBytes: limitBytes)
+        }
+        func removeSnapshots(of store: StoreName) throws(LogError) {
+            try inner.removeSnapshots(of: store)
+        }
+        func truncate(
+            below floor: SequenceNumber, limitBytes: Int
+        ) throws(LogError) -> Bool {
+            try inner.truncate(below: floor, limitBytes: limitBytes)
         }
         func makeReader() throws(LogError) -> any LogReader { try inner.makeReader() }
         func close() { inner.close() }

@@ -3,7 +3,7 @@ import ConfluxVocabulary
 /// One read of a log on disk: walks rows from the one that contains a number, and stops at the
 /// limit, at the end, or at what is damaged or missing.
 struct LogScan {
-    private let from: SequenceNumber
+    private var from: SequenceNumber
     private let last: SequenceNumber
     private let limitBytes: Int
 
@@ -23,9 +23,13 @@ struct LogScan {
 
     mutating func run(_ statements: SQLiteReadStatements) throws(DatabaseFailure) {
         statements.start.bind(Int64(from.rawValue), at: 1)
+        // Until then both statements see the log as it is at one moment: nobody truncates it between
+        // them.
         defer { statements.start.reset() }
-        let start = try statements.start.step() ? statements.start.integer(0) : 0
-        if start > 0 { next = SequenceNumber(UInt64(start)) }
+        _ = try statements.start.step()
+        let start = statements.start.integer(0)
+        from = max(from, SequenceNumber(UInt64(max(0, statements.start.integer(1)))))
+        next = start > 0 ? SequenceNumber(UInt64(start)) : from
         statements.read.bind(start, at: 1)
         defer { statements.read.reset() }
         var total = 0

@@ -38,6 +38,7 @@ struct SQLiteCheckpointStatements {
     private let count: Statement
     private let insert: Statement
     private let retire: Statement
+    private let standing: Statement
 
     init(_ database: Database) throws(DatabaseFailure) {
         discard = try database.prepare(
@@ -61,6 +62,12 @@ struct SQLiteCheckpointStatements {
                     SELECT DISTINCT sequence FROM checkpoints WHERE sequence <= ?1
                     ORDER BY sequence DESC LIMIT 2))
             """)
+        standing = try database.prepare(
+            """
+            SELECT count(*) FROM (
+                SELECT 1 FROM checkpoints WHERE sequence BETWEEN ?1 AND ?2
+                GROUP BY sequence HAVING count(*) = max(pieces))
+            """)
     }
 
     /// How many pieces of the checkpoint are there.
@@ -69,6 +76,16 @@ struct SQLiteCheckpointStatements {
         count.bind(Int64(piece.count), at: 2)
         defer { count.reset() }
         return try count.step() ? Int(count.integer(0)) : 0
+    }
+
+    /// Whether the log may begin at a number: two checkpoints stand there, or behind it.
+    func permit(
+        _ floor: SequenceNumber, endingAt last: SequenceNumber
+    ) throws(DatabaseFailure) -> Bool {
+        standing.bind(Int64(clamping: floor.rawValue - 1), at: 1)
+        standing.bind(Int64(clamping: last.rawValue), at: 2)
+        defer { standing.reset() }
+        return try standing.step() && standing.integer(0) >= 2
     }
 
     /// Forgets what was not finished, and a checkpoint of the same number.
@@ -91,68 +108,5 @@ struct SQLiteCheckpointStatements {
         guard piece.isLast else { return }
         retire.bind(Int64(piece.sequence.rawValue), at: 1)
         try retire.run()
-    }
-}
-
-/// The statements that read commits and checkpoints, prepared once.
-struct SQLiteReadStatements {
-    let start: Statement
-    let read: Statement
-    private let newest: Statement
-    private let pieces: Statement
-
-    init(_ database: Database) throws(DatabaseFailure) {
-        start = try database.prepare(
-            "SELECT coalesce(max(first), 0) FROM commits WHERE first <= ?1")
-        read = try database.prepare(
-            "SELECT \(SQLiteLogRow.columns) FROM commits WHERE first >= ?1 ORDER BY first")
-        newest = try database.prepare(
-            """
-            SELECT sequence FROM checkpoints WHERE sequence <= ?1
-            GROUP BY sequence HAVING count(*) = max(pieces) ORDER BY sequence DESC LIMIT 1
-            """)
-        pieces = try database.prepare(
-            """
-            SELECT piece, pieces, checksum, bytes FROM checkpoints
-            WHERE sequence = ?1 ORDER BY piece
-            """)
-    }
-
-    func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint? {
-        try SQLiteFormat.reading("Reading the checkpoint at or below \(last)") {
-            () throws(DatabaseFailure) -> Result<SavedCheckpoint, LogError>? in
-            newest.bind(Int64(clamping: last.rawValue), at: 1)
-            defer { newest.reset() }
-            guard try newest.step() else { return nil }
-            return try gather(SequenceNumber(UInt64(bitPattern: newest.integer(0))))
-        }?.get()
-    }
-
-    private func gather(
-        _ sequence: SequenceNumber
-    ) throws(DatabaseFailure) -> Result<SavedCheckpoint, LogError> {
-        pieces.bind(Int64(bitPattern: sequence.rawValue), at: 1)
-        defer { pieces.reset() }
-        var bytes: [UInt8] = []
-        var index: UInt32 = 0
-        var count: UInt32 = 1
-        while index < count, try pieces.step() {
-            let piece = pieces.bytes(3)
-            count = UInt32(clamping: pieces.integer(1))
-            let checksum = SQLiteCheckpoints.checksum(sequence, index, of: count, piece)
-            guard pieces.integer(0) == Int64(index),
-                checksum == UInt64(bitPattern: pieces.integer(2)),
-                bytes.count + piece.count <= SavedCheckpoint.bytesMax
-            else {
-                return .failure(
-                    .damagedCheckpoint(sequence, "its bytes are not those that were written"))
-            }
-            bytes.append(contentsOf: piece)
-            index += 1
-        }
-        guard index == count else {
-            return .failure(.damagedCheckpoint(sequence, "a piece is missing"))
-        }
-        return .success(SavedCheckpoint(sequence: sequence, bytes: bytes[...]))
     }
 }

@@ -9,8 +9,9 @@ import ConfluxVocabulary
 
 /// How a log lies in its database: the tables, and how the file is recognised and set up.
 enum SQLiteFormat {
-    /// The version that this program writes.
-    static let version: Int64 = 1
+    /// The version that this program writes. 2: a log begins at its floor, and has snapshots. A log
+    /// of version 1 becomes one of version 2 when it is opened to be written.
+    static let version: Int64 = 2
     /// "CFLX", by which the file is known to be a log.
     static let applicationID: Int64 = 0x4346_4C58
     /// SQLite's page.
@@ -23,7 +24,8 @@ enum SQLiteFormat {
             only INTEGER PRIMARY KEY CHECK (only = 1),
             format INTEGER NOT NULL,
             log TEXT NOT NULL,
-            epoch INTEGER NOT NULL
+            epoch INTEGER NOT NULL,
+            floor INTEGER NOT NULL DEFAULT 1
         ) STRICT;
         CREATE TABLE commits (
             first INTEGER PRIMARY KEY,
@@ -41,11 +43,19 @@ enum SQLiteFormat {
         END;
         """
 
+    // The one before knows no floor, and would take what is truncated for missing.
+    private static let upgrade = """
+        ALTER TABLE meta ADD COLUMN floor INTEGER NOT NULL DEFAULT 1;
+        \(SQLiteSnapshots.tables)
+        UPDATE meta SET format = \(version);
+        PRAGMA user_version = \(version);
+        """
+
     /// Looks at the file without changing it.
     ///
-    /// - Returns: Whether it is empty, and so to be made a log.
+    /// - Returns: The version of its format; nil if it is empty, and so to be made a log.
     /// - Throws: `notALog`, `newerFormat`.
-    static func isEmpty(_ database: Database, in folder: String) throws(LogError) -> Bool {
+    static func version(of database: Database, in folder: String) throws(LogError) -> Int64? {
         let path = LogFolder.databasePath(in: folder)
         let (application, version, tables) = try reporting("Opening \(path)") {
             () throws(DatabaseFailure) in
@@ -55,7 +65,7 @@ enum SQLiteFormat {
                 try database.number("SELECT count(*) FROM sqlite_schema")
             )
         }
-        if application == 0 && version == 0 && tables == 0 { return true }
+        if application == 0 && version == 0 && tables == 0 { return nil }
         guard application == applicationID else {
             throw LogError(
                 .notALog,
@@ -68,14 +78,18 @@ enum SQLiteFormat {
                     + "\(self.version). Run the version of the program that wrote it, or a newer "
                     + "one.")
         }
-        return false
+        return version
     }
 
-    /// Sets the connection up, and makes the tables if there are none.
+    /// Sets the connection up, and makes the tables that are not there.
     static func prepare(
-        _ database: Database, isEmpty: Bool, settings: SQLiteLogSettings
+        _ database: Database, version: Int64?, settings: SQLiteLogSettings
     ) throws(DatabaseFailure) {
-        if isEmpty { try database.execute("PRAGMA page_size = \(pageBytes)") }
+        // Neither can be changed once there is a table. The second one lets the file shrink.
+        if version == nil {
+            try database.execute(
+                "PRAGMA page_size = \(pageBytes); PRAGMA auto_vacuum = INCREMENTAL")
+        }
         // The two `fullfsync` mean something on macOS only, where a plain fsync reaches no disk.
         try database.execute(
             """
@@ -83,24 +97,27 @@ enum SQLiteFormat {
             PRAGMA synchronous = FULL;
             PRAGMA fullfsync = ON;
             PRAGMA checkpoint_fullfsync = ON;
-            PRAGMA max_page_count = \(settings.limitBytes / pageBytes);
             """)
         database.keepWriteAheadFile()
         database.setCheckpoint(pages: Int32(settings.writeAheadBytes / pageBytes))
-        guard isEmpty else {
+        try database.transaction { () throws(DatabaseFailure) in
+            if version == nil {
+                try database.execute(
+                    """
+                    \(tables)
+                    \(SQLiteSnapshots.tables)
+                    INSERT INTO meta (only, format, log, epoch)
+                    VALUES (1, \(self.version), '\(LogID.random())', 0);
+                    PRAGMA application_id = \(applicationID);
+                    PRAGMA user_version = \(self.version);
+                    """)
+            } else if version == 1 {
+                try database.execute(upgrade)
+            }
             try database.execute(SQLiteCheckpoints.table)
-            return
         }
-        try database.execute(
-            """
-            BEGIN IMMEDIATE;
-            \(tables)
-            \(SQLiteCheckpoints.table)
-            INSERT INTO meta VALUES (1, \(version), '\(LogID.random())', 0);
-            PRAGMA application_id = \(applicationID);
-            PRAGMA user_version = \(version);
-            COMMIT;
-            """)
+        // Behind that, since a log at its bound must open, too.
+        try database.execute("PRAGMA max_page_count = \(settings.limitBytes / pageBytes)")
     }
 
     /// Runs something on the database, and puts its failure in our words.
@@ -132,6 +149,8 @@ struct SQLiteLogStatements {
     let end: Statement
     let reading: SQLiteReadStatements
     let checkpoints: SQLiteCheckpointStatements
+    let snapshots: SQLiteSnapshotStatements
+    let truncation: SQLiteTruncationStatements
 
     init(_ database: Database) throws(DatabaseFailure) {
         claim = try database.prepare("UPDATE meta SET epoch = epoch + 1 RETURNING epoch")
@@ -140,8 +159,10 @@ struct SQLiteLogStatements {
         epoch = try database.prepare("SELECT epoch FROM meta")
         end = try database.prepare(
             "SELECT \(SQLiteLogRow.columns) FROM commits ORDER BY first DESC LIMIT 1")
-        reading = try SQLiteReadStatements(database)
+        reading = try SQLiteReadStatements(database, version: SQLiteFormat.version)
         checkpoints = try SQLiteCheckpointStatements(database)
+        snapshots = try SQLiteSnapshotStatements(database)
+        truncation = try SQLiteTruncationStatements(database)
     }
 }
 

@@ -1,0 +1,70 @@
+import ConfluxVocabulary
+
+/// The commits of a log in memory.
+struct CommitShelf {
+    /// What a commit costs besides its bytes, in the reckoning of a bound.
+    static let overheadBytes = MemoryLayout<LoggedCommit>.stride + 32
+
+    private var stored: [LoggedCommit] = []
+    /// Where the commits begin in `stored`. *Invariant*: those before it are given up and have no
+    /// bytes; they are not more than those behind it.
+    private var start = 0
+    /// As `ActionLog.floor`.
+    private(set) var floor = SequenceNumber(1)
+    /// What the commits cost, bytes and overhead.
+    private(set) var keptBytes = 0
+
+    var newest: LoggedCommit? { stored.last }
+    var last: SequenceNumber { stored.last?.last ?? .zero }
+
+    mutating func append(_ commit: LoggedCommit) {
+        // A copy, since a slice would keep all of what it was cut from.
+        stored.append(
+            LoggedCommit(
+                first: commit.first, last: commit.last, epoch: commit.epoch,
+                bytes: Array(commit.bytes)[...]))
+        keptBytes += Self.cost(of: commit)
+    }
+
+    func read(from: SequenceNumber, limitBytes: Int) -> [LoggedCommit] {
+        var low = start
+        var high = stored.count
+        while low < high {
+            let middle = (low + high) / 2
+            if stored[middle].last < from { low = middle + 1 } else { high = middle }
+        }
+        var end = low
+        var total = 0
+        while end < stored.count {
+            total += stored[end].bytes.count
+            if end > low && total > limitBytes { break }
+            end += 1
+        }
+        return Array(stored[low..<end])
+    }
+
+    /// As `ActionLog.truncate(below:limitBytes:)`.
+    ///
+    /// - Returns: Whether it is done.
+    mutating func truncate(below floor: SequenceNumber, limitBytes: Int) -> Bool {
+        var given = 0
+        while start + 1 < stored.count, stored[start].last < floor {
+            if given > 0, given >= limitBytes { return false }
+            let commit = stored[start]
+            given += Self.cost(of: commit)
+            keptBytes -= Self.cost(of: commit)
+            // Its place is given up later, together with others.
+            stored[start] = LoggedCommit(
+                first: commit.first, last: commit.last, epoch: commit.epoch, bytes: [])
+            start += 1
+            self.floor = commit.last.next
+            if start > stored.count / 2 {
+                stored.removeFirst(start)
+                start = 0
+            }
+        }
+        return true
+    }
+
+    static func cost(of commit: LoggedCommit) -> Int { commit.bytes.count + overheadBytes }
+}

@@ -1,0 +1,75 @@
+import ConfluxVocabulary
+
+/// The statements that read, prepared once.
+struct SQLiteReadStatements {
+    let start: Statement
+    let read: Statement
+    private let newest: Statement
+    private let pieces: Statement
+    /// nil for a log of before there were snapshots.
+    let snapshots: SQLiteSnapshotReading?
+
+    /// - Parameter version: The format of the file.
+    init(_ database: Database, version: Int64) throws(DatabaseFailure) {
+        // One that has lost its `meta` is read from where it begins, as any was before.
+        let floor = version > 1 ? "coalesce((SELECT floor FROM meta), 1)" : "1"
+        start = try database.prepare(
+            """
+            SELECT coalesce((
+                SELECT first FROM commits WHERE first <= max(?1, floor)
+                ORDER BY first DESC LIMIT 1), 0), floor
+            FROM (SELECT \(floor) AS floor)
+            """)
+        read = try database.prepare(
+            "SELECT \(SQLiteLogRow.columns) FROM commits WHERE first >= ?1 ORDER BY first")
+        newest = try database.prepare(
+            """
+            SELECT sequence FROM checkpoints WHERE sequence <= ?1
+            GROUP BY sequence HAVING count(*) = max(pieces) ORDER BY sequence DESC LIMIT 1
+            """)
+        pieces = try database.prepare(
+            """
+            SELECT piece, pieces, checksum, bytes FROM checkpoints
+            WHERE sequence = ?1 ORDER BY piece
+            """)
+        snapshots = version > 1 ? try SQLiteSnapshotReading(database) : nil
+    }
+
+    func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint? {
+        try SQLiteFormat.reading("Reading the checkpoint at or below \(last)") {
+            () throws(DatabaseFailure) -> Result<SavedCheckpoint, LogError>? in
+            newest.bind(Int64(clamping: last.rawValue), at: 1)
+            defer { newest.reset() }
+            guard try newest.step() else { return nil }
+            return try gather(SequenceNumber(UInt64(bitPattern: newest.integer(0))))
+        }?.get()
+    }
+
+    private func gather(
+        _ sequence: SequenceNumber
+    ) throws(DatabaseFailure) -> Result<SavedCheckpoint, LogError> {
+        pieces.bind(Int64(bitPattern: sequence.rawValue), at: 1)
+        defer { pieces.reset() }
+        var bytes: [UInt8] = []
+        var index: UInt32 = 0
+        var count: UInt32 = 1
+        while index < count, try pieces.step() {
+            let piece = pieces.bytes(3)
+            count = UInt32(clamping: pieces.integer(1))
+            let checksum = SQLiteCheckpoints.checksum(sequence, index, of: count, piece)
+            guard pieces.integer(0) == Int64(index),
+                checksum == UInt64(bitPattern: pieces.integer(2)),
+                bytes.count + piece.count <= SavedCheckpoint.bytesMax
+            else {
+                return .failure(
+                    .damagedCheckpoint(sequence, "its bytes are not those that were written"))
+            }
+            bytes.append(contentsOf: piece)
+            index += 1
+        }
+        guard index == count else {
+            return .failure(.damagedCheckpoint(sequence, "a piece is missing"))
+        }
+        return .success(SavedCheckpoint(sequence: sequence, bytes: bytes[...]))
+    }
+}

@@ -1,0 +1,68 @@
+import ConfluxVocabulary
+
+/// The statements that give up commits and space, prepared once.
+struct SQLiteTruncationStatements {
+    /// What a row costs besides its bytes, in the reckoning of a step.
+    private static let rowBytes = 64
+
+    private let database: Database
+    private let rows: Statement
+    private let delete: Statement
+    private let raise: Statement
+    /// Whether the file can shrink: one that was begun before it could goes on without.
+    private let shrinks: Bool
+
+    init(_ database: Database) throws(DatabaseFailure) {
+        self.database = database
+        rows = try database.prepare("SELECT first, length(bytes) FROM commits ORDER BY first")
+        delete = try database.prepare("DELETE FROM commits WHERE first < ?1")
+        raise = try database.prepare("UPDATE meta SET floor = ?1")
+        // 2 is INCREMENTAL.
+        shrinks = try database.number("PRAGMA auto_vacuum") == 2
+    }
+
+    /// Gives up commits that are wholly below a number, one at least, and remembers where the log
+    /// begins; in a transaction.
+    ///
+    /// - Returns: Where the log begins; nil where nothing is to be given up.
+    func truncate(
+        below floor: SequenceNumber, limitBytes: Int
+    ) throws(DatabaseFailure) -> SequenceNumber? {
+        guard let first = try beginning(below: floor, limitBytes: limitBytes) else { return nil }
+        delete.bind(first, at: 1)
+        try delete.run()
+        raise.bind(first, at: 1)
+        try raise.run()
+        return SequenceNumber(UInt64(bitPattern: first))
+    }
+
+    /// The first number of the oldest commit that stays. It is one that is there, so that the log
+    /// has a beginning whatever may be missing in it; and the last one stays, since what follows it
+    /// is judged by it.
+    private func beginning(
+        below floor: SequenceNumber, limitBytes: Int
+    ) throws(DatabaseFailure) -> Int64? {
+        defer { rows.reset() }
+        guard try rows.step() else { return nil }
+        var bytes = 0
+        var first: Int64?
+        repeat {
+            bytes += Int(rows.integer(1)) + Self.rowBytes
+            // What is before a commit that begins at or below the floor is wholly below it.
+            guard try rows.step(), rows.integer(0) <= Int64(clamping: floor.rawValue) else { break }
+            first = rows.integer(0)
+        } while bytes < limitBytes
+        return first
+    }
+
+    /// Gives space that is free back to the file system, some of it; in a transaction of its own.
+    /// The file is shorter when the write-ahead log has been copied into it.
+    ///
+    /// - Returns: Whether there was none.
+    func shrink(limitBytes: Int) throws(DatabaseFailure) -> Bool {
+        guard shrinks, try database.number("PRAGMA freelist_count") > 0 else { return true }
+        let pages = max(1, limitBytes / SQLiteFormat.pageBytes)
+        try database.execute("PRAGMA incremental_vacuum(\(pages))")
+        return false
+    }
+}

@@ -1,0 +1,140 @@
+import ConfluxVocabulary
+
+/// What a log says of a store's state that it keeps as it was at one number. The state itself is
+/// read in parts, and the log does not look at it.
+public struct SavedSnapshot: Sendable, Hashable {
+    /// The largest state that a log takes: 1 GiB.
+    public static let bytesMax: UInt64 = 1 << 30
+    /// How many confirmed ones of a store are kept.
+    static let keptCount = 2
+
+    /// What one is found by.
+    public struct Key: Sendable, Hashable, CustomStringConvertible {
+        /// The store.
+        public var store: StoreName
+        /// The number of the entry that created it.
+        public var life: SequenceNumber
+        /// The number of the last entry that is in the state.
+        public var sequence: SequenceNumber
+
+        /// Makes a key.
+        ///
+        /// - Parameters:
+        ///   - store: The store.
+        ///   - life: The number of the entry that created it.
+        ///   - sequence: The number of the last entry that is in the state.
+        public init(store: StoreName, life: SequenceNumber, sequence: SequenceNumber) {
+            self.store = store
+            self.life = life
+            self.sequence = sequence
+        }
+
+        /// The store and the number, for people.
+        public var description: String { "\(store) at \(sequence)" }
+    }
+
+    /// The store.
+    public var store: StoreName
+    /// The number of the entry that created it.
+    public var life: SequenceNumber
+    /// The number of the last entry that is in the state.
+    public var sequence: SequenceNumber
+    /// The version of the state's schema.
+    public var schemaVersion: UInt32
+    /// The digest of its bytes.
+    public var digest: Digest
+    /// How many bytes it has.
+    public var byteCount: UInt64
+    /// Whether most replicas had this very state.
+    public var isConfirmed: Bool
+
+    /// Makes a description of a store's state.
+    ///
+    /// - Parameters:
+    ///   - store: The store.
+    ///   - life: The number of the entry that created it, 1 or more.
+    ///   - sequence: The number of the last entry that is in the state, `life` or more.
+    ///   - schemaVersion: The version of the state's schema.
+    ///   - digest: The digest of its bytes.
+    ///   - byteCount: How many bytes it has, at most ``bytesMax``.
+    ///   - isConfirmed: Whether most replicas had this very state.
+    public init(
+        store: StoreName, life: SequenceNumber, sequence: SequenceNumber, schemaVersion: UInt32,
+        digest: Digest, byteCount: UInt64, isConfirmed: Bool
+    ) {
+        self.store = store
+        self.life = life
+        self.sequence = sequence
+        self.schemaVersion = schemaVersion
+        self.digest = digest
+        self.byteCount = byteCount
+        self.isConfirmed = isConfirmed
+    }
+
+    /// What it is found by.
+    public var key: Key { Key(store: store, life: life, sequence: sequence) }
+
+    /// Which others of its store go once this one is whole: those of other lives, those that are not
+    /// confirmed, and confirmed ones but the newest, so that ``keptCount`` of them are there.
+    ///
+    /// - Parameter others: Whole ones of the same store.
+    func retires(among others: [SavedSnapshot]) -> [SavedSnapshot] {
+        let rivals = others.filter { $0.life == life && $0.isConfirmed && $0.sequence != sequence }
+        let newest = (rivals.map(\.sequence) + (isConfirmed ? [sequence] : []))
+            .sorted(by: >).prefix(Self.keptCount)
+        return others.filter { !(rivals.contains($0) && newest.contains($0.sequence)) }
+    }
+
+    /// In the order in which they are listed.
+    static func isAscending(_ left: SavedSnapshot, _ right: SavedSnapshot) -> Bool {
+        (left.store, left.sequence) < (right.store, right.sequence)
+    }
+}
+
+/// A part of a store's state, the unit in which it is saved.
+public struct SnapshotPiece: Sendable, Hashable {
+    /// The largest piece that a log takes: 16 MiB. An append may have to wait for one.
+    public static let bytesMax = 16 << 20
+
+    /// What it is a part of; the same in every piece of it.
+    public var snapshot: SavedSnapshot
+    /// How many bytes are before it.
+    public var offset: UInt64
+    /// The bytes, at most ``bytesMax``; none only where the whole state has none.
+    public var bytes: Bytes
+
+    /// Makes a piece.
+    ///
+    /// - Parameters:
+    ///   - snapshot: What it is a part of.
+    ///   - offset: How many bytes are before it.
+    ///   - bytes: The bytes.
+    public init(snapshot: SavedSnapshot, offset: UInt64, bytes: Bytes) {
+        self.snapshot = snapshot
+        self.offset = offset
+        self.bytes = bytes
+    }
+
+    /// Whether the state is whole with it.
+    public var isLast: Bool { offset + UInt64(bytes.count) == snapshot.byteCount }
+
+    /// What every engine checks before it saves the piece.
+    ///
+    /// - Parameter last: Where the log ends.
+    /// - Throws: `invalidSnapshot`.
+    package func validate(endingAt last: SequenceNumber) throws(LogError) {
+        let rest = snapshot.byteCount - min(offset, snapshot.byteCount)
+        guard snapshot.life > .zero, snapshot.life <= snapshot.sequence,
+            snapshot.sequence <= last, snapshot.byteCount <= SavedSnapshot.bytesMax,
+            bytes.count <= Self.bytesMax, UInt64(bytes.count) <= rest,
+            !bytes.isEmpty || snapshot.byteCount == 0
+        else {
+            throw LogError(
+                .invalidSnapshot,
+                "A snapshot of \(snapshot.key) in life \(snapshot.life), \(bytes.count) bytes of "
+                    + "\(snapshot.byteCount) from \(offset) on, can't be saved in a log that ends "
+                    + "at \(last) and takes \(SavedSnapshot.bytesMax) bytes, \(Self.bytesMax) at "
+                    + "a time.")
+        }
+    }
+}

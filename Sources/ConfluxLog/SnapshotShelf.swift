@@ -1,0 +1,75 @@
+import ConfluxVocabulary
+
+/// The snapshots of a log in memory.
+package struct SnapshotShelf {
+    private struct Volume {
+        let snapshot: SavedSnapshot
+        var bytes: [UInt8] = []
+    }
+
+    /// Whole ones.
+    private var whole: [SavedSnapshot.Key: Volume] = [:]
+    /// The one of a store that is being saved.
+    private var unfinished: [StoreName: Volume] = [:]
+    /// How many bytes all of them have.
+    package private(set) var byteCount = 0
+
+    /// An empty one.
+    package init() {}
+
+    /// As `ActionLog.snapshots()`.
+    package func listed(through last: SequenceNumber) -> [SavedSnapshot] {
+        whole.values.map(\.snapshot).filter { $0.sequence <= last }
+            .sorted(by: SavedSnapshot.isAscending)
+    }
+
+    /// As `ActionLog.readSnapshot(of:from:limitBytes:)`.
+    package func read(_ key: SavedSnapshot.Key, from offset: UInt64, limitBytes: Int) -> Bytes? {
+        guard let volume = whole[key] else { return nil }
+        return volume.bytes.dropFirst(Int(clamping: offset)).prefix(max(1, limitBytes))
+    }
+
+    /// Forgets those that are above a number, and what was not finished.
+    package mutating func cut(to last: SequenceNumber) {
+        whole = whole.filter { $0.key.sequence <= last }
+        unfinished = [:]
+        count()
+    }
+
+    /// Forgets those of a store.
+    package mutating func remove(_ store: StoreName) {
+        whole = whole.filter { $0.key.store != store }
+        unfinished[store] = nil
+        count()
+    }
+
+    /// As `ActionLog.save(_:)`.
+    ///
+    /// - Throws: `invalidSnapshot`.
+    package mutating func save(
+        _ piece: SnapshotPiece, endingAt last: SequenceNumber
+    ) throws(LogError) {
+        try piece.validate(endingAt: last)
+        defer { count() }
+        let snapshot = piece.snapshot
+        if piece.offset == 0 { unfinished[snapshot.store] = Volume(snapshot: snapshot) }
+        guard var volume = unfinished[snapshot.store], volume.snapshot == snapshot,
+            volume.bytes.count == Int(clamping: piece.offset)
+        else { throw .outOfOrder(piece) }
+        // Not held twice, or each piece would copy those before it.
+        unfinished[snapshot.store] = nil
+        volume.bytes += piece.bytes
+        guard piece.isLast else {
+            unfinished[snapshot.store] = volume
+            return
+        }
+        let others = whole.values.map(\.snapshot).filter { $0.store == snapshot.store }
+        for retired in snapshot.retires(among: others) { whole[retired.key] = nil }
+        whole[snapshot.key] = volume
+    }
+
+    private mutating func count() {
+        byteCount = [whole.values.map(\.bytes.count), unfinished.values.map(\.bytes.count)]
+            .joined().reduce(0, +)
+    }
+}
