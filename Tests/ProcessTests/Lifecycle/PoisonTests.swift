@@ -39,7 +39,7 @@ extension ProcessTests {
                 try await dispatch(
                     site, sequencer, "tally", #"{"add":{"amount":1}}"#, ["--wait", "applied"])
                 let seen = try await site.run(
-                    "observe", "tally", "--json", "--connect", sequencer.address)
+                    "observe", "tally", "--node", "w", "--json", "--connect", sequencer.address)
                 #expect(try object(seen.output.first ?? "")[key: "state"] == ["count": 3])
                 third.signal(SIGTERM)
                 #expect(try await third.end() == .exited(0))
@@ -84,8 +84,10 @@ extension ProcessTests {
             _ site: Site, of sequencer: RunningSequencer, _ options: [String] = []
         ) throws -> Child {
             try site.start(
-                ["--json", "--connect", sequencer.address, "--journal", site.path("journal")]
-                    + options, program: "TrappingWorker")
+                [
+                    "--json", "--name", "w", "--connect", sequencer.address, "--journal",
+                    site.path("journal"),
+                ] + options, program: "TrappingWorker")
         }
 
         private func isTrap(_ end: Child.End) -> Bool {
