@@ -115,12 +115,16 @@ let package = Package(
         .testTarget(
             name: "ConfluxBuiltinsTests", dependencies: ["ConfluxBuiltins"],
             swiftSettings: strict),
+        // A worker that dies of certain actions, for the tests of processes.
+        .executableTarget(
+            name: "TrappingWorker", dependencies: ["ConfluxNode", "ConfluxWorker"],
+            path: "Tests/TrappingWorker", swiftSettings: strict),
         // The programs themselves, on sockets and files.
         .testTarget(
             name: "ProcessTests",
             dependencies: [
                 "Conflux", "ConfluxBuiltins", "ConfluxCLI", "ConfluxProtocol", "ConfluxVocabulary",
-                "CZeroMQ",
+                "CZeroMQ", "TrappingWorker",
             ],
             swiftSettings: strict),
         // Reads the repository and checks the house rules.

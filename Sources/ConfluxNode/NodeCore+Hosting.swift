@@ -150,8 +150,8 @@ extension NodeCore {
         if let error = loss.error { storeLost(store, name, error) }
     }
 
-    /// A store was dropped, or could not be opened again after its history was lost: it keeps its
-    /// last state, which is no longer the others'.
+    /// A store was dropped, or could not be opened again after its history was lost, be it that it
+    /// stopped at an entry of the new one, which was said then: it keeps its last state, which is no longer the others'.
     private func storeLost<S: ReplicatedState>(
         _ store: Store<S>, _ name: StoreName, _ error: NodeError
     ) {
@@ -161,9 +161,11 @@ extension NodeCore {
         }
         guard isRemoved else { return }
         scope.channel(of: S.self).remove(core)
-        events.send(
-            error.code == .dropped
-                ? .storeDropped(name) : .storeStopped(name, message: error.message))
+        switch error.code {
+        case .storeStopped: break
+        case .dropped: events.send(.storeDropped(name))
+        default: events.send(.storeStopped(name, at: nil, message: error.message))
+        }
     }
 
     /// The last holder of a store let it go.

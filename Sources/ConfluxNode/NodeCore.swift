@@ -34,7 +34,8 @@ package final class NodeCore: Sendable {
     ///   - key: What its session is found by, if it is to outlive this process (rule 11).
     ///   - tap: Given every commit that is delivered, whatever is hosted, in order, on the thread
     ///     that applies. While it waits, no more than ``ReplicaSettings/deliveryBytesMax`` gather.
-    /// - Throws: ``NodeError`` when the address is none, or a bound is out of its range.
+    /// - Throws: ``NodeError`` when the address is none, a bound is out of its range, or the crash
+    ///   journal can't be used.
     package init(
         address: String, settings: NodeSettings, role: Hello.Role, scope: Scope,
         key: SessionKey? = nil, tap: (@Sendable (Commit) -> Void)? = nil
@@ -53,6 +54,8 @@ package final class NodeCore: Sendable {
         } catch {
             throw NodeError(code: .invalidAddress, message: error.message)
         }
+        var journal: CrashJournal?
+        if let path = settings.crashJournal { journal = try CrashJournal(at: path) }
         self.port = port
         self.jobs = jobs
         let waker = port.waker
@@ -65,7 +68,7 @@ package final class NodeCore: Sendable {
         replica.role = role
         let machine = ReplicaMachine(
             settings: replica, nonce: key?.nonce ?? .random(), process: key.map { _ in .random() })
-        try start(endpoint, machine, tap)
+        try start(endpoint, machine, journal, tap)
     }
 
     private static func limits(_ settings: NodeSettings) throws(NodeError) -> WireLimits {
@@ -79,11 +82,13 @@ package final class NodeCore: Sendable {
     }
 
     private func start(
-        _ endpoint: Endpoint, _ machine: ReplicaMachine, _ tap: (@Sendable (Commit) -> Void)?
+        _ endpoint: Endpoint, _ machine: ReplicaMachine, _ journal: CrashJournal?,
+        _ tap: (@Sendable (Commit) -> Void)?
     ) throws(NodeError) {
         let events = events
         let apply = ApplyThread(
-            jobs: jobs, link: port, refusalsMax: settings.refusalsMax, tap: tap)
+            jobs: jobs, link: port, refusalsMax: settings.refusalsMax,
+            announce: { events.send($0) }, journal: journal, tap: tap)
         let scope = scope
         do throws(ZeroMQError) {
             let link = try LinkThread(

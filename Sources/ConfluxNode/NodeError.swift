@@ -31,6 +31,12 @@ public struct NodeError: Error, Sendable, CustomStringConvertible {
         case dropped
         /// The node does not host the store.
         case notHosted
+        /// The store stopped at an entry that this program can't, or must not, apply.
+        case storeStopped
+        /// Another node has the crash journal.
+        case journalInUse
+        /// The crash journal's file can't be made or written, or is another kind of file.
+        case journalUnusable
     }
 
     /// What kind of failure it is.

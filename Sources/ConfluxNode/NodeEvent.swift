@@ -22,10 +22,15 @@ public enum NodeEvent: Sendable, Equatable {
     /// dispatched to it fails with `DispatchError.Code.storeStopped`. Who opens the name again begins
     /// another store.
     case storeDropped(StoreName)
-    /// A store that was open could not be opened again after its history was lost. It keeps its last
-    /// state, is hosted no longer, and what is dispatched to it fails with
-    /// `DispatchError.Code.storeStopped`.
-    case storeStopped(StoreName, message: String)
+    /// A store takes no further entries here. It keeps its last state, and what is dispatched to it
+    /// fails with `DispatchError.Code.storeStopped`. Either it stopped before an entry: one that a
+    /// newer program wrote, or one that this program died of before
+    /// (``NodeSettings/crashJournal``). Or, without a number, it could not be opened again after its
+    /// history was lost, and is hosted no longer.
+    case storeStopped(StoreName, at: SequenceNumber?, message: String)
+    /// Something about the crash journal that whoever runs the program should know: a damaged one
+    /// was set aside, or it has no place for a store.
+    case crashJournal(message: String)
     /// A bridged state could not be bridged again after its history was lost. Global dispatches of
     /// it fail with `DispatchError.Code.storeStopped` until it is bridged or unbridged.
     case bridgeStopped(Name, message: String)

@@ -33,6 +33,11 @@ public struct NodeSettings: Sendable {
     public var refusalsMax: Int = 65_536
     /// The most events that wait for a reader of ``Node/events``; the oldest are dropped.
     public var eventsMax: Int = 256
+    /// A file in which the node's stores note which entry they apply; nil for none. When a program
+    /// died of an entry twice in a row, it stops the store before that entry when it is run again,
+    /// and says ``NodeEvent/storeStopped(_:at:message:)``, instead of dying of it for ever. Each
+    /// node needs a file of its own, on a disk that outlives the process.
+    public var crashJournal: String?
     /// Bounds and intervals of the protocol; its name and role are set by the node.
     public var replica = ReplicaSettings(name: nil, role: .member)
 

@@ -27,13 +27,20 @@ package enum WorkerOptions {
     package static let payloadMax = Option(
         "--payload-max", default: 1 << 20, parse: .byteSize(in: 1...32 << 20),
         summary: "The most bytes of one encoded action; the sequencer has a limit of its own.")
+    /// Where stores note what they apply.
+    package static let journal = Option<String?>(
+        "--journal", valueName: "FILE", parse: .text,
+        summary: """
+            A file, of this worker alone, by which it knows an entry that it died of twice: it then \
+            stops that store, and serves the others.
+            """)
     /// JSON instead of text.
     package static let json = Flag(
         "--json", summary: "Print one JSON value a line, with sorted keys.")
 
     /// All of them.
     package static let all: [any ParameterKey] = [
-        connect, name, stores, timeout, payloadMax, json,
+        connect, name, stores, journal, timeout, payloadMax, json,
     ]
 }
 

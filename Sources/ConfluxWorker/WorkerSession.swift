@@ -35,13 +35,14 @@ struct WorkerSession: Sendable {
         var settings = NodeSettings(name: name)
         settings.connectTimeout = environment.arguments[WorkerOptions.timeout]
         settings.payloadBytesMax = environment.arguments[WorkerOptions.payloadMax]
+        settings.crashJournal = environment.arguments[WorkerOptions.journal]
         let node = try await connect(settings)
         let events = node.events
         environment.interruption.whenFired {
             Task { await node.close() }
         }
         let printing = Task { await tell(events) }
-        let opened: [HostedHandle]
+        let opened: [StoreName: HostedHandle]
         do throws(CommandFailure) {
             opened = try await open(node)
         } catch {
@@ -49,7 +50,7 @@ struct WorkerSession: Sendable {
             _ = await printing.value
             throw error
         }
-        await announceReady(node)
+        await announceReady(node, opened.keys.sorted())
         let reason = await printing.value
         await node.close()
         return try withExtendedLifetime(opened) { () throws(CommandFailure) in
@@ -71,28 +72,35 @@ struct WorkerSession: Sendable {
         }
     }
 
-    private func open(_ node: Node) async throws(CommandFailure) -> [HostedHandle] {
+    /// Opens the stores. One that stopped, of which the node tells, does not keep others from being
+    /// served.
+    private func open(
+        _ node: Node
+    ) async throws(CommandFailure) -> [StoreName: HostedHandle] {
         try await environment.interruption.cancelling { () async throws(CommandFailure) in
-            var handles: [HostedHandle] = []
+            var handles: [StoreName: HostedHandle] = [:]
+            var stopped: NodeError?
             for store in stores {
                 guard let state = states.first(where: { $0.name == store.state.text }) else {
                     continue
                 }
                 do throws(NodeError) {
-                    handles.append(try await state.open(node, store.instance))
+                    handles[store] = try await state.open(node, store.instance)
                 } catch {
-                    throw CommandFailure(error)
+                    guard error.code == .storeStopped else { throw CommandFailure(error) }
+                    stopped = error
                 }
             }
+            if handles.isEmpty, let stopped { throw CommandFailure(stopped) }
             return handles
         }
     }
 
-    private func announceReady(_ node: Node) async {
+    private func announceReady(_ node: Node, _ stores: [StoreName]) async {
         let status = await node.status
         var fields: JSONObject = [
             "address": .string(address), "incarnation": .number(status.incarnation),
-            "stores": .texts(stores.sorted()),
+            "stores": .texts(stores),
         ]
         fields["name"] = name.map { .string($0.text) }
         let title = name.map { "\($0) is ready" } ?? "ready"
@@ -100,7 +108,7 @@ struct WorkerSession: Sendable {
             "ready", fields,
             text: """
                 \(title): node \(status.incarnation) of \(address) hosts \
-                \(stores.sorted().map(\.description).joined(separator: ", "))
+                \(stores.map(\.description).joined(separator: ", "))
                 """)
     }
 
@@ -161,10 +169,17 @@ struct WorkerSession: Sendable {
             environment.announce(
                 "storeDropped", ["store": .string(store.description)],
                 text: "\(store) was dropped, and is hosted no longer")
-        case .storeStopped(let store, let message):
+        case .storeStopped(let store, let sequence, let message):
+            var fields: JSONObject = [
+                "message": .string(message), "store": .string(store.description),
+            ]
+            fields["sequence"] = sequence.map { .number($0) }
             environment.announce(
-                "storeStopped", ["message": .string(message), "store": .string(store.description)],
-                text: "\(store) is hosted no longer: \(message)")
+                "storeStopped", fields,
+                text: sequence == nil ? "\(store) is hosted no longer: \(message)" : message)
+        case .crashJournal(let message):
+            environment.announce(
+                "crashJournal", ["message": .string(message)], text: message)
         case .bridgeStopped(let state, let message):
             environment.announce(
                 "bridgeStopped", ["message": .string(message), "state": .string(state.text)],

@@ -56,7 +56,7 @@ struct LostHostingTests {
                 let event = try await first(of: events) { event in
                     if case .storeStopped = event { true } else { false }
                 }
-                guard case .storeStopped(let name, let message) = event else { return }
+                guard case .storeStopped(let name, nil, let message) = event else { return }
                 #expect(name.description == "tally/shared" || name.description == "tally")
                 #expect(message.contains("tableFull"))
                 let error = await #expect(throws: DispatchError.self) {

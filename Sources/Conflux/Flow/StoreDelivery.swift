@@ -61,18 +61,20 @@ extension StoreCore where S: ReplicatedState {
     /// - Parameters:
     ///   - snapshot: The state's content at `position`.
     ///   - position: The number of the last action that the snapshot contains.
+    ///   - mark: Where ordered actions are noted from then on; nil for nowhere.
     ///   - completion: Called once, after that, with whether it was done: not if the store was
     ///     released before.
     package func restore(
-        _ snapshot: S.Snapshot, at position: SequenceNumber,
+        _ snapshot: S.Snapshot, at position: SequenceNumber, mark: CommitMark? = nil,
         completion: @escaping @Sendable (_ isDone: Bool) -> Void
     ) {
         inspect { [self] state, _ in
             guard let state else { return completion(false) }
-            let mark = ThreadMark.current
-            mark.pointee.isRestoring = true
+            let thread = ThreadMark.current
+            thread.pointee.isRestoring = true
             state.snapshot = snapshot
-            mark.pointee.isRestoring = false
+            thread.pointee.isRestoring = false
+            commitMark = mark
             lastOrdered.store(position.rawValue, ordering: .releasing)
             completion(true)
         }

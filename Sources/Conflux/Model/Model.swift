@@ -29,7 +29,9 @@ public protocol Model: Codable, Sendable {
 
     /// The state's name: 1 to 64 characters of `a-z 0-9 . _ -`, the same in every process.
     static var name: String { get }
-    /// The version of the actions' and the model's form; 1 unless stated.
+    /// The version of the actions' and the model's form; 1 unless stated. Raise it when either
+    /// changes in a way that older programs can't read, and see that ``migrate(_:from:)`` can read
+    /// what these wrote.
     static var schemaVersion: Int { get }
     /// How the actions are encoded when dispatched here; `PayloadCoding.json` unless stated.
     static var coding: PayloadCoding { get }
@@ -52,6 +54,27 @@ public protocol Model: Codable, Sendable {
     ///   - action: What happens.
     ///   - context: The action's place, time, origin and random numbers.
     mutating func apply(_ action: Action, _ context: ActionContext)
+
+    /// Makes a model from one that an older version of the program wrote.
+    ///
+    /// Called wherever such a model is loaded, in every process alike; so it must depend on nothing
+    /// but its arguments. Unless implemented, the old model is decoded as a present one, which does
+    /// where properties are gone, or were added as optional ones. Where others were added, their
+    /// first values are filled in:
+    ///
+    /// ```swift
+    /// static func migrate(_ old: SnapshotReader, from version: Int) throws -> Stock {
+    ///     try old.decode(filling: Stock())
+    /// }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - old: The model as it was written.
+    ///   - version: The ``schemaVersion`` of the program that wrote it: less than the present one.
+    /// - Returns: The same model in the present form.
+    /// - Throws: Why there is none. The store then can't be opened here, and says so; nothing else
+    ///   is changed.
+    static func migrate(_ old: SnapshotReader, from version: Int) throws -> Self
 }
 
 extension Model {
@@ -62,4 +85,9 @@ extension Model {
 
     /// Refuses nothing.
     public func check(_ action: Action, _ context: ActionContext) throws {}
+
+    /// Decodes the old model as a present one.
+    public static func migrate(_ old: SnapshotReader, from version: Int) throws -> Self {
+        try old.decode()
+    }
 }

@@ -57,6 +57,10 @@ public final class ModelState<Model: Conflux.Model>: ModelHolder, Sendable {
     public static var coding: PayloadCoding { Model.coding }
     /// Checks and applies the model's actions.
     public static var mutations: ModelMutations<Model> { ModelMutations() }
+    /// The model's migration.
+    public static func migrate(_ old: SnapshotReader, from version: Int) throws -> Model {
+        try Model.migrate(old, from: version)
+    }
 
     /// The whole model. Set by a store that restores a snapshot, and by nobody else: a model
     /// changes by actions. Setting it elsewhere ends the program with a message.

@@ -8,7 +8,8 @@ public protocol BridgedState: State where Action: Codable & Sendable {
     /// The state's name: 1 to 64 characters of `a-z 0-9 . _ -`, the same in every process.
     static var name: String { get }
     /// The version of the actions' and the snapshot's form; 1 unless stated. Raise it when either
-    /// changes in a way that older programs can't read.
+    /// changes in a way that older programs can't read, and see that ``ReplicatedState/migrate(_:from:)``
+    /// can read what these wrote.
     static var schemaVersion: Int { get }
     /// How the state's actions are encoded when dispatched here; `PayloadCoding.json` unless
     /// stated. Every process reads every coding.
@@ -38,4 +39,37 @@ public protocol ReplicatedState: BridgedState {
 
     /// All that the state consists of. Read and set by the thread that serves the store's lane.
     var snapshot: Snapshot { get set }
+
+    /// Makes a snapshot of this version from one that an older version of the program wrote.
+    ///
+    /// Called wherever such a snapshot is loaded, in every process alike; so it must depend on
+    /// nothing but its arguments. Unless implemented, the old snapshot is decoded as a present one,
+    /// which does where properties are gone, or were added as optional ones. Two more ways, of a
+    /// state whose snapshot had a `left` alone at first, and a `count` since version 2:
+    ///
+    /// ```swift
+    /// static func migrate(_ old: SnapshotReader, from version: Int) throws -> Snapshot {
+    ///     if version < 2 {
+    ///         struct First: Decodable { var left: Int }
+    ///         return Snapshot(count: try old.decode(First.self).left)   // it has another name now
+    ///     }
+    ///     return try old.decode(filling: Snapshot())                    // there is more now
+    /// }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - old: The snapshot as it was written.
+    ///   - version: The ``BridgedState/schemaVersion`` of the program that wrote it: less than the
+    ///     present one.
+    /// - Returns: The same state in the present form.
+    /// - Throws: Why there is none. The store then can't be opened here, and says so; nothing else
+    ///   is changed.
+    static func migrate(_ old: SnapshotReader, from version: Int) throws -> Snapshot
+}
+
+extension ReplicatedState {
+    /// Decodes the old snapshot as a present one.
+    public static func migrate(_ old: SnapshotReader, from version: Int) throws -> Snapshot {
+        try old.decode()
+    }
 }

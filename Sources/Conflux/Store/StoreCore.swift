@@ -11,8 +11,8 @@ import Synchronization
 /// ``position``.
 ///
 /// Safe on any thread. No lock is held while user code runs.
-// Sendable: `state` and `mutations` are touched only by the thread that serves the lane, `waiting`,
-// `route` and `keeper` only under the lane's mutex.
+// Sendable: `state`, `mutations` and `commitMark` are touched only by the thread that serves the
+// lane, `waiting`, `route` and `keeper` only under the lane's mutex.
 package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     /// Spares commits the counting of references. Valid as long as `keeper` is there, and that is
     /// whenever somebody serves the lane.
@@ -25,6 +25,8 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     private let seed: UInt64
     /// Written by the thread that serves the lane.
     let lastOrdered = Atomic<UInt64>(0)
+    /// Where ordered actions are noted while they are committed. Touched like `state`.
+    var commitMark: CommitMark?
     /// The line. Guarded by the lane's mutex; `Control.waitingCount` is its count.
     private var waiting: [LaneJob<S>] = []
     /// The emptied storage of the last turn, to be used again. Guarded likewise.
@@ -337,6 +339,7 @@ extension StoreCore {
     private func commit(_ actions: [OrderedAction<S>], through: SequenceNumber) -> RunReport {
         var report = RunReport()
         var last = position
+        let mark = commitMark
         for index in actions.indices {
             let ordered = actions[index]
             if isReleased.load(ordering: .relaxed) {
@@ -345,6 +348,7 @@ extension StoreCore {
             }
             report.completed = index + 1
             guard ordered.context.sequence > last else { continue }
+            mark?.begin(ordered.context.sequence)
             do {
                 try perform(ordered.action) { ordered.context }
             } catch {
@@ -353,6 +357,7 @@ extension StoreCore {
             last = ordered.context.sequence
         }
         if !report.isClosed { last = max(last, through) }
+        mark?.end(at: last)
         lastOrdered.store(last.rawValue, ordering: .releasing)
         return report
     }

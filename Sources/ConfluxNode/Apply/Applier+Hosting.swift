@@ -40,11 +40,34 @@ extension Applier {
         let record = CommitRecord(
             last: .zero, byteCount: 0, isCatchUp: true, whenDone: resume)
         record.expectRun()
-        hosted.restore(snapshot, life: life, log: log) { error in
+        // The wire says no version yet: it is the state's own.
+        hosted.restore(
+            snapshot, version: nil, life: life, log: log,
+            crashes: crashRecord(of: store, life, log, at: snapshot.sequence)
+        ) { error in
             record.report(error.map { [(snapshot.sequence, .refused($0))] } ?? [])
         }
         record.seal()
         line.append(.restored(store, record))
+    }
+
+    /// Where the store notes what it applies from this snapshot on.
+    private func crashRecord(
+        of store: StoreName, _ life: SequenceNumber, _ log: LogID, at sequence: SequenceNumber
+    ) -> CrashRecord? {
+        guard let journal else { return nil }
+        // Before a store there may be nobody who listens.
+        if let warning = journal.takeWarning() { announce(.crashJournal(message: warning)) }
+        let record = journal.record(of: store, life: life, log: log, at: sequence)
+        if record == nil {
+            announce(
+                .crashJournal(
+                    message: """
+                        The crash journal has no place for \(store): what it dies of is not counted. \
+                        It has \(CrashJournal.slotsMax) places; host fewer stores in this process.
+                        """))
+        }
+        return record
     }
 
     func complete(_ request: UInt64, _ outcome: OpenOutcome) {
@@ -85,9 +108,10 @@ extension Applier {
                 code: .openFailed, message: "\(subject.text) can't be opened (\(code)): \(message)")
         case .opened:
             guard case .store(let store) = subject,
-                let message = appliers[store.state]?.hosted(store)?.stopped
+                let hosted = appliers[store.state]?.hosted(store), let message = hosted.stopped
             else { return nil }
-            return NodeError(code: .openFailed, message: message)
+            return NodeError(
+                code: hosted.stoppedAt == nil ? .openFailed : .storeStopped, message: message)
         }
     }
 }

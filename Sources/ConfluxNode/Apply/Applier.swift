@@ -41,6 +41,10 @@ package final class Applier {
     /// The monotonic clock.
     private let clock: () -> Duration
     private let refusalsMax: Int
+    /// Tells whoever watches the node.
+    let announce: @Sendable (NodeEvent) -> Void
+    /// Where stores note what they apply; nil for nowhere.
+    let journal: CrashJournal?
     /// Given every commit that is delivered.
     private let tap: (@Sendable (Commit) -> Void)?
 
@@ -66,16 +70,21 @@ package final class Applier {
     ///   - tell: Tells the machine; called on any thread.
     ///   - resume: Has ``ApplyJob/finished`` performed soon; called on any thread.
     ///   - clock: The monotonic clock.
+    ///   - announce: Tells whoever watches the node; called by whoever drives the applier.
+    ///   - journal: Where stores note what they apply; nil for nowhere.
     ///   - tap: Given every commit that is delivered.
     package init(
         refusalsMax: Int, tell: @escaping @Sendable (ReplicaInput) -> Void,
         resume: @escaping @Sendable () -> Void, clock: @escaping () -> Duration,
+        announce: @escaping @Sendable (NodeEvent) -> Void = { _ in }, journal: CrashJournal? = nil,
         tap: (@Sendable (Commit) -> Void)? = nil
     ) {
         self.refusalsMax = refusalsMax
         self.tell = tell
         self.resume = resume
         self.clock = clock
+        self.announce = announce
+        self.journal = journal
         self.tap = tap
         refusals = RefusalMemory(countMax: refusalsMax)
     }
@@ -155,6 +164,7 @@ package final class Applier {
             applied = .zero
             refusals = RefusalMemory(countMax: refusalsMax)
             ownFailures.removeAll()
+            journal?.forgetHistory()
         }
         advance()
     }
@@ -181,7 +191,13 @@ package final class Applier {
             }
             sequence = sequence.advanced(by: UInt64(block.count))
         }
-        for applier in appliers.values { applier.flush(into: record) }
+        for applier in appliers.values {
+            applier.flush(into: record)
+            for stop in applier.stops {
+                announce(.storeStopped(stop.store, at: stop.at, message: stop.message))
+            }
+            applier.stops.removeAll()
+        }
         record.seal()
         line.append(.commit(record))
         for store in dropped { line.append(.dropped(store)) }

@@ -10,12 +10,14 @@ final class ApplyThread: @unchecked Sendable {
 
     init(
         jobs: Mailbox<ApplyJob>, link: LinkPort, refusalsMax: Int,
+        announce: @escaping @Sendable (NodeEvent) -> Void, journal: CrashJournal?,
         tap: (@Sendable (Commit) -> Void)?
     ) {
         self.jobs = jobs
         applier = Applier(
             refusalsMax: refusalsMax, tell: { link.post(.machine($0)) },
-            resume: { jobs.post(.finished) }, clock: { Moment.now.monotonic }, tap: tap)
+            resume: { jobs.post(.finished) }, clock: { Moment.now.monotonic },
+            announce: announce, journal: journal, tap: tap)
     }
 
     /// Works until it is told to stop.

@@ -11,14 +11,24 @@ protocol HostedReplica: AnyObject {
     var restoredAt: SequenceNumber { get }
     /// Why it takes no further entries, if it does not.
     var stopped: String? { get set }
+    /// The entry at which it stopped, if that was one: before anything of it was applied.
+    var stoppedAt: SequenceNumber? { get }
     /// Whether its life is over: no entry reaches it any more.
     var isDropped: Bool { get set }
 
     /// Puts a snapshot into the store. The completion is called once, on any thread, with why it
     /// could not be done.
+    ///
+    /// - Parameters:
+    ///   - snapshot: The snapshot.
+    ///   - version: The schema version of the program that wrote it; nil for the state's own. One
+    ///     of an older version is migrated (rule 17).
+    ///   - life: The life that begins with it here.
+    ///   - log: The log that the life is of.
+    ///   - crashes: Where is noted what the store applies from then on; nil for nowhere.
     func restore(
-        _ snapshot: Snapshot, life: SequenceNumber, log: LogID,
-        completion: @escaping @Sendable ((any Error)?) -> Void)
+        _ snapshot: Snapshot, version: UInt32?, life: SequenceNumber, log: LogID,
+        crashes: CrashRecord?, completion: @escaping @Sendable ((any Error)?) -> Void)
 
     /// Encodes the state as it is when every commit delivered so far is applied.
     ///
@@ -42,18 +52,24 @@ final class HostedStore<S: BridgedState>: HostedReplica {
     private(set) var restoredAt = SequenceNumber.zero
     /// Why it takes no further entries, if it does not.
     var stopped: String?
+    private(set) var stoppedAt: SequenceNumber?
+    /// What is known of processes that died while they applied it; nil without a journal.
+    private(set) var crashes: CrashRecord?
     var isDropped = false
     private(set) var seed: UInt64 = 0
     private let route: OutboxRoute<S>
-    private let restoring:
-        (EncodedState, SequenceNumber, @escaping @Sendable ((any Error)?) -> Void) -> Void
+    private let restoring: Restoring
     private let encoding: (@escaping @Sendable (Result<[UInt8], any Error>?) -> Void) -> Void
+
+    /// Puts a state of a version at a number into the store, with the mark for what follows.
+    private typealias Restoring = (
+        EncodedState, Int, SequenceNumber, CommitMark?,
+        @escaping @Sendable ((any Error)?) -> Void
+    ) -> Void
 
     private init(
         name: StoreName, core: StoreCore<S>, route: OutboxRoute<S>,
-        restoring:
-            @escaping (EncodedState, SequenceNumber, @escaping @Sendable ((any Error)?) -> Void)
-            -> Void,
+        restoring: @escaping Restoring,
         encoding: @escaping (@escaping @Sendable (Result<[UInt8], any Error>?) -> Void) -> Void
     ) {
         self.name = name
@@ -64,8 +80,8 @@ final class HostedStore<S: BridgedState>: HostedReplica {
     }
 
     func restore(
-        _ snapshot: Snapshot, life: SequenceNumber, log: LogID,
-        completion: @escaping @Sendable ((any Error)?) -> Void
+        _ snapshot: Snapshot, version: UInt32? = nil, life: SequenceNumber, log: LogID,
+        crashes: CrashRecord? = nil, completion: @escaping @Sendable ((any Error)?) -> Void
     ) {
         self.life = life
         route.mean(life)
@@ -73,9 +89,23 @@ final class HostedStore<S: BridgedState>: HostedReplica {
         lastChange = snapshot.sequence
         restoredAt = snapshot.sequence
         stopped = nil
+        stoppedAt = nil
+        self.crashes = crashes
         isDropped = false
         isRestored = true
-        restoring(snapshot.state, snapshot.sequence, completion)
+        restoring(
+            snapshot.state, version.map { Int($0) } ?? S.schemaVersion, snapshot.sequence,
+            crashes?.commitMark(), completion)
+    }
+
+    /// It takes no further entries: not this one, and none behind it. The first reason stays.
+    ///
+    /// - Returns: Whether it took entries until now.
+    func stop(at sequence: SequenceNumber, _ message: String) -> Bool {
+        guard stopped == nil else { return false }
+        stopped = message
+        stoppedAt = sequence
+        return true
     }
 
     func encode(_ completion: @escaping @Sendable (Result<[UInt8], any Error>?) -> Void) {
@@ -89,10 +119,10 @@ extension HostedStore where S: ReplicatedState {
         let encoder = CanonicalEncoder()
         self.init(
             name: name, core: core, route: route,
-            restoring: { state, position, completion in
+            restoring: { state, version, position, mark, completion in
                 do {
-                    let snapshot = try CanonicalDecoder().decode(S.Snapshot.self, from: state.bytes)
-                    core.restore(snapshot, at: position) { isDone in
+                    let snapshot = try S.snapshot(from: state.bytes, version: version)
+                    core.restore(snapshot, at: position, mark: mark) { isDone in
                         completion(isDone ? nil : NodeError.closed)
                     }
                 } catch {

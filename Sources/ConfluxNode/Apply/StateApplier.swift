@@ -7,6 +7,15 @@ class StateApplier {
     let name: Name
     /// Whether global actions reach the stores that are not replicated, too.
     var isBridged = false
+    /// The stores that stopped at an entry of the present commit.
+    var stops: [Stop] = []
+
+    /// A store that takes no further entries.
+    struct Stop {
+        var store: StoreName
+        var at: SequenceNumber
+        var message: String
+    }
 
     init(name: Name) {
         self.name = name
@@ -100,6 +109,8 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
     /// Whether the runs of the present commit include every store of the state.
     private var hasOthers = false
     private var isCatchUp = false
+    /// Whether a store here notes what it applies; it spares the others the look.
+    private var isNoting = false
 
     init(name: Name, scope: Scope, payloadBytesMax: Int) {
         self.scope = scope
@@ -137,6 +148,7 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
         runs = replicas.values.filter { $0.isAttached != isCatchUp && $0.isRestored }
             .sorted { $0.name < $1.name }
             .map { Run($0.core, hosted: $0, seed: $0.seed) }
+        isNoting = runs.contains { $0.hosted?.crashes != nil }
     }
 
     /// A global action reaches every store that there is, but for those that another node changes.
@@ -200,6 +212,7 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
             stop(runs, at: place, version: row.schemaVersion)
             return
         }
+        if isNoting, !note(runs, at: place) { return }
         do {
             let action = try coder.decode(payload, as: row.coding)
             for run in runs where run.takes(place) {
@@ -225,13 +238,39 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
                 \(name) stopped at \(place.sequence): the entry has schema version \(version) and \
                 this program knows \(S.schemaVersion). Run a newer program.
                 """
-            run.hosted?.stopped = run.hosted?.stopped ?? message
+            stop(run.hosted, at: place, message)
             run.failures.append((place.sequence, .stopped(message)))
         }
     }
 
+    private func stop(_ hosted: HostedStore<S>?, at place: EntryPlace, _ message: String) {
+        guard let hosted, hosted.stop(at: place.sequence, message) else { return }
+        stops.append(Stop(store: hosted.name, at: place.sequence, message: message))
+    }
+
+    /// Notes what is about to be decoded; stops the stores that processes died of here (rule 23).
+    ///
+    /// - Returns: Whether any store still takes the entry: otherwise not even its payload is decoded.
+    private func note(_ runs: [Run], at place: EntryPlace) -> Bool {
+        var isWanted = false
+        for run in runs {
+            if let hosted = run.hosted, let crashes = hosted.crashes {
+                if let poison = crashes.poison, poison.at == place.sequence, run.awaits(place) {
+                    stop(hosted, at: place, poison.message)
+                }
+                if hosted.stopped != nil { continue }
+                crashes.note(decoding: place.sequence)
+            }
+            isWanted = true
+        }
+        // Each says for itself why the entry has no effect.
+        if !isWanted { for run in runs { _ = run.takes(place) } }
+        return isWanted
+    }
+
     override func flush(into record: CommitRecord) {
         for run in runs {
+            if isNoting { run.hosted?.crashes?.note(decoding: .zero) }
             // A replica's position rises with every commit; the others only need their actions.
             let isNeeded =
                 run.hosted != nil || !run.actions.isEmpty || !run.failures.isEmpty

@@ -29,7 +29,8 @@ package struct CommandFailure: Error, Sendable {
             case .invalidAddress, .invalidName: .usage
             case .unreachable: .unreachable
             case .refused, .closed: .nodeRefused
-            case .openFailed, .alreadyHosted: .failed
+            case .openFailed, .alreadyHosted, .storeStopped: .failed
+            case .journalInUse, .journalUnusable: .cannotCreate
             case .unanswered, .otherLog, .notHosted, .dropped: .notFound
             case .timedOut: .timedOut
             case .cancelled: .interrupted

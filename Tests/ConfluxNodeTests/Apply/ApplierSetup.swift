@@ -8,7 +8,7 @@ import Testing
 /// An applier with one store, and the commits of a log.
 final class ApplierSetup {
     let applier: Applier
-    /// What the machine was told.
+    /// What the machine was told, and who watches the node.
     let told: Told
     let outbox = Outbox(bytesMax: 1 << 20, policy: .fail, wake: {})
     let store: Store<TallyState>
@@ -19,15 +19,17 @@ final class ApplierSetup {
 
     final class Told: Sendable {
         let inputs = Mutex<[ReplicaInput]>([])
+        let events = Mutex<[NodeEvent]>([])
     }
 
-    init(executor: Executor = .immediate) throws {
+    init(executor: Executor = .immediate, journal: CrashJournal? = nil) throws {
         let scope = Scope()
         let told = Told()
         self.told = told
         applier = Applier(
             refusalsMax: 1_024, tell: { input in told.inputs.withLock { $0.append(input) } },
-            resume: {}, clock: { .zero })
+            resume: {}, clock: { .zero },
+            announce: { event in told.events.withLock { $0.append(event) } }, journal: journal)
         store = scope.run { Store(state: .init(), mutations: .init(), executor: executor) }
         let name = StoreName(state: try #require(Name("tally")), instance: .shared)
         applier.perform(.identified(own))

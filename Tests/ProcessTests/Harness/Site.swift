@@ -24,10 +24,13 @@ final class Site: Sendable {
 
     // MARK: Processes
 
+    /// Starts the tool, or another program that was built with the tests.
     func start(
-        _ arguments: [String], input: Child.Input = .nothing, output: Child.Output = .lines
+        _ arguments: [String], program: String? = nil, input: Child.Input = .nothing,
+        output: Child.Output = .lines
     ) throws -> Child {
-        let child = try Tool.start(arguments, input: input, output: output)
+        let child = try Tool.start(
+            arguments, program: program.map(Tool.built) ?? Tool.path, input: input, output: output)
         children.withLock { $0.append(child) }
         return child
     }

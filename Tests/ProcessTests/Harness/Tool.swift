@@ -4,21 +4,27 @@ import Foundation
 /// The program under test, and one run of it to its end.
 enum Tool {
     /// The program `conflux`: what `CONFLUX_EXECUTABLE` names, or else what was built with the tests.
-    static let path: String = {
-        if let path = ProcessInfo.processInfo.environment["CONFLUX_EXECUTABLE"] { return path }
+    static let path =
+        ProcessInfo.processInfo.environment["CONFLUX_EXECUTABLE"] ?? built("conflux")
+
+    /// A program that was built with the tests.
+    static func built(_ name: String) -> String {
         // On Linux the tests are a program beside it; on macOS a bundle loaded by another program.
         #if canImport(Darwin)
             let tests = Bundle(for: Anchor.self).bundleURL
         #else
             let tests = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
         #endif
-        return tests.deletingLastPathComponent().appendingPathComponent("conflux").path
-    }()
+        return tests.deletingLastPathComponent().appendingPathComponent(name).path
+    }
 
     private final class Anchor {}
 
     /// Where it looks for nothing but what a test gives it: no setting of whoever runs the tests.
-    static let environment = ["PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"]
+    /// Some die on purpose, and need not say where.
+    static let environment = [
+        "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "SWIFT_BACKTRACE": "enable=no",
+    ]
 
     /// What a run came to.
     struct Outcome: Sendable {
@@ -32,9 +38,10 @@ enum Tool {
     }
 
     static func start(
-        _ arguments: [String], input: Child.Input = .nothing, output: Child.Output = .lines
+        _ arguments: [String], program: String = path, input: Child.Input = .nothing,
+        output: Child.Output = .lines
     ) throws -> Child {
-        try Child(path, arguments, environment: environment, input: input, output: output)
+        try Child(program, arguments, environment: environment, input: input, output: output)
     }
 
     /// Waits until a process has ended and all that it wrote has been read.

@@ -1,0 +1,140 @@
+/// A state's snapshot as another version of the program wrote it: what
+/// ``ReplicatedState/migrate(_:from:)`` makes a present one of.
+///
+/// It is read as many times, and as as many types, as a migration wants. Fields that a type does
+/// not ask for are ignored, so that a property that is gone needs nothing.
+public struct SnapshotReader: Sendable {
+    /// The snapshot as it was stored: JSON in UTF-8, canonical.
+    public let bytes: [UInt8]
+
+    /// Makes a reader, as for a test of a migration.
+    ///
+    /// - Parameter bytes: A snapshot that ``CanonicalEncoder`` encoded, or any other JSON.
+    public init(_ bytes: [UInt8]) {
+        self.bytes = bytes
+    }
+
+    /// Decodes the snapshot as a type: the present one, or the one that there was then.
+    ///
+    /// - Parameter type: The type.
+    /// - Returns: The value.
+    /// - Throws: What was expected, and where.
+    public func decode<Value: Decodable>(
+        _ type: Value.Type = Value.self
+    ) throws(CodingFailure) -> Value {
+        try CanonicalDecoder().decode(type, from: bytes)
+    }
+
+    /// Decodes the snapshot as a type that has properties more than the snapshot has: they have
+    /// their values in `defaults`.
+    ///
+    /// ```swift
+    /// static func migrate(_ old: SnapshotReader, from version: Int) throws -> Stock {
+    ///     try old.decode(filling: Stock())
+    /// }
+    /// ```
+    ///
+    /// Only what the type can't do without is filled in: an optional property that is not there is
+    /// nil. A property that has another name now is a new one, too, and its old value is lost:
+    /// decode the type of then, and take the value from there. Elements of lists and dictionaries
+    /// that lack something are an error: `defaults` has no such elements.
+    ///
+    /// - Parameter defaults: A value whose parts stand for what is missing.
+    /// - Returns: The value.
+    /// - Throws: What was expected, and where.
+    /// - Complexity: Reads the snapshot once more for each property that is filled in.
+    public func decode<Value: Codable>(filling defaults: Value) throws(CodingFailure) -> Value {
+        var missing: JSONPointer?
+        if let value = try decode(Value.self, noting: &missing, in: bytes) { return value }
+        var present = try JSONValue(json: bytes)
+        let source = try JSONValue(json: CanonicalEncoder().encode(defaults))
+        // Ends: each round puts in one more of the members that the defaults have.
+        while let place = missing, let filling = source[place] {
+            present.update(at: place.tokens[...]) { value, _ in value = filling }
+            let bytes = try present.canonicalBytes()
+            missing = nil
+            if let value = try decode(Value.self, noting: &missing, in: bytes) { return value }
+        }
+        return try CanonicalDecoder().decode(Value.self, from: present.canonicalBytes())
+    }
+
+    /// Decodes, and says where a member is missing, if that is all that is wrong.
+    private func decode<Value: Decodable>(
+        _ type: Value.Type, noting missing: inout JSONPointer?, in bytes: [UInt8]
+    ) throws(CodingFailure) -> Value? {
+        let tape = Tape()
+        try JSONReader.read(bytes[...], into: tape, sizeBytesMax: CodingLimits.sizeBytesMax)
+        do {
+            return try TapeDecoder(tape: tape, node: 0, depth: 0).decode(type)
+        } catch let DecodingError.keyNotFound(key, context) {
+            missing = JSONPointer(tokens: (context.codingPath + [key]).map(\.stringValue))
+            return nil
+        } catch {
+            // Said in the decoder's own words.
+            return try CanonicalDecoder().decode(type, from: bytes)
+        }
+    }
+}
+
+/// Why a snapshot that another version of a program wrote can't become one of this program's.
+public struct MigrationFailure: Error, CustomStringConvertible {
+    /// What kind of failure it is: stable, and fit for a program to decide by.
+    public enum Code: String, Hashable, Sendable {
+        /// The snapshot is newer than the program.
+        case newerSnapshot
+        /// The migration threw an error.
+        case migrationFailed
+    }
+
+    /// What kind of failure it is.
+    public let code: Code
+    /// The version that the snapshot has.
+    public let snapshotVersion: Int
+    /// The version that the state has here.
+    public let schemaVersion: Int
+    /// What the migration threw.
+    public let reason: (any Error)?
+    /// What happened and what to do.
+    public let message: String
+
+    /// The message.
+    public var description: String { message }
+}
+
+extension ReplicatedState {
+    /// The snapshot that bytes hold, in the present version.
+    ///
+    /// - Parameters:
+    ///   - bytes: The snapshot's canonical encoding.
+    ///   - version: The schema version of the program that wrote it.
+    /// - Returns: The snapshot, migrated where an older version wrote it.
+    /// - Throws: ``CodingFailure`` where bytes of this version can't be read; ``MigrationFailure``.
+    package static func snapshot(
+        from bytes: some Sequence<UInt8>, version: Int
+    ) throws -> Snapshot {
+        guard version != schemaVersion else {
+            return try CanonicalDecoder().decode(Snapshot.self, from: bytes)
+        }
+        guard version < schemaVersion else {
+            throw MigrationFailure(
+                code: .newerSnapshot, snapshotVersion: version, schemaVersion: schemaVersion,
+                reason: nil,
+                message: """
+                    The snapshot of \(name) has schema version \(version), and this program \
+                    knows \(schemaVersion). Run a newer program.
+                    """)
+        }
+        do {
+            return try migrate(SnapshotReader(Array(bytes)), from: version)
+        } catch {
+            throw MigrationFailure(
+                code: .migrationFailed, snapshotVersion: version, schemaVersion: schemaVersion,
+                reason: error,
+                message: """
+                    The snapshot of \(name) has schema version \(version) and can't become one of \
+                    version \(schemaVersion): \(error). Give \(name) a migrate(_:from:) that \
+                    makes one: decode what was then, or fill in what is new.
+                    """)
+        }
+    }
+}

@@ -1,0 +1,184 @@
+import Conflux
+import Foundation
+
+/// What a process that died was doing, told to the one that comes after it.
+///
+/// A reducer that traps ends its process. The next one loads the same stores, comes to the same
+/// entry, and dies of it, too: so every process that hosts the store, for ever (rule 23). Each
+/// store therefore notes which entry it is about to apply, in a file that survives the process. Who
+/// opens that file finds the notes of who died, and counts them: behind ``crashesMax`` deaths in a
+/// row at one entry the store is *poisoned* there, and stops before the entry instead of applying it.
+/// Other stores go on.
+///
+///     lane:    note 16 ─ apply ─ note 17 ─ apply ✕ died
+///     opened:  17, once       note … 17 ─ apply ✕ died
+///     opened:  17, twice      stop before 17
+///
+/// What counts:
+///
+/// - Any end of the process while an entry is in work: a process that is killed counts as well. So
+///   one death is no proof; two in a row at the same entry are taken for one. Getting past it
+///   takes the first one back.
+/// - A number within one life of a store in one log, for one program. When another program opens the
+///   file, it begins anew: it may be the one in which the reducer is mended.
+/// - Where stores have executors of their own, several may be in work when the process dies. It counts
+///   for each of them, and the message says so.
+///
+/// Confined to the thread that applies, but for what lanes note, in words of their own.
+package final class CrashJournal {
+    /// How many stores have a place in it at once.
+    package static let slotsMax = 4_096
+    /// How often in a row a process may die at one entry before the store stops there.
+    package static let crashesMax = 2
+
+    private struct Place {
+        var index: Int
+        weak var record: CrashRecord?
+    }
+
+    private let file: CrashJournalFile
+    private var places: [StoreName: Place] = [:]
+    /// Slots that were never used, ascending from the end.
+    private var free: [Int] = []
+    private var warning: String?
+
+    /// Opens a journal, or makes one, and counts the crashes that it tells of.
+    ///
+    /// - Parameters:
+    ///   - path: The file. It has one owner at a time.
+    ///   - slotCount: How many stores have a place in it at once.
+    ///   - program: What tells this program from another one.
+    /// - Throws: ``NodeError``: `journalUnusable`, `journalInUse`.
+    package init(
+        at path: String, slotCount: Int = slotsMax, program: UInt64 = presentProgram
+    ) throws(NodeError) {
+        file = try CrashJournalFile(path, slotCount: slotCount)
+        warning = file.warning
+        var used: [(index: Int, slot: CrashSlot)] = []
+        for index in (0..<slotCount).reversed() {
+            let slot = file.slot(index)
+            guard case .used(let identity) = slot.content, places[identity.store] == nil else {
+                slot.clear()
+                free.append(index)
+                continue
+            }
+            places[identity.store] = Place(index: index)
+            used.append((index, slot))
+        }
+        if file.program == program {
+            let company = used.count { $0.slot.interrupted != nil }
+            for (_, slot) in used { slot.countCrash(company: company) }
+        } else {
+            for (_, slot) in used {
+                slot.forgetWork()
+                slot.forgetCrashes()
+            }
+            file.program = program
+        }
+    }
+
+    /// What tells the program of this process from others: the size and the time of its file.
+    package static let presentProgram: UInt64 = {
+        var hasher = DigestHasher()
+        if let path = Bundle.main.executablePath,
+            let facts = try? FileManager.default.attributesOfItem(atPath: path)
+        {
+            let size = (facts[.size] as? NSNumber)?.uint64Value ?? 0
+            let time = (facts[.modificationDate] as? Date)?.timeIntervalSince1970 ?? 0
+            withUnsafeBytes(of: (size, time.bitPattern)) { hasher.update($0) }
+        }
+        return hasher.finish().rawValue
+    }()
+
+    /// What whoever runs the program should know of the file itself; told once.
+    func takeWarning() -> String? { warning.take() }
+
+    /// The place of a store that begins with a snapshot.
+    ///
+    /// - Parameters:
+    ///   - store: Its name.
+    ///   - life: Its life.
+    ///   - log: The log that the life is of.
+    ///   - sequence: The snapshot's number: what happened at or below it is past.
+    /// - Returns: nil when as many stores as there are slots have their places.
+    func record(
+        of store: StoreName, life: SequenceNumber, log: LogID, at sequence: SequenceNumber
+    ) -> CrashRecord? {
+        guard let index = places[store]?.index ?? freeIndex() else { return nil }
+        let slot = file.slot(index)
+        let identity = CrashSlot.Identity(store: store, life: life, log: log)
+        if slot.content != .used(identity) { slot.take(for: identity) }
+        if let crashes = slot.crashes, crashes.at <= sequence { slot.forgetCrashes() }
+        let record = CrashRecord(slot, store: store, file)
+        places[store] = Place(index: index, record: record)
+        return record
+    }
+
+    /// Finds a slot for another store, at the expense of one that is not hosted and never crashed.
+    private func freeIndex() -> Int? {
+        if let index = free.popLast() { return index }
+        let unused = places.first {
+            $0.value.record == nil && file.slot($0.value.index).crashes == nil
+        }
+        guard let (store, place) = unused else { return nil }
+        places[store] = nil
+        return place.index
+    }
+
+    /// The history is lost: the same numbers may name other entries from now on.
+    func forgetHistory() {
+        for place in places.values where place.record != nil {
+            file.slot(place.index).forgetCrashes()
+        }
+    }
+}
+
+/// One hosted store's place in a crash journal. It keeps the journal's file open.
+// Sendable: immutable; the slot says by itself who may touch what.
+final class CrashRecord: Sendable {
+    /// The entry that the store must not apply, if there is one, and why.
+    let poison: (at: SequenceNumber, message: String)?
+    private let slot: CrashSlot
+    private let suspect: SequenceNumber
+    private let file: CrashJournalFile
+
+    fileprivate init(_ slot: CrashSlot, store: StoreName, _ file: CrashJournalFile) {
+        self.slot = slot
+        self.file = file
+        let crashes = slot.crashes
+        suspect = crashes?.at ?? .zero
+        poison = crashes.flatMap { crashes in
+            crashes.count < CrashJournal.crashesMax
+                ? nil : (crashes.at, Self.message(store, crashes, file.path))
+        }
+    }
+
+    private static func message(
+        _ store: StoreName, _ crashes: CrashSlot.Crashes, _ path: String
+    ) -> String {
+        let company =
+            crashes.company < 2
+            ? ""
+            : """
+             Other stores were applying entries when it ended last (\(crashes.company - 1)), and \
+            one of those may have been the cause.
+            """
+        return """
+            \(store) stopped before entry \(crashes.at): this program ended \(crashes.count) times \
+            in a row while it applied that entry.\(company) Get everyone past it with \
+            `conflux log skip \(crashes.at)`, or run a program that can apply it, and start this \
+            process again. To have this program try once more, remove \(path) first.
+            """
+    }
+
+    /// Notes the entry whose payload is about to be decoded; zero when none is any more.
+    @inline(__always)
+    func note(decoding sequence: SequenceNumber) {
+        slot.note(decoding: sequence)
+    }
+
+    /// Where the store's lane notes what it commits.
+    func commitMark() -> CommitMark {
+        CommitMark(word: slot.applying, suspect: suspect) { [self] in slot.forgetCrashes() }
+    }
+}

@@ -1,0 +1,231 @@
+import Conflux
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// The file of a crash journal: locked for one owner, and mapped, for as long as this object lives.
+///
+///     header, 256 bytes   "CFXCRASH", version, size of a slot, number of slots, digest of these,
+///                         program: a word each
+///     slots               see ``CrashSlot``
+///
+/// The mapping is shared: what is stored in it is the system's at once, and outlives the process,
+/// however that ends. It is not synced: after a loss of power the file may be what it was before,
+/// or damaged. All its blocks are written when it is made, so that a full disk can't end a process
+/// that stores in it.
+// Sendable: immutable; the mapped memory is touched by ``CrashSlot``, which says how, and, for
+// `program`, by the thread that opens the file.
+final class CrashJournalFile: @unchecked Sendable {
+    /// Another layout has another number. A program that does not know it sets the file aside.
+    static let version: UInt64 = 1
+    private static let magic: UInt64 = "CFXCRASH".utf8.reduce(0) { $0 << 8 | UInt64($1) }
+    private static let programOffset = 40
+
+    /// A file that is open, locked and mapped.
+    private struct Opened {
+        var descriptor: Int32
+        var memory: UnsafeMutableRawPointer
+    }
+
+    let path: String
+    let slotCount: Int
+    /// What was set aside, and why, if a damaged file was found.
+    let warning: String?
+    private let opened: Opened
+
+    /// Opens a journal, or makes one.
+    ///
+    /// - Parameters:
+    ///   - path: The file.
+    ///   - slotCount: How many stores it is for.
+    /// - Throws: `journalUnusable`, `journalInUse`.
+    init(_ path: String, slotCount: Int) throws(NodeError) {
+        guard !path.isEmpty, !path.utf8.contains(0) else {
+            throw NodeError(
+                code: .journalUnusable, message: "The crash journal needs a file's name. Give one.")
+        }
+        self.path = path
+        self.slotCount = slotCount
+        var flaw: String?
+        if let opened = try Self.open(path, slotCount, flaw: &flaw) {
+            self.opened = opened
+            warning = nil
+            return
+        }
+        // It is out of the way: in its place a whole one is made, or none can be.
+        let former = flaw ?? "it can't be read"
+        guard let opened = try Self.open(path, slotCount, flaw: &flaw) else {
+            throw Self.unusable(path, flaw ?? former)
+        }
+        self.opened = opened
+        warning = """
+            The crash journal \(path) was damaged (\(former)), and is now \(path).damaged. \
+            Crashes are counted anew.
+            """
+    }
+
+    deinit {
+        munmap(opened.memory, Self.fileBytes(slotCount))
+        // Said, not left to the closing: a child that was forked has the descriptor, too.
+        _ = flock(opened.descriptor, LOCK_UN)
+        close(opened.descriptor)
+    }
+
+    func slot(_ index: Int) -> CrashSlot {
+        precondition((0..<slotCount).contains(index), "there is no slot \(index)")
+        return CrashSlot(opened.memory + (index + 1) * CrashSlot.bytes)
+    }
+
+    /// What tells the program apart whose crashes are counted; zero at first.
+    var program: UInt64 {
+        get { opened.memory.load(fromByteOffset: Self.programOffset, as: UInt64.self) }
+        set {
+            opened.memory.storeBytes(
+                of: newValue, toByteOffset: Self.programOffset, as: UInt64.self)
+        }
+    }
+
+    // MARK: Opening
+
+    private static func fileBytes(_ slotCount: Int) -> Int { (slotCount + 1) * CrashSlot.bytes }
+
+    /// - Returns: nil, with the flaw, where there was a damaged journal, which was set aside.
+    private static func open(
+        _ path: String, _ slotCount: Int, flaw: inout String?
+    ) throws(NodeError) -> Opened? {
+        let descriptor = try lock(path)
+        var isKept = false
+        defer { if !isKept { close(descriptor) } }
+        flaw = try headerFlaw(descriptor, path, slotCount)
+        if flaw == nil {
+            let bytes = fileBytes(slotCount)
+            guard
+                let memory = mmap(
+                    nil, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0),
+                memory != MAP_FAILED
+            else { throw unusable(path, errno) }
+            let damaged = (0..<slotCount).first {
+                CrashSlot(memory + ($0 + 1) * CrashSlot.bytes).content == .damaged
+            }
+            guard let damaged else {
+                isKept = true
+                return Opened(descriptor: descriptor, memory: memory)
+            }
+            munmap(memory, bytes)
+            flaw = "its slot \(damaged) can't be read"
+        }
+        guard rename(path, path + ".damaged") == 0 else { throw unusable(path, errno) }
+        return nil
+    }
+
+    /// Opens the file, which is made if it is absent, as its only owner.
+    private static func lock(_ path: String) throws(NodeError) -> Int32 {
+        while true {
+            #if canImport(Darwin)
+                let descriptor = Darwin.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o640)
+            #else
+                let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o640)
+            #endif
+            guard descriptor >= 0 else { throw unusable(path, errno) }
+            while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
+                let number = errno
+                if number == EINTR { continue }
+                close(descriptor)
+                guard number == EWOULDBLOCK else { throw unusable(path, number) }
+                throw NodeError(
+                    code: .journalInUse,
+                    message: """
+                        The crash journal \(path) is in use already. Each node needs one of its \
+                        own: give this one another file, or end the other node.
+                        """)
+            }
+            // Another process may have set it aside while this one waited for nothing.
+            var (locked, named) = (stat(), stat())
+            if fstat(descriptor, &locked) == 0, stat(path, &named) == 0,
+                locked.st_ino == named.st_ino, locked.st_dev == named.st_dev
+            {
+                return descriptor
+            }
+            close(descriptor)
+        }
+    }
+
+    /// Looks at the beginning of a file, and makes a journal of an empty one.
+    ///
+    /// - Returns: Why it is a damaged journal, or one of another version; nil for a good one.
+    /// - Throws: `journalUnusable`, also for a file that is none of ours: it is left alone.
+    private static func headerFlaw(
+        _ descriptor: Int32, _ path: String, _ slotCount: Int
+    ) throws(NodeError) -> String? {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw unusable(path, errno) }
+        guard status.st_mode & S_IFMT == S_IFREG else { throw unusable(path, "it is no file") }
+        let expected = header(slotCount)
+        guard status.st_size > 0 else {
+            try make(descriptor, path, expected, fileBytes(slotCount))
+            return nil
+        }
+        var found = [UInt64](repeating: 0, count: expected.count)
+        let count = found.withUnsafeMutableBytes { pread(descriptor, $0.baseAddress, $0.count, 0) }
+        guard count >= 0 else { throw unusable(path, errno) }
+        if found.allSatisfy({ $0 == 0 }), Int(status.st_size) <= fileBytes(slotCount) {
+            // It was being made, and its process died: the header is written last.
+            try make(descriptor, path, expected, fileBytes(slotCount))
+            return nil
+        }
+        guard found[0] == magic else {
+            throw unusable(path, "it is another kind of file, which is left as it is")
+        }
+        if found[1] != version { return "its format has version \(found[1])" }
+        if found != expected { return "its header can't be read" }
+        if status.st_size != off_t(fileBytes(slotCount)) { return "it has \(status.st_size) bytes" }
+        return nil
+    }
+
+    private static func header(_ slotCount: Int) -> [UInt64] {
+        var words = [magic, version, UInt64(CrashSlot.bytes), UInt64(slotCount)]
+        var hasher = DigestHasher()
+        words.withUnsafeBytes { hasher.update($0) }
+        words.append(hasher.finish().rawValue)
+        return words
+    }
+
+    private static func make(
+        _ descriptor: Int32, _ path: String, _ header: [UInt64], _ bytes: Int
+    ) throws(NodeError) {
+        try write([UInt8](repeating: 0, count: bytes), descriptor, path)
+        try write(header.flatMap { withUnsafeBytes(of: $0, Array.init) }, descriptor, path)
+    }
+
+    private static func write(
+        _ bytes: [UInt8], _ descriptor: Int32, _ path: String
+    ) throws(NodeError) {
+        var offset = 0
+        while offset < bytes.count {
+            let written = bytes[offset...].withUnsafeBytes {
+                pwrite(descriptor, $0.baseAddress, $0.count, off_t(offset))
+            }
+            if written > 0 {
+                offset += written
+            } else if errno != EINTR {
+                throw unusable(path, errno)
+            }
+        }
+    }
+
+    private static func unusable(_ path: String, _ number: Int32) -> NodeError {
+        unusable(path, String(cString: strerror(number)))
+    }
+
+    private static func unusable(_ path: String, _ reason: String) -> NodeError {
+        NodeError(
+            code: .journalUnusable,
+            message: """
+                The crash journal \(path) can't be used: \(reason). Give a file that this user \
+                may make and write, in a folder that there is.
+                """)
+    }
+}

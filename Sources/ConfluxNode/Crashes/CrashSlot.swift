@@ -1,0 +1,182 @@
+import Conflux
+import Synchronization
+
+/// One store's part of a crash journal: 256 bytes of the mapped file.
+///
+///       0  the number of the entry that is being applied; 0 while none is
+///       8  the number of the entry that is being decoded; 0 while none is
+///      16  the number of the entry at which a process died last; 0 for none
+///      24  how often in a row it died there
+///      32  how many stores were at work when it died there, this one included
+///      40  the log's id (two words)
+///      56  the store's life
+///      64  the digest of what stands from 40 to 64, and of the name; 0 while the slot is free
+///      72  the length of the store's name
+///      80  the name
+///
+/// Words have the machine's byte order: the file is read where it was written. The first five are
+/// for the next process to read, however this one ends; each is stored by itself.
+// Sendable: a place in mapped memory. Words that several threads touch are atomic; what they are
+// of is written only while nobody has the slot.
+struct CrashSlot: @unchecked Sendable {
+    static let bytes = 256
+
+    private enum Word: Int {
+        case applying = 0
+        case decoding = 8
+        case crashNumber = 16
+        case crashCount = 24
+        case companyCount = 32
+        case logHigh = 40
+        case logLow = 48
+        case life = 56
+        case digest = 64
+        case nameLength = 72
+    }
+
+    private static let identityOffset = 40
+    private static let nameOffset = 80
+    private static let nameBytesMax = bytes - nameOffset
+
+    private let base: UnsafeMutableRawPointer
+
+    init(_ base: UnsafeMutableRawPointer) {
+        self.base = base
+    }
+
+    private func atomic(_ word: Word) -> UnsafePointer<Atomic<UInt64>> {
+        UnsafePointer((base + word.rawValue).assumingMemoryBound(to: Atomic<UInt64>.self))
+    }
+
+    private subscript(word: Word) -> UInt64 {
+        get { atomic(word).pointee.load(ordering: .relaxed) }
+        nonmutating set { atomic(word).pointee.store(newValue, ordering: .releasing) }
+    }
+
+    // MARK: What is done
+
+    /// Where a lane notes what it commits.
+    var applying: UnsafePointer<Atomic<UInt64>> { atomic(.applying) }
+
+    /// Notes the entry that is about to be decoded; zero when none is any more.
+    @inline(__always)
+    func note(decoding sequence: SequenceNumber) {
+        self[.decoding] = sequence.rawValue
+    }
+
+    /// The entry that was in work when the process died, if one was.
+    var interrupted: SequenceNumber? {
+        let number = self[.applying] != 0 ? self[.applying] : self[.decoding]
+        return number == 0 ? nil : SequenceNumber(number)
+    }
+
+    // MARK: Crashes
+
+    /// How often in a row a process died at one entry.
+    struct Crashes: Equatable {
+        var at: SequenceNumber
+        var count: Int
+        /// How many stores were at work when it died last, this one included.
+        var company: Int
+    }
+
+    var crashes: Crashes? {
+        guard self[.crashNumber] != 0 else { return nil }
+        return Crashes(
+            at: SequenceNumber(self[.crashNumber]), count: Int(clamping: self[.crashCount]),
+            company: Int(clamping: self[.companyCount]))
+    }
+
+    /// Counts the crash that interrupted an entry, and forgets the interruption.
+    func countCrash(company: Int) {
+        guard let interrupted else { return }
+        if self[.crashNumber] == interrupted.rawValue {
+            self[.crashCount] = self[.crashCount] &+ 1
+        } else {
+            self[.crashNumber] = interrupted.rawValue
+            self[.crashCount] = 1
+        }
+        self[.companyCount] = UInt64(company)
+        forgetWork()
+    }
+
+    func forgetWork() {
+        self[.applying] = 0
+        self[.decoding] = 0
+    }
+
+    func forgetCrashes() {
+        self[.crashNumber] = 0
+        self[.crashCount] = 0
+        self[.companyCount] = 0
+    }
+
+    // MARK: Whose it is
+
+    /// What a slot is for: numbers mean something within one life of a store in one log.
+    struct Identity: Hashable {
+        var store: StoreName
+        var life: SequenceNumber
+        var log: LogID
+    }
+
+    /// What a slot's bytes say.
+    enum Content: Equatable {
+        case free
+        case used(Identity)
+        case damaged
+    }
+
+    var content: Content {
+        let digest = self[.digest]
+        guard digest != 0 else { return .free }
+        let length = self[.nameLength]
+        guard length <= Self.nameBytesMax, digest == digestOfIdentity(nameLength: Int(length)),
+            let store = StoreName(name(length: Int(length)))
+        else { return .damaged }
+        return .used(
+            Identity(
+                store: store, life: SequenceNumber(self[.life]),
+                log: LogID(high: self[.logHigh], low: self[.logLow])))
+    }
+
+    /// Gives the slot to a store, of which nothing is known yet.
+    func take(for identity: Identity) {
+        // Free in between, so that a crash in here leaves no slot that is half one and half another.
+        self[.digest] = 0
+        forgetWork()
+        forgetCrashes()
+        self[.logHigh] = identity.log.high
+        self[.logLow] = identity.log.low
+        self[.life] = identity.life.rawValue
+        // A store's name has two names of 64 bytes at most, and fits.
+        let name = Array(identity.store.description.utf8.prefix(Self.nameBytesMax))
+        self[.nameLength] = UInt64(name.count)
+        (base + Self.nameOffset).copyMemory(from: name, byteCount: name.count)
+        self[.digest] = digestOfIdentity(nameLength: name.count)
+    }
+
+    /// Makes the slot free.
+    func clear() {
+        self[.digest] = 0
+        forgetWork()
+        forgetCrashes()
+    }
+
+    private func name(length: Int) -> String {
+        String(
+            decoding: UnsafeRawBufferPointer(start: base + Self.nameOffset, count: length),
+            as: UTF8.self)
+    }
+
+    private func digestOfIdentity(nameLength: Int) -> UInt64 {
+        var hasher = DigestHasher()
+        hasher.update(
+            UnsafeRawBufferPointer(
+                start: base + Self.identityOffset, count: Word.digest.rawValue - Self.identityOffset
+            ))
+        hasher.update(UnsafeRawBufferPointer(start: base + Self.nameOffset, count: nameLength))
+        // Zero means that the slot is free.
+        return max(1, hasher.finish().rawValue)
+    }
+}

@@ -1,0 +1,72 @@
+import Synchronization
+import Testing
+
+@testable import Conflux
+@testable import ConfluxNode
+@testable import ConfluxProtocol
+
+/// A replica that begins with a snapshot of another version of its state.
+struct MigrationTests {
+    /// The second version: the first had `left` where this has `count`.
+    private struct Shelf: Model {
+        static let name = "shelf"
+        static let schemaVersion = 2
+        var count = 0
+        enum Action: Codable, Sendable { case add(amount: Int) }
+
+        mutating func apply(_ action: Action, _ context: ActionContext) {
+            if case .add(let amount) = action { count += amount }
+        }
+
+        static func migrate(_ old: SnapshotReader, from version: Int) throws -> Shelf {
+            struct First: Decodable { var left: Int }
+            return Shelf(count: try old.decode(First.self).left)
+        }
+    }
+
+    private let store = ModelStore<Shelf>()
+
+    /// Restores the store, and says why it could not be.
+    private func restore(_ json: String, version: UInt32?) throws -> (any Error)? {
+        let name = try #require(StoreName("shelf"))
+        let outbox = Outbox(bytesMax: 1 << 20, policy: .fail, wake: {})
+        let hosted = HostedStore(
+            name, core: store.core, route: OutboxRoute(outbox: outbox, target: .store(name)))
+        let outcome = Mutex<Result<Void, any Error>?>(nil)
+        hosted.restore(
+            Snapshot(
+                sequence: SequenceNumber(7),
+                state: EncodedState(coding: .json, bytes: Array(json.utf8)[...])),
+            version: version, life: SequenceNumber(2), log: LogID(high: 1, low: 1)
+        ) { error in
+            outcome.withLock { $0 = error.map { .failure($0) } ?? .success(()) }
+        }
+        switch try #require(outcome.withLock { $0 }) {
+        case .success: return nil
+        case .failure(let error): return error
+        }
+    }
+
+    @Test func `a snapshot of an older version is migrated`() throws {
+        #expect(try restore(#"{"left":5}"#, version: 1) == nil)
+        #expect(store.count == 5)
+        #expect(store.core.position == SequenceNumber(7))
+    }
+
+    @Test(arguments: [2, nil] as [UInt32?])
+    func `one of the state's own version is not`(version: UInt32?) throws {
+        #expect(try restore(#"{"count":6}"#, version: version) == nil)
+        #expect(store.count == 6)
+        #expect(try restore(#"{"left":5}"#, version: version) is CodingFailure)
+        #expect(store.count == 6)
+    }
+
+    @Test func `what can't be migrated, and what is newer, is an error and changes nothing`() throws
+    {
+        let failure = try restore(#"{"count":6}"#, version: 1) as? MigrationFailure
+        #expect(failure?.code == .migrationFailed)
+        let newer = try restore(#"{"count":6}"#, version: 3) as? MigrationFailure
+        #expect(newer?.code == .newerSnapshot)
+        #expect(store.count == 0)
+    }
+}

@@ -1,0 +1,114 @@
+import Foundation
+import Testing
+
+@testable import Conflux
+@testable import ConfluxNode
+
+/// What may stand where the journal's file should.
+struct CrashJournalFileTests {
+    private let setup: JournalSetup
+
+    init() throws {
+        setup = try JournalSetup()
+    }
+
+    private func failure(at path: String) -> NodeError? {
+        #expect(throws: NodeError.self) { try CrashJournal(at: path, program: 1) }
+    }
+
+    @Test func `a journal has one owner`() throws {
+        let journal = try setup.open()
+        let failure = failure(at: setup.path)
+        #expect(failure?.code == .journalInUse)
+        #expect(failure?.message.contains("give this one another file") == true)
+        withExtendedLifetime(journal) {}
+    }
+
+    @Test func `the file stays open for as long as somebody may note something`() throws {
+        var record: CrashRecord? = try setup.record(in: setup.open())
+        #expect(failure(at: setup.path)?.code == .journalInUse)
+        record = nil
+        #expect(record == nil)
+        _ = try setup.open()
+    }
+
+    @Test func `a file that can't be made is an error that says what to do`() throws {
+        let pipe = setup.folder + "/pipe"
+        try #require(mkfifo(pipe, 0o600) == 0)
+        let paths = ["", "a\0b", setup.folder, setup.folder + "/none/journal", pipe]
+        for path in paths {
+            let failure = failure(at: path)
+            #expect(failure?.code == .journalUnusable)
+            #expect(failure?.message.contains("Give") == true)
+        }
+    }
+
+    @Test func `a file of another kind is left as it is`() throws {
+        let text = Array("name,amount\nalpha,5\n".utf8)
+        try setup.write(text)
+        let failure = failure(at: setup.path)
+        #expect(failure?.code == .journalUnusable)
+        #expect(failure?.message.contains("another kind of file") == true)
+        #expect(try setup.bytes == text)
+    }
+
+    @Test func `an empty file, and one that was just being made, become a journal`() throws {
+        for count in [0, 1, 256, 10_000] {
+            try setup.write([UInt8](repeating: 0, count: count))
+            let journal = try setup.open()
+            #expect(journal.takeWarning() == nil)
+        }
+    }
+
+    /// How a journal may be damaged, or of another version, and the words that say so.
+    static let damages: [(String, @Sendable (inout [UInt8]) -> Void)] = [
+        ("its format has version 2", { $0[8] = 2 }),
+        ("its header can't be read", { $0[24] ^= 1 }),
+        ("its header can't be read", { $0[33] ^= 1 }),
+        ("it has 5000 bytes", { $0.removeLast($0.count - 5_000) }),
+        ("its slot 0 can't be read", { $0[256 + 56] ^= 1 }),
+        ("its slot 0 can't be read", { $0[256 + 73] = 1 }),
+        ("its slot 0 can't be read", { $0[256 + 81] = UInt8(ascii: "_") }),
+        ("its slot 9 can't be read", { $0[256 * 10 + 64] = 1 }),
+    ]
+
+    @Test(arguments: damages.indices)
+    func `a damaged journal is set aside, and said`(index: Int) throws {
+        let (words, damage) = Self.damages[index]
+        try setup.die(at: 7)
+        var bytes = try setup.bytes
+        damage(&bytes)
+        try setup.write(bytes)
+        let journal = try setup.open()
+        let warning = try #require(journal.takeWarning())
+        #expect(warning.contains("(\(words)"), "\(warning)")
+        #expect(warning.contains("\(setup.path).damaged"))
+        #expect(journal.takeWarning() == nil)
+        #expect(
+            try [UInt8](Data(contentsOf: URL(fileURLWithPath: setup.path + ".damaged"))) == bytes)
+        #expect(try setup.record(in: journal).poison == nil)
+    }
+
+    @Test func `whatever bytes a file has, it is a journal, set aside, or left alone`() throws {
+        let seed = UInt64.random(in: 0...UInt64.max)
+        var random = SplitMix64(seed: seed)
+        try setup.die(at: 7)
+        let whole = try setup.bytes
+        for round in 1...200 {
+            var bytes = whole
+            // Where something stands: the header and the first slot.
+            for _ in 0..<Int.random(in: 1...4, using: &random) {
+                bytes[Int.random(in: 0..<512, using: &random)] = UInt8.random(
+                    in: 0...255, using: &random)
+            }
+            try setup.write(bytes)
+            do {
+                let journal = try setup.open()
+                _ = try setup.record(in: journal).commitMark().begin(SequenceNumber(9))
+            } catch let error as NodeError {
+                #expect(error.code == .journalUnusable, "seed \(seed), round \(round)")
+                #expect(try setup.bytes == bytes, "seed \(seed), round \(round)")
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+import Foundation
+import Testing
+
+@testable import Conflux
+@testable import ConfluxNode
+
+/// What the next process knows of those that died.
+struct CrashJournalTests {
+    private let setup: JournalSetup
+    private let other = StoreName(state: Name("tally")!, instance: Name("other")!)
+
+    init() throws {
+        setup = try JournalSetup()
+    }
+
+    @Test(arguments: [false, true])
+    func `a store is poisoned at an entry that processes died of twice in a row`(
+        isDecoding: Bool
+    ) throws {
+        try setup.die(at: 7, isDecoding: isDecoding)
+        #expect(try setup.poison() == nil)
+        try setup.die(at: 7, isDecoding: isDecoding)
+        #expect(try setup.poison() == 7)
+        // It is no less so for those who stop there.
+        #expect(try setup.poison() == 7)
+        #expect(try setup.poison(of: other) == nil)
+    }
+
+    @Test func `the message names store, entry, and what to do`() throws {
+        try setup.die(at: 7)
+        try setup.die(at: 7)
+        let message = try setup.record(in: setup.open()).poison?.message
+        #expect(
+            message == """
+                tally/shared stopped before entry 7: this program ended 2 times in a row while it \
+                applied that entry. Get everyone past it with `conflux log skip 7`, or run a \
+                program that can apply it, and start this process again. To have this program try \
+                once more, remove \(setup.path) first.
+                """)
+    }
+
+    @Test func `deaths at different entries poison nothing`() throws {
+        for sequence in [7, 8, 7, 8] as [UInt64] {
+            try setup.die(at: sequence)
+            #expect(try setup.poison() == nil)
+        }
+    }
+
+    @Test func `who ends in between entries has died of none`() throws {
+        for _ in 1...3 {
+            let mark = try setup.record(in: setup.open()).commitMark()
+            mark.begin(SequenceNumber(7))
+            mark.end(at: SequenceNumber(7))
+        }
+        #expect(try setup.poison() == nil)
+    }
+
+    @Test func `who gets past the entry takes the death back`() throws {
+        try setup.die(at: 7)
+        do {
+            let mark = try setup.record(in: setup.open()).commitMark()
+            mark.begin(SequenceNumber(6))
+            mark.end(at: SequenceNumber(6))
+        }
+        // It did not come so far.
+        try setup.die(at: 7)
+        #expect(try setup.poison() == 7)
+        do {
+            let mark = try setup.record(in: setup.open()).commitMark()
+            mark.begin(SequenceNumber(8))
+            mark.end(at: SequenceNumber(8))
+        }
+        #expect(try setup.poison() == nil)
+        try setup.die(at: 7)
+        #expect(try setup.poison() == nil)
+    }
+
+    @Test func `a snapshot that has the entry takes the death back`() throws {
+        try setup.die(at: 7)
+        try setup.die(at: 7)
+        #expect(try setup.record(in: setup.open(), at: 6).poison != nil)
+        #expect(try setup.record(in: setup.open(), at: 7).poison == nil)
+        #expect(try setup.poison() == nil)
+    }
+
+    @Test func `another life, and another log, have other numbers`() throws {
+        for isOtherLog in [false, true] {
+            try setup.die(at: 7)
+            try setup.die(at: 7)
+            let record = try setup.record(
+                in: setup.open(), life: isOtherLog ? setup.life : SequenceNumber(5),
+                log: isOtherLog ? LogID(high: 1, low: 2) : setup.log)
+            #expect(record.poison == nil)
+        }
+    }
+
+    @Test func `a history that is lost takes its deaths along`() throws {
+        try setup.die(at: 7)
+        try setup.die(at: 7)
+        let journal = try setup.open()
+        let record = try setup.record(in: journal)
+        #expect(record.poison != nil)
+        journal.forgetHistory()
+        #expect(try setup.record(in: journal).poison == nil)
+    }
+
+    @Test func `another program may be able to do it`() throws {
+        try setup.die(at: 7)
+        try setup.die(at: 7)
+        #expect(try setup.record(in: setup.open(program: 2)).poison == nil)
+        try setup.die(at: 7, program: 2)
+        #expect(try setup.record(in: setup.open(program: 2)).poison == nil)
+        try setup.die(at: 7, program: 2)
+        #expect(try setup.record(in: setup.open(program: 2)).poison != nil)
+        #expect(CrashJournal.presentProgram != 0)
+    }
+
+    @Test func `where several stores were in work it counts for each, and is said`() throws {
+        try setup.die(at: 7, of: [setup.store, other])
+        try setup.die(at: 7, of: [setup.store, other])
+        #expect(try setup.poison(of: other) == 7)
+        let message = try setup.record(in: setup.open()).poison?.message
+        #expect(message?.contains("Other stores were applying entries when it ended") == true)
+    }
+
+    // MARK: Bounds
+
+    @Test func `so many stores have a place, and those that died keep theirs`() throws {
+        func name(_ number: Int) throws -> StoreName {
+            try #require(StoreName("tally/\(number)"))
+        }
+        try setup.die(at: 7)
+        let journal = try setup.open()
+        var records: [CrashRecord] = []
+        for number in 1..<CrashJournal.slotsMax {
+            records.append(try setup.record(in: journal, of: name(number)))
+        }
+        let late = try name(CrashJournal.slotsMax)
+        func lateRecord() -> CrashRecord? {
+            journal.record(
+                of: late, life: setup.life, log: setup.log, at: SequenceNumber(2))
+        }
+        // The first store is not hosted now, and still can't be put out.
+        #expect(lateRecord() == nil)
+        records.removeLast()
+        #expect(lateRecord() != nil)
+        #expect(try setup.bytes.count == (CrashJournal.slotsMax + 1) * 256)
+    }
+
+    @Test func `the longest name has room`() throws {
+        let part = try #require(Name(String(repeating: "x", count: NameRule.lengthMax)))
+        let longest = StoreName(state: part, instance: part)
+        try setup.die(at: 7, of: [longest])
+        try setup.die(at: 7, of: [longest])
+        #expect(try setup.poison(of: longest) == 7)
+    }
+
+    @Test func `a store that is opened again has its place`() throws {
+        let journal = try setup.open(slotCount: 1)
+        for _ in 1...3 { _ = try setup.record(in: journal) }
+    }
+}

@@ -1,0 +1,182 @@
+import Testing
+
+@testable import Conflux
+@testable import ConfluxNode
+@testable import ConfluxProtocol
+
+/// A store that stops before an entry.
+struct PoisonTests {
+    private let journal: JournalSetup
+
+    init() throws {
+        journal = try JournalSetup()
+    }
+
+    private var name: StoreName { journal.store }
+
+    /// An applier whose store is poisoned at the fourth entry.
+    private func poisoned() throws -> ApplierSetup {
+        try journal.die(at: 4)
+        try journal.die(at: 4)
+        return try ApplierSetup(journal: journal.open())
+    }
+
+    /// Another node's actions for the store, or the state, from the third entry on.
+    private func commit(
+        _ payloads: [String], target: String = "tally/shared", version: UInt32 = 1
+    ) throws -> Commit {
+        var builder = BatchBuilder()
+        for payload in payloads {
+            builder.append(
+                target: BatchTarget(
+                    target: try #require(Target(target)), schemaVersion: version, coding: .json),
+                payload: Array(payload.utf8))
+        }
+        let batch = builder.finish(firstCounter: 1, settled: 0)
+        return Commit(
+            log: journal.log, epoch: Epoch(1), predecessor: Epoch(1), first: SequenceNumber(3),
+            count: UInt32(payloads.count), timestamp: Timestamp(0),
+            blocks: [.batch(Incarnation(1), batch)])
+    }
+
+    private func add(_ amount: Int) -> String { "{\"add\":{\"_0\":\(amount)}}" }
+
+    private func stops(of setup: ApplierSetup) -> [UInt64?] {
+        setup.told.events.withLock { events in
+            events.compactMap { event in
+                guard case .storeStopped(name, let sequence, _) = event else { return nil }
+                return sequence?.rawValue
+            }
+        }
+    }
+
+    @Test func `a poisoned store has what was before the entry, and nothing from it on`() throws {
+        let setup = try poisoned()
+        setup.deliver(.commit(try commit([add(1), add(2), add(4)]), byteCount: 100))
+        #expect(setup.store.computed.count == 1)
+        let place = setup.applier.place(of: name)
+        #expect(place?.position == SequenceNumber(3))
+        #expect(place?.stopped?.contains("tally/shared stopped before entry 4") == true)
+        #expect(stops(of: setup) == [4])
+        // Nor what comes later, and it is said once.
+        setup.deliver(.catchUp(try commit([add(1), add(2), add(4)]), byteCount: 100))
+        #expect(setup.store.computed.count == 1)
+        #expect(stops(of: setup) == [4])
+    }
+
+    @Test func `the payload of the entry is not even decoded`() throws {
+        let setup = try poisoned()
+        setup.deliver(.commit(try commit(["{}", "{}", "{}"]), byteCount: 100))
+        let messages = (3...5).map { setup.applier.refusals.message(of: SequenceNumber($0)) ?? "" }
+        #expect(!messages[0].contains("stopped"))
+        #expect(messages[1].contains("stopped before entry 4"))
+        #expect(messages[2].contains("stopped before entry 4"))
+    }
+
+    @Test func `a store that is not poisoned applies an entry for both`() throws {
+        let setup = try poisoned()
+        let scope = Scope()
+        let other = try #require(StoreName("tally/other"))
+        let store = scope.run {
+            Store<TallyState>(state: .init(), mutations: .init(), executor: .immediate)
+        }
+        setup.applier.perform(
+            .register(
+                .store(
+                    store.core, other,
+                    route: OutboxRoute(outbox: setup.outbox, target: .store(other)),
+                    initial: Array("{\"count\":0}".utf8), request: 2, scope: scope,
+                    payloadBytesMax: 1_024, completion: { _ in })))
+        let state = EncodedState(coding: .json, bytes: Array("{\"count\":0}".utf8)[...])
+        setup.deliver(
+            .restore(
+                other, life: SequenceNumber(2), Snapshot(sequence: SequenceNumber(2), state: state))
+        )
+        setup.deliver(.attach(other))
+        setup.deliver(
+            .commit(try commit([add(1), add(2), add(4)], target: "tally"), byteCount: 100))
+        #expect(setup.store.computed.count == 1)
+        #expect(store.computed.count == 7)
+    }
+
+    @Test func `what is noted is gone when the commit is applied`() throws {
+        let setup = try ApplierSetup(journal: journal.open())
+        setup.deliver(.commit(try commit([add(1), add(2), "{\"fail\":{}}"]), byteCount: 100))
+        let bytes = try journal.bytes
+        #expect(bytes[256..<272].allSatisfy { $0 == 0 })
+        #expect(bytes[256 + 80] == UInt8(ascii: "t"))
+    }
+
+    @Test func `a damaged journal is said with the first store`() throws {
+        try journal.write(Array("CFXCRASH".utf8.reversed()) + [9])
+        let setup = try ApplierSetup(journal: journal.open())
+        let events = setup.told.events.withLock { $0 }
+        guard case .crashJournal(let message)? = events.first else {
+            Issue.record("\(events)")
+            return
+        }
+        #expect(message.contains("journal.damaged"))
+    }
+
+    @Test func `a store that is older than an entry stops, and says so once`() throws {
+        let setup = try ApplierSetup()
+        setup.deliver(.commit(try commit([add(1), add(2)], version: 2), byteCount: 100))
+        #expect(setup.store.computed.count == 0)
+        #expect(stops(of: setup) == [3])
+    }
+
+    // MARK: A node
+
+    @Test func `a poisoned store can't be opened, the others can, and it is said`() async throws {
+        try await withWorld { world in
+            let path = journal.path
+            let first = try await world.node { $0.crashJournal = path }
+            let store = try await first.store(TallyState.self)
+            let poison = try await store.actions.dispatch(.add(1)).receipt()
+            let life = try #require(try await first.sequencerStatus().stores.first?.life)
+            await first.close()
+            try die(at: poison, life)
+
+            let second = try await world.node { $0.crashJournal = path }
+            let events = second.events
+            let failure = await #expect(throws: NodeError.self) {
+                _ = try await second.store(TallyState.self)
+            }
+            #expect(failure?.code == .storeStopped)
+            #expect(failure?.message.contains("log skip \(poison.sequence)") == true)
+            let event = try await ConfluxNodeTests.first(of: events) { event in
+                if case .storeStopped = event { true } else { false }
+            }
+            #expect(
+                event
+                    == .storeStopped(
+                        name, at: poison.sequence, message: try #require(failure?.message)))
+            let journal = try await second.store(Journal.self)
+            try await journal.dispatch(.write("on")).receipt()
+            #expect(journal.lines == ["on"])
+            await second.close()
+        }
+    }
+
+    /// Two processes die of the entry.
+    private func die(at receipt: Receipt, _ life: SequenceNumber) throws {
+        for _ in 1...2 {
+            let journal = try CrashJournal(at: journal.path)
+            let record = journal.record(
+                of: name, life: life, log: try #require(receipt.log), at: life)
+            try #require(record).commitMark().begin(receipt.sequence)
+        }
+    }
+
+    @Test func `a journal that is in use keeps a node from connecting`() async throws {
+        try await withWorld { world in
+            let path = journal.path
+            let first = try await world.node { $0.crashJournal = path }
+            let failure = await #expect(throws: NodeError.self) {
+                _ = try await world.node { $0.crashJournal = path }
+            }
+            #expect(failure?.code == .journalInUse)
+            await first.close()
+        }
+    }
+}

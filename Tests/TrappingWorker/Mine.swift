@@ -1,0 +1,44 @@
+import ConfluxNode
+
+/// A model whose reducer traps, or whose actions do when they are decoded: for the tests of what
+/// becomes of the process.
+struct Mine: Model {
+    static let name = "mine"
+    var count = 0
+
+    enum Action: Codable, Sendable { case add(amount: Amount), explode }
+
+    mutating func apply(_ action: Action, _ context: ActionContext) {
+        switch action {
+        case .add(let amount): count += amount.value
+        case .explode: fatalError("a mine")
+        }
+    }
+}
+
+/// A number that can't be negative, and is not careful about it.
+struct Amount: Codable, Sendable {
+    let value: Int
+
+    init(from decoder: any Decoder) throws {
+        value = try decoder.singleValueContainer().decode(Int.self)
+        precondition(value >= 0, "a trap in a payload")
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(value)
+    }
+}
+
+/// A model that never fails.
+struct Tally: Model {
+    static let name = "tally"
+    var count = 0
+
+    enum Action: Codable, Sendable { case add(amount: Int) }
+
+    mutating func apply(_ action: Action, _ context: ActionContext) {
+        if case .add(let amount) = action { count += amount }
+    }
+}
