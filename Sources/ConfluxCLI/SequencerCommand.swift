@@ -175,6 +175,54 @@ enum SequencerCommand {
             environment.announce(
                 "dropped", ["life": .number(life), "store": .string(store.description)],
                 text: "dropped: \(store), which entry \(life) created")
+        case .upgraded(let store, let version):
+            environment.announce(
+                "upgraded",
+                [
+                    "schemaVersion": .number(UInt64(version)),
+                    "store": .string(store.description),
+                ], text: "upgraded: \(store) has schema version \(version) now")
+        case .frozen(let store, let reason):
+            environment.announce(
+                "frozen",
+                ["reason": .string("\(reason)"), "store": .string(store.description)],
+                text: "frozen: \(store) (\(reason)); conflux thaw \(store) has it go on")
+        case .thawed(let store):
+            environment.announce(
+                "thawed", ["store": .string(store.description)], text: "thawed: \(store)")
+        case .skipped(let sequence, let target):
+            environment.announce(
+                "skipped",
+                ["skipped": .number(sequence), "target": .string(target.description)],
+                text: "entry \(sequence) has no effect on \(target) any more")
+        case .snapshotTaken(let place, let bytes):
+            environment.announce(
+                "snapshot",
+                [
+                    "bytes": .number(bytes), "sequence": .number(place.sequence),
+                    "store": .string(place.store.description),
+                ], text: "snapshot of \(place.store) at \(place.sequence), of \(bytes) bytes")
+        case .snapshotFailed(let place, let reason):
+            environment.announce(
+                "snapshotFailed",
+                [
+                    "reason": .string(reason), "sequence": .number(place.sequence),
+                    "store": .string(place.store.description),
+                ],
+                text: "no snapshot of \(place.store) at \(place.sequence): \(reason)")
+        case .diverged(let store, let status): tell(store, status, environment)
+        case .converged(let store, let sequence):
+            environment.announce(
+                "converged",
+                ["sequence": .number(sequence), "store": .string(store.description)],
+                text: "the replicas of \(store) are the same again, at \(sequence)")
+        case .truncated(let floor):
+            environment.announce(
+                "truncated", ["floor": .number(floor)], text: "the log begins at \(floor)")
+        case .truncateFailed(let message):
+            environment.announce(
+                "truncateFailed", ["message": .string(message)],
+                text: "what is not needed any more could not be given up: \(message)")
         case .unreadable(let message):
             environment.announce(
                 "unreadable", ["message": .string(message)],
@@ -199,5 +247,25 @@ enum SequencerCommand {
                     this log does not have; it loads its stores anew
                     """)
         }
+    }
+
+    private static func tell(
+        _ store: StoreName, _ status: DivergenceStatus, _ environment: CommandEnvironment
+    ) {
+        let nodes = status.nodes.map(\.description).joined(separator: ", ")
+        var fields: JSONObject = [
+            "firstUnequal": .number(status.firstUnequal), "lastEqual": .number(status.lastEqual),
+            "majority": .bool(status.isMajority), "nodes": .texts(status.nodes),
+            "store": .string(store.description),
+        ]
+        fields["path"] = status.path.map { .string($0) }
+        environment.announce(
+            "diverged", fields,
+            text: """
+                the replicas of \(store) differ since an entry between \(status.lastEqual) and \
+                \(status.firstUnequal)\(status.path.map { ", at \($0)" } ?? ""): \
+                \(status.isMajority ? "nodes \(nodes) load the majority's state"
+                    : "nodes \(nodes) have no majority, and nobody reloads")
+                """)
     }
 }

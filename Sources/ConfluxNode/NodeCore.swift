@@ -86,14 +86,15 @@ package final class NodeCore: Sendable {
         _ tap: (@Sendable (Commit) -> Void)?
     ) throws(NodeError) {
         let events = events
+        let shelf = EncodingShelf(bytesMax: settings.encodingsBytesMax)
         let apply = ApplyThread(
             jobs: jobs, link: port, refusalsMax: settings.refusalsMax,
-            announce: { events.send($0) }, journal: journal, tap: tap)
+            announce: { events.send($0) }, journal: journal, shelf: shelf, tap: tap)
         let scope = scope
         do throws(ZeroMQError) {
             let link = try LinkThread(
                 address: endpoint, machine: machine, port: port, outbox: outbox, jobs: jobs,
-                jobsMax: max(1, settings.jobsMax),
+                jobsMax: max(1, settings.jobsMax), shelf: shelf,
                 events: { [weak self] event in
                     events.send(event)
                     if case .joined = event { self?.joined() }
@@ -129,13 +130,6 @@ package final class NodeCore: Sendable {
                 NodeError(
                     code: .refused, message: "The sequencer at \(address) says: \(message)",
                     bye: code)
-            case .historyUnavailable(let floor):
-                NodeError(
-                    code: .closed,
-                    message: """
-                        The log holds nothing before \(floor) any more, and this node lacks \
-                        entries before it. Connect a new node.
-                        """)
             case .unreadable(let message): NodeError(code: .closed, message: message)
             }
         firstJoin.send(error)

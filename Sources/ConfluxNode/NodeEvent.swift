@@ -28,6 +28,8 @@ public enum NodeEvent: Sendable, Equatable {
     /// (``NodeSettings/crashJournal``). Or, without a number, it could not be opened again after its
     /// history was lost, and is hosted no longer.
     case storeStopped(StoreName, at: SequenceNumber?, message: String)
+    /// Replicas of a store differ, this one among them or not (rule 22).
+    case diverged(StateDivergence)
     /// Something about the crash journal that whoever runs the program should know: a damaged one
     /// was set aside, or it has no place for a store.
     case crashJournal(message: String)

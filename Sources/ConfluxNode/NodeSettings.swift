@@ -33,6 +33,9 @@ public struct NodeSettings: Sendable {
     public var refusalsMax: Int = 65_536
     /// The most events that wait for a reader of ``Node/events``; the oldest are dropped.
     public var eventsMax: Int = 256
+    /// The most bytes of encoded states kept for snapshots: of each store what it was at its last two
+    /// digest points. *At the bound* the oldest go, and other nodes are asked.
+    public var encodingsBytesMax: Int = 256 << 20
     /// A file in which the node's stores note which entry they apply; nil for none. When a program
     /// died of an entry twice in a row, it stops the store before that entry when it is run again,
     /// and says ``NodeEvent/storeStopped(_:at:message:)``, instead of dying of it for ever. Each

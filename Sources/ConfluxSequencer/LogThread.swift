@@ -43,7 +43,8 @@ final class LogThread {
             jobs.wait(into: &batch)
             for job in batch {
                 if case .renew = job { tenure += 1 }
-                worker.work(job)
+                // Behind what was asked meanwhile; by then its tenure may be over.
+                if let rest = worker.work(job) { jobs.post(rest) }
                 if case .close = job { return }
             }
         }

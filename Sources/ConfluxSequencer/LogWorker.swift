@@ -13,6 +13,11 @@ package enum LogJob: Sendable {
     case append(Append)
     case fetch(FetchJob)
     case confirm
+    case readSnapshots
+    case saveSnapshot(SnapshotPart)
+    case readSnapshot(LoadJob)
+    case removeSnapshots(StoreName)
+    case truncate(below: SequenceNumber)
     /// Saves a piece of a checkpoint; what comes of it goes to who made it, and not to the machine.
     case save(CheckpointPiece, @Sendable (LogError?) -> Void)
     case close
@@ -24,11 +29,11 @@ package enum LogJob: Sendable {
 ///
 /// Confined to whoever drives it.
 package final class LogWorker {
-    private var log: any ActionLog
+    var log: any ActionLog
     /// Opens the log anew. It is given the one that failed, and may give it back.
     private let reopen: (any ActionLog) throws(LogError) -> any ActionLog
     /// Answers, as inputs of the machine.
-    private let answer: (SequencerInput) -> Void
+    let answer: (SequencerInput) -> Void
     /// The epoch of the present claim, which every append goes by.
     private var epoch = Epoch.none
     /// The last number in the log.
@@ -40,9 +45,12 @@ package final class LogWorker {
     /// How much of the one that is being saved is there.
     private var savedBytes = 0
     private let checkpoints: CheckpointSchedule
+    var snapshots = SnapshotCache()
 
     /// How many bytes of commits are read at once when the state is rebuilt.
     static let rebuildBytes = 8 << 20
+    /// How many bytes of commits are given up at once, so that no append waits long.
+    static let truncateBytes = 1 << 20
     /// How often an append whose outcome is not known is repeated, with the very same bytes.
     private static let attemptsMax = 5
 
@@ -65,16 +73,28 @@ package final class LogWorker {
     }
 
     /// Does one job, however long it takes.
-    package func work(_ job: LogJob) {
+    ///
+    /// - Returns: What is left of it, to be done once others had their turn.
+    @discardableResult
+    package func work(_ job: LogJob) -> LogJob? {
         do throws(LogError) {
-            try perform(job)
+            return try perform(job) ? nil : job
         } catch {
             answer(.logFailed(Self.end(error)))
+            return nil
         }
     }
 
-    private func perform(_ job: LogJob) throws(LogError) {
+    /// - Returns: Whether it is done.
+    private func perform(_ job: LogJob) throws(LogError) -> Bool {
         switch job {
+        case .readSnapshots: try readSnapshots()
+        case .saveSnapshot(let part): try save(part)
+        case .readSnapshot(let job): answer(.snapshotRead(job, readPart(job)))
+        case .removeSnapshots(let store):
+            snapshots.remove(store)
+            try log.removeSnapshots(of: store)
+        case .truncate(let floor): return try truncate(below: floor)
         case .claim(let nonce): try claim(nonce)
         case .renew(let nonce):
             let former = log.id
@@ -105,6 +125,7 @@ package final class LogWorker {
         case .save(let piece, let done): done(save(piece))
         case .close: log.close()
         }
+        return true
     }
 
     private func claim(_ nonce: Nonce) throws(LogError) {
@@ -118,6 +139,7 @@ package final class LogWorker {
         }
         epoch = claim.epoch
         last = claim.last
+        snapshots = SnapshotCache()
         answer(
             .claimed(
                 ClaimedLog(
@@ -137,7 +159,10 @@ package final class LogWorker {
         do throws(LogError) {
             try log.save(piece)
             savedBytes = piece.bytes.count + (piece.index == 0 ? 0 : savedBytes)
-            if piece.isLast { checkpointSize = savedBytes }
+            if piece.isLast {
+                checkpointSize = savedBytes
+                answer(.checkpointSaved(piece.sequence))
+            }
             return nil
         } catch {
             return error

@@ -127,6 +127,19 @@ struct WorkerSession: Sendable {
         return reason
     }
 
+    private func words(_ divergence: StateDivergence) -> String {
+        let place = divergence.path.map { " at \($0.isEmpty ? "the whole state" : $0)" } ?? ""
+        let what =
+            divergence.isReloading
+            ? "this node's state differs from the majority's\(place), which it loads"
+            : divergence.isMajority
+                ? "a minority of the replicas differs; this node does not"
+                : "the replicas differ\(place), and no majority tells which is right; nobody reloads"
+        return "\(divergence.store) diverged between entries \(divergence.lastEqual) and "
+            + "\(divergence.firstUnequal): \(what). Its code is not deterministic, or not the same "
+            + "everywhere."
+    }
+
     private func tell(_ event: NodeEvent) {
         func range(_ from: SequenceNumber, _ through: SequenceNumber) -> JSONObject {
             ["from": .number(from), "through": .number(through)]
@@ -177,6 +190,16 @@ struct WorkerSession: Sendable {
             environment.announce(
                 "storeStopped", fields,
                 text: sequence == nil ? "\(store) is hosted no longer: \(message)" : message)
+        case .diverged(let divergence):
+            var fields: JSONObject = [
+                "firstUnequal": .number(divergence.firstUnequal),
+                "lastEqual": .number(divergence.lastEqual),
+                "majority": .bool(divergence.isMajority),
+                "reloading": .bool(divergence.isReloading),
+                "store": .string(divergence.store.description),
+            ]
+            fields["path"] = divergence.path.map { .string($0) }
+            environment.announce("diverged", fields, text: words(divergence))
         case .crashJournal(let message):
             environment.announce(
                 "crashJournal", ["message": .string(message)], text: message)

@@ -77,6 +77,16 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
             receipt: receipt, reason: reason)
     }
 
+    /// A snapshot jumped over the entry.
+    package static func effectUnknown(_ receipt: Receipt) -> DispatchError {
+        DispatchError(
+            code: .effectUnknown,
+            message: """
+                The action is in the log, and the store here got a later state as a whole: whether \
+                the state's check refused it is not known here.
+                """, receipt: receipt)
+    }
+
     /// The store went before the action's turn.
     package static func storeClosed<S>(_ state: S.Type) -> DispatchError {
         DispatchError(

@@ -22,8 +22,10 @@ enum EntryText {
     static func concerns(_ wanted: Target?, _ event: LogEvent) -> Bool {
         guard let wanted else { return true }
         switch event {
-        case .created(let store, _, _), .dropped(let store, _):
+        case .created(let store, _, _), .dropped(let store, _), .upgraded(let store, _, _, _),
+            .frozen(let store, _, _), .thawed(let store, _), .digestPoint(let store, _):
             return concerns(wanted, .store(store))
+        case .skipped(_, let target): return concerns(wanted, target)
         case .claim, .joined, .left, .forgotten: return false
         }
     }
@@ -98,9 +100,22 @@ enum EntryText {
             fields["store"] = .string(store.description)
             fields["schemaVersion"] = .number(UInt64(schemaVersion))
             fields["initial"] = value(initial)
-        case .dropped(let store, let life):
+        case .dropped(let store, let life), .thawed(let store, let life),
+            .digestPoint(let store, let life):
             fields["store"] = .string(store.description)
             fields["life"] = .number(life)
+        case .upgraded(let store, let life, let schemaVersion, let base):
+            fields["store"] = .string(store.description)
+            fields["life"] = .number(life)
+            fields["schemaVersion"] = .number(UInt64(schemaVersion))
+            fields["base"] = .number(base)
+        case .frozen(let store, let life, let reason):
+            fields["store"] = .string(store.description)
+            fields["life"] = .number(life)
+            fields["reason"] = .string("\(reason)")
+        case .skipped(let skipped, let target):
+            fields["skipped"] = .number(skipped)
+            fields["target"] = .string(target.description)
         }
         return Array(JSONValue.object(fields).description.utf8)
     }
@@ -127,6 +142,12 @@ enum EntryText {
             "created: \(store) as "
                 + String(decoding: json(initial.bytes, of: nil, initial.coding), as: UTF8.self)
         case .dropped(let store, let life): "dropped: \(store) of \(life)"
+        case .upgraded(let store, _, let schemaVersion, let base):
+            "upgraded: \(store) to schema version \(schemaVersion), from its state at \(base)"
+        case .frozen(let store, _, let reason): "frozen: \(store) (\(reason))"
+        case .thawed(let store, _): "thawed: \(store)"
+        case .digestPoint(let store, _): "digest point: \(store)"
+        case .skipped(let skipped, let target): "skipped: entry \(skipped) for \(target)"
         }
     }
 

@@ -33,7 +33,7 @@ struct LogVerification {
                     from: next, through: last, limitBytes: Self.pieceBytes)
                 for logged in commits {
                     let commit = try Commit.decode(body: logged.bytes)
-                    try fold.apply(commit)
+                    try fold.apply(commit, byteCount: logged.bytes.count)
                     epoch = commit.epoch
                     commitCount += 1
                 }

@@ -21,7 +21,8 @@ final class SQLiteLogReader: LogReader {
             let database = try Database(path: path, vfs: settings.vfs, access: .read)
             database.setBusyTimeout(settings.busyTimeout)
             return Connection(
-                statements: try SQLiteReadStatements(database, version: version), database: database)
+                statements: try SQLiteReadStatements(database, version: version), database: database
+            )
         }
     }
 

@@ -23,6 +23,7 @@ extension Applier {
         switch subject {
         case .store(let store):
             appliers[store.state]?.remove(store)
+            shelf.remove(store)
             if appliers[store.state]?.isIdle == true { appliers[store.state] = nil }
         case .state(let state):
             appliers[state]?.isBridged = false
@@ -32,23 +33,24 @@ extension Applier {
     }
 
     func restore(
-        _ store: StoreName, life: SequenceNumber, _ snapshot: Snapshot, _ log: LogID
+        _ store: StoreName, life: SequenceNumber, _ snapshot: Snapshot,
+        _ skipped: [SequenceNumber], _ request: UInt64, _ log: LogID
     ) {
         guard let hosted = appliers[store.state]?.hosted(store) else { return }
-        hosted.isAttached = false
+        hosted.detach()
         // What follows, the end of the open above all, waits until the store has its state.
         let record = CommitRecord(
             last: .zero, byteCount: 0, isCatchUp: true, whenDone: resume)
         record.expectRun()
-        // The wire says no version yet: it is the state's own.
         hosted.restore(
-            snapshot, version: nil, life: life, log: log,
+            snapshot, life: life, log: log, request: request, in: (background, post),
             crashes: crashRecord(of: store, life, log, at: snapshot.sequence)
         ) { error in
             record.report(error.map { [(snapshot.sequence, .refused($0))] } ?? [])
         }
+        hosted.skips = Set(skipped)
         record.seal()
-        line.append(.restored(store, record))
+        line.append(.restored(store, request: request, record))
     }
 
     /// Where the store notes what it applies from this snapshot on.

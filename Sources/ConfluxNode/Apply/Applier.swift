@@ -19,7 +19,8 @@ package final class Applier {
         case commit(CommitRecord)
         /// A commit of a history that is lost: only its bytes count.
         case lost(CommitRecord)
-        case restored(StoreName, CommitRecord)
+        case restored(StoreName, request: UInt64, CommitRecord)
+        case passedOver(SequenceNumber)
         case dropped(StoreName)
         case outcome(ActionOutcome)
         case opened(UInt64, OpenOutcome)
@@ -31,16 +32,22 @@ package final class Applier {
         var firstCounter: UInt64
         var count: Int
         var block: OutcomeBlock
+        /// What they concern.
+        var targets: [Target]
         var lastCounter: UInt64 { firstCounter + UInt64(count) - 1 }
     }
 
     /// Tells the machine.
     let tell: @Sendable (ReplicaInput) -> Void
-    /// Has ``ApplyJob/finished`` performed soon: a store with an executor of its own has reported.
-    let resume: @Sendable () -> Void
+    /// Has a job performed soon, behind those that wait.
+    let post: @Sendable (ApplyJob) -> Void
     /// The monotonic clock.
     private let clock: () -> Duration
     private let refusalsMax: Int
+    /// Where encodings are kept for the sequencer, and for comparing.
+    let shelf: EncodingShelf
+    /// Runs what takes long, beside what is applied; in order, one after the other.
+    let background: @Sendable (@escaping @Sendable () -> Void) -> Void
     /// Tells whoever watches the node.
     let announce: @Sendable (NodeEvent) -> Void
     /// Where stores note what they apply; nil for nowhere.
@@ -58,6 +65,7 @@ package final class Applier {
     private var submitted: [Submitted] = []
     var refusals: RefusalMemory
     private(set) var ownFailures = OwnFailures()
+    private var ownEffects = OwnEffects()
     private var incarnation = Incarnation.none
     /// Up to it the stores that are attached have everything: what others catch up with they have, too.
     var applied = SequenceNumber.zero
@@ -68,33 +76,47 @@ package final class Applier {
     /// - Parameters:
     ///   - refusalsMax: Of how many entries without an effect the reasons are kept.
     ///   - tell: Tells the machine; called on any thread.
-    ///   - resume: Has ``ApplyJob/finished`` performed soon; called on any thread.
+    ///   - post: Has a job performed soon, behind those that wait; called on any thread.
     ///   - clock: The monotonic clock.
     ///   - announce: Tells whoever watches the node; called by whoever drives the applier.
     ///   - journal: Where stores note what they apply; nil for nowhere.
+    ///   - shelf: Where encodings are kept.
+    ///   - background: Runs functions one after the other, in order; on any thread.
     ///   - tap: Given every commit that is delivered.
     package init(
         refusalsMax: Int, tell: @escaping @Sendable (ReplicaInput) -> Void,
-        resume: @escaping @Sendable () -> Void, clock: @escaping () -> Duration,
+        post: @escaping @Sendable (ApplyJob) -> Void, clock: @escaping () -> Duration,
         announce: @escaping @Sendable (NodeEvent) -> Void = { _ in }, journal: CrashJournal? = nil,
+        shelf: EncodingShelf = EncodingShelf(),
+        background: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = { $0() },
         tap: (@Sendable (Commit) -> Void)? = nil
     ) {
         self.refusalsMax = refusalsMax
         self.tell = tell
-        self.resume = resume
+        self.post = post
         self.clock = clock
         self.announce = announce
+        self.shelf = shelf
+        self.background = background
         self.journal = journal
         self.tap = tap
         refusals = RefusalMemory(countMax: refusalsMax)
+    }
+
+    /// Goes on when a store with an executor of its own has reported.
+    var resume: @Sendable () -> Void {
+        let post = post
+        return { post(.finished) }
     }
 
     /// Does one job, as far as the stores here have come.
     package func perform(_ job: ApplyJob) {
         switch job {
         case .deliver(let delivery, let log): perform(delivery, log)
-        case .submitted(let firstCounter, let count, let block):
-            submitted.append(Submitted(firstCounter: firstCounter, count: count, block: block))
+        case .submitted(let firstCounter, let count, let block, let targets):
+            submitted.append(
+                Submitted(
+                    firstCounter: firstCounter, count: count, block: block, targets: targets))
         case .abandoned(let block, let count):
             block.settle(from: 0, count: count, with: .failed(.nodeClosed))
         case .register(let registration): register(registration)
@@ -111,6 +133,11 @@ package final class Applier {
         case .giveUp(let request):
             waits[request] = nil
             tell(.giveUp(request: request))
+        case .decoded(let store, let request, let put):
+            // It may have another snapshot by now.
+            let isWanted = appliers[store.state]?.hosted(store)?.restoring == request
+            put(isWanted)
+            advance()
         case .finished: advance()
         case .identified(let incarnation): self.incarnation = incarnation
         case .stop: break
@@ -149,8 +176,12 @@ package final class Applier {
             apply(commit, byteCount: byteCount, isCatchUp: false)
         case .catchUp(let commit, let byteCount):
             apply(commit, byteCount: byteCount, isCatchUp: true)
-        case .restore(let store, let life, let snapshot):
-            restore(store, life: life, snapshot, log)
+        case .restore(let store, let life, let snapshot, let skipped, let request):
+            restore(store, life: life, snapshot, skipped, request, log)
+        case .begin(let store): appliers[store.state]?.hosted(store)?.isRestored = true
+        case .detach(let store): appliers[store.state]?.hosted(store)?.detach()
+        case .passOver(let last): line.append(.passedOver(last))
+        case .compare(let divergence, let bytes): compare(divergence, with: bytes)
         case .attach(let store):
             appliers[store.state]?.hosted(store)?.isAttached = true
             answerQuestions()
@@ -164,6 +195,7 @@ package final class Applier {
             applied = .zero
             refusals = RefusalMemory(countMax: refusalsMax)
             ownFailures.removeAll()
+            ownEffects = OwnEffects()
             journal?.forgetHistory()
         }
         advance()
@@ -174,20 +206,16 @@ package final class Applier {
     private func apply(_ commit: Commit, byteCount: Int, isCatchUp: Bool) {
         let record = CommitRecord(
             last: commit.last, byteCount: byteCount, isCatchUp: isCatchUp, whenDone: resume)
-        for applier in appliers.values { applier.begin(isCatchUp: isCatchUp) }
+        for applier in appliers.values { applier.begin(isCatchUp: isCatchUp, incarnation) }
         var sequence = commit.first
         var dropped: [StoreName] = []
+        var points: [SnapshotPlace] = []
         for block in commit.blocks {
             switch block {
             case .batch(let incarnation, let batch):
                 add(batch, of: incarnation, from: sequence, in: commit, to: record)
-            case .event(.dropped(let store, let life)):
-                guard let hosted = appliers[store.state]?.hosted(store), hosted.life == life,
-                    hosted.isAttached != isCatchUp
-                else { break }
-                hosted.isDropped = true
-                dropped.append(store)
-            case .event: break
+            case .event(let event):
+                apply(event, at: sequence, isCatchUp: isCatchUp, &dropped, &points)
             }
             sequence = sequence.advanced(by: UInt64(block.count))
         }
@@ -195,9 +223,14 @@ package final class Applier {
             applier.flush(into: record)
             for stop in applier.stops {
                 announce(.storeStopped(stop.store, at: stop.at, message: stop.message))
+                guard let life = applier.hosted(stop.store)?.life else { continue }
+                tell(
+                    .stopped(StoppedStore(store: stop.store, life: life, sequence: stop.at)))
             }
             applier.stops.removeAll()
         }
+        // Behind what the commit's batches did to the stores.
+        for place in points { digest(at: place) }
         record.seal()
         line.append(.commit(record))
         for store in dropped { line.append(.dropped(store)) }
@@ -240,6 +273,7 @@ package final class Applier {
                 ownFailures.insert(failure, at: sequence)
             }
         }
+        if !submitted.isEmpty { ownEffects.insert(record.taken) }
         applied = max(applied, record.last)
         tell(.applied(record.isCatchUp ? .zero : record.last, bytes: record.byteCount))
         answerQuestions()
@@ -258,12 +292,18 @@ package final class Applier {
             case .lost(let record):
                 guard record.isDone else { break steps }
                 tell(.applied(.zero, bytes: record.byteCount))
-            case .restored(let store, let record):
+            case .restored(let store, let request, let record):
                 guard record.isDone else { break steps }
                 if let failure = record.failures.first?.1 {
                     appliers[store.state]?.hosted(store)?.stopped =
                         "the snapshot of \(store) can't be read: \(failure.message)"
                 }
+                tell(.restored(store, request: request))
+            case .passedOver(let last):
+                refusals.passOver(through: last)
+                ownEffects.passedOver = max(ownEffects.passedOver, last)
+                applied = max(applied, last)
+                tell(.applied(last, bytes: 0))
             case .dropped(let store): drop(store)
             case .outcome(let outcome): settle(outcome)
             case .opened(let request, let outcome): complete(request, outcome)
@@ -282,7 +322,7 @@ package final class Applier {
             let stop = min(end, batch.lastCounter + 1)
             if counter < stop {
                 settle(
-                    batch.block, from: Int(counter - batch.firstCounter),
+                    batch, from: Int(counter - batch.firstCounter),
                     count: Int(stop - counter), outcome, at: counter)
                 counter = stop
             }
@@ -290,15 +330,17 @@ package final class Applier {
         }
         if submitted.isEmpty {
             ownFailures.removeAll()
+            ownEffects.removeAll()
         } else if case .committed(_, let first, _, _) = outcome.fate {
             ownFailures.told(first.advanced(by: UInt64(outcome.count) - 1))
         }
     }
 
     private func settle(
-        _ block: OutcomeBlock, from index: Int, count: Int, _ outcome: ActionOutcome,
+        _ batch: Submitted, from index: Int, count: Int, _ outcome: ActionOutcome,
         at counter: UInt64
     ) {
+        let block = batch.block
         switch outcome.fate {
         case .committed(let log, let first, let epoch, let timestamp):
             let start = first.advanced(by: counter - outcome.firstCounter)
@@ -315,6 +357,12 @@ package final class Applier {
                     }
                 }
             }
+            if isEffectInDoubt(of: batch, at: start) {
+                for offset in 0..<count where !ownEffects.contains(receipt(offset).sequence) {
+                    let error = DispatchError.effectUnknown(receipt(offset))
+                    block.settle(from: index + offset, with: .failed(error))
+                }
+            }
             block.settle(from: index, count: count, with: .committed(receipt(0)))
         case .rejected(.withdrawn, _):
             block.settle(from: index, count: count, with: .failed(.withdrawn))
@@ -328,6 +376,22 @@ package final class Applier {
                         reason: RejectionReason(code: code, message: message))))
         case .unknown:
             block.settle(from: index, count: count, with: .failed(.outcomeUnknown))
+        }
+    }
+
+    /// Whether a snapshot may have jumped over entries from this one on, so that nobody here knows
+    /// which of them were refused.
+    private func isEffectInDoubt(of batch: Submitted, at sequence: SequenceNumber) -> Bool {
+        batch.targets.contains { target in
+            guard let applier = applier(of: target) else { return false }
+            switch target {
+            case .store(let store):
+                return applier.hosted(store).map { $0.restoredAt >= sequence } ?? false
+            case .state:
+                return applier.restoredAt >= sequence
+                    || (applier.isBridged && ownEffects.passedOver >= sequence)
+            case .event: return false
+            }
         }
     }
 

@@ -6,7 +6,7 @@ package enum ApplyJob: Sendable {
     /// The machine's word, in its order.
     case deliver(Delivery, log: LogID)
     /// These actions of this node are on their way under these counters.
-    case submitted(firstCounter: UInt64, count: Int, OutcomeBlock)
+    case submitted(firstCounter: UInt64, count: Int, OutcomeBlock, targets: [Target])
     /// A batch that was never submitted, and never will be.
     case abandoned(OutcomeBlock, count: Int)
     /// Host a store, or bridge a state, once the sequencer agrees.
@@ -19,6 +19,8 @@ package enum ApplyJob: Sendable {
     case wait(Wait)
     /// Nobody waits any more.
     case giveUp(request: UInt64)
+    /// A snapshot is decoded: to be put into its store, if that still waits for it.
+    case decoded(StoreName, request: UInt64, put: @Sendable (_ isWanted: Bool) -> Void)
     /// A commit is applied in every store, some of them on threads of their own.
     case finished
     /// The node's own identity in the log, by which it knows its own entries.
@@ -38,6 +40,10 @@ package struct Wait: Sendable {
         /// The end of a life of a store, which the sequencer is asked for; of the one that is hosted
         /// here unless given.
         case dropped(StoreName, life: SequenceNumber?)
+        /// A life of a store is frozen, or thawed.
+        case frozen(StoreName, life: SequenceNumber, Bool)
+        /// An entry has no effect on what it concerns.
+        case skipped(SequenceNumber, Target)
     }
 
     /// The node's number for it.
@@ -63,6 +69,10 @@ package struct Wait: Sendable {
         switch goal {
         case .latest: .barrier(request: request)
         case .receipt(let sequence, let log): .await(sequence, log, request: request)
+        case .frozen(let store, let life, let isFrozen):
+            .freeze(Freeze(request: request, store: store, life: life, isFrozen: isFrozen))
+        case .skipped(let sequence, let target):
+            .skip(Skip(request: request, sequence: sequence, target: target))
         case .dropped(let store, let life):
             (life ?? hostedLife(store)).map {
                 .drop(Drop(request: request, store: store, life: $0))

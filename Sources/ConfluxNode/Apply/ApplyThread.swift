@@ -1,6 +1,7 @@
 import Conflux
 import ConfluxProtocol
 import ConfluxZeroMQ
+import Dispatch
 
 /// The thread that drives an ``Applier``: it decides nothing.
 // Sendable: confined to the thread; other threads only post.
@@ -11,13 +12,17 @@ final class ApplyThread: @unchecked Sendable {
     init(
         jobs: Mailbox<ApplyJob>, link: LinkPort, refusalsMax: Int,
         announce: @escaping @Sendable (NodeEvent) -> Void, journal: CrashJournal?,
+        shelf: EncodingShelf,
         tap: (@Sendable (Commit) -> Void)?
     ) {
         self.jobs = jobs
+        // One state is encoded or decoded at a time, beside what is applied.
+        let queue = DispatchQueue(label: "conflux-digest", qos: .utility)
         applier = Applier(
             refusalsMax: refusalsMax, tell: { link.post(.machine($0)) },
-            resume: { jobs.post(.finished) }, clock: { Moment.now.monotonic },
-            announce: announce, journal: journal, tap: tap)
+            post: { jobs.post($0) }, clock: { Moment.now.monotonic },
+            announce: announce, journal: journal, shelf: shelf,
+            background: { queue.async(execute: $0) }, tap: tap)
     }
 
     /// Works until it is told to stop.

@@ -16,6 +16,8 @@ final class CommitRecord: Sendable {
         var stores: [SequenceNumber: Int] = [:]
         /// The entries that this node dispatched.
         var own: [ClosedRange<SequenceNumber>] = []
+        /// Those of them that a replica here took.
+        var taken: [ClosedRange<SequenceNumber>] = []
     }
 
     let last: SequenceNumber
@@ -53,6 +55,14 @@ final class CommitRecord: Sendable {
     func isOwn(_ sequence: SequenceNumber) -> Bool {
         progress.withLock { $0.own.contains { $0.contains(sequence) } }
     }
+
+    /// Replicas here take these entries, which this node dispatched.
+    func noteTaken(_ ranges: [ClosedRange<SequenceNumber>]) {
+        progress.withLock { $0.taken += ranges }
+    }
+
+    /// The entries that this node dispatched and replicas here took.
+    var taken: [ClosedRange<SequenceNumber>] { progress.withLock { $0.taken } }
 
     /// A run was committed.
     func report(_ failures: [(SequenceNumber, EntryFailure)]) {

@@ -14,6 +14,11 @@ struct EntryPlace {
     }
 }
 
+/// Why a skipped entry had no effect (rule 23).
+struct EntrySkipped: Error, CustomStringConvertible {
+    var description: String { "the entry was skipped" }
+}
+
 /// Why an entry had no effect in one store.
 enum EntryFailure: Sendable {
     /// The state's check refused it, or its payload is none of the state's actions.

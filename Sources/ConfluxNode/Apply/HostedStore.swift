@@ -6,6 +6,14 @@ protocol HostedReplica: AnyObject {
     var name: StoreName { get }
     var life: SequenceNumber { get set }
     var isAttached: Bool { get set }
+    /// Whether it has a snapshot, and gets what it catches up with.
+    var isRestored: Bool { get set }
+    /// Whether no entry reaches it until it is thawed (rule 21).
+    var isFrozen: Bool { get set }
+    /// The entries above its snapshot that have no effect (rule 23).
+    var skips: Set<SequenceNumber> { get set }
+    /// The schema version of its state here.
+    var schemaVersion: UInt32 { get }
     var lastChange: SequenceNumber { get }
     /// The number of its snapshot: entries up to it were not applied one by one here.
     var restoredAt: SequenceNumber { get }
@@ -21,20 +29,42 @@ protocol HostedReplica: AnyObject {
     ///
     /// - Parameters:
     ///   - snapshot: The snapshot.
-    ///   - version: The schema version of the program that wrote it; nil for the state's own. One
-    ///     of an older version is migrated (rule 17).
     ///   - life: The life that begins with it here.
     ///   - log: The log that the life is of.
+    ///   - request: Which one of its snapshots it is.
+    ///   - threads: Where a large one is decoded, and how the thread that applies gets it then.
     ///   - crashes: Where is noted what the store applies from then on; nil for nowhere.
     func restore(
-        _ snapshot: Snapshot, version: UInt32?, life: SequenceNumber, log: LogID,
-        crashes: CrashRecord?, completion: @escaping @Sendable ((any Error)?) -> Void)
+        _ snapshot: Snapshot, life: SequenceNumber, log: LogID, request: UInt64,
+        in threads: ApplyThreads, crashes: CrashRecord?,
+        completion: @escaping @Sendable ((any Error)?) -> Void)
+
+    /// The request of the snapshot that it got last.
+    var restoring: UInt64 { get }
+
+    /// Nothing reaches it until it gets a snapshot.
+    func detach()
+
+    /// Encodes the state as it is when every commit delivered so far is applied, in the background:
+    /// on the lane it only takes a copy of the value. With it goes the digest of the numbers of the
+    /// entries that had no effect since this was called last, or since the snapshot.
+    ///
+    /// - Parameter completion: Called once, on any thread; not when the store was released.
+    func encode(
+        in background: @escaping Background,
+        _ completion: @escaping @Sendable (Result<[UInt8], any Error>, Digest) -> Void)
 
     /// Encodes the state as it is when every commit delivered so far is applied.
     ///
     /// - Parameter completion: Called once, on any thread; nil when the store was released.
     func encode(_ completion: @escaping @Sendable (Result<[UInt8], any Error>?) -> Void)
 }
+
+/// Runs functions one after the other, in order, beside what is applied.
+typealias Background = @Sendable (@escaping @Sendable () -> Void) -> Void
+
+/// Beside what is applied, and behind the jobs of the thread that applies.
+typealias ApplyThreads = (background: Background, post: @Sendable (ApplyJob) -> Void)
 
 /// One replicated store in this node.
 final class HostedStore<S: BridgedState>: HostedReplica {
@@ -56,32 +86,54 @@ final class HostedStore<S: BridgedState>: HostedReplica {
     /// What is known of processes that died while they applied it; nil without a journal.
     private(set) var crashes: CrashRecord?
     var isDropped = false
+    var isFrozen = false
+    var skips: Set<SequenceNumber> = []
+    /// The entries without an effect since the last digest point.
+    let refused = RefusalDigest()
     private(set) var seed: UInt64 = 0
+    private(set) var restoring: UInt64 = 0
     private let route: OutboxRoute<S>
-    private let restoring: Restoring
+    private let decoding: Decoding
     private let encoding: (@escaping @Sendable (Result<[UInt8], any Error>?) -> Void) -> Void
+    private let copying: Copying
 
-    /// Puts a state of a version at a number into the store, with the mark for what follows.
-    private typealias Restoring = (
-        EncodedState, Int, SequenceNumber, CommitMark?,
-        @escaping @Sendable ((any Error)?) -> Void
+    /// Puts a state into the store, with the mark for what follows.
+    private typealias Putting = @Sendable (CommitMark?, @escaping @Sendable (Bool) -> Void) -> Void
+
+    /// Decodes a snapshot.
+    private typealias Decoding = @Sendable (Snapshot) throws -> Putting
+
+    /// Takes a copy of the state in the lane, where the function is called behind it, and encodes it
+    /// in the background.
+    private typealias Copying = (
+        @escaping Background, @escaping @Sendable () -> Digest,
+        @escaping @Sendable (Result<[UInt8], any Error>, Digest) -> Void
     ) -> Void
 
     private init(
         name: StoreName, core: StoreCore<S>, route: OutboxRoute<S>,
-        restoring: @escaping Restoring,
+        decoding: @escaping Decoding, copying: @escaping Copying,
         encoding: @escaping (@escaping @Sendable (Result<[UInt8], any Error>?) -> Void) -> Void
     ) {
         self.name = name
         self.core = core
         self.route = route
-        self.restoring = restoring
+        self.decoding = decoding
+        self.copying = copying
         self.encoding = encoding
     }
 
+    var schemaVersion: UInt32 { UInt32(clamping: S.schemaVersion) }
+
+    func detach() {
+        isAttached = false
+        isRestored = false
+    }
+
     func restore(
-        _ snapshot: Snapshot, version: UInt32? = nil, life: SequenceNumber, log: LogID,
-        crashes: CrashRecord? = nil, completion: @escaping @Sendable ((any Error)?) -> Void
+        _ snapshot: Snapshot, life: SequenceNumber, log: LogID, request: UInt64,
+        in threads: ApplyThreads, crashes: CrashRecord? = nil,
+        completion: @escaping @Sendable ((any Error)?) -> Void
     ) {
         self.life = life
         route.mean(life)
@@ -92,10 +144,38 @@ final class HostedStore<S: BridgedState>: HostedReplica {
         stoppedAt = nil
         self.crashes = crashes
         isDropped = false
-        isRestored = true
-        restoring(
-            snapshot.state, version.map { Int($0) } ?? S.schemaVersion, snapshot.sequence,
-            crashes?.commitMark(), completion)
+        isFrozen = false
+        restoring = request
+        let (name, refused, decoding, mark) = (name, refused, decoding, crashes?.commitMark())
+        // Decodes it; what is left is for the thread that applies.
+        let decode: @Sendable () -> (@Sendable (_ isWanted: Bool) -> Void) = {
+            do {
+                let put = try decoding(snapshot)
+                return { isWanted in
+                    guard isWanted else { return completion(nil) }
+                    put(mark) { isDone in
+                        refused.begin()
+                        completion(isDone ? nil : NodeError.closed)
+                    }
+                }
+            } catch {
+                return { _ in completion(error) }
+            }
+        }
+        if snapshot.state.bytes.count > SnapshotSizes.inPlaceBytesMax {
+            let post = threads.post
+            threads.background { post(.decoded(name, request: request, put: decode())) }
+        } else {
+            decode()(true)
+        }
+    }
+
+    func encode(
+        in background: @escaping Background,
+        _ completion: @escaping @Sendable (Result<[UInt8], any Error>, Digest) -> Void
+    ) {
+        let refused = refused
+        copying(background, { refused.take() }, completion)
     }
 
     /// It takes no further entries: not this one, and none behind it. The first reason stays.
@@ -119,14 +199,22 @@ extension HostedStore where S: ReplicatedState {
         let encoder = CanonicalEncoder()
         self.init(
             name: name, core: core, route: route,
-            restoring: { state, version, position, mark, completion in
-                do {
-                    let snapshot = try S.snapshot(from: state.bytes, version: version)
-                    core.restore(snapshot, at: position, mark: mark) { isDone in
-                        completion(isDone ? nil : NodeError.closed)
+            decoding: { snapshot in
+                let value = try S.snapshot(
+                    from: snapshot.state.bytes, version: Int(snapshot.schemaVersion))
+                return { mark, completion in
+                    core.restore(
+                        value, at: snapshot.sequence, mark: mark, completion: completion)
+                }
+            },
+            copying: { background, takeRefusals, completion in
+                core.inspect { state, _ in
+                    guard let state else { return }
+                    let value = state.snapshot
+                    let refusals = takeRefusals()
+                    background {
+                        completion(Result { try CanonicalEncoder().encode(value) }, refusals)
                     }
-                } catch {
-                    completion(error)
                 }
             },
             encoding: { completion in
@@ -136,4 +224,10 @@ extension HostedStore where S: ReplicatedState {
                 }
             })
     }
+}
+
+/// From which size on a snapshot is decoded in the background.
+enum SnapshotSizes {
+    /// Below it a thread more would take longer than the decoding: some milliseconds.
+    static let inPlaceBytesMax = 64 << 10
 }

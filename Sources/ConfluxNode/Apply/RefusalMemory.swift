@@ -27,5 +27,10 @@ struct RefusalMemory {
         }
     }
 
+    /// Entries up to this number did not come one by one.
+    mutating func passOver(through sequence: SequenceNumber) {
+        unknownThrough = max(unknownThrough, sequence)
+    }
+
     func message(of sequence: SequenceNumber) -> String? { messages[sequence] }
 }

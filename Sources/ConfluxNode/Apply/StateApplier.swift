@@ -58,8 +58,13 @@ class StateApplier {
         preconditionFailure("overridden")
     }
 
-    /// Begins to gather runs for a commit.
-    func begin(isCatchUp: Bool) {
+    /// The replicas that an entry with this target concerns.
+    func hosted(concernedBy target: Target) -> [any HostedReplica] {
+        preconditionFailure("overridden")
+    }
+
+    /// Begins to gather runs for a commit, in a node with this incarnation.
+    func begin(isCatchUp: Bool, _ own: Incarnation) {
         preconditionFailure("overridden")
     }
 }
@@ -84,14 +89,21 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
         /// Whether the entry is for the store: it may have begun, or have it, already.
         func awaits(_ place: EntryPlace) -> Bool {
             hosted.map {
-                !$0.isDropped && ($0.stopped != nil || place.sequence > $0.lastChange)
+                !$0.isDropped && !$0.isFrozen
+                    && ($0.stopped != nil || place.sequence > $0.lastChange)
             } ?? true
         }
 
         /// Whether the entry is still to be applied; from now on it is not.
         func takes(_ place: EntryPlace) -> Bool {
             guard let hosted else { return true }
-            guard !hosted.isDropped else { return false }
+            guard !hosted.isDropped, !hosted.isFrozen else { return false }
+            if hosted.skips.contains(place.sequence) {
+                guard place.sequence > hosted.lastChange else { return false }
+                hosted.lastChange = place.sequence
+                failures.append((place.sequence, .refused(EntrySkipped())))
+                return false
+            }
             if let message = hosted.stopped {
                 failures.append((place.sequence, .stopped(message)))
                 return false
@@ -105,7 +117,10 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
     private let scope: Scope
     private let coder: ActionCoder<S.Action>
     private var replicas: [StoreName: HostedStore<S>] = [:]
+    /// The stores that get entries of the present commit, in the order in which they were concerned.
     private var runs: [Run] = []
+    private var runOf: [StoreName: Run] = [:]
+    private var own = Incarnation.none
     /// Whether the runs of the present commit include every store of the state.
     private var hasOthers = false
     private var isCatchUp = false
@@ -136,19 +151,30 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
 
     override func detachAll() {
         // Not even what another store catches up with, until its own snapshot is there.
-        for hosted in replicas.values {
-            hosted.isAttached = false
-            hosted.isRestored = false
-        }
+        for hosted in replicas.values { hosted.detach() }
     }
 
-    override func begin(isCatchUp: Bool) {
+    override func hosted(concernedBy target: Target) -> [any HostedReplica] {
+        replicas.values.filter { target.concerns($0.name) }.sorted { $0.name < $1.name }
+    }
+
+    override func begin(isCatchUp: Bool, _ own: Incarnation) {
         self.isCatchUp = isCatchUp
+        self.own = own
         hasOthers = false
-        runs = replicas.values.filter { $0.isAttached != isCatchUp && $0.isRestored }
-            .sorted { $0.name < $1.name }
-            .map { Run($0.core, hosted: $0, seed: $0.seed) }
-        isNoting = runs.contains { $0.hosted?.crashes != nil }
+        isNoting = false
+    }
+
+    /// The run of a replica, if the commit is for it: made when it is concerned first, so that those
+    /// that it does not concern cost nothing.
+    private func run(of hosted: HostedStore<S>?) -> Run? {
+        guard let hosted, hosted.isAttached != isCatchUp, hosted.isRestored else { return nil }
+        if let run = runOf[hosted.name] { return run }
+        let run = Run(hosted.core, hosted: hosted, seed: hosted.seed)
+        runs.append(run)
+        runOf[hosted.name] = run
+        if hosted.crashes != nil { isNoting = true }
+        return run
     }
 
     /// A global action reaches every store that there is, but for those that another node changes.
@@ -197,9 +223,10 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
         switch target {
         case .state(let state):
             guard state == name else { return [] }
+            for hosted in replicas.values.sorted(by: { $0.name < $1.name }) { _ = run(of: hosted) }
             if isBridged, !isCatchUp, !hasOthers { addOthers(log) }
             return runs
-        case .store(let store): return runs.filter { $0.hosted?.name == store }
+        case .store(let store): return run(of: replicas[store]).map { [$0] } ?? []
         case .event: return []
         }
     }
@@ -232,7 +259,7 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
 
     /// A replica that is older than an entry never skips it: it stops (rule 17).
     private func stop(_ runs: [Run], at place: EntryPlace, version: UInt32) {
-        for run in runs {
+        for run in runs where run.awaits(place) {
             let name = run.hosted?.name.description ?? name.text
             let message = """
                 \(name) stopped at \(place.sequence): the entry has schema version \(version) and \
@@ -255,7 +282,9 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
         var isWanted = false
         for run in runs {
             if let hosted = run.hosted, let crashes = hosted.crashes {
-                if let poison = crashes.poison, poison.at == place.sequence, run.awaits(place) {
+                if let poison = crashes.poison, poison.at == place.sequence, run.awaits(place),
+                    !hosted.skips.contains(place.sequence)
+                {
                     stop(hosted, at: place, poison.message)
                 }
                 if hosted.stopped != nil { continue }
@@ -279,14 +308,33 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
             let actions = run.actions
             let failures = run.failures
             let through = run.hosted?.stopped == nil ? record.last : .zero
+            if run.hosted != nil { noteOwn(actions, in: record) }
+            let refused = run.hosted?.refused
             run.core.deliver(actions, through: through) { report in
-                record.report(
+                let all =
                     failures
-                        + report.refusals.map {
-                            (actions[$0.index].context.sequence, .refused($0.error))
-                        })
+                    + report.refusals.map {
+                        (actions[$0.index].context.sequence, EntryFailure.refused($0.error))
+                    }
+                refused?.add(all.map(\.0))
+                record.report(all)
             }
         }
         runs.removeAll(keepingCapacity: true)
+        runOf.removeAll(keepingCapacity: true)
+    }
+
+    /// Of actions of this node it is known now what they did.
+    private func noteOwn(_ actions: [OrderedAction<S>], in record: CommitRecord) {
+        var ranges: [ClosedRange<SequenceNumber>] = []
+        for action in actions where action.context.origin?.incarnation == own {
+            let sequence = action.context.sequence
+            if let last = ranges.last, last.upperBound.next == sequence {
+                ranges[ranges.count - 1] = last.lowerBound...sequence
+            } else {
+                ranges.append(sequence...sequence)
+            }
+        }
+        if !ranges.isEmpty { record.noteTaken(ranges) }
     }
 }

@@ -47,6 +47,8 @@ final class LinkThread: @unchecked Sendable {
 
     /// See ``NodeSettings/jobsMax``.
     private let jobsMax: Int
+    /// What stores here were at their digest points.
+    private let shelf: EncodingShelf
     /// The most messages that wait to be sent. The window bounds what is under way in bytes; the
     /// count must not bound it before. *At the bound* what is sent is lost, and said again.
     private static let sendQueueMessages = 100_000
@@ -57,7 +59,8 @@ final class LinkThread: @unchecked Sendable {
 
     init(
         address: Endpoint, machine: ReplicaMachine, port: LinkPort, outbox: Outbox,
-        jobs: Mailbox<ApplyJob>, jobsMax: Int, events: @escaping @Sendable (NodeEvent) -> Void
+        jobs: Mailbox<ApplyJob>, jobsMax: Int, shelf: EncodingShelf,
+        events: @escaping @Sendable (NodeEvent) -> Void
     ) throws(ZeroMQError) {
         self.address = address
         self.machine = machine
@@ -65,6 +68,7 @@ final class LinkThread: @unchecked Sendable {
         self.outbox = outbox
         self.jobs = jobs
         self.jobsMax = jobsMax
+        self.shelf = shelf
         self.events = events
         context = try ZeroMQContext()
         var settings = SocketSettings()
@@ -241,7 +245,9 @@ final class LinkThread: @unchecked Sendable {
             // The outcome's place is known before the outcome can be.
             let firstCounter = machine.nextCounter
             post(
-                .submitted(firstCounter: firstCounter, count: filling.count, filling.block))
+                .submitted(
+                    firstCounter: firstCounter, count: filling.count, filling.block,
+                    targets: filling.builder.targets.map(\.target)))
             sent.add(filling.block, firstCounter: firstCounter, count: filling.count)
             if filling.skippedCount > 0 {
                 perform(.skipped(filling.skippedCount))
@@ -287,6 +293,7 @@ final class LinkThread: @unchecked Sendable {
         case .deliver(let delivery):
             if case .settle(let outcome) = delivery { sent.settle(outcome) }
             post(.deliver(delivery, log: machine.log))
+        case .give(let request): perform(.given(shelf.part(request)))
         case .asked(let question):
             // Whoever asks gives up after a while; no number of questions may crowd out the rest.
             if jobs.count < jobsMax { post(.asked(question)) }

@@ -27,9 +27,12 @@ public enum Delivery: Sendable, Equatable {
     case commit(Commit, byteCount: Int)
     /// Apply to the stores that catch up, and to no other.
     case catchUp(Commit, byteCount: Int)
-    /// Give the store this state; answered by ``ReplicaInput/restored(_:life:)``. It catches up from
-    /// there, past the entries that have no effect (rule 23).
-    case restore(StoreName, life: SequenceNumber, Snapshot, skipped: [SequenceNumber])
+    /// Give the store this state; answered by ``ReplicaInput/restored(_:request:)``. It catches up
+    /// from there, past the entries that have no effect (rule 23).
+    case restore(
+        StoreName, life: SequenceNumber, Snapshot, skipped: [SequenceNumber], request: UInt64)
+    /// From here on the store gets what it catches up with.
+    case begin(StoreName)
     /// Nothing reaches the store until it gets another state.
     case detach(StoreName)
     /// The log no longer holds what the replicas lack: entries up to this number are in the states
@@ -120,8 +123,6 @@ public enum ReplicaEnd: Sendable, Hashable {
     case left
     /// The sequencer refused it.
     case refused(ByeCode, message: String)
-    /// The log no longer holds what the replicas lack.
-    case historyUnavailable(floor: SequenceNumber)
     /// The log holds what this node can't read.
     case unreadable(String)
 }

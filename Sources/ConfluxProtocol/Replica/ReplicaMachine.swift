@@ -238,8 +238,8 @@ public struct ReplicaMachine: Sendable {
         case .freeze(let freeze):
             ask(.freeze(freeze), freeze.request, at: instant, into: &effects)
         case .skip(let skip): ask(.skip(skip), skip.request, at: instant, into: &effects)
-        case .restored(let store, let life):
-            restored(store, life: life, at: instant, into: &effects)
+        case .restored(let store, let request):
+            restored(store, request, at: instant, into: &effects)
         case .digested(let vote):
             if phase == .joined { effects.append(.send(.digest(.vote(vote)))) }
         case .located(let location):

@@ -82,8 +82,10 @@ public enum SequencerNote: Sendable, Equatable {
     case diverged(StoreName, DivergenceStatus)
     /// All replicas that voted have one state again.
     case converged(StoreName, at: SequenceNumber)
-    /// The log begins here from now on.
+    /// What stands below is not needed any more, and given up.
     case truncated(below: SequenceNumber)
+    /// It could not be given up. It is tried again.
+    case truncateFailed(String)
     /// A frame was not readable.
     case unreadable(String)
     /// A node spoke with a higher epoch than this tenure's.

@@ -26,6 +26,8 @@ public enum SequencerInput: Sendable {
     case snapshotSaved(SnapshotPlace, offset: UInt64, failure: String?)
     /// Answers ``SequencerEffect/readSnapshot(_:)``: nothing where there is no such snapshot.
     case snapshotRead(LoadJob, SnapshotChunk)
+    /// What is not needed any more could not be given up, for a reason that may pass.
+    case truncateFailed(message: String)
     /// A checkpoint at this number is in the log.
     case checkpointSaved(SequenceNumber)
     /// The commit of the last ``SequencerEffect/append(_:)`` is in the log.

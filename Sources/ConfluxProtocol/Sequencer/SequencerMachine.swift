@@ -127,6 +127,7 @@ public struct SequencerMachine: Sendable {
             saved(place, offset, failure, at: now, into: &effects)
         case .snapshotRead(let job, let chunk):
             answerLoad(job, with: chunk, at: now.monotonic, into: &effects)
+        case .truncateFailed(let message): effects.append(.note(.truncateFailed(message)))
         case .checkpointSaved(let sequence):
             checkpointSaved(sequence, at: now, into: &effects)
         case .appended:

@@ -89,7 +89,7 @@ final class SimulatedNode {
         applier = Applier(
             refusalsMax: 64, tell: { input in tells.inputs.withLock { $0.append(input) } },
             // Every store here is immediate: nobody reports later.
-            resume: {}, clock: clock)
+            post: { _ in }, clock: clock)
     }
 
     var text: String { "node \(slot) (process \(process))" }

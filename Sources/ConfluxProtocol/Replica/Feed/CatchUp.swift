@@ -37,7 +37,7 @@ extension ReplicaMachine {
             /// Hosted, and its snapshot is on its way.
             case loading(life: SequenceNumber)
             /// Hosted, and the store is given its snapshot. Up to `position` it has everything then.
-            case restoring(life: SequenceNumber, position: SequenceNumber)
+            case restoring(life: SequenceNumber, position: SequenceNumber, request: UInt64)
             /// Hosted; zero is the life of a bridged state.
             case opened(life: SequenceNumber)
 
@@ -45,7 +45,7 @@ extension ReplicaMachine {
             var life: SequenceNumber? {
                 switch self {
                 case .wanted, .asked: nil
-                case .loading(let life), .restoring(let life, _), .opened(let life): life
+                case .loading(let life), .restoring(let life, _, _), .opened(let life): life
                 }
             }
         }
@@ -144,22 +144,26 @@ extension ReplicaMachine {
         // What the log gave up behind the snapshot did not concern the store.
         let below = SequenceNumber(max(start.floor.rawValue, 1) - 1)
         hosting[.store(store)]?.phase = .restoring(
-            life: life, position: max(snapshot.sequence, below))
+            life: life, position: max(snapshot.sequence, below), request: nextRequest)
         remember(log, snapshot.sequence, of: epoch)
         effects.append(
-            .deliver(.restore(store, life: life, snapshot, skipped: start.skipped)))
+            .deliver(
+                .restore(
+                    store, life: life, snapshot, skipped: start.skipped, request: nextRequest)))
+        nextRequest += 1
     }
 
     /// The store has its snapshot.
     mutating func restored(
-        _ store: StoreName, life: SequenceNumber, at now: Duration,
+        _ store: StoreName, _ request: UInt64, at now: Duration,
         into effects: inout [ReplicaEffect]
     ) {
         guard let hosting = hosting[.store(store)],
-            case .restoring(life, let position) = hosting.phase
+            case .restoring(let life, let position, request) = hosting.phase
         else { return }
         opening.remove(store)
         self.hosting[.store(store)]?.phase = .opened(life: life)
+        effects.append(.deliver(.begin(store)))
         join(
             CatchUp.Member(store: store, request: hosting.open.request, life: life), at: position)
         pumpCatchUp(at: now, into: &effects)

@@ -211,6 +211,12 @@ extension SequencerMachine {
         into effects: inout [SequencerEffect]
     ) {
         endFetch(of: job.connection)
+        if chunk.isNone, directory.store(job.place.store)?.baseSequence == job.place.sequence {
+            // What openers should begin with can't be read: replicas make another one.
+            points.due.insert(job.place.store)
+            points.wanted.insert(job.place.store)
+            effects.append(.note(.snapshotFailed(job.place, "it can't be read")))
+        }
         unreadAnswers.sent(
             .part(job.place, job.offset + UInt64(chunk.bytes.count)),
             byteCount: chunk.bytes.count, to: job.connection, at: now)

@@ -15,7 +15,7 @@ public struct BatchBuilder: Sendable {
     public private(set) var count = 0
 
     /// *Use:* what an entry's row number means. *Invariant:* `rows` has them encoded, in order.
-    private var targets: [BatchTarget] = []
+    package private(set) var targets: [BatchTarget] = []
     private var rows = FrameWriter()
     /// *Use:* the row of the last action, tried first. *Invariant:* below `targets.count`, or both 0.
     private var lastRow = 0

@@ -1,0 +1,77 @@
+import Conflux
+import ConfluxProtocol
+import Synchronization
+
+/// The encodings of states at their last two digest points, in this node: what the sequencer asks
+/// for when it wants a snapshot (rule 19), and what is compared where replicas differ (rule 22).
+///
+/// Within a bound of bytes. *At the bound* the oldest go, whatever store they are of: then other
+/// replicas are asked, or the next point's are.
+// Sendable: everything is guarded by the mutex.
+package final class EncodingShelf: Sendable {
+    private struct Encoding {
+        var place: SnapshotPlace
+        var bytes: [UInt8]
+    }
+
+    private struct Shelf {
+        /// Oldest first.
+        var encodings: [Encoding] = []
+        var byteCount = 0
+    }
+
+    /// How many of one store are kept: while a snapshot of one point is asked for, the next may come.
+    private static let perStoreMax = 2
+    /// The default bound: 256 MiB.
+    package static let bytesMax = 256 << 20
+
+    private let bytesMax: Int
+    private let shelf = Mutex(Shelf())
+
+    /// Makes an empty shelf.
+    package init(bytesMax: Int = EncodingShelf.bytesMax) {
+        self.bytesMax = bytesMax
+    }
+
+    /// Keeps an encoding. One that is larger than the bound is not kept.
+    func keep(_ bytes: [UInt8], at place: SnapshotPlace) {
+        guard bytes.count <= bytesMax else { return }
+        shelf.withLock { shelf in
+            shelf.encodings.append(Encoding(place: place, bytes: bytes))
+            shelf.byteCount += bytes.count
+            let same = shelf.encodings.indices.filter {
+                shelf.encodings[$0].place.store == place.store
+            }
+            if same.count > Self.perStoreMax { Self.remove(same[0], from: &shelf) }
+            while shelf.byteCount > bytesMax { Self.remove(0, from: &shelf) }
+        }
+    }
+
+    private static func remove(_ index: Int, from shelf: inout Shelf) {
+        shelf.byteCount -= shelf.encodings.remove(at: index).bytes.count
+    }
+
+    /// The store is not hosted here any more.
+    func remove(_ store: StoreName) {
+        shelf.withLock { shelf in
+            shelf.encodings.removeAll { $0.place.store == store }
+            shelf.byteCount = shelf.encodings.reduce(0) { $0 + $1.bytes.count }
+        }
+    }
+
+    /// The whole encoding of a point, if it is here.
+    func encoding(at place: SnapshotPlace) -> [UInt8]? {
+        shelf.withLock { shelf in shelf.encodings.last { $0.place == place }?.bytes }
+    }
+
+    /// The part of an encoding that is asked for; none where it is not here.
+    package func part(_ request: SnapshotRequest) -> SnapshotChunk {
+        guard let bytes = encoding(at: request.place), request.offset < UInt64(bytes.count) else {
+            return .none(of: request.place)
+        }
+        let part = bytes.dropFirst(Int(request.offset)).prefix(Int(request.limitBytes))
+        return SnapshotChunk(
+            place: request.place, offset: request.offset, byteCount: UInt64(bytes.count),
+            bytes: part)
+    }
+}
