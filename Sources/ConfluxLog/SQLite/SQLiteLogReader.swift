@@ -21,7 +21,8 @@ final class SQLiteLogReader: LogReader {
             let database = try Database(path: path, vfs: settings.vfs, access: .read)
             database.setBusyTimeout(settings.busyTimeout)
             return Connection(
-                statements: try SQLiteReadStatements(database, version: version), database: database)
+                statements: try SQLiteReadStatements(database, version: version), database: database
+            )
         }
     }
 
@@ -64,8 +65,11 @@ final class SQLiteLogReader: LogReader {
         try SQLiteFormat.reading("Copying the log to \(path)") { () throws(DatabaseFailure) in
             let quoted = path.split(separator: "'", omittingEmptySubsequences: false)
                 .joined(separator: "''")
-            // The copy of a log that was begun when logs could not shrink is one that can.
-            try connection.database.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            // The copy of a log that was begun when logs could not shrink is one that can. It is a
+            // wish, and changes nothing in the log that is read.
+            if try connection.database.number("PRAGMA auto_vacuum") == 0 {
+                try connection.database.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            }
             try connection.database.execute("VACUUM INTO '\(quoted)'")
         }
     }
