@@ -109,8 +109,8 @@ let package = Package(
         .testTarget(
             name: "ConfluxCLITests",
             dependencies: [
-                "ConfluxArguments", "ConfluxBuiltins", "ConfluxCLI", "ConfluxNode",
-                "ConfluxProtocol", "ConfluxSequencer", "ConfluxWorker",
+                "ConfluxArguments", "ConfluxBuiltins", "ConfluxCLI", "ConfluxLog", "ConfluxNode",
+                "ConfluxProtocol", "ConfluxSequencer", "ConfluxWorker", "CSQLite",
             ], swiftSettings: strict),
         .testTarget(
             name: "ConfluxBuiltinsTests", dependencies: ["ConfluxBuiltins"],

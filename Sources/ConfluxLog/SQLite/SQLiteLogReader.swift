@@ -11,7 +11,10 @@ final class SQLiteLogReader: LogReader {
     /// nil once closed.
     private var connection: Connection?
 
-    /// - Parameter version: The format of the file.
+    /// - Parameters:
+    ///   - path: The file.
+    ///   - version: Its format.
+    ///   - settings: How long to wait, and the VFS.
     /// - Throws: `failed`, `unusableFolder`.
     init(
         path: String, version: Int64 = SQLiteFormat.version, settings: SQLiteLogSettings

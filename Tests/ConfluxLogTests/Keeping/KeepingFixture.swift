@@ -5,7 +5,8 @@ import ConfluxVocabulary
 enum Engine: CaseIterable {
     case memory, fsync, os
 
-    func make(_ folder: TemporaryFolder, commits: Int = 10, bytes: Int = 10) throws -> any ActionLog {
+    func make(_ folder: TemporaryFolder, commits: Int = 10, bytes: Int = 10) throws -> any ActionLog
+    {
         let log: any ActionLog =
             switch self {
             case .memory: MemoryLog()
@@ -77,7 +78,8 @@ extension ActionLog {
     ///
     /// - Returns: The floors on the way.
     @discardableResult
-    func truncateAll(below floor: UInt64, limitBytes: Int = 1) throws(LogError) -> [SequenceNumber] {
+    func truncateAll(below floor: UInt64, limitBytes: Int = 1) throws(LogError) -> [SequenceNumber]
+    {
         var floors: [SequenceNumber] = []
         while try !truncate(below: SequenceNumber(floor), limitBytes: limitBytes) {
             if floors.last != self.floor { floors.append(self.floor) }

@@ -184,7 +184,8 @@ import Testing
         let file = try SQLiteLogFile(directory: folder.path)
         #expect(file.floor == SequenceNumber(1))
         #expect(try file.snapshots().isEmpty)
-        #expect(try file.readSnapshot(of: SavedSnapshot.sample(6).key, from: 0, limitBytes: 1) == nil)
+        #expect(
+            try file.readSnapshot(of: SavedSnapshot.sample(6).key, from: 0, limitBytes: 1) == nil)
         #expect(
             try file.read(from: SequenceNumber(1), through: file.last, limitBytes: .max) == commits)
         file.close()
