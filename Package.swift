@@ -102,7 +102,8 @@ let package = Package(
             ],
             swiftSettings: strict),
         .testTarget(
-            name: "ConfluxSimulationTests", dependencies: ["Conflux", "ConfluxSimulation"],
+            name: "ConfluxSimulationTests",
+            dependencies: ["Conflux", "ConfluxLog", "ConfluxSimulation", "ConfluxVocabulary"],
             swiftSettings: strict),
         // Mistakes in copies of the sources, which the simulator must find.
         .testTarget(name: "PlantedBugTests", swiftSettings: strict),
