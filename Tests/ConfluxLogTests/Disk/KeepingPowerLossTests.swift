@@ -19,6 +19,8 @@ extension DiskTests {
             /// The highest snapshot that was begun, and the highest one that is there for sure.
             var begun = SequenceNumber.zero
             var saved = SequenceNumber.zero
+            /// Whether the beginning is being given up.
+            var isTruncating = false
         }
 
         /// Who does all of it, and goes on after an error as with a log that is opened again.
@@ -111,6 +113,8 @@ extension DiskTests {
             private func truncate() throws {
                 let older = known.commits[known.commits.count - 1 - 9 - 1].last
                 known.asked = older.next
+                known.isTruncating = true
+                defer { known.isTruncating = false }
                 try persist { log throws(LogError) in
                     while try !log.truncate(below: older.next, limitBytes: 10_000) {}
                 }
@@ -173,7 +177,13 @@ extension DiskTests {
             try disk.use { try keeper.run() }
             #expect(instants.count > 200 && keeper.errors.isEmpty)
             #expect(keeper.known.asked > SequenceNumber(150))
-            for index in Selection(of: instants.count, atMost: 15).places {
+            // Some of each, since there are many more of the others.
+            let groups = Dictionary(grouping: instants.indices) { instants[$0].known.isTruncating }
+            #expect(groups.count == 2)
+            let places = groups.values.flatMap { group in
+                Selection(of: group.count, atMost: 12).places.map { group[$0] }
+            }
+            for index in places {
                 let files = instants[index].image.files(after: survival, using: &random)
                 do {
                     try check(TemporaryFolder(holding: files), instants[index].known)
