@@ -29,6 +29,7 @@ enum Tool {
                 Worker.command("worker", knowing: BuiltinStates.hosted, examples: workerExamples),
                 DispatchCommand.description, ObserveCommand.description, DropCommand.description,
                 LogCommand.description, StatusCommand.description, BackupCommand.description,
+                RestoreCommand.description,
             ]), version: version)
 
     private static let exitCodes = ExitCode.allCases.map { "\($0.rawValue) \($0.summary)" }
@@ -83,6 +84,7 @@ enum Tool {
         case "observe": command = ObserveCommand.run
         case "drop": command = DropCommand.run
         case "backup": command = BackupCommand.run
+        case "restore": command = RestoreCommand.run
         case "log": command = try LogCommand.make(invocation)
         default: command = StatusCommand.run
         }
