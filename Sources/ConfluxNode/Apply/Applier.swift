@@ -353,5 +353,6 @@ package final class Applier {
         for wait in waits.values { wait.completion(.failure(.closed)) }
         waits.removeAll()
         appliers.removeAll()
+        journal?.close()
     }
 }

@@ -125,6 +125,12 @@ package final class CrashJournal {
         return place.index
     }
 
+    /// Lets another owner have the file. A lane that is still at work for a node that has ended may
+    /// note on: its memory stays.
+    func close() {
+        file.unlock()
+    }
+
     /// The history is lost: the same numbers may name other entries from now on.
     func forgetHistory() {
         for place in places.values where place.record != nil {
@@ -133,7 +139,7 @@ package final class CrashJournal {
     }
 }
 
-/// One hosted store's place in a crash journal. It keeps the journal's file open.
+/// One hosted store's place in a crash journal. It keeps the journal's file mapped.
 // Sendable: immutable; the slot says by itself who may touch what.
 final class CrashRecord: Sendable {
     /// The entry that the store must not apply, if there is one, and why.
