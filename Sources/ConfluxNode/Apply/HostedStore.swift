@@ -16,8 +16,7 @@ protocol HostedReplica: AnyObject {
     /// Whether its life is over: no entry reaches it any more.
     var isDropped: Bool { get set }
 
-    /// Puts a snapshot into the store. The completion is called once, on any thread, with why it
-    /// could not be done.
+    /// Puts a snapshot into the store.
     ///
     /// - Parameters:
     ///   - snapshot: The snapshot.
@@ -26,6 +25,7 @@ protocol HostedReplica: AnyObject {
     ///   - life: The life that begins with it here.
     ///   - log: The log that the life is of.
     ///   - crashes: Where is noted what the store applies from then on; nil for nowhere.
+    ///   - completion: Called once, on any thread, with why it could not be done.
     func restore(
         _ snapshot: Snapshot, version: UInt32?, life: SequenceNumber, log: LogID,
         crashes: CrashRecord?, completion: @escaping @Sendable ((any Error)?) -> Void)

@@ -24,7 +24,8 @@ struct CrashJournalFileTests {
         withExtendedLifetime(journal) {}
     }
 
-    @Test func `a journal that is closed has another owner, whoever still notes something`() throws {
+    @Test func `a journal that is closed has another owner, whoever still notes something`() throws
+    {
         let journal = try setup.open()
         let mark = try setup.record(in: journal).commitMark()
         journal.close()
