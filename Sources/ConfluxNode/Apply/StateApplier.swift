@@ -111,6 +111,8 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
     private var isCatchUp = false
     /// Whether a store here notes what it applies; it spares the others the look.
     private var isNoting = false
+    /// Whether there is an entry that a store here must not apply.
+    private var hasPoison = false
 
     init(name: Name, scope: Scope, payloadBytesMax: Int) {
         self.scope = scope
@@ -149,6 +151,7 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
             .sorted { $0.name < $1.name }
             .map { Run($0.core, hosted: $0, seed: $0.seed) }
         isNoting = runs.contains { $0.hosted?.crashes != nil }
+        hasPoison = isNoting && runs.contains { $0.hosted?.crashes?.poison != nil }
     }
 
     /// A global action reaches every store that there is, but for those that another node changes.
@@ -166,6 +169,9 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
     override func add(_ batch: Batch, at first: EntryPlace, to record: CommitRecord) {
         let concerned = batch.targets.map { runs(concernedBy: $0.target, log: first.log) }
         guard concerned.contains(where: { !$0.isEmpty }) else { return }
+        // Found once a batch: of no type that has to be asked for, a note costs next to nothing.
+        let notes =
+            isNoting ? concerned.map { $0.compactMap { $0.hosted?.crashes?.decoding } } : []
         // One loop with everything in it, no closure: what the types are is then asked once.
         var place = first
         for entry in batch.parsedEntries {
@@ -176,6 +182,7 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
                     let count = storeCount(runs, at: place)
                     if count > 1 { record.note(place.sequence, stores: count) }
                 }
+                if isNoting { for note in notes[entry.target] { note.begin(place.sequence) } }
                 add(entry.payload, for: row, to: runs, at: place)
             }
             place.advance()
@@ -212,7 +219,7 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
             stop(runs, at: place, version: row.schemaVersion)
             return
         }
-        if isNoting, !note(runs, at: place) { return }
+        if hasPoison, !isWanted(runs, at: place) { return }
         do {
             let action = try coder.decode(payload, as: row.coding)
             for run in runs where run.takes(place) {
@@ -248,20 +255,17 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
         stops.append(Stop(store: hosted.name, at: place.sequence, message: message))
     }
 
-    /// Notes what is about to be decoded; stops the stores that processes died of here (rule 23).
+    /// Stops the stores that must not apply the entry, since processes died of it (rule 23).
     ///
     /// - Returns: Whether any store still takes the entry: otherwise not even its payload is decoded.
-    private func note(_ runs: [Run], at place: EntryPlace) -> Bool {
+    private func isWanted(_ runs: [Run], at place: EntryPlace) -> Bool {
         var isWanted = false
         for run in runs {
-            if let hosted = run.hosted, let crashes = hosted.crashes {
-                if let poison = crashes.poison, poison.at == place.sequence, run.awaits(place) {
-                    stop(hosted, at: place, poison.message)
-                }
-                if hosted.stopped != nil { continue }
-                crashes.note(decoding: place.sequence)
+            let poison = run.hosted?.crashes?.poison
+            if let poison, poison.at == place.sequence, run.awaits(place) {
+                stop(run.hosted, at: place, poison.message)
             }
-            isWanted = true
+            isWanted = isWanted || run.hosted?.stopped == nil
         }
         // Each says for itself why the entry has no effect.
         if !isWanted { for run in runs { _ = run.takes(place) } }
@@ -270,7 +274,7 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
 
     override func flush(into record: CommitRecord) {
         for run in runs {
-            if isNoting { run.hosted?.crashes?.note(decoding: .zero) }
+            if isNoting { run.hosted?.crashes?.decoding.end() }
             // A replica's position rises with every commit; the others only need their actions.
             let isNeeded =
                 run.hosted != nil || !run.actions.isEmpty || !run.failures.isEmpty

@@ -154,8 +154,7 @@ final class CrashRecord: Sendable {
         let crashes = slot.crashes
         suspect = crashes?.at ?? .zero
         poison = crashes.flatMap { crashes in
-            crashes.count < CrashJournal.crashesMax
-                ? nil : (crashes.at, Self.message(store, crashes, file.path))
+            crashes.isPoison ? (crashes.at, Self.message(store, crashes, file.path)) : nil
         }
     }
 
@@ -177,11 +176,8 @@ final class CrashRecord: Sendable {
             """
     }
 
-    /// Notes the entry whose payload is about to be decoded; zero when none is any more.
-    @inline(__always)
-    func note(decoding sequence: SequenceNumber) {
-        slot.note(decoding: sequence)
-    }
+    /// Where is noted what is decoded. It is valid for as long as this object lives.
+    var decoding: DecodingMark { slot.decoding }
 
     /// Where the store's lane notes what it commits.
     func commitMark() -> CommitMark {
