@@ -72,6 +72,8 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
         let hosted: HostedStore<S>?
         /// Random numbers of stores that are not replicated have no part in what is the same.
         let seed: UInt64
+        /// Where is noted what is decoded for it.
+        let decoding: DecodingMark?
         var actions: [OrderedAction<S>] = []
         var failures: [(SequenceNumber, EntryFailure)] = []
 
@@ -79,6 +81,7 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
             self.core = core
             self.hosted = hosted
             self.seed = seed
+            decoding = hosted?.crashes?.decoding
         }
 
         /// Whether the entry is for the store: it may have begun, or have it, already.
@@ -150,8 +153,13 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
         runs = replicas.values.filter { $0.isAttached != isCatchUp && $0.isRestored }
             .sorted { $0.name < $1.name }
             .map { Run($0.core, hosted: $0, seed: $0.seed) }
-        isNoting = runs.contains { $0.hosted?.crashes != nil }
-        hasPoison = isNoting && runs.contains { $0.hosted?.crashes?.poison != nil }
+        isNoting = false
+        hasPoison = false
+        for run in runs {
+            guard let crashes = run.hosted?.crashes else { continue }
+            isNoting = true
+            hasPoison = hasPoison || crashes.isPoisoned
+        }
     }
 
     /// A global action reaches every store that there is, but for those that another node changes.
@@ -169,9 +177,6 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
     override func add(_ batch: Batch, at first: EntryPlace, to record: CommitRecord) {
         let concerned = batch.targets.map { runs(concernedBy: $0.target, log: first.log) }
         guard concerned.contains(where: { !$0.isEmpty }) else { return }
-        // Found once a batch: of no type that has to be asked for, a note costs next to nothing.
-        let notes =
-            isNoting ? concerned.map { $0.compactMap { $0.hosted?.crashes?.decoding } } : []
         // One loop with everything in it, no closure: what the types are is then asked once.
         var place = first
         for entry in batch.parsedEntries {
@@ -182,7 +187,6 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
                     let count = storeCount(runs, at: place)
                     if count > 1 { record.note(place.sequence, stores: count) }
                 }
-                if isNoting { for note in notes[entry.target] { note.begin(place.sequence) } }
                 add(entry.payload, for: row, to: runs, at: place)
             }
             place.advance()
@@ -220,6 +224,7 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
             return
         }
         if hasPoison, !isWanted(runs, at: place) { return }
+        if isNoting { for run in runs { run.decoding?.begin(place.sequence) } }
         do {
             let action = try coder.decode(payload, as: row.coding)
             for run in runs where run.takes(place) {
@@ -274,7 +279,7 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
 
     override func flush(into record: CommitRecord) {
         for run in runs {
-            if isNoting { run.hosted?.crashes?.decoding.end() }
+            if isNoting { run.decoding?.end() }
             // A replica's position rises with every commit; the others only need their actions.
             let isNeeded =
                 run.hosted != nil || !run.actions.isEmpty || !run.failures.isEmpty

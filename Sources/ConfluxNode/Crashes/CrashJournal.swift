@@ -144,6 +144,8 @@ package final class CrashJournal {
 final class CrashRecord: Sendable {
     /// The entry that the store must not apply, if there is one, and why.
     let poison: (at: SequenceNumber, message: String)?
+    /// Whether there is one.
+    let isPoisoned: Bool
     private let slot: CrashSlot
     private let suspect: SequenceNumber
     private let file: CrashJournalFile
@@ -153,6 +155,7 @@ final class CrashRecord: Sendable {
         self.file = file
         let crashes = slot.crashes
         suspect = crashes?.at ?? .zero
+        isPoisoned = crashes?.isPoison ?? false
         poison = crashes.flatMap { crashes in
             crashes.isPoison ? (crashes.at, Self.message(store, crashes, file.path)) : nil
         }
