@@ -112,6 +112,8 @@ class Client:
         self.awaits_welcome = True
         self.hello_at = 0.0
         self.hello_epoch = 0
+        #: Hellos on this connection that have no welcome yet.
+        self.unanswered = 0
         self.follower = Follower()
         self.outbox = Outbox()
         self.replicas = {}
@@ -271,6 +273,7 @@ class Client:
         for event in self.events(self.dealer_monitor):
             # Hello is the first that is said on every connection.
             if event == CONNECTED:
+                self.unanswered = 0
                 self.say_hello()
             else:
                 self.awaits_welcome = True
@@ -315,9 +318,11 @@ class Client:
                 raise TooOld(str(error)) from None
             self.counts["unreadable"] += 1
             return
-        except (wire.Malformed, wire.OtherVersion):
+        except wire.Malformed:
             self.counts["unreadable"] += 1
             return
+        except wire.OtherVersion as error:
+            raise Ended("version", str(error)) from None
         getattr(self, f"hear_{frame.kind}")(frame)
 
     def is_current(self, frame):
@@ -341,6 +346,7 @@ class Client:
             "session": session, "history": self.history, "hosted": hosted, "bridged": [],
         })
         self.counts["hellos"] += said
+        self.unanswered += said
         # A connection that was just made may not take it yet.
         self.hello_at = time.monotonic() - (0 if said else RETRY_SECONDS - 0.02)
 
@@ -351,9 +357,16 @@ class Client:
             is_older and (not self.hello_epoch or welcome["refuted"] != self.hello_epoch)
         ):
             return
-        is_lost = self.history is not None and (
-            welcome["log"] != self.history["log"]
-            or welcome["agreed"] < self.history["sequence"])
+        is_of_other_log = self.history is not None and welcome["log"] != self.history["log"]
+        is_short = self.history is not None and welcome["agreed"] < self.history["sequence"]
+        # What is agreed is of the history that *its* hello named. Within a tenure nothing is lost,
+        # and of another one the last hello's welcome tells.
+        if self.welcome is not None and welcome["claim"] == self.welcome["claim"]:
+            is_short = False
+        self.unanswered -= 1
+        if is_short and not is_of_other_log and self.unanswered > 0:
+            return
+        is_lost = is_of_other_log or is_short
         self.welcome, self.awaits_welcome = welcome, False
         self.log, self.epoch, self.incarnation = (
             welcome["log"], frame.epoch, welcome["incarnation"])
@@ -378,13 +391,16 @@ class Client:
     def hear_farewell(self, frame):
         code, message = frame.value["code"], frame.value["message"]
         if code == "rejoin":
-            self.say_hello()
+            # Several may be on their way, one for each message that was said meanwhile.
+            if not self.awaits_welcome:
+                self.say_hello()
         elif code == "forgotten":
             # The process begins anew, as one that was never there.
             self.incarnation, self.nonce = None, os.urandom(16).hex()
             self.outbox.lose()
             self.say_hello()
-        elif code in ("leaving", "tableFull"):
+        elif code in ("leaving", "superseded", "tableFull"):
+            # Hellos are said until one is answered.
             self.awaits_welcome, self.hello_at = True, time.monotonic()
         else:
             raise Ended(code, message)
@@ -410,6 +426,7 @@ class Client:
         """Says whatever is due."""
         if self.awaits_welcome:
             if now - self.hello_at >= RETRY_SECONDS:
+                self.unanswered = 0
                 self.say_hello()
             return
         limits = self.welcome["limits"]
@@ -565,6 +582,7 @@ class Client:
             try:
                 entries = self.follower.take(commit)
             except BrokenOrder:
+                self.load_anew()
                 self.say_hello()
                 return
             for entry in entries:

@@ -8,11 +8,16 @@ import json
 import math
 import struct
 
-NESTING_MAX = 64
+#: Arrays and objects within each other. A counter has two: what nests deeper is none in any case.
+NESTING_MAX = 512
 
 
 class Invalid(Exception):
     """A payload that is no value."""
+
+
+class Single(float):
+    """A number of 32 bits, which only the compact coding has. It stands for no whole number."""
 
 
 def decode(octets, coding):
@@ -70,7 +75,10 @@ def read_compact(octets):
     reader = CompactReader(octets)
     if reader.take(1) != b"\x01":
         raise Invalid("the compact coding begins with 1")
-    value = reader.value(0)
+    try:
+        value = reader.value(0)
+    except RecursionError:
+        raise Invalid("arrays or objects lie too deep") from None
     if reader.at != len(octets):
         raise Invalid("octets behind the value")
     return value
@@ -111,10 +119,10 @@ class CompactReader:
         if kind == 2 and argument < 2**63:
             return -1 - argument
         if kind in (3, 4) and argument == 0:
-            double = kind == 3
-            value = struct.unpack("<d" if double else "<f", self.take(8 if double else 4))[0]
+            is_double = kind == 3
+            value, = struct.unpack("<d" if is_double else "<f", self.take(8 if is_double else 4))
             if math.isfinite(value):
-                return value
+                return value if is_double else Single(value)
         if kind == 5:
             return self.text(argument)
         if kind == 6:

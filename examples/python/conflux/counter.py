@@ -64,6 +64,6 @@ def amount_of(action):
 
 def whole(value):
     """A whole number of 64 bits, also one written as 5.0 or 5e0; None if it is none."""
-    if isinstance(value, float) and value.is_integer():
+    if type(value) is float and value.is_integer():
         value = int(value)
     return value if type(value) is int and LOWEST <= value <= HIGHEST else None

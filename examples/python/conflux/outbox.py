@@ -43,7 +43,8 @@ class Batch:
 
     def value(self, settled):
         return {
-            "firstCounter": self.first, "settled": settled,
+            # A batch begins above what it says is settled, even if a part of it is by now.
+            "firstCounter": self.first, "settled": min(settled, self.first - 1),
             "kind": "atomic" if self.is_atomic else "separate", "count": len(self.entries),
             "targets": self.rows, "entries": self.entries,
         }
@@ -62,19 +63,19 @@ class Outbox:
         self.open = {}
         #: From this counter on batches are to be submitted at the next beat: there was no room.
         self.full_at = None
-        #: Up to which counter batches were submitted before they were again, and from which: a
-        #: word that one of them was discarded is then old.
+        #: From which counter on batches were submitted again, until something has an outcome.
         self.resubmitted_from = None
 
-    def dispatch(self, target, payload, life=0, version=1, is_atomic=False):
+    def dispatch(self, target, payload, life=0, version=1, coding="json", is_atomic=False):
         """Numbers actions, and gathers them. An atomic batch is these payloads alone.
 
         Args:
-            payload: The JSON of an action; of an atomic batch, a list of these.
+            payload: An action in its coding; of an atomic batch, a list of these.
+            life: The life of the store that is meant; 0 for the one that there is.
         Returns: `Dispatched`; of an atomic batch, a list of these.
         """
         payloads = payload if is_atomic else [payload]
-        row = {"target": target, "life": life, "schemaVersion": version, "coding": "json"}
+        row = {"target": target, "life": life, "schemaVersion": version, "coding": coding}
         batch = self.batches[-1] if self.batches else None
         # What was submitted keeps its boundaries.
         if (

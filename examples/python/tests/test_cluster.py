@@ -129,6 +129,15 @@ class ClusterTests(unittest.TestCase):
         client = self.join()
         counter = client.open(STORE, Counter())
         dispatched = [client.dispatch(STORE, payload) for payload in payloads]
+        # In the compact coding: an object, of one member, of one member, and a number.
+        compact = [
+            f"018106616464810c616d6f756e74{number}" for number in (
+                "1f10", "1f8080808080808080808001", "20", "30" + "00" * 6 + "5040",
+                "40" + "00002042", "30" + "00" * 6 + "f87f", "5131", "10ff", "1f8000", "00", "")]
+        compact += ["", "02", "0181" + "12696e6372656d656e7480", "018112696e6372656d656e7400",
+                    "0182" + "12696e6372656d656e7480" + "0180", "018101" + "80"]
+        dispatched += [
+            client.dispatch(STORE, bytes.fromhex(digits), coding="compact") for digits in compact]
         client.wait(lambda: dispatched[-1].outcome is not None)
         client.wait(lambda: counter.position >= dispatched[-1].sequence)
         self.assert_receipts(dispatched)
@@ -136,6 +145,10 @@ class ClusterTests(unittest.TestCase):
         refused = [bytes(p) for p, d in zip(payloads, dispatched) if d.sequence in counter.refusals]
         self.assertIn(b"null", refused)
         self.assertNotIn(payloads[1], refused)
+        accepted = [
+            digits for digits, one in zip(compact, dispatched[len(payloads) :])
+            if one.sequence not in counter.refusals]
+        self.assertEqual(accepted, [compact[0], *compact[2:4], compact[13]])
 
     def test_the_program_counts_and_follows(self):
         def program(*words):
