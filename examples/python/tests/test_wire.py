@@ -121,6 +121,48 @@ class HostileTests(unittest.TestCase):
             with self.assertRaises(Malformed):
                 wire.decode(body, "sequencer")
 
+    def test_a_list_has_at_most_so_many_elements(self):
+        names = wire.List(wire.NAMED)
+        for count, is_read in ((65_536, True), (65_537, False)):
+            reader = Reader(count.to_bytes(4, "little") + b"\x01a" * count)
+            if is_read:
+                self.assertEqual(len(names.read(reader)), count)
+            else:
+                with self.assertRaises(Malformed):
+                    names.read(reader)
+
+    def commit(self, **changes):
+        """A commit of one batch of two actions, of which some things are otherwise."""
+        row = {"target": "counter", "life": 0, "schemaVersion": 1, "coding": "json"}
+        batch = {
+            "firstCounter": 1, "settled": 0, "kind": "separate", "count": 2, "targets": [row],
+            "entries": [{"target": 0, "payload": b"{}"}, {"target": changes.get("row", 0), "payload": b""}],
+        }
+        if changes.get("void"):
+            batch.update(kind="void", targets=[], entries=[])
+        inner = bytearray(bytes(8))
+        wire.BATCH.write(batch, inner)
+        inner += changes.get("rest", b"")
+        out = bytearray()
+        wire.Commit.HEAD.write({
+            "log": "00" * 16, "epoch": 1, "predecessor": 0, "first": changes.get("first", 5),
+            "timestamp": 0, "count": changes.get("count", 2)}, out)
+        return bytes(out) + b"\1\0\0\0\1" + len(inner).to_bytes(4, "little") + bytes(inner)
+
+    def test_a_commit_is_what_its_blocks_are(self):
+        self.assertEqual(wire.decode_commit(self.commit())["count"], 2)
+        self.assertEqual(wire.decode_commit(self.commit(first=2**63 - 2))["first"], 2**63 - 2)
+        for changes in (
+            {"count": 3}, {"count": 1}, {"first": 2**63 - 1}, {"row": 1}, {"rest": b"\0"},
+            {"void": True},
+        ):
+            with self.subTest(changes), self.assertRaises(Malformed):
+                wire.decode_commit(self.commit(**changes))
+        with self.assertRaises(Unsupported):
+            octets = bytearray(self.commit())
+            octets[octets.index(b"\1\0\0\0\1", 50) + 4] = 3
+            wire.decode_commit(bytes(octets))
+
     def test_a_frame_that_is_too_large_is_refused(self):
         with self.assertRaises(Malformed):
             wire.decode(bytes(FRAME_BYTES_MAX + 1), "feed")
