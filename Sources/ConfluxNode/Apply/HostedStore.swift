@@ -60,6 +60,14 @@ protocol HostedReplica: AnyObject {
     func encode(_ completion: @escaping @Sendable (Result<[UInt8], any Error>?) -> Void)
 }
 
+extension HostedReplica {
+    /// Whether a commit is for it: one that the feed goes on with, or one that it catches up with.
+    func gets(isCatchUp: Bool, only: StoreName?) -> Bool {
+        guard let only else { return isAttached != isCatchUp && isRestored }
+        return only == name
+    }
+}
+
 /// Runs functions one after the other, in order, beside what is applied.
 typealias Background = @Sendable (@escaping @Sendable () -> Void) -> Void
 
