@@ -193,6 +193,7 @@ package final class Applier {
         }
         for applier in appliers.values {
             applier.flush(into: record)
+            guard !applier.stops.isEmpty else { continue }
             for stop in applier.stops {
                 announce(.storeStopped(stop.store, at: stop.at, message: stop.message))
             }
