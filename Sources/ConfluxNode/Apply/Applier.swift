@@ -228,6 +228,7 @@ package final class Applier {
         }
         for applier in appliers.values {
             applier.flush(into: record)
+            guard !applier.stops.isEmpty else { continue }
             for stop in applier.stops {
                 announce(.storeStopped(stop.store, at: stop.at, message: stop.message))
                 guard let life = applier.hosted(stop.store)?.life else { continue }

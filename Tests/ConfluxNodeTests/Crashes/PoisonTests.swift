@@ -64,7 +64,7 @@ struct PoisonTests {
         #expect(stops(of: setup) == [4])
     }
 
-    @Test func `the payload of the entry is not even decoded`() throws {
+    @Test func `an entry that a store stopped before is told as that, whatever it is`() throws {
         let setup = try poisoned()
         setup.deliver(.commit(try commit(["{}", "{}", "{}"]), byteCount: 100))
         let messages = (3...5).map { setup.applier.refusals.message(of: SequenceNumber($0)) ?? "" }
