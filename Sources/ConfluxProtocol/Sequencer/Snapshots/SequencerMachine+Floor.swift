@@ -59,9 +59,12 @@ extension SequencerMachine {
         where points.due.count < PointSchedule.perCommitMax {
             guard let needed = lowestNeeded(by: name), needed < retained,
                 let store = directory.store(name), !store.isFrozen, uploads[name] == nil,
-                tenure.marks.byteCount(behind: store.lastPoint)
-                    >= settings.digestRatioMin * size(of: name)
+                tenure.marks.byteCount(behind: store.lastPoint) >= spacing(of: name),
+                // Where nobody votes, or nobody sends what it voted for, it is tried again with
+                // what comes next for others: a point is an entry, too.
+                tenure.marks.byteCount - points.keepers[name, default: 0] >= spacing(of: name)
             else { continue }
+            points.keepers[name] = tenure.marks.byteCount
             points.due.insert(name)
             points.wanted.insert(name)
         }
