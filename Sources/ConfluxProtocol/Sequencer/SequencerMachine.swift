@@ -171,7 +171,7 @@ public struct SequencerMachine: Sendable {
     /// When ``SequencerInput/tick`` is due, on the monotonic clock; nil when nothing is awaited.
     public var nextDeadline: Duration? {
         guard phase == .serving else { return nil }
-        var deadline = min(publishedAt + settings.beatInterval, sweepAt)
+        var deadline = min(publishedAt + settings.beatInterval, sweepAt, floorReviewAt)
         if let due = questions.nextDeadline { deadline = min(deadline, due) }
         for inquiry in nameInquiries.values { deadline = min(deadline, inquiry.deadline) }
         for inquiry in keyInquiries.values { deadline = min(deadline, inquiry.deadline) }

@@ -49,7 +49,8 @@ extension ReplicaMachine {
         _ served: SnapshotServed, at now: Duration, into effects: inout [ReplicaEffect]
     ) {
         guard var load = loads[served.request], served.chunk.place == load.place else { return }
-        guard !served.chunk.isNone else {
+        // One that is not there, or not the one that was announced, will never be whole.
+        guard served.chunk.byteCount == load.reference.byteCount else {
             loads[served.request] = nil
             giveUp(load, isTooLarge: false, at: now, into: &effects)
             beginLoads(at: now, into: &effects)
@@ -123,6 +124,8 @@ extension ReplicaMachine {
         guard case .opened(divergence.life) = hosting[.store(divergence.store)]?.phase else {
             return
         }
+        // What was said of an older point, or said before, is of no use any more.
+        loads.removeComparing(divergence.store)
         load(
             divergence.place, divergence.reference, for: .comparing(divergence), at: now,
             into: &effects)

@@ -63,6 +63,7 @@ struct SnapshotLoads: Sendable {
         set { loads[request] = newValue }
     }
 
+    var count: Int { loads.count }
     var activeCount: Int { loads.values.count { $0.deadline != nil } }
     /// The bytes that are here. *Use*: what they may come to.
     var byteCount: Int { loads.values.reduce(0) { $0 + $1.bytes.count } }
@@ -73,6 +74,14 @@ struct SnapshotLoads: Sendable {
     /// A store is closed, or begins anew.
     mutating func remove(_ store: StoreName) {
         loads = loads.filter { $0.value.place.store != store }
+    }
+
+    /// A store is compared with one snapshot at a time.
+    mutating func removeComparing(_ store: StoreName) {
+        loads = loads.filter { _, load in
+            guard load.place.store == store, case .comparing = load.purpose else { return true }
+            return false
+        }
     }
 
     mutating func removeAll() { loads = [:] }

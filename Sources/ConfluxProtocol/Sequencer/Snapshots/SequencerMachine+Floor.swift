@@ -71,9 +71,12 @@ extension SequencerMachine {
                         store: name, life: store.life, after: store.keptThrough,
                         former: store.aside?.reference))
             } else if uploads[name] == nil, points.due.count < PointSchedule.perCommitMax,
-                tenure.marks.byteCount(behind: store.lastPoint)
-                    >= settings.digestRatioMin * size(of: name)
+                tenure.marks.byteCount(behind: store.lastPoint) >= spacing(of: name),
+                // Where nobody votes, or nobody sends what it voted for, it is tried again with
+                // what comes next for others: a point is an entry, too.
+                tenure.marks.byteCount - points.keepers[name, default: 0] >= spacing(of: name)
             {
+                points.keepers[name] = tenure.marks.byteCount
                 points.due.insert(name)
                 points.wanted.insert(name)
             }

@@ -1,0 +1,344 @@
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxProtocol
+
+/// One message of every kind, in every alternative: what `docs/golden-frames.json` shows.
+struct GoldenSample: Sendable, CustomTestStringConvertible {
+    let name: String
+    let epoch: Epoch
+    let message: AnyMessage
+
+    var testDescription: String { name }
+    var frame: [UInt8] { message.encoded(epoch: epoch) }
+
+    init(_ name: String, epoch: UInt64 = 3, _ message: AnyMessage) {
+        self.name = name
+        self.epoch = Epoch(epoch)
+        self.message = message
+    }
+
+    static let all: [GoldenSample] = node + sequencer + feed
+
+    static let log = Identifier("00112233445566778899aabbccddeeff")!
+    private static let nonce = Identifier("0123456789abcdef0123456789abcdef")!
+    private static let claim = Identifier("fedcba98765432100123456789abcdef")!
+    static let counter = StoreName("counter")!
+    static let prefs = StoreName("document/prefs")!
+    private static let alpha = Name("alpha")!
+    private static let reset = Name("reset")!
+
+    static func utf8(_ text: String) -> Bytes { Array(text.utf8)[...] }
+
+    static let batch: Batch = {
+        var builder = BatchBuilder()
+        let counters = BatchTarget(target: .state(counter.state), schemaVersion: 1, coding: .json)
+        let document = BatchTarget(
+            target: .store(prefs), life: SequenceNumber(4), schemaVersion: 2, coding: .compact)
+        let event = BatchTarget(target: .event(reset), schemaVersion: 1, coding: .json)
+        builder.append(target: counters, payload: utf8(#"{"add":{"amount":5}}"#))
+        builder.append(target: document, payload: [1, 2, 3])
+        builder.append(target: counters, payload: [])
+        // A length that takes two bytes.
+        builder.append(target: event, payload: [UInt8](repeating: 0x20, count: 128))
+        return builder.finish(firstCounter: 8, settled: 7)
+    }()
+
+    private static let atomicBatch: Batch = {
+        var builder = BatchBuilder()
+        let target = BatchTarget(target: .store(counter), schemaVersion: 1, coding: .json)
+        builder.append(target: target, payload: utf8(#"{"increment":{}}"#))
+        return builder.finish(firstCounter: 15, settled: 7, isAtomic: true)
+    }()
+
+    static let commitFrame: Bytes = {
+        var builder = CommitBuilder(
+            log: log, epoch: Epoch(2), predecessor: Epoch(1), first: SequenceNumber(10))
+        builder.append(.claim(epoch: Epoch(2), nonce: claim))
+        builder.append(.joined(nonce: nonce, name: alpha, rejoining: .none, isKeyed: false))
+        builder.append(batch, from: Incarnation(11))
+        builder.append(
+            .joined(nonce: nonce, name: nil, rejoining: Incarnation(5), isKeyed: true))
+        builder.append(
+            .created(
+                counter, schemaVersion: 1,
+                initial: EncodedState(coding: .json, bytes: utf8(#"{"count":0}"#))))
+        builder.append(.left(Incarnation(5)))
+        builder.append(.forgotten(Incarnation(6)))
+        builder.append(.dropped(counter, life: SequenceNumber(7)))
+        builder.append(
+            .upgraded(
+                counter, life: SequenceNumber(8), schemaVersion: 2, base: SequenceNumber(9)))
+        builder.append(.frozen(counter, life: SequenceNumber(8), reason: .abandoned))
+        builder.append(.frozen(counter, life: SequenceNumber(8), reason: .unconfirmed))
+        builder.append(.frozen(counter, life: SequenceNumber(8), reason: .asked))
+        builder.append(.thawed(counter, life: SequenceNumber(8)))
+        builder.append(.digestPoint(counter, life: SequenceNumber(8)))
+        builder.append(.skipped(SequenceNumber(9), .state(counter.state)))
+        return builder.finish(timestamp: Timestamp(1_700_000_000_000_000_000))
+    }()
+
+    private static let smallCommit: Bytes = {
+        var builder = CommitBuilder(
+            log: log, epoch: Epoch(1), predecessor: .none, first: SequenceNumber(1))
+        builder.append(.claim(epoch: Epoch(1), nonce: nonce))
+        return builder.finish(timestamp: Timestamp(1)).dropFirst(Frame.size)
+    }()
+
+    private static let questions: [(String, Question)] = [
+        ("status", Question(number: 1, patience: .seconds(1), body: .status)),
+        (
+            "observe",
+            Question(
+                number: 2, patience: .milliseconds(500),
+                body: .observe(counter, node: alpha, after: SequenceNumber(17)))
+        ),
+        (
+            "applied",
+            Question(
+                number: 3, patience: .seconds(5),
+                body: .applied(SequenceNumber(17), .store(counter)))
+        ),
+        ("alive", Question(number: 4, patience: .seconds(1), body: .alive)),
+    ]
+
+    private static let answers: [(String, Answer)] = [
+        (
+            "status",
+            Answer(
+                number: 1, isLast: true, node: nil,
+                body: .status(
+                    SequencerStatus(
+                        log: log, epoch: Epoch(3), last: SequenceNumber(17),
+                        floor: SequenceNumber(3), checkpoint: SequenceNumber(12),
+                        sessions: [
+                            SessionStatus(
+                                incarnation: Incarnation(11), name: alpha, isLive: true,
+                                applied: SequenceNumber(16), lastCounter: 9, hosted: [counter],
+                                bridged: [prefs.state])
+                        ],
+                        stores: [
+                            StoreStatus(
+                                store: counter, life: SequenceNumber(4), schemaVersion: 1,
+                                hosts: 2, snapshot: SequenceNumber(9)),
+                            StoreStatus(
+                                store: prefs, life: SequenceNumber(5), schemaVersion: 2,
+                                hosts: 3, snapshot: SequenceNumber(5), isFrozen: true,
+                                divergence: DivergenceStatus(
+                                    lastEqual: SequenceNumber(9),
+                                    firstUnequal: SequenceNumber(15), nodes: [Incarnation(11)],
+                                    isMajority: true, path: "/title")),
+                        ])))
+        ),
+        (
+            "state",
+            Answer(
+                number: 2, isLast: false, node: alpha,
+                body: .state(counter, SequenceNumber(17), utf8(#"{"count":5}"#)))
+        ),
+        ("applied", Answer(number: 3, isLast: true, node: alpha, body: .applied)),
+        (
+            "refused",
+            Answer(number: 3, isLast: true, node: alpha, body: .refused(message: "Überlauf"))
+        ),
+        (
+            "failed",
+            Answer(
+                number: 2, isLast: true, node: nil,
+                body: .failed(.notHosted, message: "no live node hosts counter/shared"))
+        ),
+        ("alive", Answer(number: 4, isLast: true, node: alpha, body: .alive)),
+    ]
+
+    private static let node: [GoldenSample] =
+        [
+            GoldenSample(
+                "hello, the first", epoch: 0,
+                .node(.hello(Hello(nonce: nonce, name: nil, role: .member)))),
+            GoldenSample(
+                "hello, again",
+                .node(
+                    .hello(
+                        Hello(
+                            nonce: nonce, name: alpha, role: .member,
+                            session: SessionToken(log: log, incarnation: Incarnation(11)),
+                            history: HistoryMark(
+                                log: log, sequence: SequenceNumber(17), epoch: Epoch(2),
+                                claim: claim),
+                            hosted: [
+                                HostedStore(
+                                    store: counter, life: SequenceNumber(4), schemaVersion: 1)
+                            ],
+                            bridged: [prefs.state])))),
+            GoldenSample(
+                "hello, an observer's", epoch: 0,
+                .node(.hello(Hello(nonce: nonce, name: alpha, role: .observer)))),
+            GoldenSample(
+                "hello, with a key", epoch: 0,
+                .node(.hello(Hello(nonce: nonce, name: nil, role: .member, process: claim)))),
+            GoldenSample(
+                "open, a store",
+                .node(
+                    .open(
+                        Open(
+                            request: 1, subject: .store(counter), schemaVersion: 1,
+                            events: [reset],
+                            initial: EncodedState(
+                                coding: .json, bytes: utf8(#"{"count":0}"#)))))),
+            GoldenSample(
+                "open, a state",
+                .node(
+                    .open(
+                        Open(
+                            request: 2, subject: .state(prefs.state), schemaVersion: 1, events: [],
+                            initial: .none)))),
+            GoldenSample("close, a store", .node(.close(Close(subject: .store(counter))))),
+            GoldenSample(
+                "drop",
+                .node(.drop(Drop(request: 5, store: counter, life: SequenceNumber(7))))),
+            GoldenSample("close, a state", .node(.close(Close(subject: .state(prefs.state))))),
+            GoldenSample("submit", .node(.submit(batch))),
+            GoldenSample("submit, atomic", .node(.submit(atomicBatch))),
+            GoldenSample(
+                "submit, void",
+                .node(.submit(.void(firstCounter: 12, count: 3, settled: 7)))),
+            GoldenSample(
+                "fetch",
+                .node(.fetch(Fetch(request: 3, from: SequenceNumber(10), limitBytes: 65_536)))),
+            GoldenSample(
+                "progress",
+                .node(.progress(Progress(applied: SequenceNumber(17), settled: 9)))),
+            GoldenSample(
+                "progress, with a replica that stopped",
+                .node(
+                    .progress(
+                        Progress(
+                            applied: SequenceNumber(17), settled: 9,
+                            stopped: [
+                                StoppedStore(
+                                    store: counter, life: SequenceNumber(4),
+                                    sequence: SequenceNumber(16))
+                            ])))),
+        ] + snapshotsOfNodes + questions.map { GoldenSample("question, \($0)", .node(.question($1))) }
+        + answers.map { GoldenSample("answer, \($0)", .node(.answer($1))) } + [
+            GoldenSample("barrier", .node(.barrier(Barrier(request: 4)))),
+            GoldenSample("bye", .node(.bye(Bye(code: .leaving, message: "alpha leaves")))),
+        ]
+
+    private static let sequencer: [GoldenSample] =
+        [
+            GoldenSample(
+                "welcome",
+                .sequencer(
+                    .welcome(
+                        Welcome(
+                            log: log, claim: claim, incarnation: Incarnation(11),
+                            last: SequenceNumber(17), floor: SequenceNumber(1),
+                            agreed: SequenceNumber(16), settled: 7, lastCounter: 9,
+                            feed: "tcp://*:7401",
+                            limits: SessionLimits(
+                                windowBytes: 8 << 20, batchBytesMax: 1 << 20,
+                                payloadBytesMax: 1 << 20, beatInterval: .milliseconds(100),
+                                silenceMax: .seconds(10)))))),
+            GoldenSample(
+                "opened, a store",
+                .sequencer(
+                    .opened(
+                        Opened(
+                            request: 1,
+                            outcome: .opened(
+                                life: SequenceNumber(4), schemaVersion: 1,
+                                snapshot: .whole(
+                                    Snapshot(
+                                        sequence: SequenceNumber(4), schemaVersion: 1,
+                                        state: EncodedState(
+                                            coding: .json, bytes: utf8(#"{"count":0}"#))))))))),
+            GoldenSample(
+                "opened, a store with a snapshot",
+                .sequencer(
+                    .opened(
+                        Opened(
+                            request: 1,
+                            outcome: .opened(
+                                life: SequenceNumber(4), schemaVersion: 2,
+                                floor: SequenceNumber(10), snapshot: .saved(reference),
+                                skipped: [SequenceNumber(11), SequenceNumber(14)]))))),
+            GoldenSample(
+                "opened, a state",
+                .sequencer(
+                    .opened(
+                        Opened(
+                            request: 2,
+                            outcome: .opened(life: .zero, schemaVersion: 1, snapshot: nil))))),
+            GoldenSample(
+                "opened, failed",
+                .sequencer(
+                    .opened(
+                        Opened(
+                            request: 1,
+                            outcome: .failed(.tableFull, message: "there are 1024 stores"))))),
+            GoldenSample(
+                "receipts",
+                .sequencer(
+                    .receipts(
+                        Receipts(runs: [
+                            Receipts.Run(
+                                firstCounter: 8, count: 4, firstSequence: SequenceNumber(12),
+                                epoch: Epoch(2), timestamp: Timestamp(1_700_000_000_000_000_000))
+                        ])))),
+            GoldenSample(
+                "rejection",
+                .sequencer(
+                    .rejection(
+                        Rejection(
+                            firstCounter: 12, count: 1, code: .unknownTarget,
+                            message: "nobody hosts “county”; known: counter")))),
+            GoldenSample(
+                "expected, a gap",
+                .sequencer(.expected(Expected(counter: 12, reason: .gap)))),
+            GoldenSample(
+                "expected, full",
+                .sequencer(.expected(Expected(counter: 12, reason: .full)))),
+            GoldenSample(
+                "entries",
+                .sequencer(
+                    .entries(
+                        Entries(
+                            request: 3, last: SequenceNumber(17), floor: SequenceNumber(1),
+                            commits: [smallCommit])))),
+        ] + snapshotsOfSequencers + questions.map { GoldenSample("question asked, \($0)", .sequencer(.question($1))) }
+        + answers.map { GoldenSample("answer given, \($0)", .sequencer(.answer($1))) } + [
+            GoldenSample(
+                "barrier confirmed",
+                .sequencer(
+                    .confirmed(
+                        Confirmed(
+                            request: 4, outcome: .confirmed(SequenceNumber(17)))))),
+            GoldenSample(
+                "barrier confirmed, failed",
+                .sequencer(
+                    .confirmed(
+                        Confirmed(
+                            request: 4,
+                            outcome: .failed(.tableFull, message: "there are 4096 barriers"))))),
+            GoldenSample(
+                "farewell",
+                .sequencer(.bye(Bye(code: .rejoin, message: "say hello again")))),
+        ]
+
+    private static let feed: [GoldenSample] = [
+        GoldenSample("commit", .feed(decoded(commitFrame))),
+        GoldenSample(
+            "beat",
+            .feed(
+                .beat(Beat(log: log, last: SequenceNumber(17), floor: SequenceNumber(1))))),
+    ]
+
+    private static func decoded(_ frame: Bytes) -> FeedMessage {
+        do {
+            return try Frame.decodeFeedMessage(frame)
+        } catch {
+            preconditionFailure("what was built does not decode: \(error)")
+        }
+    }
+}
