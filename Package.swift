@@ -102,15 +102,16 @@ let package = Package(
             ],
             swiftSettings: strict),
         .testTarget(
-            name: "ConfluxSimulationTests", dependencies: ["Conflux", "ConfluxSimulation"],
+            name: "ConfluxSimulationTests",
+            dependencies: ["Conflux", "ConfluxLog", "ConfluxSimulation", "ConfluxVocabulary"],
             swiftSettings: strict),
         // Mistakes in copies of the sources, which the simulator must find.
         .testTarget(name: "PlantedBugTests", swiftSettings: strict),
         .testTarget(
             name: "ConfluxCLITests",
             dependencies: [
-                "ConfluxArguments", "ConfluxBuiltins", "ConfluxCLI", "ConfluxNode",
-                "ConfluxProtocol", "ConfluxSequencer", "ConfluxWorker",
+                "ConfluxArguments", "ConfluxBuiltins", "ConfluxCLI", "ConfluxLog", "ConfluxNode",
+                "ConfluxProtocol", "ConfluxSequencer", "ConfluxWorker", "CSQLite",
             ], swiftSettings: strict),
         .testTarget(
             name: "ConfluxBuiltinsTests", dependencies: ["ConfluxBuiltins"],

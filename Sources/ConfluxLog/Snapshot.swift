@@ -78,6 +78,7 @@ public struct SavedSnapshot: Sendable, Hashable {
     /// confirmed, and confirmed ones but the newest, so that ``keptCount`` of them are there.
     ///
     /// - Parameter others: Whole ones of the same store.
+    /// - Returns: Those of them that go.
     func retires(among others: [SavedSnapshot]) -> [SavedSnapshot] {
         let rivals = others.filter { $0.life == life && $0.isConfirmed && $0.sequence != sequence }
         let newest = (rivals.map(\.sequence) + (isConfirmed ? [sequence] : []))

@@ -417,5 +417,6 @@ package final class Applier {
         for wait in waits.values { wait.completion(.failure(.closed)) }
         waits.removeAll()
         appliers.removeAll()
+        journal?.close()
     }
 }

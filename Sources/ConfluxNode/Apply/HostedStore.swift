@@ -24,8 +24,7 @@ protocol HostedReplica: AnyObject {
     /// Whether its life is over: no entry reaches it any more.
     var isDropped: Bool { get set }
 
-    /// Puts a snapshot into the store. The completion is called once, on any thread, with why it
-    /// could not be done.
+    /// Puts a snapshot into the store.
     ///
     /// - Parameters:
     ///   - snapshot: The snapshot.
@@ -34,6 +33,7 @@ protocol HostedReplica: AnyObject {
     ///   - request: Which one of its snapshots it is.
     ///   - threads: Where a large one is decoded, and how the thread that applies gets it then.
     ///   - crashes: Where is noted what the store applies from then on; nil for nowhere.
+    ///   - completion: Called once, on any thread, with why it could not be done.
     func restore(
         _ snapshot: Snapshot, life: SequenceNumber, log: LogID, request: UInt64,
         in threads: ApplyThreads, crashes: CrashRecord?,
