@@ -50,6 +50,8 @@ package final class Applier {
     let shelf: EncodingShelf
     /// Runs what takes long, beside what is applied; in order, one after the other.
     let background: @Sendable (@escaping @Sendable () -> Void) -> Void
+    /// From which size on a snapshot is decoded there.
+    let inPlaceBytesMax: Int
     /// Tells whoever watches the node.
     let announce: @Sendable (NodeEvent) -> Void
     /// Where stores note what they apply; nil for nowhere.
@@ -91,6 +93,7 @@ package final class Applier {
         announce: @escaping @Sendable (NodeEvent) -> Void = { _ in }, journal: CrashJournal? = nil,
         shelf: EncodingShelf = EncodingShelf(),
         background: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = { $0() },
+        inPlaceBytesMax: Int = SnapshotSizes.inPlaceBytesMax,
         tap: (@Sendable (Commit) -> Void)? = nil
     ) {
         self.refusalsMax = refusalsMax
@@ -100,6 +103,7 @@ package final class Applier {
         self.announce = announce
         self.shelf = shelf
         self.background = background
+        self.inPlaceBytesMax = inPlaceBytesMax
         self.journal = journal
         self.tap = tap
         refusals = RefusalMemory(countMax: refusalsMax)
