@@ -244,6 +244,7 @@ class ClientTests(unittest.TestCase):
         self.hello(unanswered=2)
         # In this tenure nothing is lost.
         self.welcome(agreed=4)
+        self.assertFalse(self.client.awaits_welcome)
         self.assertEqual(self.client.history["sequence"], 9)
         # In the next one the answer to the last hello counts.
         self.hello(unanswered=2)
