@@ -104,7 +104,7 @@ extension SimulatedCluster {
         case .catchUp(let commit, _): try truth.delivered(commit)
         case .reset: node.delivered = nil
         case .attach: marks.hit(.lateStoreAttached)
-        case .restore(_, let life, _, _, _):
+        case .restore(_, let life, _, _, _, _):
             if life.rawValue < node.machine.incarnation.rawValue { marks.hit(.adopted) }
         case .passOver(let last): node.delivered = last
         case .settle, .opened, .reached, .begin, .detach, .compare: break

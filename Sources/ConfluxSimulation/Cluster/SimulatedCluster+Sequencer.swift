@@ -148,6 +148,8 @@ extension SimulatedCluster {
         case .readSnapshot(let job): post(.readSnapshot(job), sequencer)
         case .removeSnapshots(let store): post(.removeSnapshots(store), sequencer)
         case .truncate(let floor): post(.truncate(below: floor), sequencer)
+        case .keepAside(let stores, let last):
+            post(.keepAside(AsideRun(stores, through: last)), sequencer)
         case .serve(let beat): try serve(beat, sequencer)
         case .publishCommit(let frame): try publish(commit: Array(frame), sequencer)
         case .publishBeat(let beat):
