@@ -43,7 +43,8 @@ extension Applier {
             last: .zero, byteCount: 0, isCatchUp: true, whenDone: resume)
         record.expectRun()
         hosted.restore(
-            snapshot, life: life, log: log, request: request, in: (background, post, inPlaceBytesMax),
+            snapshot, life: life, log: log, request: request,
+            in: (background, post, inPlaceBytesMax),
             crashes: crashRecord(of: store, life, log, at: snapshot.sequence)
         ) { error in
             record.report(error.map { [(snapshot.sequence, .refused($0))] } ?? [])

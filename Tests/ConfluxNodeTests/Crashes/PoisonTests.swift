@@ -88,10 +88,7 @@ struct PoisonTests {
                     initial: Array("{\"count\":0}".utf8), request: 2, scope: scope,
                     payloadBytesMax: 1_024, completion: { _ in })))
         let state = EncodedState(coding: .json, bytes: Array("{\"count\":0}".utf8)[...])
-        setup.deliver(
-            .restore(
-                other, life: SequenceNumber(2), Snapshot(sequence: SequenceNumber(2), state: state))
-        )
+        setup.restore(other, life: SequenceNumber(2), state)
         setup.deliver(.attach(other))
         setup.deliver(
             .commit(try commit([add(1), add(2), add(4)], target: "tally"), byteCount: 100))

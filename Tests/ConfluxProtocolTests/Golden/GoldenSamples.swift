@@ -219,7 +219,8 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                                     store: counter, life: SequenceNumber(4),
                                     sequence: SequenceNumber(16))
                             ])))),
-        ] + snapshotsOfNodes + questions.map { GoldenSample("question, \($0)", .node(.question($1))) }
+        ] + snapshotsOfNodes
+        + questions.map { GoldenSample("question, \($0)", .node(.question($1))) }
         + answers.map { GoldenSample("answer, \($0)", .node(.answer($1))) } + [
             GoldenSample("barrier", .node(.barrier(Barrier(request: 4)))),
             GoldenSample("bye", .node(.bye(Bye(code: .leaving, message: "alpha leaves")))),
@@ -306,7 +307,8 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                         Entries(
                             request: 3, last: SequenceNumber(17), floor: SequenceNumber(1),
                             commits: [smallCommit])))),
-        ] + snapshotsOfSequencers + questions.map { GoldenSample("question asked, \($0)", .sequencer(.question($1))) }
+        ] + snapshotsOfSequencers
+        + questions.map { GoldenSample("question asked, \($0)", .sequencer(.question($1))) }
         + answers.map { GoldenSample("answer given, \($0)", .sequencer(.answer($1))) } + [
             GoldenSample(
                 "barrier confirmed",
