@@ -37,7 +37,7 @@ final class KeptLog {
             let body = builder.finish(timestamp: Timestamp(Int64(tenure)))
                 .dropFirst(Frame.size)
             let commit = try Commit.decode(body: body)
-            try fold.apply(commit)
+            try fold.apply(commit, byteCount: body.count)
             try log.append(
                 LoggedCommit(
                     first: commit.first, last: commit.last, epoch: commit.epoch, bytes: body),
