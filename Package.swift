@@ -120,12 +120,16 @@ let package = Package(
         .executableTarget(
             name: "TrappingWorker", dependencies: ["ConfluxNode", "ConfluxWorker"],
             path: "Tests/TrappingWorker", swiftSettings: strict),
+        // A worker whose code differs by its name, for the same.
+        .executableTarget(
+            name: "VaryingWorker", dependencies: ["ConfluxNode", "ConfluxWorker"],
+            path: "Tests/VaryingWorker", swiftSettings: strict),
         // The programs themselves, on sockets and files.
         .testTarget(
             name: "ProcessTests",
             dependencies: [
                 "Conflux", "ConfluxBuiltins", "ConfluxCLI", "ConfluxProtocol", "ConfluxVocabulary",
-                "CZeroMQ", "TrappingWorker",
+                "CZeroMQ", "TrappingWorker", "VaryingWorker",
             ],
             swiftSettings: strict),
         // Reads the repository and checks the house rules.
