@@ -35,7 +35,7 @@ enum FreezeCommand {
             .init("Show which stores are frozen", "conflux status"),
         ])
 
-    /// - Parameter isFrozen: What the store is to be.
+    /// Freezes a store, or thaws it.
     static func run(
         _ environment: CommandEnvironment, isFrozen: Bool
     ) async throws(CommandFailure) -> ExitCode {
