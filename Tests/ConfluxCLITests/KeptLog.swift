@@ -17,7 +17,7 @@ final class KeptLog {
     static let snapshot = SavedSnapshot(
         store: StoreName(state: .shared, instance: .shared), life: SequenceNumber(18),
         sequence: SequenceNumber(18), schemaVersion: 1, digest: Digest(of: Array("state".utf8)),
-        byteCount: 5, isConfirmed: true)
+        byteCount: 5, kind: .confirmed)
 
     /// - Parameters:
     ///   - floor: Where the log begins.

@@ -25,7 +25,7 @@ struct SimulatedLogTests {
     private func snapshot(_ number: UInt64) -> SavedSnapshot {
         SavedSnapshot(
             store: store, life: SequenceNumber(1), sequence: SequenceNumber(number),
-            schemaVersion: 1, digest: Digest(of: [1]), byteCount: 1, isConfirmed: true)
+            schemaVersion: 1, digest: Digest(of: [1]), byteCount: 1, kind: .confirmed)
     }
 
     private func numbers(_ log: SimulatedLog) throws -> [UInt64] {

@@ -19,7 +19,9 @@ package final class Applier {
         case commit(CommitRecord)
         /// A commit of a history that is lost: only its bytes count.
         case lost(CommitRecord)
-        case restored(StoreName, request: UInt64, CommitRecord)
+        case restored(StoreName, request: UInt64, CommitRecord, aside: Bytes?)
+        /// The store has everything up to where it catches up from.
+        case ready(StoreName, request: UInt64)
         case passedOver(SequenceNumber)
         case dropped(StoreName)
         case outcome(ActionOutcome)
@@ -48,6 +50,8 @@ package final class Applier {
     let shelf: EncodingShelf
     /// Runs what takes long, beside what is applied; in order, one after the other.
     let background: @Sendable (@escaping @Sendable () -> Void) -> Void
+    /// From which size on a snapshot is decoded there.
+    let inPlaceBytesMax: Int
     /// Tells whoever watches the node.
     let announce: @Sendable (NodeEvent) -> Void
     /// Where stores note what they apply; nil for nowhere.
@@ -89,6 +93,7 @@ package final class Applier {
         announce: @escaping @Sendable (NodeEvent) -> Void = { _ in }, journal: CrashJournal? = nil,
         shelf: EncodingShelf = EncodingShelf(),
         background: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = { $0() },
+        inPlaceBytesMax: Int = SnapshotSizes.inPlaceBytesMax,
         tap: (@Sendable (Commit) -> Void)? = nil
     ) {
         self.refusalsMax = refusalsMax
@@ -98,6 +103,7 @@ package final class Applier {
         self.announce = announce
         self.shelf = shelf
         self.background = background
+        self.inPlaceBytesMax = inPlaceBytesMax
         self.journal = journal
         self.tap = tap
         refusals = RefusalMemory(countMax: refusalsMax)
@@ -176,8 +182,8 @@ package final class Applier {
             apply(commit, byteCount: byteCount, isCatchUp: false)
         case .catchUp(let commit, let byteCount):
             apply(commit, byteCount: byteCount, isCatchUp: true)
-        case .restore(let store, let life, let snapshot, let skipped, let request):
-            restore(store, life: life, snapshot, skipped, request, log)
+        case .restore(let store, let life, let snapshot, let aside, let skipped, let request):
+            restore(store, life: life, snapshot, aside, skipped, request, log)
         case .begin(let store): appliers[store.state]?.hosted(store)?.isRestored = true
         case .detach(let store): appliers[store.state]?.hosted(store)?.detach()
         case .passOver(let last): line.append(.passedOver(last))
@@ -203,10 +209,15 @@ package final class Applier {
 
     // MARK: Commits
 
-    private func apply(_ commit: Commit, byteCount: Int, isCatchUp: Bool) {
+    /// - Parameter only: The only store that it is for; nil for all that it concerns.
+    func apply(
+        _ commit: Commit, byteCount: Int, isCatchUp: Bool, only: StoreName? = nil
+    ) {
         let record = CommitRecord(
             last: commit.last, byteCount: byteCount, isCatchUp: isCatchUp, whenDone: resume)
-        for applier in appliers.values { applier.begin(isCatchUp: isCatchUp, incarnation) }
+        for applier in appliers.values {
+            applier.begin(isCatchUp: isCatchUp, only: only, incarnation)
+        }
         var sequence = commit.first
         var dropped: [StoreName] = []
         var points: [SnapshotPlace] = []
@@ -215,12 +226,13 @@ package final class Applier {
             case .batch(let incarnation, let batch):
                 add(batch, of: incarnation, from: sequence, in: commit, to: record)
             case .event(let event):
-                apply(event, at: sequence, isCatchUp: isCatchUp, &dropped, &points)
+                apply(event, at: sequence, isCatchUp: isCatchUp, only: only, &dropped, &points)
             }
             sequence = sequence.advanced(by: UInt64(block.count))
         }
         for applier in appliers.values {
             applier.flush(into: record)
+            guard !applier.stops.isEmpty else { continue }
             for stop in applier.stops {
                 announce(.storeStopped(stop.store, at: stop.at, message: stop.message))
                 guard let life = applier.hosted(stop.store)?.life else { continue }
@@ -284,20 +296,24 @@ package final class Applier {
     /// Goes through the line as far as the stores have come.
     private func advance() {
         var count = 0
-        steps: for step in line {
-            switch step {
+        // A step may put others behind those that are there.
+        steps: while count < line.count {
+            switch line[count] {
             case .commit(let record):
                 guard record.isDone else { break steps }
                 finish(record)
             case .lost(let record):
                 guard record.isDone else { break steps }
                 tell(.applied(.zero, bytes: record.byteCount))
-            case .restored(let store, let request, let record):
+            case .restored(let store, let request, let record, let aside):
                 guard record.isDone else { break steps }
                 if let failure = record.failures.first?.1 {
                     appliers[store.state]?.hosted(store)?.stopped =
                         "the snapshot of \(store) can't be read: \(failure.message)"
                 }
+                if let aside { follow(store, aside) }
+                line.append(.ready(store, request: request))
+            case .ready(let store, let request):
                 tell(.restored(store, request: request))
             case .passedOver(let last):
                 refusals.passOver(through: last)

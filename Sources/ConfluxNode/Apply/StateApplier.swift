@@ -63,8 +63,9 @@ class StateApplier {
         preconditionFailure("overridden")
     }
 
-    /// Begins to gather runs for a commit, in a node with this incarnation.
-    func begin(isCatchUp: Bool, _ own: Incarnation) {
+    /// Begins to gather runs for a commit, in a node with this incarnation; where it is for one store
+    /// only, for that one.
+    func begin(isCatchUp: Bool, only: StoreName?, _ own: Incarnation) {
         preconditionFailure("overridden")
     }
 }
@@ -124,6 +125,8 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
     private var runs: [Run] = []
     private var runOf: [StoreName: Run] = [:]
     private var own = Incarnation.none
+    /// The only store that the commit is for; nil for all that it concerns.
+    private var only: StoreName?
     /// Whether the runs of the present commit include every store of the state.
     private var hasOthers = false
     private var isCatchUp = false
@@ -163,8 +166,9 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
         replicas.values.filter { target.concerns($0.name) }.sorted { $0.name < $1.name }
     }
 
-    override func begin(isCatchUp: Bool, _ own: Incarnation) {
+    override func begin(isCatchUp: Bool, only: StoreName?, _ own: Incarnation) {
         self.isCatchUp = isCatchUp
+        self.only = only
         self.own = own
         hasOthers = false
         isNoting = false
@@ -174,7 +178,7 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
     /// The run of a replica, if the commit is for it: made when it is concerned first, so that those
     /// that it does not concern cost nothing.
     private func run(of hosted: HostedStore<S>?) -> Run? {
-        guard let hosted, hosted.isAttached != isCatchUp, hosted.isRestored else { return nil }
+        guard let hosted, hosted.gets(isCatchUp: isCatchUp, only: only) else { return nil }
         if let run = runOf[hosted.name] { return run }
         let run = Run(hosted.core, hosted: hosted, seed: hosted.seed)
         runs.append(run)

@@ -32,12 +32,12 @@ extension SavedSnapshot {
     /// One whose bytes follow from its number.
     static func sample(
         _ sequence: UInt64, of store: StoreName = .sample(), life: UInt64 = 1, bytes: Int = 23,
-        isConfirmed: Bool = true
+        kind: SavedSnapshot.Kind = .confirmed
     ) -> SavedSnapshot {
         SavedSnapshot(
             store: store, life: SequenceNumber(life), sequence: SequenceNumber(sequence),
             schemaVersion: 3, digest: Digest(of: contents(sequence, bytes)),
-            byteCount: UInt64(bytes), isConfirmed: isConfirmed)
+            byteCount: UInt64(bytes), kind: kind)
     }
 
     private static func contents(_ sequence: UInt64, _ count: Int) -> [UInt8] {

@@ -71,7 +71,7 @@ import Testing
     }
 
     @Test(arguments: [
-        "digest = digest + 1", "version = 9", "size = 22", "confirmed = 0", "life = 2",
+        "digest = digest + 1", "version = 9", "size = 22", "kind = 0", "life = 2",
         "sequence = 7", "store = 'document/b'",
     ])
     func `what is said of a snapshot is guarded by its pieces`(_ change: String) throws {

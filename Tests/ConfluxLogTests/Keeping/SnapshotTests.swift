@@ -54,9 +54,9 @@ import Testing
         throws
     {
         let log = try engine.make(folder)
-        let unconfirmed = SavedSnapshot.sample(12, isConfirmed: false)
+        let unconfirmed = SavedSnapshot.sample(12, kind: .compared)
         for number in [2, 6] as [UInt64] { try log.keep(.sample(number)) }
-        try log.keep(.sample(10, isConfirmed: false))
+        try log.keep(.sample(10, kind: .compared))
         try log.keep(unconfirmed)
         #expect(try log.snapshots() == [.sample(2), .sample(6), unconfirmed])
         // The same one is saved anew once it is confirmed, and is there until then.

@@ -57,8 +57,8 @@ class Rejected(Exception):
 class Replica:
     """A store that is hosted here: its state, and how far it is.
 
-    `position` is the number up to which entries are in the state, `last` that of the last entry that
-    concerned the store.
+    `position` is the number up to which entries are in the state, `last` that of the last entry
+    that concerned the store.
     """
 
     def __init__(self, store, state, observer):
@@ -326,7 +326,7 @@ class Client:
         getattr(self, f"hear_{frame.kind}")(frame)
 
     def is_current(self, frame):
-        """Whether a message is of the welcome's tenure. One of a later tenure is a reason for hello."""
+        """Whether a message is of the welcome's tenure. A later tenure is a reason for hello."""
         if frame.epoch > self.epoch and not self.awaits_welcome:
             self.say_hello()
         return frame.epoch == self.epoch and not self.awaits_welcome
@@ -395,6 +395,9 @@ class Client:
             if not self.awaits_welcome:
                 self.say_hello()
         elif code == "forgotten":
+            # Each hello that named the session is answered so: the first one counts.
+            if self.incarnation is None:
+                return
             # The process begins anew, as one that was never there.
             self.incarnation, self.nonce = None, os.urandom(16).hex()
             self.outbox.lose()

@@ -323,7 +323,7 @@ class Choice(Form):
 
 
 class Code(Choice):
-    """A number with a meaning. One that is not known is itself: later versions have more of them."""
+    """A number with a meaning. One that is not known is itself, as later versions have more."""
 
     def unknown(self, number):
         return number

@@ -1,7 +1,7 @@
 """What was dispatched, until each action has its outcome.
 
-Actions are numbered from 1 without a hole, and gathered in batches. A batch keeps its boundaries for
-good: it may be submitted any number of times, and whatever of it is in the log gets its first
+Actions are numbered from 1 without a hole, and gathered in batches. A batch keeps its boundaries
+for good: it may be submitted any number of times, and whatever of it is in the log gets its first
 receipts again. The outbox knows nothing of sockets: `due` says what to submit now.
 
     counters:  1 … settled … | batch | batch | batch | gathered
@@ -166,7 +166,7 @@ class Outbox:
         self.submitted = len(kept)
 
     def lose(self):
-        """The session is forgotten: what has no outcome has an unknown one, and counters begin at 1."""
+        """The session is forgotten: open outcomes are unknown, and counters begin with 1."""
         for dispatched in self.open.values():
             dispatched.outcome = UNKNOWN
         self.__init__()

@@ -62,6 +62,7 @@ class Cluster:
         self.folder = tempfile.TemporaryDirectory(prefix="conflux-python-")
         self.log = os.path.join(self.folder.name, "log")
         self.workers = []
+        self.sequencer = None
         self.start("tcp://127.0.0.1:0", "tcp://127.0.0.1:0")
         return self
 
@@ -112,6 +113,7 @@ class Cluster:
                 raise TimeoutError(f"not everybody is at the same number: {lines}")
 
     def __exit__(self, *_):
-        for process in [*self.workers, self.sequencer]:
-            process.kill()
+        for process in (*self.workers, self.sequencer):
+            if process is not None:
+                process.kill()
         self.folder.cleanup()

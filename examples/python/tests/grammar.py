@@ -20,7 +20,8 @@ COUNTS = {
 }
 MARGIN = "    "
 TOKEN = re.compile(
-    r"\s*(?:;.*|(?P<name>[A-Za-z][A-Za-z0-9-]*)|(?P<hex>%x[0-9A-F]+(?:(?:\.[0-9A-F]+)+|-[0-9A-F]+)?)"
+    r"\s*(?:;.*|(?P<name>[A-Za-z][A-Za-z0-9-]*)"
+    r"|(?P<hex>%x[0-9A-F]+(?:(?:\.[0-9A-F]+)+|-[0-9A-F]+)?)"
     r'|(?P<text>"[^"]*")|(?P<repeat>\d*\*\d*|\d+)|(?P<sign>[=/()\[\]]))')
 
 
@@ -163,7 +164,8 @@ class Matcher:
             found = set()
             for begin, count in ends:
                 is_counted = part[0] == "repeat"
-                for end in self.repeat(part, begin, count) if is_counted else self.ends(part, begin):
+                reached = self.repeat(part, begin, count) if is_counted else self.ends(part, begin)
+                for end in reached:
                     found.add((end, counted and counted(self.octets[begin:end])))
             ends = found
         return {end for end, _ in ends}

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import unittest
@@ -21,11 +22,15 @@ def add(amount):
 
 class ClusterTests(unittest.TestCase):
     def setUp(self):
-        self.cluster = self.enterContext(Cluster())
+        self.cluster = Cluster()
+        self.addCleanup(self.cluster.__exit__)
+        self.cluster.__enter__()
         self.cluster.work("alpha")
 
     def join(self, name="python", **options):
-        return self.enterContext(Client(self.cluster.address, name, **options))
+        client = Client(self.cluster.address, name, **options)
+        self.addCleanup(client.close)
+        return client
 
     def assert_same(self, client, count):
         """The client and the worker have this count, and say so to who observes them."""
@@ -76,6 +81,49 @@ class ClusterTests(unittest.TestCase):
         client.wait(lambda: client.replicas[STORE].position >= dispatched[-1].sequence)
         self.assert_same(client, 3 * (40 * (1 + 2 + 3 + 4 + 5) * 2 + 50))
 
+    def test_a_log_that_is_put_back_is_loaded_anew(self):
+        client = self.join()
+        counter = client.open(STORE, Counter())
+        copy = self.cluster.log + "-copy"
+        first = [client.dispatch(STORE, INCREMENT) for _ in range(5)]
+        client.wait(lambda: first[-1].outcome is not None)
+        self.cluster.sequencer.kill()
+        shutil.copytree(self.cluster.log, copy)
+        self.cluster.restart()
+        lost = [client.dispatch(STORE, add(1_000)) for _ in range(5)]
+        client.wait(lambda: lost[-1].outcome is not None and counter.state.count == 5_005)
+        self.assert_receipts(first + lost)
+        self.cluster.sequencer.kill()
+        shutil.rmtree(self.cluster.log)
+        os.rename(copy, self.cluster.log)
+        # The tenure that is lost had the epoch that the next one has.
+        self.cluster.restart()
+        client.wait(lambda: counter.is_open and counter.state.count == 5)
+        kept = client.dispatch(STORE, add(20))
+        client.wait(lambda: kept.outcome is not None)
+        self.assert_receipts([*first, kept])
+        client.wait(lambda: counter.state.count == 25)
+        self.assert_same(client, 25)
+
+    def test_another_log_leaves_outcomes_unknown_and_is_begun_with(self):
+        client = self.join()
+        counter = client.open(STORE, Counter())
+        first = client.dispatch(STORE, INCREMENT)
+        client.wait(lambda: first.outcome is not None)
+        self.cluster.sequencer.kill()
+        waiting = client.dispatch(STORE, INCREMENT)
+        shutil.rmtree(self.cluster.log)
+        self.cluster.restart()
+        client.wait(lambda: waiting.outcome is not None)
+        self.assertEqual(waiting.outcome, "unknown")
+        # Who opens the store first begins it, with the state that new ones have.
+        client.wait(lambda: counter.is_open)
+        again = client.dispatch(STORE, add(3))
+        client.wait(lambda: again.outcome is not None)
+        self.assertIsNotNone(again.sequence, again.outcome)
+        client.wait(lambda: counter.state.count == 3)
+        self.assert_same(client, 3)
+
     def test_lost_feed_messages_are_fetched(self):
         heard = iter(range(1_000_000))
         client = self.join(hears=lambda _: next(heard) % 3 == 0)
@@ -92,6 +140,7 @@ class ClusterTests(unittest.TestCase):
         client = self.join(hears=lambda octets: octets[5] == 0x82)
         client.open(STORE, Counter())
         dispatched = [client.dispatch(STORE, INCREMENT) for _ in range(100)]
+        client.wait(lambda: dispatched[-1].outcome is not None)
         client.wait(lambda: client.replicas[STORE].state.count == 100)
         self.assert_receipts(dispatched)
         self.assert_same(client, 100)
@@ -120,7 +169,8 @@ class ClusterTests(unittest.TestCase):
         ]
         payloads = [form.encode() % (1 << n) for n, form in enumerate(forms)]
         payloads += [
-            b"", b"{}", b"null", b'{"increment":null}', b'{"increment":[]}', b'{"increment":{"a":1}}',
+            b"", b"{}", b"null", b'{"increment":null}', b'{"increment":[]}',
+            b'{"increment":{"a":1}}',
             b'{"decrement":{}}', b'\xff', b"[" * 100_000, b'{"\\ud800":{}}',
             b'{"add":{"amount":9223372036854775807}}', b'{"add":{"amount":9223372036854775808}}',
             b'{"add":{"amount":-9223372036854775808}}', b'{"add":{"amount":1e30}}',

@@ -91,8 +91,10 @@ class DocumentTests(unittest.TestCase):
                 self.assertNotIn(len(octets) - 1, cut.ends(("rule", golden["kind"].lower()), 16))
 
     def test_a_rule_that_is_missing_is_found(self):
-        rules = dict(Parser(text).rule() for text in rule_texts("    a = 1*b\n      / c\n    b = OCTET"))
-        self.assertEqual(set().union(*map(names_in, rules.values())) - set(rules) - set(CORE), {"c"})
+        text = "    a = 1*b\n      / c\n    b = OCTET"
+        rules = dict(Parser(rule).rule() for rule in rule_texts(text))
+        named = set().union(*map(names_in, rules.values()))
+        self.assertEqual(named - set(rules) - set(CORE), {"c"})
 
 
 if __name__ == "__main__":

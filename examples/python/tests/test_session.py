@@ -3,10 +3,12 @@
 import unittest
 
 from conflux import following
+from conflux.client import Client
 from conflux.coding import Invalid, canonical, decode
 from conflux.counter import HIGHEST, LOWEST, Counter, Refused
 from conflux.following import Action, BrokenOrder, Follower
 from conflux.outbox import UNKNOWN, Outbox
+from conflux.wire import Frame
 
 INCREMENT = b'{"increment":{}}'
 ROW = {"target": "counter", "life": 0, "schemaVersion": 1, "coding": "json"}
@@ -74,7 +76,8 @@ class FollowingTests(unittest.TestCase):
     def test_the_origin_is_the_session_and_the_counter(self):
         entry = self.follower.take(commit(1, 2))[1]
         self.assertIsInstance(entry, Action)
-        self.assertEqual((entry.origin, entry.target, entry.payload), ((7, 2), "counter", INCREMENT))
+        self.assertEqual((entry.origin, entry.target), ((7, 2), "counter"))
+        self.assertEqual(entry.payload, INCREMENT)
 
 
 class OutboxTests(unittest.TestCase):
@@ -126,7 +129,7 @@ class OutboxTests(unittest.TestCase):
         self.assertEqual([one.sequence for one in dispatched], [10, 11, None, None])
         self.assertEqual(self.outbox.settled, 2)
         self.outbox.reject({"firstCounter": 3, "count": 1, "code": "otherLife", "message": "no"})
-        self.assertEqual(dispatched[2].outcome, {"rejection": {"code": "otherLife", "message": "no"}})
+        self.assertEqual(dispatched[2].outcome["rejection"]["code"], "otherLife")
         self.receipt(1, 3, sequence=50)
         self.assertEqual(dispatched[0].sequence, 10)
         self.assertEqual(self.outbox.settled, 3)
@@ -197,6 +200,83 @@ class OutboxTests(unittest.TestCase):
         self.assertEqual(self.due(), [(1, 1)])
 
 
+class ClientTests(unittest.TestCase):
+    """What is heard in an order that a real sequencer seldom brings about."""
+
+    LOG, CLAIM, LATER = "aa" * 16, "bb" * 16, "cc" * 16
+
+    def setUp(self):
+        self.client = Client("inproc://nobody")
+        self.addCleanup(self.client.close)
+
+    def welcome(self, epoch=1, claim=CLAIM, agreed=0, log=LOG):
+        self.client.hear_welcome(Frame("welcome", epoch, {
+            "log": log, "claim": claim, "incarnation": 2, "last": 9, "floor": 1, "agreed": agreed,
+            "refuted": 0, "settled": 0, "lastCounter": 0, "feed": "inproc://nothing",
+            "limits": {
+                "windowBytes": 1 << 20, "batchBytesMax": 1 << 20, "payloadBytesMax": 1 << 20,
+                "beatInterval": 10**8, "silenceMax": 10**10},
+        }))
+
+    def farewell(self, code):
+        self.client.hear_farewell(Frame("farewell", 1, {"code": code, "message": ""}))
+
+    def hello(self, unanswered=1):
+        self.client.say_hello()
+        # Nobody takes it here.
+        self.client.unanswered = unanswered
+
+    def test_a_session_is_forgotten_once_however_often_it_is_told(self):
+        self.hello()
+        self.welcome()
+        before = self.client.dispatch("counter", INCREMENT)
+        self.farewell("forgotten")
+        self.assertEqual(before.outcome, UNKNOWN)
+        after = self.client.dispatch("counter", INCREMENT)
+        self.farewell("forgotten")
+        self.assertIsNone(after.outcome)
+        self.assertEqual(after.counter, 1)
+
+    def test_a_welcome_of_an_earlier_hello_is_no_loss(self):
+        self.hello()
+        self.welcome()
+        self.client.note(9)
+        self.hello(unanswered=2)
+        # In this tenure nothing is lost.
+        self.welcome(agreed=4)
+        self.assertFalse(self.client.awaits_welcome)
+        self.assertEqual(self.client.history["sequence"], 9)
+        # In the next one the answer to the last hello counts.
+        self.hello(unanswered=2)
+        self.welcome(epoch=2, claim=self.LATER, agreed=4)
+        self.assertEqual((self.client.epoch, self.client.awaits_welcome), (1, True))
+        self.welcome(epoch=2, claim=self.LATER, agreed=9)
+        self.assertEqual((self.client.epoch, self.client.awaits_welcome), (2, False))
+        self.assertEqual(self.client.history["sequence"], 9)
+        self.hello()
+        self.welcome(epoch=3, claim=self.CLAIM, agreed=4)
+        self.assertIsNone(self.client.history)
+
+    def test_a_welcome_of_a_tenure_that_is_over_is_ignored(self):
+        self.hello()
+        self.welcome(epoch=5)
+        self.hello()
+        self.welcome(epoch=4, claim=self.LATER)
+        self.assertEqual((self.client.epoch, self.client.awaits_welcome), (5, True))
+        self.welcome(epoch=1, claim=self.LATER, log="dd" * 16)
+        self.assertEqual((self.client.epoch, self.client.log), (1, "dd" * 16))
+
+    def test_a_message_of_another_epoch_changes_nothing_and_a_later_one_is_a_reason_for_hello(self):
+        self.hello()
+        self.welcome(epoch=5)
+        dispatched = self.client.dispatch("counter", INCREMENT)
+        run = {"firstCounter": 1, "count": 1, "firstSequence": 3, "epoch": 4, "timestamp": 0}
+        for epoch, awaits_welcome in ((4, False), (6, True)):
+            self.client.hear_receipts(Frame("receipts", epoch, {"runs": [run]}))
+            self.assertIsNone(dispatched.outcome)
+            self.assertEqual(self.client.awaits_welcome, awaits_welcome)
+
+
 class CounterTests(unittest.TestCase):
     def test_it_counts(self):
         counter = Counter()
@@ -224,12 +304,15 @@ class CounterTests(unittest.TestCase):
 
     def test_the_compact_coding_is_read(self):
         for digits, value in (
-            ("0100", None), ("011f01", 16), ("0127", -8), ("0152c3bc", "ü"), ("01621234", b"\x12\x34"),
+            ("0100", None), ("011f01", 16), ("0127", -8), ("0152c3bc", "ü"),
+            ("01621234", b"\x12\x34"),
             ("01720201", [True, False]), ("017281026110810111", [{"a": 0}, {"a": 1}]),
         ):
             with self.subTest(digits):
                 self.assertEqual(decode(bytes.fromhex(digits), "compact"), value)
-        for octets in (b"", b"\x01", b"\x01\x03", b"\x01" + b"\x71" * 100_000, b"\x01\x7f\xff\xff\x7f"):
+        for octets in (
+            b"", b"\x01", b"\x01\x03", b"\x01" + b"\x71" * 100_000, b"\x01\x7f\xff\xff\x7f",
+        ):
             with self.assertRaises(Invalid):
                 decode(octets, "compact")
 

@@ -13,6 +13,8 @@ struct UploadTable: Sendable {
     struct Upload: Sendable {
         let place: SnapshotPlace
         let reference: SnapshotReference
+        /// What concerned the store up to the point, in bytes.
+        let load: UInt64
         /// Whether it becomes what openers begin with.
         let isConfirmed: Bool
         /// Who has it, and was not asked in vain.
@@ -32,22 +34,23 @@ struct UploadTable: Sendable {
         }
 
         init(
-            _ place: SnapshotPlace, _ reference: SnapshotReference, isConfirmed: Bool,
-            from sources: [Incarnation]
+            _ reference: SnapshotReference, of round: DigestTable.Round, isConfirmed: Bool
         ) {
-            self.place = place
+            place = round.place
+            load = round.load
+            sources = round.sources(of: reference.digest)
             self.reference = reference
             self.isConfirmed = isConfirmed
-            self.sources = sources
         }
-
-        var isUnderWay: Bool { step != .waiting }
     }
 
     /// By store: one of each at most.
     private(set) var uploads: [StoreName: Upload] = [:]
     /// Those that wait for their turn, in their order.
     private var waiting: [StoreName] = []
+    /// Of how many parts the log has still to answer that they are saved, though they were given up.
+    /// *Use*: such an answer is not taken for that of a later part.
+    private var givenUp: [StoreName: Int] = [:]
 
     subscript(store: StoreName) -> Upload? {
         get { uploads[store] }
@@ -61,7 +64,7 @@ struct UploadTable: Sendable {
     /// Wants a snapshot; a former one of the store is given up, unless it is for the same.
     mutating func add(_ upload: Upload) {
         if let former = uploads[upload.place.store], former.place == upload.place,
-            former.reference == upload.reference, former.isConfirmed || !upload.isConfirmed
+            former.reference == upload.reference, former.isConfirmed == upload.isConfirmed
         {
             return
         }
@@ -71,8 +74,25 @@ struct UploadTable: Sendable {
     }
 
     mutating func remove(_ store: StoreName) {
-        uploads[store] = nil
+        guard let upload = uploads.removeValue(forKey: store) else { return }
+        if case .saving = upload.step { givenUp[store, default: 0] += 1 }
         waiting.removeAll { $0 == store }
+    }
+
+    /// The log has answered for a part; it answers in the order in which it was asked.
+    ///
+    /// - Returns: What the part is of, and how many bytes it has; nil where that was given up.
+    mutating func answered(_ place: SnapshotPlace, _ offset: UInt64) -> (Upload, bytes: UInt64)? {
+        if let count = givenUp[place.store] {
+            givenUp[place.store] = count > 1 ? count - 1 : nil
+            return nil
+        }
+        guard var upload = uploads[place.store], upload.place == place, upload.offset == offset,
+            case .saving(let bytes) = upload.step
+        else { return nil }
+        upload.step = .waiting
+        uploads[place.store] = upload
+        return (upload, bytes)
     }
 
     /// The next one that waits, if there is room; it counts as under way from here on.
