@@ -13,6 +13,8 @@ final class Branch {
         var record: DispatchRecord?
         /// The stores in which it had no effect.
         var refusedBy: [StoreName] = []
+        /// The stores that it concerned.
+        var concerned: [StoreName] = []
     }
 
     let log: LogID
@@ -265,6 +267,7 @@ final class Branch {
                             sequence: sequence, timestamp: context.0, origin: context.1,
                             seed: history.seed)))
                 if !hadEffect { fact.refusedBy.append(name) }
+                fact.concerned.append(name)
                 concerned[name] = sequence
             }
             facts.append(fact)

@@ -178,6 +178,19 @@ final class StoreHistory {
             }
     }
 
+    /// The same for one that stopped in the middle of a commit.
+    func isRight(_ digest: Digest, of version: UInt32, inside position: SequenceNumber) -> Bool {
+        (lineages + former.map(\.lineage)).contains { lineage in
+            guard lineage.version == version,
+                let reference = state.reference(name, version: version)
+            else { return false }
+            let copy = Lineage(reference, version: version, start: lineage.start)
+            for entry in entries where entry.context.sequence <= position { _ = copy.apply(entry) }
+            copy.note(position)
+            return copy.digest(at: position) == digest
+        }
+    }
+
     /// Whether a snapshot may be what openers begin with (rule 17).
     func takes(version: UInt32, at sequence: SequenceNumber) -> Bool {
         version == self.version || (version < self.version && sequence <= migratedFrom ?? .zero)

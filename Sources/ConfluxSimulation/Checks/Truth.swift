@@ -164,13 +164,14 @@ final class Truth {
     /// present history, and not by one that was lost.
     func check(
         _ store: StoreName, life: SequenceNumber, at position: SequenceNumber, _ digest: Digest,
-        version: UInt32, on node: String, isCurrentOnly: Bool = false
+        version: UInt32, on node: String, isInside: Bool = false, isCurrentOnly: Bool = false
     ) throws(Violation) {
         let candidates = isCurrentOnly ? [branch] : branches
         let isRight = candidates.contains { branch in
             guard let history = branch.history(of: store, life: life) else { return false }
             return position <= branch.last && !(isCurrentOnly && history.end != nil)
-                && history.isRight(digest, of: version, at: position)
+                && (history.isRight(digest, of: version, at: position)
+                    || isInside && history.isRight(digest, of: version, inside: position))
         }
         if !isRight {
             throw Violation(
@@ -244,6 +245,7 @@ final class Truth {
             else { return false }
             let here = hosted.filter { hosted in
                 target.reaches(hosted.store) && hosted.life < receipt.sequence
+                    && fact.concerned.contains(hosted.store)
                     && branch.history(of: hosted.store, life: hosted.life) != nil
             }
             return here.allSatisfy { fact.refusedBy.contains($0.store) }

@@ -106,6 +106,7 @@ extension SimulatedCluster {
     }
 
     func observe(_ delivery: Delivery, _ node: SimulatedNode) throws(Violation) {
+        if let text = delivery.summary { trace.note(now, "  \(node.text): \(text)") }
         switch delivery {
         case .commit(let commit, _):
             if let delivered = node.delivered, commit.first != delivered.next,
@@ -145,6 +146,7 @@ extension SimulatedCluster {
             try truth.check(
                 store.name, life: place.life, at: place.position,
                 Digest(of: store.encoded), version: store.schemaVersion, on: node.text,
+                isInside: place.stopped != nil,
                 isCurrentOnly: isFinal)
         }
     }
@@ -164,7 +166,7 @@ extension SimulatedCluster {
             }
             try truth.told(
                 record, outcome, hosted: hosted,
-                isJumped: { node.mayHaveJumped($0.sequence, record.target) },
+                isJumped: { node.mayHaveJumped($0.sequence) },
                 isStopped: node.hasStopped)
             trace.note(now, "  \(record.text): \(outcome.summary)")
             switch outcome {

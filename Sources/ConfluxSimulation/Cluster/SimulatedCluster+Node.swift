@@ -300,12 +300,14 @@ extension SimulatedCluster {
         defer {
             schedule(
                 .dispatch(process: node.process),
-                after: random.duration(around: plan.dispatchEvery))
+                after: random.duration(
+                    around: isHostile
+                        ? plan.dispatchEvery : max(plan.dispatchEvery, .milliseconds(100))))
         }
         guard !node.isLeaving, isBusy else { return }
         askSkips(node)
         guard node.opening.isEmpty else { return }
-        let burst = random.chance(0.1) ? random.int(in: 2...40) : 1
+        let burst = isHostile && random.chance(0.1) ? random.int(in: 2...40) : 1
         for _ in 0..<burst { dispatchOne(node) }
         if random.chance(0.05) { ask(node) }
         if random.chance(0.05) { askBarrier(node) }

@@ -34,7 +34,7 @@ public struct Keeping: Sendable, Hashable {
         snapshotBytesMin = random.pick([300, 500, 2_000])
         partBytesMax = random.pick([64, 100, 1_024])
         votePatience = random.pick([.milliseconds(30), .milliseconds(300), .seconds(2)])
-        partPatience = random.pick([.milliseconds(30), .milliseconds(500), .seconds(2)])
+        partPatience = random.pick([.milliseconds(300), .milliseconds(500), .seconds(2)])
         transfersMax = random.int(in: 1...2)
         retainedBytesMax = random.pick([1_000, 4_000, 20_000])
         if random.chance(0.3) { unconfirmedBytesMax = 3_000 }

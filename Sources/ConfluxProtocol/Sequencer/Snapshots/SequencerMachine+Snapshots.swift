@@ -22,9 +22,14 @@ extension SequencerMachine {
         let reference = SnapshotReference(
             sequence: round.place.sequence, schemaVersion: round.schemaVersion,
             digest: result.digest, byteCount: result.byteCount)
-        if isConfirmed, directory.store(round.place.store)?.base == .saved(reference) {
-            // It is there already: a replica voted late.
-            tellDivergence(of: round.place, reference, into: &effects)
+        if case .saved(let base)? = directory.store(round.place.store)?.base,
+            base.sequence >= reference.sequence
+        {
+            // A replica voted late. What was confirmed at this point stays, whatever the votes come to
+            // by now: openers begin with it, and the log may be given up behind it.
+            if base.sequence == reference.sequence {
+                tellDivergence(of: round.place, base, into: &effects)
+            }
             return
         }
         guard result.byteCount <= settings.snapshotBytesMax else {
