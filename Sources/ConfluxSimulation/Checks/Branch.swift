@@ -220,15 +220,23 @@ final class Branch {
                 promise: "order", message: "\(sequence) takes \(name) back to version \(version)")
         }
         history.note(word: sequence)
+        let refused: [SequenceNumber]
         if base == life {
-            history.begin(
+            refused = history.begin(
                 history.initial.bytes, of: history.createdVersion, at: life, as: version)
         } else if let saved = savedState(name, life, base) {
-            history.begin(saved.bytes, of: saved.version, at: base, as: version)
+            refused = history.begin(saved.bytes, of: saved.version, at: base, as: version)
         } else {
             throw Violation(
                 promise: "order",
                 message: "\(sequence) migrates \(name) from \(base), where no snapshot is confirmed")
+        }
+        // Of those that came before it, this tells for the first time.
+        for entry in refused {
+            let index = Int(entry.rawValue) - 1
+            if facts.indices.contains(index), !facts[index].refusedBy.contains(name) {
+                facts[index].refusedBy.append(name)
+            }
         }
         history.upgrade(to: version, from: base)
     }

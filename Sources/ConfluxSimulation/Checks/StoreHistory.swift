@@ -131,11 +131,16 @@ final class StoreHistory {
 
     /// From a number on replicas may also be those that began with another state: a newer version's,
     /// or one that spoilt replicas had agreed upon.
-    func begin(_ bytes: Bytes, of former: UInt32, at base: SequenceNumber, as version: UInt32) {
-        guard let reference = state.reference(name, version: version) else { return }
+    ///
+    /// - Returns: The entries that had no effect there.
+    @discardableResult
+    func begin(
+        _ bytes: Bytes, of former: UInt32, at base: SequenceNumber, as version: UInt32
+    ) -> [SequenceNumber] {
+        guard let reference = state.reference(name, version: version) else { return [] }
         let lineage = Lineage(reference, version: version, start: (bytes, former, base))
-        replay(lineage)
-        lineages.append(lineage)
+        defer { lineages.append(lineage) }
+        return replay(lineage)
     }
 
     func upgrade(to version: UInt32, from base: SequenceNumber) {
@@ -155,18 +160,21 @@ final class StoreHistory {
         }
     }
 
-    private func replay(_ lineage: Lineage) {
+    @discardableResult
+    private func replay(_ lineage: Lineage) -> [SequenceNumber] {
+        var refused: [SequenceNumber] = []
         var next = 0
         for (end, change) in zip(ends, changes.dropFirst()) {
             for entry in entries[next..<end] where !skipped.contains(entry.context.sequence) {
-                _ = lineage.apply(entry)
+                if !lineage.apply(entry) { refused.append(entry.context.sequence) }
             }
             lineage.note(change)
             next = end
         }
         for entry in entries[next...] where !skipped.contains(entry.context.sequence) {
-            _ = lineage.apply(entry)
+            if !lineage.apply(entry) { refused.append(entry.context.sequence) }
         }
+        return refused
     }
 
     /// Whether a replica of this version is right with this state at this position.

@@ -139,10 +139,17 @@ extension SimulatedCluster {
         for store in node.stores {
             guard let place = node.applier.place(of: store.name), place.isAttached else { continue }
             if let message = place.stopped { try checkStopped(store, message, node) }
-            // What was spoilt is not compared, nor what is about to be loaded anew.
-            if node.spoilt.contains(store.name) || node.reloading.contains(store.name) { continue }
+            // What is about to be loaded anew is not compared.
+            if node.reloading.contains(store.name) { continue }
             guard isFinal || node.compared[store.name] != place.position else { continue }
             node.compared[store.name] = place.position
+            if node.spoilt.contains(store.name) {
+                // The others may have got its state meanwhile.
+                let isRight = truth.branch.history(of: store.name, life: place.life)?.isRight(
+                    Digest(of: store.encoded), of: store.schemaVersion, at: place.position)
+                if isRight == true { node.spoilt.remove(store.name) }
+                continue
+            }
             try truth.check(
                 store.name, life: place.life, at: place.position,
                 Digest(of: store.encoded), version: store.schemaVersion, on: node.text,
