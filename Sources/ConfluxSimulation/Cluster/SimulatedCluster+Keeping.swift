@@ -77,7 +77,8 @@ extension SimulatedCluster {
             if let need = history.firstNeed(behind: base), need < floor {
                 throw Violation(
                     promise: "floor",
-                    message: "\(floor) is above \(need), which \(history.name) needs: it is kept up "
+                    message:
+                        "\(floor) is above \(need), which \(history.name) needs: it is kept up "
                         + "to \(base)")
             }
         }
@@ -144,7 +145,8 @@ extension SimulatedCluster {
         }
         let checkpoint =
             disk.shelves.checkpoints.newest(through: disk.last)?.bytes.count ?? 0
-        let most = plan.keeping.retainedBytesMax
+        let most =
+            plan.keeping.retainedBytesMax
             + 4 * max(plan.keeping.checkpointBytes, checkpoint) + 12_000
         return kept > most ? "the log keeps \(kept) bytes from \(floor) on" : nil
     }

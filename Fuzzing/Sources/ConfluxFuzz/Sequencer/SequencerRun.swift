@@ -214,7 +214,9 @@ struct SequencerRun {
 
     /// A checkpoint is saved.
     mutating func saveCheckpoint() {
-        guard machine.phase == .serving, log.last > log.toldCheckpoints.last ?? .zero else { return }
+        guard machine.phase == .serving, log.last > log.toldCheckpoints.last ?? .zero else {
+            return
+        }
         handle(.checkpointSaved(log.saveCheckpoint()))
     }
 
@@ -278,7 +280,9 @@ struct SequencerRun {
                 .snapshotsRead(
                     log.snapshots.map {
                         SnapshotIndexEntry(place: $0.key, reference: $0.value.reference)
-                    }.sorted { ($0.place.store, $0.place.sequence) < ($1.place.store, $1.place.sequence) }))
+                    }.sorted {
+                        ($0.place.store, $0.place.sequence) < ($1.place.store, $1.place.sequence)
+                    }))
         case .saveSnapshot(let part):
             require(
                 part.bytes.count <= Int(Self.settings.snapshotPartBytesMax), "a part too large")

@@ -19,7 +19,8 @@ struct WrittenLog {
     /// The lowest number that the log promises to have.
     private(set) var floor = SequenceNumber(1)
     /// The whole snapshots that are confirmed, and what came of others.
-    private(set) var snapshots: [SnapshotPlace: (reference: SnapshotReference, bytes: [UInt8])] = [:]
+    private(set) var snapshots: [SnapshotPlace: (reference: SnapshotReference, bytes: [UInt8])] =
+        [:]
     private var unfinished: [StoreName: (part: SnapshotPart, bytes: [UInt8])] = [:]
     /// The highest number of an entry that concerns each store, and those that are frozen.
     private(set) var stamps: [StoreName: SequenceNumber] = [:]
@@ -44,7 +45,9 @@ struct WrittenLog {
         var hasPoint = false
         for block in commit.blocks {
             if case .event(.digestPoint) = block { hasPoint = true }
-            if case .batch = block { require(!hasPoint, "a batch behind a digest point: \(commit)") }
+            if case .batch = block {
+                require(!hasPoint, "a batch behind a digest point: \(commit)")
+            }
             switch block {
             case .batch(let incarnation, let batch): put(batch, of: incarnation, at: sequence)
             case .event(let event): put(event, at: sequence)
@@ -60,7 +63,9 @@ struct WrittenLog {
 
     /// Rule 20: a checkpoint is the fold of the log, and reads back as what it was.
     private mutating func check(_ commit: Commit) {
-        do { try fold.apply(commit, byteCount: bodies.last?.count ?? 0) } catch { fail("the log does not follow itself: \(error)") }
+        do { try fold.apply(commit, byteCount: bodies.last?.count ?? 0) } catch {
+            fail("the log does not follow itself: \(error)")
+        }
         let bytes = Bytes(fold.encoded())
         require(certain { try LogFold(checkpoint: bytes) } == fold, "a fold reads back otherwise")
         guard bodies.count.isMultiple(of: 4) else { return }
@@ -82,7 +87,8 @@ struct WrittenLog {
             floor <= older.next, "a floor of \(floor), and checkpoints at \(toldCheckpoints)")
         for (name, life) in lives {
             let base = bases[name] ?? life
-            let isSaved = base == life || snapshots.keys.contains { $0.store == name && $0.sequence == base }
+            let isSaved =
+                base == life || snapshots.keys.contains { $0.store == name && $0.sequence == base }
             require(isSaved, "\(name) begins at \(base), which is not saved")
             require(
                 stamps[name, default: life] <= base || floor <= base.next,
