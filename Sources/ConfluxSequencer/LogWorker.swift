@@ -18,6 +18,7 @@ package enum LogJob: Sendable {
     case readSnapshot(LoadJob)
     case removeSnapshots(StoreName)
     case truncate(below: SequenceNumber)
+    case keepAside(AsideRun)
     /// Saves a piece of a checkpoint; what comes of it goes to who made it, and not to the machine.
     case save(CheckpointPiece, @Sendable (LogError?) -> Void)
     case close
@@ -95,6 +96,7 @@ package final class LogWorker {
             snapshots.remove(store)
             try log.removeSnapshots(of: store)
         case .truncate(let floor): return try truncate(below: floor)
+        case .keepAside(let run): return try work(on: run)
         case .claim(let nonce): try claim(nonce)
         case .renew(let nonce):
             let former = log.id

@@ -24,8 +24,7 @@ protocol HostedReplica: AnyObject {
     /// Whether its life is over: no entry reaches it any more.
     var isDropped: Bool { get set }
 
-    /// Puts a snapshot into the store. The completion is called once, on any thread, with why it
-    /// could not be done.
+    /// Puts a snapshot into the store.
     ///
     /// - Parameters:
     ///   - snapshot: The snapshot.
@@ -34,6 +33,7 @@ protocol HostedReplica: AnyObject {
     ///   - request: Which one of its snapshots it is.
     ///   - threads: Where a large one is decoded, and how the thread that applies gets it then.
     ///   - crashes: Where is noted what the store applies from then on; nil for nowhere.
+    ///   - completion: Called once, on any thread, with why it could not be done.
     func restore(
         _ snapshot: Snapshot, life: SequenceNumber, log: LogID, request: UInt64,
         in threads: ApplyThreads, crashes: CrashRecord?,
@@ -60,11 +60,22 @@ protocol HostedReplica: AnyObject {
     func encode(_ completion: @escaping @Sendable (Result<[UInt8], any Error>?) -> Void)
 }
 
+extension HostedReplica {
+    /// Whether a commit is for it: one that the feed goes on with, or one that it catches up with.
+    func gets(isCatchUp: Bool, only: StoreName?) -> Bool {
+        guard let only else { return isAttached != isCatchUp && isRestored }
+        return only == name
+    }
+}
+
 /// Runs functions one after the other, in order, beside what is applied.
 typealias Background = @Sendable (@escaping @Sendable () -> Void) -> Void
 
-/// Beside what is applied, and behind the jobs of the thread that applies.
-typealias ApplyThreads = (background: Background, post: @Sendable (ApplyJob) -> Void)
+/// Beside what is applied, and behind the jobs of the thread that applies; and the size from which
+/// on a snapshot is decoded beside it.
+typealias ApplyThreads = (
+    background: Background, post: @Sendable (ApplyJob) -> Void, inPlaceBytesMax: Int
+)
 
 /// One replicated store in this node.
 final class HostedStore<S: BridgedState>: HostedReplica {
@@ -162,7 +173,7 @@ final class HostedStore<S: BridgedState>: HostedReplica {
                 return { _ in completion(error) }
             }
         }
-        if snapshot.state.bytes.count > SnapshotSizes.inPlaceBytesMax {
+        if snapshot.state.bytes.count > threads.inPlaceBytesMax {
             let post = threads.post
             threads.background { post(.decoded(name, request: request, put: decode())) }
         } else {
@@ -227,7 +238,7 @@ extension HostedStore where S: ReplicatedState {
 }
 
 /// From which size on a snapshot is decoded in the background.
-enum SnapshotSizes {
+package enum SnapshotSizes {
     /// Below it a thread more would take longer than the decoding: some milliseconds.
-    static let inPlaceBytesMax = 64 << 10
+    package static let inPlaceBytesMax = 64 << 10
 }

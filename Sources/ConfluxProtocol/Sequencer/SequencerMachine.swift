@@ -72,6 +72,8 @@ public struct SequencerMachine: Sendable {
     var decisions: [Decision: [Asker]] = [:]
     /// The checkpoints that the log has, ascending: the last two that are known of.
     var checkpoints: [SequenceNumber] = []
+    /// Whether entries are being kept aside.
+    var isKeepingAside = false
     /// When it is looked at next what of the log is needed.
     var floorReviewAt = Duration.zero
     /// Whether the replicas keep up.
@@ -123,6 +125,7 @@ public struct SequencerMachine: Sendable {
         case .checkpointRead(let answer): checkpointRead(answer, at: now, into: &effects)
         case .logRead(let bodies): logRead(bodies, at: now, into: &effects)
         case .snapshotsRead(let snapshots): snapshotsRead(snapshots, at: now, into: &effects)
+        case .keptAside(let kept): keptAside(kept, at: now, into: &effects)
         case .snapshotSaved(let place, let offset, let failure):
             saved(place, offset, failure, at: now, into: &effects)
         case .snapshotRead(let job, let chunk):

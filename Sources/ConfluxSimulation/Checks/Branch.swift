@@ -186,6 +186,7 @@ final class Branch {
             present[incarnation] = nil
             forgotten.insert(incarnation)
         case .claim: break
+        case .upgraded, .frozen, .thawed, .digestPoint, .skipped: break
         }
     }
 

@@ -14,6 +14,7 @@ enum ClusterEvent {
     case nodeTick(process: Int)
     case apply(process: Int)
     case tell(process: Int)
+    case background(process: Int)
 
     // The network's own.
     case connect(process: Int)

@@ -45,7 +45,9 @@ extension SimulatedCluster {
             if sequencer.machine.epoch == disk.epoch {
                 try truth.welcomed(welcome.incarnation, durableThrough: disk.durableThrough)
             }
-        case .opened, .entries, .answer, .confirmed: break
+        case .opened, .entries, .answer, .confirmed, .snapshotServed, .snapshotRequest,
+            .divergence, .reload:
+            break
         }
     }
 
@@ -66,7 +68,7 @@ extension SimulatedCluster {
                 let openers = nodes.values.filter { $0.opening.contains(name) }
                 if openers.count > 1 { marks.hit(.concurrentCreators) }
             case .dropped: marks.hit(.dropped)
-            case .claim, .joined: break
+            case .claim, .joined, .upgraded, .frozen, .thawed, .digestPoint, .skipped: break
             }
         }
     }
@@ -102,9 +104,10 @@ extension SimulatedCluster {
         case .catchUp(let commit, _): try truth.delivered(commit)
         case .reset: node.delivered = nil
         case .attach: marks.hit(.lateStoreAttached)
-        case .restore(_, let life, _):
+        case .restore(_, let life, _, _, _, _):
             if life.rawValue < node.machine.incarnation.rawValue { marks.hit(.adopted) }
-        case .settle, .opened, .reached: break
+        case .passOver(let last): node.delivered = last
+        case .settle, .opened, .reached, .begin, .detach, .compare: break
         }
     }
 

@@ -16,6 +16,8 @@ extension SimulatedCluster {
             settings: plan.replicaSettings(name: name, role: role),
             nonce: .random(using: &random), limits: plan.outboxLimits,
             outboxBytesMax: plan.hasSmallBounds ? 2_048 : 1 << 20,
+            shelf: EncodingShelf(bytesMax: EncodingShelf.bytesMax),
+            inPlaceBytesMax: SnapshotSizes.inPlaceBytesMax,
             clock: { [unowned self] in now })
         node.isMisnamed = named != slot
         nodes[node.process] = node
@@ -130,7 +132,10 @@ extension SimulatedCluster {
                         counter: first + offset))
                 node.pending.append(record)
             }
-            give(.submitted(firstCounter: first, count: count, filling.block), to: node)
+            give(
+                .submitted(
+                    firstCounter: first, count: count, filling.block,
+                    targets: filling.builder.targets.map(\.target)), to: node)
             node.sent.add(filling.block, firstCounter: first, count: count)
             try handle(
                 .dispatched(
@@ -162,6 +167,7 @@ extension SimulatedCluster {
             try observe(delivery, node)
             if case .settle(let outcome) = delivery { node.sent.settle(outcome) }
             give(.deliver(delivery, log: node.machine.log), to: node)
+        case .give(let request): try handle(.given(node.shelf.part(request)), node)
         case .asked(let question): give(.asked(question), to: node)
         case .answered(let answer):
             if case .failed = answer.body {
@@ -233,10 +239,43 @@ extension SimulatedCluster {
         }
         if !node.jobs.isEmpty { scheduleApply(node) }
         try hearOutcomes(node)
+        try gather(node)
+    }
+
+    /// What was put down for other threads is theirs from here on.
+    private func gather(_ node: SimulatedNode) throws(Violation) {
+        let (posted, background) = node.tells.work.withLock { work in
+            defer { work = SimulatedNode.Work() }
+            return (work.posted, work.background)
+        }
+        for job in posted { give(job, to: node) }
+        if !background.isEmpty {
+            node.background += background
+            scheduleBackground(node)
+        }
         guard !node.areTellsScheduled, !node.tells.inputs.withLock({ $0.isEmpty }) else { return }
         node.areTellsScheduled = true
         schedule(
             .tell(process: node.process), after: random.duration(in: .zero...(.microseconds(200))))
+    }
+
+    private func scheduleBackground(_ node: SimulatedNode) {
+        guard !node.isBackgroundScheduled else { return }
+        node.isBackgroundScheduled = true
+        var takes = random.duration(in: .microseconds(20)...(.milliseconds(5)))
+        if strikes(plan.slowApply) {
+            takes = random.duration(in: .milliseconds(10)...(.milliseconds(500)))
+        }
+        schedule(.background(process: node.process), after: takes)
+    }
+
+    /// What takes long is done, one after the other, beside what is applied.
+    func workBehind(_ node: SimulatedNode) throws(Violation) {
+        node.isBackgroundScheduled = false
+        guard !node.background.isEmpty else { return }
+        node.background.removeFirst()()
+        if !node.background.isEmpty { scheduleBackground(node) }
+        try gather(node)
     }
 
     func tell(_ node: SimulatedNode) throws(Violation) {

@@ -72,8 +72,10 @@ extension SimulatedCluster {
 
     func workLog(_ sequencer: SimulatedSequencer) throws(Violation) {
         guard !sequencer.logJobs.isEmpty else { return }
-        let inputs = sequencer.work()
+        let (inputs, rest) = sequencer.work()
         if let violation { throw violation }
+        // Others have their turn before it goes on.
+        if let rest { post(rest, sequencer) }
         try makeCheckpoint(sequencer)
         for input in inputs { try handle(input, sequencer) }
     }
@@ -141,6 +143,13 @@ extension SimulatedCluster {
         case .append(let append): post(.append(append), sequencer)
         case .readFetch(let job): post(.fetch(job), sequencer)
         case .confirmTenure: post(.confirm, sequencer)
+        case .readSnapshots: post(.readSnapshots, sequencer)
+        case .saveSnapshot(let part): post(.saveSnapshot(part), sequencer)
+        case .readSnapshot(let job): post(.readSnapshot(job), sequencer)
+        case .removeSnapshots(let store): post(.removeSnapshots(store), sequencer)
+        case .truncate(let floor): post(.truncate(below: floor), sequencer)
+        case .keepAside(let stores, let last):
+            post(.keepAside(AsideRun(stores, through: last)), sequencer)
         case .serve(let beat): try serve(beat, sequencer)
         case .publishCommit(let frame): try publish(commit: Array(frame), sequencer)
         case .publishBeat(let beat):
@@ -195,6 +204,9 @@ extension SimulatedCluster {
                     message: "the checkpoint at \(sequence) was set aside: \(reason)"))
         case .slowed: marks.hit(.admissionSlowed)
         case .joined, .dropped, .historyLost, .unreadable, .resumed: break
+        case .upgraded, .frozen, .thawed, .skipped, .snapshotTaken, .snapshotFailed, .diverged,
+            .converged, .truncated, .truncateFailed:
+            break
         }
     }
 

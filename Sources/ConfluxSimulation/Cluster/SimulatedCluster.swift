@@ -118,7 +118,7 @@ final class SimulatedCluster {
             .subscribed(let process), .renewTenure(let process):
             if let sequencer = running(sequencer: process, event) { try happen(event, sequencer) }
         case .nodeTick(let process), .apply(let process), .tell(let process),
-            .dispatch(let process):
+            .dispatch(let process), .background(let process):
             if let node = running(node: process, event) { try happen(event, node) }
         case .connect(let process): try connect(process)
         case .subscribe(let process): subscribe(process)
@@ -158,6 +158,7 @@ final class SimulatedCluster {
             try turn(node)
         case .apply: try apply(node)
         case .tell: try tell(node)
+        case .background: try workBehind(node)
         case .dispatch: try dispatch(node)
         default: preconditionFailure("\(event) is no node's")
         }

@@ -14,6 +14,7 @@ final class SimulatedNode {
     let outbox: Outbox
     let applier: Applier
     let tells: Tells
+    let shelf: EncodingShelf
     var bridges: [any SimulatedBridge] = []
     var stores: [any SimulatedStore] = []
     /// The stores that it wants to host and that are not open yet.
@@ -30,6 +31,9 @@ final class SimulatedNode {
     var isMisnamed = false
     var isLeaving = false
     var deferred: [ClusterEvent] = []
+    /// What is done beside what is applied, oldest first.
+    var background: [@Sendable () -> Void] = []
+    var isBackgroundScheduled = false
 
     var connection: UInt64?
     var reconnectedWhilePaused = false
@@ -69,11 +73,20 @@ final class SimulatedNode {
         let withdrawals = Mutex<[(index: Int, block: OutcomeBlock)]>([])
         /// Which waits have ended, and at which number; nil where it failed.
         let reached = Mutex<[(request: UInt64, sequence: SequenceNumber?)]>([])
+        let work = Mutex(Work())
+        let events = Mutex<[NodeEvent]>([])
+    }
+
+    /// What the applier puts down for other threads.
+    struct Work {
+        var posted: [ApplyJob] = []
+        var background: [@Sendable () -> Void] = []
     }
 
     init(
         slot: Int, process: Int, role: Hello.Role, settings: ReplicaSettings, nonce: Nonce,
-        limits: WireLimits, outboxBytesMax: Int, clock: @escaping () -> Duration
+        limits: WireLimits, outboxBytesMax: Int, shelf: EncodingShelf, inPlaceBytesMax: Int,
+        clock: @escaping () -> Duration
     ) {
         self.slot = slot
         self.process = process
@@ -86,10 +99,13 @@ final class SimulatedNode {
                 tells.withdrawals.withLock { $0.append((index, block)) }
             })
         self.tells = tells
+        self.shelf = shelf
         applier = Applier(
             refusalsMax: 64, tell: { input in tells.inputs.withLock { $0.append(input) } },
-            // Every store here is immediate: nobody reports later.
-            post: { _ in }, clock: clock)
+            post: { job in tells.work.withLock { $0.posted.append(job) } }, clock: clock,
+            announce: { event in tells.events.withLock { $0.append(event) } }, shelf: shelf,
+            background: { work in tells.work.withLock { $0.background.append(work) } },
+            inPlaceBytesMax: inPlaceBytesMax)
     }
 
     var text: String { "node \(slot) (process \(process))" }

@@ -66,12 +66,13 @@ final class SimulatedSequencer {
 
     /// Does the next job of the log.
     ///
-    /// - Returns: What came of it; nothing of what was asked by a tenure that has failed.
-    func work() -> [SequencerInput] {
+    /// - Returns: What came of it, nothing of what was asked by a tenure that has failed; and what is
+    ///   left of the job.
+    func work() -> (inputs: [SequencerInput], rest: LogJob?) {
         let job = logJobs.removeFirst()
         if case .renew = job { workedTenure += 1 }
-        worker.work(job)
+        let rest = worker.work(job)
         defer { answers.inputs = [] }
-        return workedTenure == tenure ? answers.inputs : []
+        return workedTenure == tenure ? (answers.inputs, rest) : ([], nil)
     }
 }

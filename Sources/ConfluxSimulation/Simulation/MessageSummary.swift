@@ -19,9 +19,23 @@ extension NodeMessage {
         case .answer(let answer): "answer \(answer.number)"
         case .barrier(let barrier): "barrier \(barrier.request)"
         case .drop(let drop): "drop \(drop.request): \(drop.store) of \(drop.life)"
+        case .load(let load):
+            "load \(load.request): \(load.place.text) from \(load.offset)"
+        case .digest(.vote(let vote)):
+            "vote \(vote.place.text): \(vote.digest), version \(vote.schemaVersion)"
+        case .digest(.located(let location)): "located \(location.place.text): \(location.path)"
+        case .snapshot(let chunk): "snapshot \(chunk.place.text) from \(chunk.offset)"
+        case .freeze(let freeze):
+            "\(freeze.isFrozen ? "freeze" : "thaw") \(freeze.request): \(freeze.store)"
+        case .skip(let skip): "skip \(skip.request): \(skip.sequence) of \(skip.target)"
         case .bye: "bye"
         }
     }
+}
+
+extension SnapshotPlace {
+    /// The place in a few words, for traces.
+    var text: String { "\(store) at \(sequence)" }
 }
 
 extension SequencerMessage {
@@ -46,6 +60,14 @@ extension SequencerMessage {
         case .question(let question): "question \(question.number)"
         case .answer(let answer): "answer \(answer.number)"
         case .confirmed(let confirmed): "confirmed \(confirmed.request)"
+        case .snapshotServed(let served):
+            "served \(served.request): \(served.chunk.place.text) from \(served.chunk.offset), "
+                + "\(served.chunk.bytes.count) of \(served.chunk.byteCount)"
+        case .snapshotRequest(let request):
+            "snapshot request \(request.place.text) from \(request.offset)"
+        case .divergence(let divergence):
+            "divergence \(divergence.place.text), must reload: \(divergence.mustReload)"
+        case .reload(let reload): "reload \(reload.place.text)"
         case .bye(let bye): "bye \(bye.code)"
         }
     }

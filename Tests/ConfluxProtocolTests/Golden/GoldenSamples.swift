@@ -219,7 +219,8 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                                     store: counter, life: SequenceNumber(4),
                                     sequence: SequenceNumber(16))
                             ])))),
-        ] + snapshotsOfNodes + questions.map { GoldenSample("question, \($0)", .node(.question($1))) }
+        ] + snapshotsOfNodes
+        + questions.map { GoldenSample("question, \($0)", .node(.question($1))) }
         + answers.map { GoldenSample("answer, \($0)", .node(.answer($1))) } + [
             GoldenSample("barrier", .node(.barrier(Barrier(request: 4)))),
             GoldenSample("bye", .node(.bye(Bye(code: .leaving, message: "alpha leaves")))),
@@ -264,6 +265,18 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                                 floor: SequenceNumber(10), snapshot: .saved(reference),
                                 skipped: [SequenceNumber(11), SequenceNumber(14)]))))),
             GoldenSample(
+                "opened, a store of which entries are kept aside",
+                .sequencer(
+                    .opened(
+                        Opened(
+                            request: 1,
+                            outcome: .opened(
+                                life: SequenceNumber(4), schemaVersion: 2,
+                                floor: SequenceNumber(10), snapshot: .saved(reference),
+                                aside: SnapshotReference(
+                                    sequence: SequenceNumber(9), schemaVersion: 0,
+                                    digest: reference.digest, byteCount: 96)))))),
+            GoldenSample(
                 "opened, a state",
                 .sequencer(
                     .opened(
@@ -306,7 +319,8 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                         Entries(
                             request: 3, last: SequenceNumber(17), floor: SequenceNumber(1),
                             commits: [smallCommit])))),
-        ] + snapshotsOfSequencers + questions.map { GoldenSample("question asked, \($0)", .sequencer(.question($1))) }
+        ] + snapshotsOfSequencers
+        + questions.map { GoldenSample("question asked, \($0)", .sequencer(.question($1))) }
         + answers.map { GoldenSample("answer given, \($0)", .sequencer(.answer($1))) } + [
             GoldenSample(
                 "barrier confirmed",

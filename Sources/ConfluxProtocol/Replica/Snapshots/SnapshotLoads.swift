@@ -6,6 +6,8 @@ struct SnapshotLoad: Sendable {
     struct Start: Sendable {
         /// The lowest number that the log held when the snapshot was offered.
         var floor: SequenceNumber
+        /// The entries behind the snapshot that the log holds no longer.
+        var aside: SnapshotReference?
         var skipped: [SequenceNumber]
     }
 
@@ -13,6 +15,8 @@ struct SnapshotLoad: Sendable {
     enum Purpose: Sendable {
         /// The store gets it.
         case opening(Start)
+        /// They are entries, which the store gets behind this snapshot (rule 21).
+        case following(Snapshot, Start)
         /// The store's own state at that point is compared with it (rule 22).
         case comparing(Divergence)
     }

@@ -5,9 +5,15 @@ import ConfluxVocabulary
 extension SequencerMachine {
     /// A snapshot that the log has counts, if the store that it is of is there.
     mutating func adopt(_ snapshot: SnapshotIndexEntry) {
-        guard snapshot.place.sequence <= tenure.last,
-            directory.take(snapshot.reference, of: snapshot.place)
-        else { return }
+        guard snapshot.place.sequence <= tenure.last else { return }
+        if snapshot.isAside {
+            directory.keep(
+                StoreRecord.Aside(
+                    through: snapshot.place.sequence, reference: snapshot.reference),
+                of: snapshot.place.store, life: snapshot.place.life)
+            return
+        }
+        guard directory.take(snapshot.reference, of: snapshot.place) else { return }
         if directory.store(snapshot.place.store)?.lastPoint == snapshot.place.sequence {
             points.snapshotLoads[snapshot.place.store] =
                 directory.store(snapshot.place.store)?.pointLoad

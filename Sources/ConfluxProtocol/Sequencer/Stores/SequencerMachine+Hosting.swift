@@ -197,7 +197,8 @@ extension SequencerMachine {
         guard let connection = sessions[opener.incarnation]?.connection else { return }
         let outcome = Opened.Outcome.opened(
             life: store.life, schemaVersion: store.schemaVersion, floor: tenure.floor,
-            snapshot: store.offer, skipped: directory.skips(of: name))
+            snapshot: store.offer, aside: store.aside?.reference, skipped: directory.skips(of: name)
+        )
         effects.append(
             .send(.opened(Opened(request: opener.request, outcome: outcome)), to: connection))
         sessions[opener.incarnation]?.stopped[name] = nil
