@@ -276,13 +276,9 @@ struct SequencerRun {
         case .readCheckpoint(let last):
             handle(.checkpointRead(log.checkpoint(through: last, &dice)))
         case .readSnapshots:
-            handle(
-                .snapshotsRead(
-                    log.snapshots.map {
-                        SnapshotIndexEntry(place: $0.key, reference: $0.value.reference)
-                    }.sorted {
-                        ($0.place.store, $0.place.sequence) < ($1.place.store, $1.place.sequence)
-                    }))
+            handle(.snapshotsRead(log.index))
+        case .keepAside(let jobs, let last):
+            handle(.keptAside(dice.below(8) == 0 ? [] : log.keepAside(jobs, through: last)))
         case .saveSnapshot(let part):
             require(
                 part.bytes.count <= Int(Self.settings.snapshotPartBytesMax), "a part too large")
