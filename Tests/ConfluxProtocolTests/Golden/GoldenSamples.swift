@@ -265,6 +265,18 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                                 floor: SequenceNumber(10), snapshot: .saved(reference),
                                 skipped: [SequenceNumber(11), SequenceNumber(14)]))))),
             GoldenSample(
+                "opened, a store of which entries are kept aside",
+                .sequencer(
+                    .opened(
+                        Opened(
+                            request: 1,
+                            outcome: .opened(
+                                life: SequenceNumber(4), schemaVersion: 2,
+                                floor: SequenceNumber(10), snapshot: .saved(reference),
+                                aside: SnapshotReference(
+                                    sequence: SequenceNumber(9), schemaVersion: 0,
+                                    digest: reference.digest, byteCount: 96)))))),
+            GoldenSample(
                 "opened, a state",
                 .sequencer(
                     .opened(

@@ -18,6 +18,8 @@ struct Cluster {
         /// Whole snapshots, and what came of others.
         var snapshots: [SnapshotPlace: SavedSnapshot] = [:]
         var unfinished: [StoreName: SavedSnapshot] = [:]
+        /// What is kept of stores that nobody hosts.
+        var asides: [StoreName: SavedSnapshot] = [:]
         var last: SequenceNumber { bodies.last?.last ?? .zero }
     }
 
@@ -171,6 +173,7 @@ struct Cluster {
         case .saveSnapshot(let part): save(part)
         case .readSnapshot(let job): handle(.snapshotRead(job, disk.chunk(for: job)))
         case .removeSnapshots(let store): disk.removeSnapshots(of: store)
+        case .keepAside(let jobs, let last): keepAside(jobs, through: last)
         case .truncate(let floor): disk.truncate(below: floor)
         case .serve: break
         case .publishCommit(let frame):

@@ -24,11 +24,14 @@ extension SimulatedNode {
     }
 
     /// - Returns: What the machine is told then.
-    mutating func apply(_ commit: Commit, onlyCatchingUp: Bool) -> [ReplicaInput] {
+    mutating func apply(
+        _ commit: Commit, onlyCatchingUp: Bool, only: StoreName? = nil
+    ) -> [ReplicaInput] {
         var sequence = commit.first
         var told: [ReplicaInput] = []
-        let reached = replicas.filter { _, replica in
-            replica.isBegun && replica.isAttached != onlyCatchingUp
+        let reached = replicas.filter { name, replica in
+            if let only { return name == only }
+            return replica.isBegun && replica.isAttached != onlyCatchingUp
         }.keys
         for block in commit.blocks {
             switch block {

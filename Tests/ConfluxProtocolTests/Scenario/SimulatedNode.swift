@@ -192,8 +192,11 @@ struct SimulatedNode {
             return [.applied(commit.last, bytes: bytes)] + apply(commit, onlyCatchingUp: false)
         case .catchUp(let commit, let bytes):
             return [.applied(.zero, bytes: bytes)] + apply(commit, onlyCatchingUp: true)
-        case .restore(let store, let life, let snapshot, let skipped, let request):
+        case .restore(let store, let life, let snapshot, let aside, let skipped, let request):
             restore(store, life: life, snapshot, skipped)
+            for entry in (try? AsideEntries.commits(of: aside ?? [])) ?? [] {
+                _ = apply(entry.commit, onlyCatchingUp: true, only: store)
+            }
             return [.restored(store, request: request)]
         case .begin(let store): replicas[store]?.isBegun = true
         case .detach(let store): replicas[store] = nil

@@ -56,6 +56,11 @@ struct Narration {
             Self.line(
                 "sequencer → log",
                 "read the snapshot of \(words(of: job.place)) from \(job.offset) for \(node)")
+        case .keepAside(let jobs, let last):
+            Self.line(
+                "sequencer → log",
+                "keep aside what is up to \(last) of "
+                    + jobs.map { "\($0.store)" }.joined(separator: ", "))
         case .removeSnapshots(let store):
             Self.line("sequencer → log", "remove the snapshots of \(store)")
         case .truncate(let floor): Self.line("sequencer → log", "truncate below \(floor)")
@@ -116,8 +121,9 @@ struct Narration {
         case .opened(let opened):
             switch opened.outcome {
             case .failed(let code, _): "opened \(opened.request): failed, \(code)"
-            case .opened(let life, _, let floor, let snapshot, let skipped):
+            case .opened(let life, _, let floor, let snapshot, let aside, let skipped):
                 "opened \(opened.request): life \(life)" + words(of: snapshot)
+                    + (aside.map { ", aside up to \($0.sequence)" } ?? "")
                     + (floor > SequenceNumber(1) ? ", floor \(floor)" : "")
                     + (skipped.isEmpty ? "" : ", skipped \(skipped)")
             }
@@ -245,8 +251,9 @@ struct Narration {
         switch delivery {
         case .commit(let commit, _): "applies \(Self.range(commit.first, commit.last))"
         case .catchUp(let commit, _): "catches up with \(Self.range(commit.first, commit.last))"
-        case .restore(let store, _, let snapshot, let skipped, _):
+        case .restore(let store, _, let snapshot, let aside, let skipped, _):
             "restores \(store) at \(snapshot.sequence)"
+                + (aside.map { ", with \($0.count) bytes kept aside" } ?? "")
                 + (skipped.isEmpty ? "" : ", skipping \(skipped)")
         case .begin(let store): "begins to catch up with \(store)"
         case .detach(let store): "detaches \(store)"

@@ -18,6 +18,9 @@ extension Cluster.Disk {
         snapshots.values.filter { $0.isConfirmed && $0.place.sequence <= last }
             .sorted { ($0.place.store, $0.place.sequence) < ($1.place.store, $1.place.sequence) }
             .map { SnapshotIndexEntry(place: $0.place, reference: $0.reference) }
+            + asides.values.map {
+                SnapshotIndexEntry(place: $0.place, reference: $0.reference, isAside: true)
+            }
     }
 
     /// - Returns: Whether it was what comes next.
@@ -43,11 +46,14 @@ extension Cluster.Disk {
             place.store != store || kept.contains { $0.place == place }
         }
         snapshots[part.place] = saved
+        if saved.isConfirmed { asides[store] = nil }
         return true
     }
 
     func chunk(for job: LoadJob) -> SnapshotChunk {
-        guard let saved = snapshots[job.place], job.offset < saved.reference.byteCount else {
+        let aside = asides[job.place.store].flatMap { $0.place == job.place ? $0 : nil }
+        guard let saved = snapshots[job.place] ?? aside, job.offset < saved.reference.byteCount
+        else {
             return .none(of: job.place)
         }
         let rest = saved.bytes[...].dropFirst(Int(job.offset))
@@ -59,6 +65,7 @@ extension Cluster.Disk {
     mutating func removeSnapshots(of store: StoreName) {
         snapshots = snapshots.filter { $0.key.store != store }
         unfinished[store] = nil
+        asides[store] = nil
     }
 
     mutating func truncate(below floor: SequenceNumber) {
@@ -94,6 +101,38 @@ extension Cluster {
         let failure = isSaved ? nil : savingFailure ?? "out of order"
         let step = Step.saved(part.place, offset: part.offset, failure: failure)
         if isSavingSlow { waitingSaves.append(step) } else { queue.append(step) }
+    }
+
+    /// What concerns the stores, of the entries up to a number, is put beside the log.
+    mutating func keepAside(_ jobs: [AsideJob], through last: SequenceNumber) {
+        var kept: [AsideKept] = []
+        for job in jobs {
+            let former = disk.asides[job.store]
+            #expect(former?.reference == job.former)
+            var entries = AsideEntries(
+                job.store, life: job.life, after: job.after, behind: former?.bytes[...] ?? [])
+            for entry in disk.bodies where entry.first <= last {
+                guard let commit = try? Commit.decode(body: entry.body) else {
+                    Issue.record("an unreadable commit")
+                    return
+                }
+                entries.add(commit)
+            }
+            let bytes = entries.bytes
+            var reference: SnapshotReference?
+            if !bytes.isEmpty {
+                let found = SnapshotReference(
+                    sequence: last, schemaVersion: 0, digest: Digest(of: bytes),
+                    byteCount: UInt64(bytes.count))
+                reference = found
+                disk.asides[job.store] = Disk.SavedSnapshot(
+                    place: SnapshotPlace(store: job.store, life: job.life, sequence: last),
+                    reference: found, isConfirmed: false, bytes: bytes)
+            }
+            kept.append(
+                AsideKept(store: job.store, life: job.life, through: last, reference: reference))
+        }
+        handle(.keptAside(kept))
     }
 
     mutating func finishSaves() {
