@@ -45,9 +45,13 @@ extension Applier {
                     }
                 }
             }
-            if isEffectInDoubt(of: batch, at: start) {
-                for offset in 0..<count where !ownEffects.contains(receipt(offset).sequence) {
-                    let error = DispatchError.effectUnknown(receipt(offset))
+            let doubtful = doubtfulThrough(batch)
+            if doubtful >= start {
+                for offset in 0..<count {
+                    let receipt = receipt(offset)
+                    guard receipt.sequence <= doubtful else { break }
+                    if ownEffects.contains(receipt.sequence) { continue }
+                    let error = DispatchError.effectUnknown(receipt)
                     block.settle(from: index + offset, with: .failed(error))
                 }
             }
@@ -67,19 +71,18 @@ extension Applier {
         }
     }
 
-    /// Whether a snapshot may have jumped over entries from this one on, so that nobody here knows
-    /// which of them were refused.
-    private func isEffectInDoubt(of batch: Submitted, at sequence: SequenceNumber) -> Bool {
-        batch.targets.contains { target in
-            guard let applier = applier(of: target) else { return false }
+    /// Up to which number a snapshot may have jumped over entries of a batch, so that nobody here
+    /// knows which of them were refused; zero where none has.
+    private func doubtfulThrough(_ batch: Submitted) -> SequenceNumber {
+        batch.targets.lazy.map { target in
+            guard let applier = self.applier(of: target) else { return .zero }
             switch target {
-            case .store(let store):
-                return applier.hosted(store).map { $0.restoredAt >= sequence } ?? false
+            case .store(let store): return applier.hosted(store)?.restoredAt ?? .zero
             case .state:
-                return applier.restoredAt >= sequence
-                    || (applier.isBridged && ownEffects.passedOver >= sequence)
-            case .event: return false
+                return max(
+                    applier.restoredAt, applier.isBridged ? self.ownEffects.passedOver : .zero)
+            case .event: return .zero
             }
-        }
+        }.max() ?? .zero
     }
 }

@@ -13,7 +13,9 @@ struct DivergenceScenarios {
 
     private func vote(_ node: Int, in cluster: inout Cluster) {
         cluster.nodes[node]?.isVotingLate = false
-        for vote in cluster.nodes[node]?.heldVotes ?? [] { cluster.input(.digested(vote), to: node) }
+        for vote in cluster.nodes[node]?.heldVotes ?? [] {
+            cluster.input(.digested(vote), to: node)
+        }
         cluster.nodes[node]?.heldVotes = []
         cluster.run()
     }

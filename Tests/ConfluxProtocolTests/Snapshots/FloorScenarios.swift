@@ -102,7 +102,8 @@ struct FloorScenarios {
         #expect(added.count <= 1)
     }
 
-    @Test func `a node behind the floor loads snapshots and goes on, a bridge is told what it missed`()
+    @Test
+    func `a node behind the floor loads snapshots and goes on, a bridge is told what it missed`()
         throws
     {
         var cluster = Cluster.eager(nodes: ["alpha", "beta", "gamma"])

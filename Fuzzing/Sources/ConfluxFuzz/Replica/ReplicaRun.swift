@@ -238,7 +238,7 @@ struct ReplicaRun {
                 require(sequence <= live, "\(sequence) is to come, and told as applied")
             }
         case .reset: delivered = nil
-        case .restore(let store, _, _, _, let request): restoring.append((store, request))
+        case .restore(let store, _, _, _, _, let request): restoring.append((store, request))
         case .passOver(let last): delivered = last
         case .begin, .detach, .compare, .attach, .opened: break
         }

@@ -214,7 +214,9 @@ struct SequencerRun {
 
     /// A checkpoint is saved.
     mutating func saveCheckpoint() {
-        guard machine.phase == .serving, log.last > log.toldCheckpoints.last ?? .zero else { return }
+        guard machine.phase == .serving, log.last > log.toldCheckpoints.last ?? .zero else {
+            return
+        }
         handle(.checkpointSaved(log.saveCheckpoint()))
     }
 
@@ -274,11 +276,9 @@ struct SequencerRun {
         case .readCheckpoint(let last):
             handle(.checkpointRead(log.checkpoint(through: last, &dice)))
         case .readSnapshots:
-            handle(
-                .snapshotsRead(
-                    log.snapshots.map {
-                        SnapshotIndexEntry(place: $0.key, reference: $0.value.reference)
-                    }.sorted { ($0.place.store, $0.place.sequence) < ($1.place.store, $1.place.sequence) }))
+            handle(.snapshotsRead(log.index))
+        case .keepAside(let jobs, let last):
+            handle(.keptAside(dice.below(8) == 0 ? [] : log.keepAside(jobs, through: last)))
         case .saveSnapshot(let part):
             require(
                 part.bytes.count <= Int(Self.settings.snapshotPartBytesMax), "a part too large")

@@ -136,7 +136,9 @@ extension SequencerRun {
         var builder = BatchBuilder()
         let target = dice.target()
         let row = BatchTarget(target: target, schemaVersion: 1, coding: .json)
-        for _ in 0..<60 { builder.append(target: row, payload: [UInt8](repeating: 0x31, count: 60)) }
+        for _ in 0..<60 {
+            builder.append(target: row, payload: [UInt8](repeating: 0x31, count: 60))
+        }
         say(
             .submit(
                 builder.finish(firstCounter: ledger.lastCounter + 1, settled: ledger.announced)),

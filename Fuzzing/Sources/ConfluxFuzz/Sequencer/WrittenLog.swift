@@ -19,7 +19,10 @@ struct WrittenLog {
     /// The lowest number that the log promises to have.
     private(set) var floor = SequenceNumber(1)
     /// The whole snapshots that are confirmed, and what came of others.
-    private(set) var snapshots: [SnapshotPlace: (reference: SnapshotReference, bytes: [UInt8])] = [:]
+    private(set) var snapshots: [SnapshotPlace: (reference: SnapshotReference, bytes: [UInt8])] =
+        [:]
+    /// What is kept of stores that nobody hosts.
+    private(set) var asides: [StoreName: AsideKept] = [:]
     private var unfinished: [StoreName: (part: SnapshotPart, bytes: [UInt8])] = [:]
     /// The highest number of an entry that concerns each store, and those that are frozen.
     private(set) var stamps: [StoreName: SequenceNumber] = [:]
@@ -44,7 +47,9 @@ struct WrittenLog {
         var hasPoint = false
         for block in commit.blocks {
             if case .event(.digestPoint) = block { hasPoint = true }
-            if case .batch = block { require(!hasPoint, "a batch behind a digest point: \(commit)") }
+            if case .batch = block {
+                require(!hasPoint, "a batch behind a digest point: \(commit)")
+            }
             switch block {
             case .batch(let incarnation, let batch): put(batch, of: incarnation, at: sequence)
             case .event(let event): put(event, at: sequence)
@@ -60,7 +65,9 @@ struct WrittenLog {
 
     /// Rule 20: a checkpoint is the fold of the log, and reads back as what it was.
     private mutating func check(_ commit: Commit) {
-        do { try fold.apply(commit, byteCount: bodies.last?.count ?? 0) } catch { fail("the log does not follow itself: \(error)") }
+        do { try fold.apply(commit, byteCount: bodies.last?.count ?? 0) } catch {
+            fail("the log does not follow itself: \(error)")
+        }
         let bytes = Bytes(fold.encoded())
         require(certain { try LogFold(checkpoint: bytes) } == fold, "a fold reads back otherwise")
         guard bodies.count.isMultiple(of: 4) else { return }
@@ -82,11 +89,13 @@ struct WrittenLog {
             floor <= older.next, "a floor of \(floor), and checkpoints at \(toldCheckpoints)")
         for (name, life) in lives {
             let base = bases[name] ?? life
-            let isSaved = base == life || snapshots.keys.contains { $0.store == name && $0.sequence == base }
-            require(isSaved, "\(name) begins at \(base), which is not saved")
+            let isSaved = snapshots.keys.contains { $0.store == name && $0.sequence == base }
+            require(base == life || isSaved, "\(name) begins at \(base), which is not saved")
+            let aside = asides[name].flatMap { $0.life == life ? $0.through : nil } ?? .zero
+            let kept = max(base, aside)
             require(
-                stamps[name, default: life] <= base || floor <= base.next,
-                "a floor of \(floor), and \(name) begins at \(base)")
+                stamps[name, default: life] <= kept || floor <= kept.next,
+                "a floor of \(floor), and \(name) is kept up to \(kept)")
         }
         self.floor = floor
     }
@@ -117,7 +126,48 @@ struct WrittenLog {
         return true
     }
 
+    /// Keeps what concerns some stores beside the log.
+    mutating func keepAside(_ jobs: [AsideJob], through last: SequenceNumber) -> [AsideKept] {
+        jobs.map { job in
+            require(job.after < last, "nothing of \(job.store) is behind \(job.after)")
+            var entries = AsideEntries(job.store, life: job.life, after: job.after)
+            for body in bodies {
+                let commit = certain { try Commit.decode(body: body) }
+                if commit.first <= last { entries.add(commit) }
+            }
+            let isNone = entries.bytes.isEmpty && job.former == nil
+            let kept = AsideKept(
+                store: job.store, life: job.life, through: last,
+                reference: isNone
+                    ? nil
+                    : SnapshotReference(
+                        sequence: last, schemaVersion: 0, digest: Digest(of: entries.bytes),
+                        byteCount: UInt64(max(entries.bytes.count, 1))))
+            asides[job.store] = kept
+            return kept
+        }
+    }
+
+    /// Whole snapshots and what is kept aside, as a start finds them.
+    var index: [SnapshotIndexEntry] {
+        let saved = snapshots.map {
+            SnapshotIndexEntry(place: $0.key, reference: $0.value.reference)
+        }
+        let aside = asides.values.compactMap { kept in
+            kept.reference.map { reference in
+                SnapshotIndexEntry(
+                    place: SnapshotPlace(
+                        store: kept.store, life: kept.life, sequence: kept.through),
+                    reference: reference, isAside: true)
+            }
+        }
+        return (saved + aside).sorted {
+            ($0.place.store, $0.place.sequence) < ($1.place.store, $1.place.sequence)
+        }
+    }
+
     mutating func removeSnapshots(of store: StoreName) {
+        asides[store] = nil
         snapshots = snapshots.filter { $0.key.store != store }
         unfinished[store] = nil
     }
