@@ -58,6 +58,9 @@ class Process:
 class Cluster:
     """A sequencer with its log in a folder of its own, and what joins it. Use it in `with`."""
 
+    def __init__(self, *options):
+        self.options = options
+
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory(prefix="conflux-python-")
         self.log = os.path.join(self.folder.name, "log")
@@ -68,7 +71,8 @@ class Cluster:
 
     def start(self, address, feed):
         self.sequencer = Process(
-            "sequencer", "--bind", address, "--feed", feed, "--data", self.log)
+            "sequencer", "--bind", address, "--feed", feed, "--data", self.log,
+            *self.options)
         self.address, self.feed = self.sequencer.ready["address"], self.sequencer.ready["feed"]
 
     def restart(self):
