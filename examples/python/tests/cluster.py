@@ -78,9 +78,9 @@ class Cluster:
     def restart(self):
         self.start(self.address, self.feed)
 
-    def work(self, name):
+    def work(self, name, store="counter"):
         self.workers.append(Process(
-            "worker", "--connect", self.address, "--name", name, "--store", "counter"))
+            "worker", "--connect", self.address, "--name", name, "--store", store))
 
     def run(self, client, *arguments, text=None, timeout=10):
         """Runs `conflux` to its end, while a client goes on. Returns the values it printed."""
@@ -104,13 +104,13 @@ class Cluster:
             printed.seek(0)
             return [json.loads(line) for line in printed]
 
-    def observe(self, client, nodes, timeout=10):
+    def observe(self, client, nodes, store="counter", timeout=10):
         """What these nodes have, once all of them are at the same number."""
         end = time.monotonic() + timeout
         while True:
             lines = {
                 line["node"]: (line["sequence"], line["state"])
-                for line in self.run(client, "observe", "counter")}
+                for line in self.run(client, "observe", store)}
             if set(nodes) <= set(lines) and len({lines[node][0] for node in nodes}) == 1:
                 return [lines[node][1] for node in nodes]
             if time.monotonic() > end:
