@@ -102,15 +102,16 @@ let package = Package(
             ],
             swiftSettings: strict),
         .testTarget(
-            name: "ConfluxSimulationTests", dependencies: ["Conflux", "ConfluxSimulation"],
+            name: "ConfluxSimulationTests",
+            dependencies: ["Conflux", "ConfluxLog", "ConfluxSimulation", "ConfluxVocabulary"],
             swiftSettings: strict),
         // Mistakes in copies of the sources, which the simulator must find.
         .testTarget(name: "PlantedBugTests", swiftSettings: strict),
         .testTarget(
             name: "ConfluxCLITests",
             dependencies: [
-                "ConfluxArguments", "ConfluxBuiltins", "ConfluxCLI", "ConfluxNode",
-                "ConfluxProtocol", "ConfluxSequencer", "ConfluxWorker",
+                "ConfluxArguments", "ConfluxBuiltins", "ConfluxCLI", "ConfluxLog", "ConfluxNode",
+                "ConfluxProtocol", "ConfluxSequencer", "ConfluxWorker", "CSQLite",
             ], swiftSettings: strict),
         .testTarget(
             name: "ConfluxBuiltinsTests", dependencies: ["ConfluxBuiltins"],
@@ -119,12 +120,16 @@ let package = Package(
         .executableTarget(
             name: "TrappingWorker", dependencies: ["ConfluxNode", "ConfluxWorker"],
             path: "Tests/TrappingWorker", swiftSettings: strict),
+        // A worker whose code differs by its name, for the same.
+        .executableTarget(
+            name: "VaryingWorker", dependencies: ["ConfluxNode", "ConfluxWorker"],
+            path: "Tests/VaryingWorker", swiftSettings: strict),
         // The programs themselves, on sockets and files.
         .testTarget(
             name: "ProcessTests",
             dependencies: [
                 "Conflux", "ConfluxBuiltins", "ConfluxCLI", "ConfluxProtocol", "ConfluxVocabulary",
-                "CZeroMQ", "TrappingWorker",
+                "CZeroMQ", "TrappingWorker", "VaryingWorker",
             ],
             swiftSettings: strict),
         // Reads the repository and checks the house rules.

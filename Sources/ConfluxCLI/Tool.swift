@@ -28,7 +28,8 @@ enum Tool {
                 SequencerCommand.description,
                 Worker.command("worker", knowing: BuiltinStates.hosted, examples: workerExamples),
                 DispatchCommand.description, ObserveCommand.description, DropCommand.description,
-                LogCommand.description, StatusCommand.description, BackupCommand.description,
+                FreezeCommand.freeze, FreezeCommand.thaw, LogCommand.description,
+                StatusCommand.description, BackupCommand.description, RestoreCommand.description,
             ]), version: version)
 
     private static let exitCodes = ExitCode.allCases.map { "\($0.rawValue) \($0.summary)" }
@@ -83,6 +84,16 @@ enum Tool {
         case "observe": command = ObserveCommand.run
         case "drop": command = DropCommand.run
         case "backup": command = BackupCommand.run
+        case "freeze":
+            command = { (environment) async throws(CommandFailure) in
+                try await FreezeCommand.run(environment, isFrozen: true)
+            }
+        case "thaw":
+            command = { (environment) async throws(CommandFailure) in
+                try await FreezeCommand.run(environment, isFrozen: false)
+            }
+        case "log skip": command = SkipCommand.run
+        case "restore": command = RestoreCommand.run
         case "log": command = try LogCommand.make(invocation)
         default: command = StatusCommand.run
         }

@@ -8,6 +8,17 @@ public struct SavedSnapshot: Sendable, Hashable {
     /// How many confirmed ones of a store are kept.
     static let keptCount = 2
 
+    /// What is kept, and for what.
+    public enum Kind: UInt8, Sendable, Hashable, CaseIterable {
+        /// A state that is kept only to be compared with.
+        case compared = 0
+        /// A state that most replicas had.
+        case confirmed = 1
+        /// Not a state: the entries behind the newest confirmed one that concern the store, up to
+        /// the number, of a store that nobody hosts.
+        case aside = 2
+    }
+
     /// What one is found by.
     public struct Key: Sendable, Hashable, CustomStringConvertible {
         /// The store.
@@ -45,8 +56,8 @@ public struct SavedSnapshot: Sendable, Hashable {
     public var digest: Digest
     /// How many bytes it has.
     public var byteCount: UInt64
-    /// Whether most replicas had this very state.
-    public var isConfirmed: Bool
+    /// What it is for.
+    public var kind: Kind
 
     /// Makes a description of a store's state.
     ///
@@ -57,10 +68,10 @@ public struct SavedSnapshot: Sendable, Hashable {
     ///   - schemaVersion: The version of the state's schema.
     ///   - digest: The digest of its bytes.
     ///   - byteCount: How many bytes it has, at most ``bytesMax``.
-    ///   - isConfirmed: Whether most replicas had this very state.
+    ///   - kind: What it is for.
     public init(
         store: StoreName, life: SequenceNumber, sequence: SequenceNumber, schemaVersion: UInt32,
-        digest: Digest, byteCount: UInt64, isConfirmed: Bool
+        digest: Digest, byteCount: UInt64, kind: Kind
     ) {
         self.store = store
         self.life = life
@@ -68,21 +79,31 @@ public struct SavedSnapshot: Sendable, Hashable {
         self.schemaVersion = schemaVersion
         self.digest = digest
         self.byteCount = byteCount
-        self.isConfirmed = isConfirmed
+        self.kind = kind
     }
 
     /// What it is found by.
     public var key: Key { Key(store: store, life: life, sequence: sequence) }
 
-    /// Which others of its store go once this one is whole: those of other lives, those that are not
-    /// confirmed, and confirmed ones but the newest, so that ``keptCount`` of them are there.
+    /// Which others of its store go once this one is whole: those of other lives, and of its own life
+    ///
+    /// - with a confirmed one, all but the newest confirmed ones, so that ``keptCount`` of them are
+    ///   there, and entries kept aside that it does not contain;
+    /// - else those of its own kind.
     ///
     /// - Parameter others: Whole ones of the same store.
     func retires(among others: [SavedSnapshot]) -> [SavedSnapshot] {
-        let rivals = others.filter { $0.life == life && $0.isConfirmed && $0.sequence != sequence }
-        let newest = (rivals.map(\.sequence) + (isConfirmed ? [sequence] : []))
-            .sorted(by: >).prefix(Self.keptCount)
-        return others.filter { !(rivals.contains($0) && newest.contains($0.sequence)) }
+        guard kind == .confirmed else {
+            return others.filter { $0.life != life || $0.kind == kind }
+        }
+        let rivals = others.filter {
+            $0.life == life && $0.kind == .confirmed && $0.sequence != sequence
+        }
+        let newest = (rivals.map(\.sequence) + [sequence]).sorted(by: >).prefix(Self.keptCount)
+        return others.filter { other in
+            let isNewer = other.life == life && other.kind == .aside && other.sequence > sequence
+            return !isNewer && !(rivals.contains(other) && newest.contains(other.sequence))
+        }
     }
 
     /// In the order in which they are listed.

@@ -83,7 +83,10 @@ extension ReachOutcome {
                     code: .otherLog,
                     message: "The receipt is of another log than the node's, which is \(log)."))
         case .failed(let code, let message):
-            .failure(NodeError(code: .unanswered, message: "\(message) (\(code))"))
+            .failure(
+                NodeError(
+                    code: code == .passed ? .rejected : .unanswered,
+                    message: "\(message) (\(code))", rejection: code))
         }
     }
 }

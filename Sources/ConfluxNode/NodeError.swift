@@ -31,6 +31,8 @@ public struct NodeError: Error, Sendable, CustomStringConvertible {
         case dropped
         /// The node does not host the store.
         case notHosted
+        /// The sequencer decided against it.
+        case rejected
         /// The store stopped at an entry that this program can't, or must not, apply.
         case storeStopped
         /// Another node has the crash journal.
@@ -45,6 +47,8 @@ public struct NodeError: Error, Sendable, CustomStringConvertible {
     public let message: String
     /// Why the sequencer said bye, if it did.
     public let bye: ByeCode?
+    /// What the sequencer has against it, if it said so.
+    public let rejection: RejectionCode?
 
     /// Makes an error.
     ///
@@ -52,10 +56,14 @@ public struct NodeError: Error, Sendable, CustomStringConvertible {
     ///   - code: What kind of failure it is.
     ///   - message: What happened and what to do.
     ///   - bye: Why the sequencer said bye, if it did.
-    public init(code: Code, message: String, bye: ByeCode? = nil) {
+    ///   - rejection: What the sequencer has against it, if it said so.
+    public init(
+        code: Code, message: String, bye: ByeCode? = nil, rejection: RejectionCode? = nil
+    ) {
         self.code = code
         self.message = message
         self.bye = bye
+        self.rejection = rejection
     }
 
     /// The code and the message.
@@ -74,5 +82,5 @@ public struct NodeError: Error, Sendable, CustomStringConvertible {
 
     static let notHosted = NodeError(
         code: .notHosted,
-        message: "This node does not host the store; it can drop those that it hosts.")
+        message: "This node does not host the store; it decides about those that it hosts.")
 }

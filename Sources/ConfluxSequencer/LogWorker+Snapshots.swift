@@ -9,7 +9,7 @@ extension LogWorker {
         for snapshot in found { snapshots.remember(snapshot) }
         answer(
             .snapshotsRead(
-                found.filter(\.isConfirmed).map { SnapshotIndexEntry($0) }))
+                found.filter { $0.kind != .compared }.map { SnapshotIndexEntry($0) }))
     }
 
     /// What the log has no room for is no reason to end the tenure.
@@ -18,6 +18,8 @@ extension LogWorker {
             snapshot: SavedSnapshot(part), offset: part.offset, bytes: part.bytes)
         var failure: String?
         do throws(LogError) {
+            // Those of a newer tenure must not be retired for it.
+            try log.confirm()
             try log.save(piece)
             if piece.isLast { snapshots.remember(piece.snapshot) }
         } catch {
@@ -63,7 +65,7 @@ extension LogWorker {
     }
 
     /// Whether nothing was changed, and the log is as good as before.
-    private static func isPassing(_ error: LogError) -> Bool {
+    static func isPassing(_ error: LogError) -> Bool {
         switch error.code {
         case .failed, .full, .invalidSnapshot, .invalidFloor: true
         default: false
@@ -82,7 +84,7 @@ extension SavedSnapshot {
         self.init(
             store: part.place.store, life: part.place.life, sequence: part.place.sequence,
             schemaVersion: part.reference.schemaVersion, digest: part.reference.digest,
-            byteCount: part.reference.byteCount, isConfirmed: part.isConfirmed)
+            byteCount: part.reference.byteCount, kind: part.isConfirmed ? .confirmed : .compared)
     }
 }
 
@@ -93,6 +95,7 @@ extension SnapshotIndexEntry {
                 store: snapshot.store, life: snapshot.life, sequence: snapshot.sequence),
             reference: SnapshotReference(
                 sequence: snapshot.sequence, schemaVersion: snapshot.schemaVersion,
-                digest: snapshot.digest, byteCount: snapshot.byteCount))
+                digest: snapshot.digest, byteCount: snapshot.byteCount),
+            isAside: snapshot.kind == .aside)
     }
 }

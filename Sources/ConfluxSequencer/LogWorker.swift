@@ -18,6 +18,7 @@ package enum LogJob: Sendable {
     case readSnapshot(LoadJob)
     case removeSnapshots(StoreName)
     case truncate(below: SequenceNumber)
+    case keepAside(AsideRun)
     /// Saves a piece of a checkpoint; what comes of it goes to who made it, and not to the machine.
     case save(CheckpointPiece, @Sendable (LogError?) -> Void)
     case close
@@ -92,9 +93,12 @@ package final class LogWorker {
         case .saveSnapshot(let part): try save(part)
         case .readSnapshot(let job): answer(.snapshotRead(job, readPart(job)))
         case .removeSnapshots(let store):
+            // A newer tenure may have snapshots of another life by now.
+            try log.confirm()
             snapshots.remove(store)
             try log.removeSnapshots(of: store)
         case .truncate(let floor): return try truncate(below: floor)
+        case .keepAside(let run): return try work(on: run)
         case .claim(let nonce): try claim(nonce)
         case .renew(let nonce):
             let former = log.id

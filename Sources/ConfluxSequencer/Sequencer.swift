@@ -103,6 +103,7 @@ public final class Sequencer: Sendable {
 
             var settings = SequencerSettings(feed: announced(feedBound, router: bound))
             settings.allow(payloadBytesMax: configuration.payloadBytesMax)
+            settings.retention = configuration.retention
             configuration.adjust(&settings)
             if let fault = settings.fault { throw ZeroMQError(.invalidSetting, fault) }
             guard configuration.checkpointBytes > 0 else {

@@ -28,6 +28,11 @@ public struct SequencerConfiguration: Sendable {
     /// next one is due after as many bytes as it has. Checkpoints are made on a thread of their own,
     /// which needs memory for what the sequencer remembers, once more, while it makes one.
     public var checkpointBytes = 64 << 20
+    /// How much of the log is kept beyond what somebody may need (rule 20): of what is above one of its
+    /// bounds, everything is given up that no replica, and no start, can need. A start needs what stands
+    /// behind the older of the last two checkpoints, so that it takes two of those, and thus twice
+    /// ``checkpointBytes`` of log, before anything is given up.
+    public var retention = Retention()
     /// What happens when the log fails, as by an error of the disk or a full one: a new tenure begins,
     /// for as often as it takes, after pauses that double from 100 ms up to this. The log is opened
     /// anew, its end is read, and nodes submit again what has no outcome. nil: the sequencer ends, as

@@ -199,6 +199,8 @@ final class ServingThread {
         case .readSnapshots: jobs.post(.readSnapshots)
         case .saveSnapshot(let part): jobs.post(.saveSnapshot(part))
         case .readSnapshot(let job): jobs.post(.readSnapshot(job))
+        case .keepAside(let stores, let last):
+            jobs.post(.keepAside(AsideRun(stores, through: last)))
         case .removeSnapshots(let store): jobs.post(.removeSnapshots(store))
         case .truncate(let floor): jobs.post(.truncate(below: floor))
         case .readFetch(let job): jobs.post(.fetch(job))

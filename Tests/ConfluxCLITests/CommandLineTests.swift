@@ -36,7 +36,9 @@ import Testing
         }
     }
 
-    @Test(arguments: ["sequencer", "worker", "dispatch", "observe", "log", "status"])
+    @Test(arguments: [
+        "sequencer", "worker", "dispatch", "observe", "log", "status", "drop", "freeze", "thaw",
+    ])
     func `every command prints JSON when asked to, and gives an example where it is used`(
         _ command: String
     ) throws {

@@ -10,7 +10,7 @@ import Testing
 /// The commands against a sequencer and nodes in this process.
 @Suite(.timeLimit(.minutes(1))) struct `A tour of the commands` {
     /// A sequencer, and nodes that host a counter and a document.
-    private static func withNodes(
+    static func withNodes(
         _ names: String..., body: (_ connect: [String]) async throws -> Void
     ) async throws {
         let sequencer = try Sequencer.start(

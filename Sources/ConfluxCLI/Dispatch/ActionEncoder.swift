@@ -5,7 +5,7 @@ import ConfluxWorker
 /// Makes payloads of what people write.
 struct ActionEncoder: Sendable {
     /// The row of the batches: what is dispatched to, and how.
-    let target: BatchTarget
+    private(set) var target: BatchTarget
     private let payloadBytesMax: Int
     private let builtin: BuiltinStates.Actions?
 
@@ -17,6 +17,24 @@ struct ActionEncoder: Sendable {
         self.payloadBytesMax = payloadBytesMax
         builtin = target.state.flatMap {
             BuiltinStates.actions(of: $0, sizeBytesMax: payloadBytesMax)
+        }
+    }
+
+    /// Marks what is dispatched as of the version that its target has, by which older replicas know that
+    /// they may not understand it. The tool's own states have one version.
+    ///
+    /// - Parameters:
+    ///   - version: The version; nil for the one of the store, or of the newest store of the state.
+    ///   - stores: What stores there are.
+    /// - Throws: What `stores` does.
+    mutating func setSchemaVersion(
+        _ version: UInt32?, stores: () async throws(CommandFailure) -> [StoreStatus]
+    ) async throws(CommandFailure) {
+        if let version {
+            target.schemaVersion = version
+        } else if builtin == nil {
+            let concerned = try await stores().filter { target.target.concerns($0.store) }
+            target.schemaVersion = concerned.map(\.schemaVersion).max() ?? 1
         }
     }
 

@@ -29,6 +29,12 @@ enum DispatchCommand {
             What to wait for: committed, that the action is in the log; applied, what the first \
             node that hosts the target made of it; none, only that it was sent.
             """)
+    private static let schemaVersion = Option<UInt32?>(
+        "--schema-version", valueName: "N", parse: .integer(in: 1...UInt32.max),
+        summary: """
+            The schema version that the actions are of: nodes whose program is older stop the store \
+            before them. That of the store unless given; of a state, that of its newest store.
+            """)
     private static let resume = Option<SessionKey?>(
         "--resume", parse: .sessionKey,
         summary: """
@@ -50,8 +56,8 @@ enum DispatchCommand {
             once, whatever was killed meanwhile. The sequencer remembers a key for seven days.
             """,
         parameters: [
-            target, action, file, wait, resume, WorkerOptions.payloadMax, WorkerOptions.connect,
-            WorkerOptions.timeout, WorkerOptions.json,
+            target, action, file, wait, resume, schemaVersion, WorkerOptions.payloadMax,
+            WorkerOptions.connect, WorkerOptions.timeout, WorkerOptions.json,
         ],
         groups: [.exactlyOne(action, file)],
         examples: [
@@ -84,7 +90,7 @@ enum DispatchCommand {
     ) async throws(CommandFailure) -> ExitCode {
         let arguments = environment.arguments
         let payloadBytesMax = arguments[WorkerOptions.payloadMax]
-        let encoder = ActionEncoder(arguments[target], payloadBytesMax: payloadBytesMax)
+        var encoder = ActionEncoder(arguments[target], payloadBytesMax: payloadBytesMax)
         let report = DispatchReport(
             environment, target: arguments[target], wait: arguments[wait],
             isStream: arguments[action].map { $0 == "-" } ?? true)
@@ -109,6 +115,17 @@ enum DispatchCommand {
         guard key == nil || resumption != nil else {
             throw CommandFailure(
                 .nodeRefused, "The sequencer ended the session at once. Run the command again.")
+        }
+        do throws(CommandFailure) {
+            try await encoder.setSchemaVersion(arguments[schemaVersion]) {
+                () async throws(CommandFailure) in
+                try await environment.interruption.cancelling {
+                    () async throws(CommandFailure) in try await connection.status().stores
+                }
+            }
+        } catch {
+            await connection.close()
+            throw error
         }
         let feed = DispatchFeed(input, encoder, connection.core, resumption: resumption)
         let dispatching = Dispatching(connection, feed, report, environment)

@@ -34,8 +34,14 @@ enum LogCommand {
     static let description = Command(
         "log", summary: "Show the log: actions, and the log's own events.",
         discussion: """
-            Shows entries in their order: actions, and the events claim, joined, left, forgotten, \
-            created and dropped. Reads by way of the sequencer, and makes no entries itself.
+            Shows entries in their order: actions, and the log's own events. Those are claim, joined, \
+            left and forgotten, about sessions; created, upgraded, frozen, thawed and dropped, about \
+            stores; digestPoint, where replicas compare their states; and skipped. Reads by way of \
+            the sequencer, and makes no entries itself.
+
+            What nobody needs any more is given up (see conflux sequencer --help): the log begins at \
+            the floor, which conflux status tells. Asked for what was before, this says so, and begins \
+            there.
             """,
         parameters: [
             from, to, follow, target, verify, WorkerOptions.connect, WorkerOptions.timeout,
@@ -50,7 +56,8 @@ enum LogCommand {
             .init(
                 "Follow one store, as JSON", "conflux log --follow --target counter/shared --json"),
             .init("Check a log on disk", "conflux log --verify /var/lib/conflux"),
-        ])
+        ],
+        subcommands: [SkipCommand.description], runsAlone: true)
 
     /// Checks the range before anything else is done.
     static func make(

@@ -1,19 +1,27 @@
 import ConfluxLog
 import ConfluxNode
 import ConfluxProtocol
+import ConfluxVocabulary
 import ConfluxWorker
 
-/// Reads a log on disk from its beginning, and checks it as a sequencer does that starts without a
-/// checkpoint: every checksum, that no number is missing, and that each commit follows from those
-/// before it.
+/// Reads a log on disk from its beginning, and checks it as a sequencer does that starts: every
+/// checksum, that no number is missing, that each commit follows from those before it, and every
+/// snapshot.
+///
+/// What was before the floor is known by a checkpoint alone. The oldest that can be read takes its
+/// place, and all behind it must follow from it; a log with none of them can't be served.
 struct LogVerification {
     let log: LogID
     let last: SequenceNumber
+    private(set) var floor: SequenceNumber
     private(set) var commitCount = 0
     private(set) var epoch = Epoch.none
+    private(set) var snapshotCount = 0
 
     /// How much is read at once.
     private static let pieceBytes = 8 << 20
+    /// How often it is begun again, since its sequencer truncated the log meanwhile.
+    private static let attemptsMax = 10
 
     /// - Parameters:
     ///   - file: The log.
@@ -24,37 +32,145 @@ struct LogVerification {
     ) throws(CommandFailure) {
         log = file.id
         last = file.last
-        var fold = LogFold(log: file.id)
-        while fold.last < last {
-            if isEnded() { throw CommandFailure(.interrupted, "The check was ended.") }
-            let next = fold.last.next
-            do {
-                let commits = try file.read(
-                    from: next, through: last, limitBytes: Self.pieceBytes)
-                for logged in commits {
-                    let commit = try Commit.decode(body: logged.bytes)
-                    try fold.apply(commit, byteCount: logged.bytes.count)
-                    epoch = commit.epoch
-                    commitCount += 1
+        floor = file.floor
+        do {
+            var attempts = 0
+            while let risen = try readEntries(of: file, unless: isEnded) {
+                floor = risen
+                attempts += 1
+                guard attempts < Self.attemptsMax else {
+                    throw CommandFailure(
+                        .logFailed, "The log was truncated while it was checked. Try again.")
                 }
-            } catch let error as LogError {
-                throw CommandFailure(.logFailed, code: error.code.rawValue, error.message)
-            } catch {
-                throw CommandFailure(
-                    .logFailed, code: LogError.Code.damaged.rawValue,
-                    "Entry \(fold.last.next) is not what a sequencer wrote: \(error)")
+            }
+            try readSnapshots(of: file, unless: isEnded)
+        } catch let failure as CommandFailure {
+            throw failure
+        } catch let error as LogError {
+            throw CommandFailure(.logFailed, code: error.code.rawValue, error.message)
+        } catch {
+            throw Self.damaged("The log is not what a sequencer wrote: \(error)")
+        }
+    }
+
+    /// - Returns: Where the log begins now, if that is above where it was read; nil when it is whole.
+    private mutating func readEntries(
+        of file: SQLiteLogFile, unless isEnded: () -> Bool
+    ) throws -> SequenceNumber? {
+        commitCount = 0
+        epoch = .none
+        var fold = try beginning(of: file)
+        var next = floor
+        while next <= last {
+            try Self.check(isEnded)
+            for logged in try file.read(from: next, through: last, limitBytes: Self.pieceBytes) {
+                // Nothing is passed over but what was given up.
+                if logged.first > next { return logged.first }
+                do {
+                    let commit = try Commit.decode(body: logged.bytes)
+                    guard commit.log == log, commit.first == next, commit.last == logged.last,
+                        commit.epoch == logged.epoch,
+                        commit.predecessor == epoch || next == floor
+                    else { throw Misfit() }
+                    if commit.first > fold.last {
+                        try fold.apply(commit, byteCount: logged.bytes.count)
+                    } else if commit.last > fold.last {
+                        throw Misfit()
+                    }
+                    epoch = commit.epoch
+                } catch {
+                    throw Self.damaged("Entry \(next) is not what a sequencer wrote: \(error)")
+                }
+                next = logged.last.next
+                commitCount += 1
             }
         }
+        return nil
+    }
+
+    /// What is known where the log begins, or a little further.
+    private func beginning(of file: SQLiteLogFile) throws -> LogFold {
+        guard floor > SequenceNumber(1) else { return LogFold(log: log) }
+        var oldest: LogFold?
+        var through = last
+        var reason = "there is none"
+        while through.next >= floor, through > .zero {
+            do throws(LogError) {
+                guard let found = try file.checkpoint(through: through) else { break }
+                through = SequenceNumber(found.sequence.rawValue - 1)
+                guard found.sequence.next >= floor else { break }
+                do {
+                    let fold = try LogFold(checkpoint: found.bytes)
+                    guard fold.log == log, fold.last == found.sequence else { throw Misfit() }
+                    oldest = fold
+                } catch {
+                    reason = "the one at \(found.sequence): \(error)"
+                }
+            } catch {
+                reason = error.message
+                guard error.code == .damaged, let number = error.numbers?.lowerBound.rawValue,
+                    number > 0
+                else { break }
+                through = SequenceNumber(min(number, through.rawValue) - 1)
+            }
+        }
+        guard let oldest else {
+            throw Self.damaged(
+                "The log begins at entry \(floor), and no checkpoint says what was before: "
+                    + "\(reason). Restore it from a backup.")
+        }
+        return oldest
+    }
+
+    private mutating func readSnapshots(
+        of file: SQLiteLogFile, unless isEnded: () -> Bool
+    ) throws {
+        for snapshot in try file.snapshots() {
+            var hasher = DigestHasher()
+            var isThere = true
+            while hasher.byteCount < snapshot.byteCount {
+                try Self.check(isEnded)
+                let bytes = try file.readSnapshot(
+                    of: snapshot.key, from: hasher.byteCount, limitBytes: Self.pieceBytes)
+                // Its sequencer has retired it meanwhile.
+                guard let bytes, !bytes.isEmpty else {
+                    isThere = false
+                    break
+                }
+                hasher.update(bytes)
+            }
+            guard isThere else { continue }
+            if hasher.finish() != snapshot.digest, try file.snapshots().contains(snapshot) {
+                throw Self.damaged(
+                    "The snapshot of \(snapshot.key) is not that of its digest "
+                        + "\(snapshot.digest). The entries of the log are whole.")
+            }
+            snapshotCount += 1
+        }
+    }
+
+    private struct Misfit: Error, CustomStringConvertible {
+        let description = "it does not follow from what is before it"
+    }
+
+    private static func check(_ isEnded: () -> Bool) throws(CommandFailure) {
+        if isEnded() { throw CommandFailure(.interrupted, "The check was ended.") }
+    }
+
+    private static func damaged(_ message: String) -> CommandFailure {
+        CommandFailure(.logFailed, code: LogError.Code.damaged.rawValue, message)
     }
 
     var json: JSONValue {
         [
             "commits": .number(UInt64(commitCount)), "epoch": .number(epoch),
-            "last": .number(last), "log": .string(log.description),
+            "floor": .number(floor), "last": .number(last), "log": .string(log.description),
+            "snapshots": .number(UInt64(snapshotCount)),
         ]
     }
 
     var text: String {
-        "entries 1 to \(last) of log \(log), in \(commitCount) commits up to epoch \(epoch)"
+        "entries \(floor) to \(last) of log \(log), in \(commitCount) commits up to epoch \(epoch), "
+            + "and \(snapshotCount) snapshots"
     }
 }

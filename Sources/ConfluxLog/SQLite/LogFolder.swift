@@ -13,6 +13,7 @@ final class LogFolder {
 
     var databasePath: String { Self.databasePath(in: path) }
     var writeAheadPath: String { databasePath + "-wal" }
+    var journalPath: String { databasePath + "-journal" }
 
     static func databasePath(in folder: String) -> String { folder + "/log.sqlite" }
 
@@ -54,6 +55,24 @@ final class LogFolder {
         // has the descriptor, too, and would keep the lock.
         _ = flock(descriptor, LOCK_UN)
         close(descriptor)
+    }
+
+    /// Whether someone has a folder locked. Changes nothing in it.
+    ///
+    /// - Throws: `unusableFolder`.
+    static func isLocked(_ path: String) throws(LogError) -> Bool {
+        let descriptor = open(path + "/lock", O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            if errno == ENOENT { return false }
+            throw unusable(path, errno)
+        }
+        defer { close(descriptor) }
+        while flock(descriptor, LOCK_SH | LOCK_NB) != 0 {
+            if errno == EWOULDBLOCK { return true }
+            if errno != EINTR { throw unusable(path, errno) }
+        }
+        _ = flock(descriptor, LOCK_UN)
+        return false
     }
 
     /// Gives a file in the folder, which is made durable, the name of the database.

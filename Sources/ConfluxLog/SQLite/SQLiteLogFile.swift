@@ -27,8 +27,11 @@ public final class SQLiteLogFile: LogReader {
     ///
     /// - Parameter directory: The folder.
     /// - Throws: `notALog` where there is none; `newerFormat`, `unusableFolder`, `damaged`, `failed`.
-    public init(directory: String) throws(LogError) {
-        let path = LogFolder.databasePath(in: directory)
+    public convenience init(directory: String) throws(LogError) {
+        try self.init(path: LogFolder.databasePath(in: directory), in: directory)
+    }
+
+    private init(path: String, in directory: String) throws(LogError) {
         guard access(path, F_OK) == 0 else {
             throw LogError(.notALog, "There is no log in \(directory). Name the folder of one.")
         }
@@ -107,21 +110,36 @@ public final class SQLiteLogFile: LogReader {
         reader = nil
     }
 
+    /// Whether a sequencer, or another program, has the log open to write.
+    ///
+    /// - Throws: `unusableFolder` if that can't be told.
+    public func isOwned() throws(LogError) -> Bool { try LogFolder.isLocked(folder) }
+
     /// Copies the log as it is at one moment, while its owner goes on appending.
     ///
     /// The copy has the identity of the log: a sequencer that serves it goes on with that log, and
     /// nodes that have seen more notice (rule 2). Until the copy is whole and on the disk it does not
     /// have the name of a log, so that a copy that was interrupted is none.
     ///
-    /// - Parameter directory: A folder without a log; it is made if it is absent.
+    /// - Parameters:
+    ///   - directory: A folder without a log; it is made if it is absent.
+    ///   - isWhole: Looks at the copy, and says whether it is to have the name of a log. Else it is
+    ///     removed.
     /// - Throws: `inUse` where a log is there already; `unusableFolder`, `full`, `damaged`, `failed`,
     ///   `closed`.
-    public func copy(to directory: String) throws(LogError) {
+    public func copy(
+        to directory: String, if isWhole: (SQLiteLogFile) -> Bool = { _ in true }
+    ) throws(LogError) {
         guard let reader else { throw .closed }
         let target = try LogFolder(directory)
-        guard access(target.databasePath, F_OK) != 0 else {
+        // What stands beside a database is written into it when it is opened: what another log left
+        // must not meet this one.
+        for path in [target.databasePath, target.writeAheadPath, target.journalPath]
+        where access(path, F_OK) == 0 {
             throw LogError(
-                .inUse, "There is a log in \(directory) already. Give a folder without one.")
+                .inUse,
+                "There is a log in \(directory) already, or a part of one: \(path). Give a folder "
+                    + "without one.")
         }
         let partial = target.databasePath + ".partial"
         if unlink(partial) != 0, errno != ENOENT {
@@ -131,6 +149,14 @@ public final class SQLiteLogFile: LogReader {
                     + "\(String(cString: strerror(errno))).")
         }
         try reader.vacuum(into: partial)
-        try target.adopt(partial)
+        let copy = try SQLiteLogFile(path: partial, in: directory)
+        let isAdopted = isWhole(copy)
+        copy.close()
+        if isAdopted {
+            try target.adopt(partial)
+        } else {
+            // What stays if this fails is no log, and the next copy removes it.
+            unlink(partial)
+        }
     }
 }

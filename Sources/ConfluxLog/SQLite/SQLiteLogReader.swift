@@ -11,7 +11,10 @@ final class SQLiteLogReader: LogReader {
     /// nil once closed.
     private var connection: Connection?
 
-    /// - Parameter version: The format of the file.
+    /// - Parameters:
+    ///   - path: The file.
+    ///   - version: Its format.
+    ///   - settings: How long to wait, and the VFS.
     /// - Throws: `failed`, `unusableFolder`.
     init(
         path: String, version: Int64 = SQLiteFormat.version, settings: SQLiteLogSettings
@@ -65,8 +68,11 @@ final class SQLiteLogReader: LogReader {
         try SQLiteFormat.reading("Copying the log to \(path)") { () throws(DatabaseFailure) in
             let quoted = path.split(separator: "'", omittingEmptySubsequences: false)
                 .joined(separator: "''")
-            // The copy of a log that was begun when logs could not shrink is one that can.
-            try connection.database.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            // The copy of a log that was begun when logs could not shrink is one that can. It is a
+            // wish, and changes nothing in the log that is read.
+            if try connection.database.number("PRAGMA auto_vacuum") == 0 {
+                try connection.database.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            }
             try connection.database.execute("VACUUM INTO '\(quoted)'")
         }
     }

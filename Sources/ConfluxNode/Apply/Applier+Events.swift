@@ -4,33 +4,35 @@ import ConfluxProtocol
 /// What the log's own events mean for the stores here.
 extension Applier {
     /// - Parameters:
+    ///   - only: The only store that it is for; nil for all that it concerns.
     ///   - dropped: Gets the stores whose life ends here.
     ///   - points: Gets the digest points of stores here.
     func apply(
-        _ event: LogEvent, at sequence: SequenceNumber, isCatchUp: Bool,
+        _ event: LogEvent, at sequence: SequenceNumber, isCatchUp: Bool, only: StoreName?,
         _ dropped: inout [StoreName], _ points: inout [SnapshotPlace]
     ) {
         switch event {
         case .dropped(let store, let life):
-            guard let hosted = hosted(store, life, isCatchUp: isCatchUp) else { return }
+            guard let hosted = hosted(store, life, isCatchUp: isCatchUp, only: only) else { return }
             hosted.isDropped = true
             dropped.append(store)
         case .frozen(let store, let life, _):
-            guard let hosted = hosted(store, life, isCatchUp: isCatchUp),
+            guard let hosted = hosted(store, life, isCatchUp: isCatchUp, only: only),
                 sequence > hosted.restoredAt
             else { return }
             hosted.isFrozen = true
         case .thawed(let store, let life):
-            hosted(store, life, isCatchUp: isCatchUp)?.isFrozen = false
+            hosted(store, life, isCatchUp: isCatchUp, only: only)?.isFrozen = false
         case .digestPoint(let store, let life):
-            guard let hosted = hosted(store, life, isCatchUp: isCatchUp),
-                sequence > hosted.restoredAt, hosted.stopped == nil, !hosted.isDropped
+            guard let hosted = hosted(store, life, isCatchUp: isCatchUp, only: only),
+                sequence > hosted.restoredAt, hosted.stopped == nil, !hosted.isDropped,
+                !hosted.isStale
             else { return }
             points.append(SnapshotPlace(store: store, life: life, sequence: sequence))
         case .skipped(let skipped, let target):
             for applier in appliers.values {
                 for hosted in applier.hosted(concernedBy: target)
-                where hosted.isAttached != isCatchUp && hosted.isRestored {
+                where hosted.gets(isCatchUp: isCatchUp, only: only) {
                     skip(skipped, of: hosted)
                 }
             }
@@ -40,10 +42,10 @@ extension Applier {
 
     /// A store here that a commit is applied to.
     private func hosted(
-        _ store: StoreName, _ life: SequenceNumber, isCatchUp: Bool
+        _ store: StoreName, _ life: SequenceNumber, isCatchUp: Bool, only: StoreName?
     ) -> (any HostedReplica)? {
         guard let hosted = appliers[store.state]?.hosted(store), hosted.life == life,
-            hosted.isAttached != isCatchUp, hosted.isRestored
+            hosted.gets(isCatchUp: isCatchUp, only: only)
         else { return nil }
         return hosted
     }
@@ -53,24 +55,7 @@ extension Applier {
         guard sequence > hosted.restoredAt, !hosted.skips.contains(sequence) else { return }
         hosted.skips.insert(sequence)
         let isPassed = hosted.lastChange >= sequence
+        if isPassed { hosted.isStale = true }
         if isPassed || hosted.stoppedAt == sequence { tell(.reload(hosted.name)) }
     }
-}
-
-/// The effects of actions of this node that entries told, until their outcomes are.
-struct OwnEffects {
-    private var known = RangeSet<UInt64>()
-    /// The log was passed over up to here.
-    var passedOver = SequenceNumber.zero
-
-    mutating func insert(_ ranges: [ClosedRange<SequenceNumber>]) {
-        for range in ranges {
-            known.insert(
-                contentsOf: range.lowerBound.rawValue..<range.upperBound.rawValue + 1)
-        }
-    }
-
-    func contains(_ sequence: SequenceNumber) -> Bool { known.contains(sequence.rawValue) }
-
-    mutating func removeAll() { known = RangeSet() }
 }

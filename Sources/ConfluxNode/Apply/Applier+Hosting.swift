@@ -34,7 +34,7 @@ extension Applier {
 
     func restore(
         _ store: StoreName, life: SequenceNumber, _ snapshot: Snapshot,
-        _ skipped: [SequenceNumber], _ request: UInt64, _ log: LogID
+        _ aside: Bytes?, _ skipped: [SequenceNumber], _ request: UInt64, _ log: LogID
     ) {
         guard let hosted = appliers[store.state]?.hosted(store) else { return }
         hosted.detach()
@@ -43,14 +43,15 @@ extension Applier {
             last: .zero, byteCount: 0, isCatchUp: true, whenDone: resume)
         record.expectRun()
         hosted.restore(
-            snapshot, life: life, log: log, request: request, in: (background, post, inPlaceBytesMax),
+            snapshot, life: life, log: log, request: request,
+            in: (background, post, inPlaceBytesMax),
             crashes: crashRecord(of: store, life, log, at: snapshot.sequence)
         ) { error in
             record.report(error.map { [(snapshot.sequence, .refused($0))] } ?? [])
         }
         hosted.skips = Set(skipped)
         record.seal()
-        line.append(.restored(store, request: request, record))
+        line.append(.restored(store, request: request, record, aside: aside))
     }
 
     /// Where the store notes what it applies from this snapshot on.
@@ -70,6 +71,18 @@ extension Applier {
                         """))
         }
         return record
+    }
+
+    /// Gives a store the entries behind its snapshot that the log holds no longer.
+    func follow(_ store: StoreName, _ aside: Bytes) {
+        do throws(WireError) {
+            for entry in try AsideEntries.commits(of: aside) {
+                apply(entry.commit, byteCount: 0, isCatchUp: true, only: store)
+            }
+        } catch {
+            appliers[store.state]?.hosted(store)?.stopped =
+                "what is kept of \(store) beside the log can't be read: \(error)"
+        }
     }
 
     func complete(_ request: UInt64, _ outcome: OpenOutcome) {

@@ -19,7 +19,9 @@ package final class Applier {
         case commit(CommitRecord)
         /// A commit of a history that is lost: only its bytes count.
         case lost(CommitRecord)
-        case restored(StoreName, request: UInt64, CommitRecord)
+        case restored(StoreName, request: UInt64, CommitRecord, aside: Bytes?)
+        /// The store has everything up to where it catches up from.
+        case ready(StoreName, request: UInt64)
         case passedOver(SequenceNumber)
         case dropped(StoreName)
         case outcome(ActionOutcome)
@@ -28,7 +30,7 @@ package final class Applier {
     }
 
     /// Outcome places of a batch that was submitted.
-    private struct Submitted {
+    struct Submitted {
         var firstCounter: UInt64
         var count: Int
         var block: OutcomeBlock
@@ -64,10 +66,10 @@ package final class Applier {
     var hostings: [UInt64: Registration] = [:]
     private var waits: [UInt64: Wait] = [:]
     var line: [Step] = []
-    private var submitted: [Submitted] = []
+    var submitted: [Submitted] = []
     var refusals: RefusalMemory
-    private(set) var ownFailures = OwnFailures()
-    private var ownEffects = OwnEffects()
+    var ownFailures = OwnFailures()
+    var ownEffects = OwnEffects()
     private var incarnation = Incarnation.none
     /// Up to it the stores that are attached have everything: what others catch up with they have, too.
     var applied = SequenceNumber.zero
@@ -180,8 +182,8 @@ package final class Applier {
             apply(commit, byteCount: byteCount, isCatchUp: false)
         case .catchUp(let commit, let byteCount):
             apply(commit, byteCount: byteCount, isCatchUp: true)
-        case .restore(let store, let life, let snapshot, let skipped, let request):
-            restore(store, life: life, snapshot, skipped, request, log)
+        case .restore(let store, let life, let snapshot, let aside, let skipped, let request):
+            restore(store, life: life, snapshot, aside, skipped, request, log)
         case .begin(let store): appliers[store.state]?.hosted(store)?.isRestored = true
         case .detach(let store): appliers[store.state]?.hosted(store)?.detach()
         case .passOver(let last): line.append(.passedOver(last))
@@ -207,10 +209,15 @@ package final class Applier {
 
     // MARK: Commits
 
-    private func apply(_ commit: Commit, byteCount: Int, isCatchUp: Bool) {
+    /// - Parameter only: The only store that it is for; nil for all that it concerns.
+    func apply(
+        _ commit: Commit, byteCount: Int, isCatchUp: Bool, only: StoreName? = nil
+    ) {
         let record = CommitRecord(
             last: commit.last, byteCount: byteCount, isCatchUp: isCatchUp, whenDone: resume)
-        for applier in appliers.values { applier.begin(isCatchUp: isCatchUp, incarnation) }
+        for applier in appliers.values {
+            applier.begin(isCatchUp: isCatchUp, only: only, incarnation)
+        }
         var sequence = commit.first
         var dropped: [StoreName] = []
         var points: [SnapshotPlace] = []
@@ -219,12 +226,13 @@ package final class Applier {
             case .batch(let incarnation, let batch):
                 add(batch, of: incarnation, from: sequence, in: commit, to: record)
             case .event(let event):
-                apply(event, at: sequence, isCatchUp: isCatchUp, &dropped, &points)
+                apply(event, at: sequence, isCatchUp: isCatchUp, only: only, &dropped, &points)
             }
             sequence = sequence.advanced(by: UInt64(block.count))
         }
         for applier in appliers.values {
             applier.flush(into: record)
+            guard !applier.stops.isEmpty else { continue }
             for stop in applier.stops {
                 announce(.storeStopped(stop.store, at: stop.at, message: stop.message))
                 guard let life = applier.hosted(stop.store)?.life else { continue }
@@ -261,7 +269,7 @@ package final class Applier {
         for applier in concerned { applier.add(batch, at: place, to: record) }
     }
 
-    private func applier(of target: Target) -> StateApplier? {
+    func applier(of target: Target) -> StateApplier? {
         switch target {
         case .store(let store): appliers[store.state]
         case .state(let state): appliers[state]
@@ -288,20 +296,24 @@ package final class Applier {
     /// Goes through the line as far as the stores have come.
     private func advance() {
         var count = 0
-        steps: for step in line {
-            switch step {
+        // A step may put others behind those that are there.
+        steps: while count < line.count {
+            switch line[count] {
             case .commit(let record):
                 guard record.isDone else { break steps }
                 finish(record)
             case .lost(let record):
                 guard record.isDone else { break steps }
                 tell(.applied(.zero, bytes: record.byteCount))
-            case .restored(let store, let request, let record):
+            case .restored(let store, let request, let record, let aside):
                 guard record.isDone else { break steps }
                 if let failure = record.failures.first?.1 {
                     appliers[store.state]?.hosted(store)?.stopped =
                         "the snapshot of \(store) can't be read: \(failure.message)"
                 }
+                if let aside { follow(store, aside) }
+                line.append(.ready(store, request: request))
+            case .ready(let store, let request):
                 tell(.restored(store, request: request))
             case .passedOver(let last):
                 refusals.passOver(through: last)
@@ -317,89 +329,6 @@ package final class Applier {
             count += 1
         }
         if count > 0 { line.removeFirst(count) }
-    }
-
-    private func settle(_ outcome: ActionOutcome) {
-        var counter = outcome.firstCounter
-        let end = outcome.firstCounter + UInt64(outcome.count)
-        while counter < end, let batch = submitted.first {
-            let stop = min(end, batch.lastCounter + 1)
-            if counter < stop {
-                settle(
-                    batch, from: Int(counter - batch.firstCounter),
-                    count: Int(stop - counter), outcome, at: counter)
-                counter = stop
-            }
-            if stop > batch.lastCounter { submitted.removeFirst() }
-        }
-        if submitted.isEmpty {
-            ownFailures.removeAll()
-            ownEffects.removeAll()
-        } else if case .committed(_, let first, _, _) = outcome.fate {
-            ownFailures.told(first.advanced(by: UInt64(outcome.count) - 1))
-        }
-    }
-
-    private func settle(
-        _ batch: Submitted, from index: Int, count: Int, _ outcome: ActionOutcome,
-        at counter: UInt64
-    ) {
-        let block = batch.block
-        switch outcome.fate {
-        case .committed(let log, let first, let epoch, let timestamp):
-            let start = first.advanced(by: counter - outcome.firstCounter)
-            func receipt(_ offset: Int) -> Receipt {
-                Receipt(
-                    log: log, epoch: epoch, sequence: start.advanced(by: UInt64(offset)),
-                    timestamp: timestamp)
-            }
-            if !ownFailures.isEmpty {
-                for offset in 0..<count {
-                    let receipt = receipt(offset)
-                    if let failure = ownFailures.take(receipt.sequence) {
-                        block.settle(from: index + offset, with: .failed(failure.error(receipt)))
-                    }
-                }
-            }
-            let doubtful = doubtfulThrough(batch)
-            if doubtful >= start {
-                for offset in 0..<count {
-                    let receipt = receipt(offset)
-                    guard receipt.sequence <= doubtful else { break }
-                    if ownEffects.contains(receipt.sequence) { continue }
-                    let error = DispatchError.effectUnknown(receipt)
-                    block.settle(from: index + offset, with: .failed(error))
-                }
-            }
-            block.settle(from: index, count: count, with: .committed(receipt(0)))
-        case .rejected(.withdrawn, _):
-            block.settle(from: index, count: count, with: .failed(.withdrawn))
-        case .rejected(let code, let message):
-            block.settle(
-                from: index, count: count,
-                with: .failed(
-                    DispatchError(
-                        code: .rejected,
-                        message: "The sequencer rejected the action (\(code)): \(message)",
-                        reason: RejectionReason(code: code, message: message))))
-        case .unknown:
-            block.settle(from: index, count: count, with: .failed(.outcomeUnknown))
-        }
-    }
-
-    /// Up to which number a snapshot may have jumped over entries of a batch, so that nobody here
-    /// knows which of them were refused; zero where none has.
-    private func doubtfulThrough(_ batch: Submitted) -> SequenceNumber {
-        batch.targets.lazy.map { target in
-            guard let applier = self.applier(of: target) else { return .zero }
-            switch target {
-            case .store(let store): return applier.hosted(store)?.restoredAt ?? .zero
-            case .state:
-                return max(
-                    applier.restoredAt, applier.isBridged ? self.ownEffects.passedOver : .zero)
-            case .event: return .zero
-            }
-        }.max() ?? .zero
     }
 
     /// Everything that is still waited for ends.
@@ -424,5 +353,6 @@ package final class Applier {
         for wait in waits.values { wait.completion(.failure(.closed)) }
         waits.removeAll()
         appliers.removeAll()
+        journal?.close()
     }
 }

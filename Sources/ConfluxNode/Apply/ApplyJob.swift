@@ -40,8 +40,8 @@ package struct Wait: Sendable {
         /// The end of a life of a store, which the sequencer is asked for; of the one that is hosted
         /// here unless given.
         case dropped(StoreName, life: SequenceNumber?)
-        /// A life of a store is frozen, or thawed.
-        case frozen(StoreName, life: SequenceNumber, Bool)
+        /// A life of a store is frozen, or thawed; of the one that is hosted here unless given.
+        case frozen(StoreName, life: SequenceNumber?, Bool)
         /// An entry has no effect on what it concerns.
         case skipped(SequenceNumber, Target)
     }
@@ -70,7 +70,9 @@ package struct Wait: Sendable {
         case .latest: .barrier(request: request)
         case .receipt(let sequence, let log): .await(sequence, log, request: request)
         case .frozen(let store, let life, let isFrozen):
-            .freeze(Freeze(request: request, store: store, life: life, isFrozen: isFrozen))
+            (life ?? hostedLife(store)).map {
+                .freeze(Freeze(request: request, store: store, life: $0, isFrozen: isFrozen))
+            }
         case .skipped(let sequence, let target):
             .skip(Skip(request: request, sequence: sequence, target: target))
         case .dropped(let store, let life):

@@ -10,6 +10,8 @@ protocol HostedReplica: AnyObject {
     var isRestored: Bool { get set }
     /// Whether no entry reaches it until it is thawed (rule 21).
     var isFrozen: Bool { get set }
+    /// Whether it has applied an entry that was skipped since: until it begins anew it has no vote.
+    var isStale: Bool { get set }
     /// The entries above its snapshot that have no effect (rule 23).
     var skips: Set<SequenceNumber> { get set }
     /// The schema version of its state here.
@@ -24,8 +26,7 @@ protocol HostedReplica: AnyObject {
     /// Whether its life is over: no entry reaches it any more.
     var isDropped: Bool { get set }
 
-    /// Puts a snapshot into the store. The completion is called once, on any thread, with why it
-    /// could not be done.
+    /// Puts a snapshot into the store.
     ///
     /// - Parameters:
     ///   - snapshot: The snapshot.
@@ -34,6 +35,7 @@ protocol HostedReplica: AnyObject {
     ///   - request: Which one of its snapshots it is.
     ///   - threads: Where a large one is decoded, and how the thread that applies gets it then.
     ///   - crashes: Where is noted what the store applies from then on; nil for nowhere.
+    ///   - completion: Called once, on any thread, with why it could not be done.
     func restore(
         _ snapshot: Snapshot, life: SequenceNumber, log: LogID, request: UInt64,
         in threads: ApplyThreads, crashes: CrashRecord?,
@@ -58,6 +60,14 @@ protocol HostedReplica: AnyObject {
     ///
     /// - Parameter completion: Called once, on any thread; nil when the store was released.
     func encode(_ completion: @escaping @Sendable (Result<[UInt8], any Error>?) -> Void)
+}
+
+extension HostedReplica {
+    /// Whether a commit is for it: one that the feed goes on with, or one that it catches up with.
+    func gets(isCatchUp: Bool, only: StoreName?) -> Bool {
+        guard let only else { return isAttached != isCatchUp && isRestored }
+        return only == name
+    }
 }
 
 /// Runs functions one after the other, in order, beside what is applied.
@@ -90,6 +100,7 @@ final class HostedStore<S: BridgedState>: HostedReplica {
     private(set) var crashes: CrashRecord?
     var isDropped = false
     var isFrozen = false
+    var isStale = false
     var skips: Set<SequenceNumber> = []
     /// The entries without an effect since the last digest point.
     let refused = RefusalDigest()
@@ -148,6 +159,7 @@ final class HostedStore<S: BridgedState>: HostedReplica {
         self.crashes = crashes
         isDropped = false
         isFrozen = false
+        isStale = false
         restoring = request
         let (name, refused, decoding, mark) = (name, refused, decoding, crashes?.commitMark())
         // Decodes it; what is left is for the thread that applies.

@@ -63,8 +63,9 @@ class StateApplier {
         preconditionFailure("overridden")
     }
 
-    /// Begins to gather runs for a commit, in a node with this incarnation.
-    func begin(isCatchUp: Bool, _ own: Incarnation) {
+    /// Begins to gather runs for a commit, in a node with this incarnation; where it is for one store
+    /// only, for that one.
+    func begin(isCatchUp: Bool, only: StoreName?, _ own: Incarnation) {
         preconditionFailure("overridden")
     }
 }
@@ -77,6 +78,8 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
         let hosted: HostedStore<S>?
         /// Random numbers of stores that are not replicated have no part in what is the same.
         let seed: UInt64
+        /// Where is noted what is decoded for it.
+        let decoding: DecodingMark?
         var actions: [OrderedAction<S>] = []
         var failures: [(SequenceNumber, EntryFailure)] = []
 
@@ -84,6 +87,7 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
             self.core = core
             self.hosted = hosted
             self.seed = seed
+            decoding = hosted?.crashes?.decoding
         }
 
         /// Whether the entry is for the store: it may have begun, or have it, already.
@@ -121,11 +125,15 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
     private var runs: [Run] = []
     private var runOf: [StoreName: Run] = [:]
     private var own = Incarnation.none
+    /// The only store that the commit is for; nil for all that it concerns.
+    private var only: StoreName?
     /// Whether the runs of the present commit include every store of the state.
     private var hasOthers = false
     private var isCatchUp = false
     /// Whether a store here notes what it applies; it spares the others the look.
     private var isNoting = false
+    /// Whether there is an entry that a store here must not apply.
+    private var hasPoison = false
 
     init(name: Name, scope: Scope, payloadBytesMax: Int) {
         self.scope = scope
@@ -158,22 +166,27 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
         replicas.values.filter { target.concerns($0.name) }.sorted { $0.name < $1.name }
     }
 
-    override func begin(isCatchUp: Bool, _ own: Incarnation) {
+    override func begin(isCatchUp: Bool, only: StoreName?, _ own: Incarnation) {
         self.isCatchUp = isCatchUp
+        self.only = only
         self.own = own
         hasOthers = false
         isNoting = false
+        hasPoison = false
     }
 
     /// The run of a replica, if the commit is for it: made when it is concerned first, so that those
     /// that it does not concern cost nothing.
     private func run(of hosted: HostedStore<S>?) -> Run? {
-        guard let hosted, hosted.isAttached != isCatchUp, hosted.isRestored else { return nil }
+        guard let hosted, hosted.gets(isCatchUp: isCatchUp, only: only) else { return nil }
         if let run = runOf[hosted.name] { return run }
         let run = Run(hosted.core, hosted: hosted, seed: hosted.seed)
         runs.append(run)
         runOf[hosted.name] = run
-        if hosted.crashes != nil { isNoting = true }
+        if let crashes = hosted.crashes {
+            isNoting = true
+            hasPoison = hasPoison || crashes.isPoisoned
+        }
         return run
     }
 
@@ -239,7 +252,8 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
             stop(runs, at: place, version: row.schemaVersion)
             return
         }
-        if isNoting, !note(runs, at: place) { return }
+        if hasPoison, !isWanted(runs, at: place) { return }
+        if isNoting { for run in runs { run.decoding?.begin(place.sequence) } }
         do {
             let action = try coder.decode(payload, as: row.coding)
             for run in runs where run.takes(place) {
@@ -275,22 +289,19 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
         stops.append(Stop(store: hosted.name, at: place.sequence, message: message))
     }
 
-    /// Notes what is about to be decoded; stops the stores that processes died of here (rule 23).
+    /// Stops the stores that must not apply the entry, since processes died of it (rule 23).
     ///
     /// - Returns: Whether any store still takes the entry: otherwise not even its payload is decoded.
-    private func note(_ runs: [Run], at place: EntryPlace) -> Bool {
+    private func isWanted(_ runs: [Run], at place: EntryPlace) -> Bool {
         var isWanted = false
         for run in runs {
-            if let hosted = run.hosted, let crashes = hosted.crashes {
-                if let poison = crashes.poison, poison.at == place.sequence, run.awaits(place),
-                    !hosted.skips.contains(place.sequence)
-                {
-                    stop(hosted, at: place, poison.message)
-                }
-                if hosted.stopped != nil { continue }
-                crashes.note(decoding: place.sequence)
+            let poison = run.hosted?.crashes?.poison
+            if let poison, poison.at == place.sequence, run.awaits(place),
+                run.hosted?.skips.contains(place.sequence) != true
+            {
+                stop(run.hosted, at: place, poison.message)
             }
-            isWanted = true
+            isWanted = isWanted || run.hosted?.stopped == nil
         }
         // Each says for itself why the entry has no effect.
         if !isWanted { for run in runs { _ = run.takes(place) } }
@@ -299,7 +310,7 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
 
     override func flush(into record: CommitRecord) {
         for run in runs {
-            if isNoting { run.hosted?.crashes?.note(decoding: .zero) }
+            if isNoting { run.decoding?.end() }
             // A replica's position rises with every commit; the others only need their actions.
             let isNeeded =
                 run.hosted != nil || !run.actions.isEmpty || !run.failures.isEmpty

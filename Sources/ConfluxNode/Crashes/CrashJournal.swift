@@ -73,7 +73,7 @@ package final class CrashJournal {
             slot.take(
                 for: CrashSlot.Identity(store: death.store, life: death.life, log: death.log))
             for _ in 0..<Self.crashesMax {
-                slot.note(decoding: death.at)
+                slot.decoding.begin(death.at)
                 slot.countCrash(company: 1)
             }
         }
@@ -152,6 +152,12 @@ package final class CrashJournal {
         return place.index
     }
 
+    /// Lets another owner have the file. A lane that is still at work for a node that has ended may
+    /// note on: its memory stays.
+    func close() {
+        file.unlock()
+    }
+
     /// The history is lost: the same numbers may name other entries from now on.
     func forgetHistory() {
         for place in places.values where place.record != nil {
@@ -160,11 +166,13 @@ package final class CrashJournal {
     }
 }
 
-/// One hosted store's place in a crash journal. It keeps the journal's file open.
+/// One hosted store's place in a crash journal. It keeps the journal's file mapped.
 // Sendable: immutable; the slot says by itself who may touch what.
 final class CrashRecord: Sendable {
     /// The entry that the store must not apply, if there is one, and why.
     let poison: (at: SequenceNumber, message: String)?
+    /// Whether there is one.
+    let isPoisoned: Bool
     private let slot: CrashSlot
     private let suspect: SequenceNumber
     private let file: CrashJournalFile
@@ -174,9 +182,9 @@ final class CrashRecord: Sendable {
         self.file = file
         let crashes = slot.crashes
         suspect = crashes?.at ?? .zero
+        isPoisoned = crashes?.isPoison ?? false
         poison = crashes.flatMap { crashes in
-            crashes.count < CrashJournal.crashesMax
-                ? nil : (crashes.at, Self.message(store, crashes, file.path))
+            crashes.isPoison ? (crashes.at, Self.message(store, crashes, file.path)) : nil
         }
     }
 
@@ -198,11 +206,8 @@ final class CrashRecord: Sendable {
             """
     }
 
-    /// Notes the entry whose payload is about to be decoded; zero when none is any more.
-    @inline(__always)
-    func note(decoding sequence: SequenceNumber) {
-        slot.note(decoding: sequence)
-    }
+    /// Where is noted what is decoded. It is valid for as long as this object lives.
+    var decoding: DecodingMark { slot.decoding }
 
     /// Where the store's lane notes what it commits.
     func commitMark() -> CommitMark {

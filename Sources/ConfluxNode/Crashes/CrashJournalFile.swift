@@ -6,7 +6,8 @@ import Conflux
     import Glibc
 #endif
 
-/// The file of a crash journal: locked for one owner, and mapped, for as long as this object lives.
+/// The file of a crash journal: mapped for as long as this object lives, and locked for one owner
+/// until it is unlocked.
 ///
 ///     header, 256 bytes   "CFXCRASH", version, size of a slot, number of slots, digest of these,
 ///                         program: a word each
@@ -86,9 +87,14 @@ final class CrashJournalFile: @unchecked Sendable {
             return
         }
         munmap(opened.memory, Self.fileBytes(slotCount))
+        unlock()
+        close(opened.descriptor)
+    }
+
+    /// Lets another owner have it.
+    func unlock() {
         // Said, not left to the closing: a child that was forked has the descriptor, too.
         _ = flock(opened.descriptor, LOCK_UN)
-        close(opened.descriptor)
     }
 
     func slot(_ index: Int) -> CrashSlot {

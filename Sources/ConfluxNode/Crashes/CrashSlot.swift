@@ -58,11 +58,8 @@ struct CrashSlot: @unchecked Sendable {
     /// Where a lane notes what it commits.
     var applying: UnsafePointer<Atomic<UInt64>> { atomic(.applying) }
 
-    /// Notes the entry that is about to be decoded; zero when none is any more.
-    @inline(__always)
-    func note(decoding sequence: SequenceNumber) {
-        self[.decoding] = sequence.rawValue
-    }
+    /// Where is noted what is decoded.
+    var decoding: DecodingMark { DecodingMark(word: atomic(.decoding)) }
 
     /// The entry that was in work when the process died, if one was.
     var interrupted: SequenceNumber? {
@@ -78,6 +75,8 @@ struct CrashSlot: @unchecked Sendable {
         var count: Int
         /// How many stores were at work when it died last, this one included.
         var company: Int
+
+        var isPoison: Bool { count >= CrashJournal.crashesMax }
     }
 
     var crashes: Crashes? {
@@ -90,14 +89,17 @@ struct CrashSlot: @unchecked Sendable {
     /// Counts the crash that interrupted an entry, and forgets the interruption.
     func countCrash(company: Int) {
         guard let interrupted else { return }
-        if self[.crashNumber] == interrupted.rawValue {
+        defer { forgetWork() }
+        let former = crashes
+        if former?.at == interrupted {
             self[.crashCount] = self[.crashCount] &+ 1
         } else {
+            // A store does not get past what it is poisoned at: a payload was decoded for others.
+            if let former, former.isPoison, former.at < interrupted { return }
             self[.crashNumber] = interrupted.rawValue
             self[.crashCount] = 1
         }
         self[.companyCount] = UInt64(company)
-        forgetWork()
     }
 
     func forgetWork() {
@@ -178,5 +180,23 @@ struct CrashSlot: @unchecked Sendable {
         hasher.update(UnsafeRawBufferPointer(start: base + Self.nameOffset, count: nameLength))
         // Zero means that the slot is free.
         return max(1, hasher.finish().rawValue)
+    }
+}
+
+/// Where is noted which entry's payload is decoded for a store, which is user code's as well.
+// Sendable: the word is atomic, and the memory is kept by who hands out the mark.
+struct DecodingMark: @unchecked Sendable {
+    fileprivate let word: UnsafePointer<Atomic<UInt64>>
+
+    /// The payload of this entry is about to be decoded. Stored with an ordering as by
+    /// `CommitMark`.
+    @inline(__always)
+    func begin(_ sequence: SequenceNumber) {
+        word.pointee.store(sequence.rawValue, ordering: .releasing)
+    }
+
+    /// All that was to be decoded is.
+    func end() {
+        word.pointee.store(0, ordering: .releasing)
     }
 }

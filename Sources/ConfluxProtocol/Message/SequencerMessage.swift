@@ -123,10 +123,13 @@ public struct Opened: Sendable, Equatable {
         ///   - floor: The lowest number that the log still holds. Of what stood below it nothing
         ///     above the snapshot concerned the store.
         ///   - snapshot: The newest snapshot; nil for a bridged state.
+        ///   - aside: The entries above the snapshot that concern the store, up to the number of this,
+        ///     where the log holds them no longer; to be loaded as the snapshot is.
         ///   - skipped: The entries above the snapshot that have no effect (rule 23), ascending.
         case opened(
             life: SequenceNumber, schemaVersion: UInt32, floor: SequenceNumber = SequenceNumber(1),
-            snapshot: SnapshotOffer?, skipped: [SequenceNumber] = [])
+            snapshot: SnapshotOffer?, aside: SnapshotReference? = nil,
+            skipped: [SequenceNumber] = [])
         /// It was not.
         case failed(RejectionCode, message: String)
     }

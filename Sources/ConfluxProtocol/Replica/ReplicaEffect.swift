@@ -29,8 +29,10 @@ public enum Delivery: Sendable, Equatable {
     case catchUp(Commit, byteCount: Int)
     /// Give the store this state; answered by ``ReplicaInput/restored(_:request:)``. It catches up
     /// from there, past the entries that have no effect (rule 23).
+    /// Behind it the store gets what is kept aside for it, in the encoding of `AsideEntries`.
     case restore(
-        StoreName, life: SequenceNumber, Snapshot, skipped: [SequenceNumber], request: UInt64)
+        StoreName, life: SequenceNumber, Snapshot, aside: Bytes?, skipped: [SequenceNumber],
+        request: UInt64)
     /// From here on the store gets what it catches up with.
     case begin(StoreName)
     /// Nothing reaches the store until it gets another state.

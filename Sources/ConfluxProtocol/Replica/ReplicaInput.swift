@@ -35,7 +35,7 @@ public enum ReplicaInput: Sendable {
     case ask(Question)
     /// Answer a question of ``ReplicaEffect/asked(_:)``.
     case answer(Answer)
-    /// The store has the state of ``Delivery/restore(_:life:_:skipped:request:)``, or takes none.
+    /// The store has the state of ``Delivery/restore(_:life:_:aside:skipped:request:)``, or takes none.
     case restored(StoreName, request: UInt64)
     /// What a store here is at a digest point.
     case digested(Vote)

@@ -13,6 +13,9 @@ extension ReplicaMachine {
                 of: settings.deliveryBytesMax + WireLimits.standard.frameBytesMax),
             Bound("windowBytes", submissions.unsettledBytes, of: window),
             // What is under way when the bound is reached still comes.
+            Bound("loadsMax", loads.activeCount, of: settings.loadsMax),
+            // A store is loaded, or compared with what others have.
+            Bound("loads", loads.count, of: 2 * hosting.count),
             Bound("waitersMax", waiters.count, of: settings.waitersMax),
             Bound("heldOutcomesMax", held.count, of: settings.heldOutcomesMax + window),
         ]

@@ -26,6 +26,9 @@ public enum SequencerEffect: Sendable, Equatable {
     case saveSnapshot(SnapshotPart)
     /// Read a part of a snapshot for a node; answered by ``SequencerInput/snapshotRead(_:_:)``.
     case readSnapshot(LoadJob)
+    /// Keep the entries up to a number that concern these stores beside the log; answered by
+    /// ``SequencerInput/keptAside(_:)``. At most one is under way.
+    case keepAside([AsideJob], through: SequenceNumber)
     /// Nobody needs the snapshots of a store any more: it was dropped.
     case removeSnapshots(StoreName)
     /// Nobody needs the entries below this number any more (rule 20). What is below the floor is

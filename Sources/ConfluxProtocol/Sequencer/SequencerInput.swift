@@ -20,8 +20,11 @@ public enum SequencerInput: Sendable {
     /// Answers ``SequencerEffect/readLog(from:)``: the bodies of the commits, ascending.
     case logRead([Bytes])
     /// Answers ``SequencerEffect/readSnapshots``: the newest confirmed ones and the one before, of each
-    /// store.
+    /// store, and what is kept aside.
     case snapshotsRead([SnapshotIndexEntry])
+    /// Answers ``SequencerEffect/keepAside(_:through:)``: what is kept now of each store. Nothing where
+    /// it could not be done.
+    case keptAside([AsideKept])
     /// Answers ``SequencerEffect/saveSnapshot(_:)``; the failure is nil when the part is saved.
     case snapshotSaved(SnapshotPlace, offset: UInt64, failure: String?)
     /// Answers ``SequencerEffect/readSnapshot(_:)``: nothing where there is no such snapshot.
@@ -123,17 +126,55 @@ public struct SnapshotPart: Sendable, Equatable {
     public var bytes: Bytes
 }
 
-/// A confirmed snapshot that the log has.
+/// A store of which entries are to be kept beside the log (rule 21).
+public struct AsideJob: Sendable, Hashable {
+    /// The store.
+    public var store: StoreName
+    /// Its life.
+    public var life: SequenceNumber
+    /// Up to here they are in its snapshot, or kept aside.
+    public var after: SequenceNumber
+    /// Where those are that are kept aside.
+    public var former: SnapshotReference?
+}
+
+/// What is kept of a store beside the log.
+public struct AsideKept: Sendable, Hashable {
+    /// The store.
+    public var store: StoreName
+    /// Its life.
+    public var life: SequenceNumber
+    /// Up to here all entries that concern it are kept.
+    public var through: SequenceNumber
+    /// Where they are; nil where there are none.
+    public var reference: SnapshotReference?
+
+    /// Makes one.
+    public init(
+        store: StoreName, life: SequenceNumber, through: SequenceNumber,
+        reference: SnapshotReference?
+    ) {
+        self.store = store
+        self.life = life
+        self.through = through
+        self.reference = reference
+    }
+}
+
+/// A confirmed snapshot that the log has, or entries that are kept aside.
 public struct SnapshotIndexEntry: Sendable, Hashable {
     /// Which one.
     public var place: SnapshotPlace
     /// All of it, but for its bytes.
     public var reference: SnapshotReference
+    /// Whether it is no state, but entries that concern the store (rule 21).
+    public var isAside: Bool
 
     /// Makes an entry.
-    public init(place: SnapshotPlace, reference: SnapshotReference) {
+    public init(place: SnapshotPlace, reference: SnapshotReference, isAside: Bool = false) {
         self.place = place
         self.reference = reference
+        self.isAside = isAside
     }
 }
 

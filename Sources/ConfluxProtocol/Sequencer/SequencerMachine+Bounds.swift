@@ -22,6 +22,17 @@ extension SequencerMachine {
             Bound("keyInquiries", keyInquiries.count, of: settings.sessionsMax),
             Bound("statesMax", directory.stateCount, of: settings.statesMax),
             Bound("waitingNamesMax", waitingNames, of: Self.waitingNamesMax),
+            Bound("uploadsMax", uploads.activeCount, of: settings.uploadsMax),
+            Bound("uploads", uploads.count, of: directory.stores.count),
+            Bound("rounds", digests.count, of: directory.stores.count),
+            Bound("upgrading", upgrading.count, of: directory.stores.count),
+            Bound(
+                "points", points.due.union(points.admitted).count,
+                of: directory.stores.count + dropping.count + PointSchedule.perCommitMax),
+            Bound("skipsMax", directory.skips.count, of: StoreDirectory.skipsMax),
+            Bound(
+                "decisions", decisions.count, of: settings.storesMax + StoreDirectory.skipsMax),
+            Bound("marks", tenure.marks.marks.count, of: LogMarks.countMax),
             Bound("claims", tenure.claims.claims.count, of: ClaimTable.countMax),
             Bound(
                 "connections", connections.all.count,

@@ -72,6 +72,8 @@ public struct SequencerMachine: Sendable {
     var decisions: [Decision: [Asker]] = [:]
     /// The checkpoints that the log has, ascending: the last two that are known of.
     var checkpoints: [SequenceNumber] = []
+    /// Whether entries are being kept aside.
+    var isKeepingAside = false
     /// When it is looked at next what of the log is needed.
     var floorReviewAt = Duration.zero
     /// Whether the replicas keep up.
@@ -123,6 +125,7 @@ public struct SequencerMachine: Sendable {
         case .checkpointRead(let answer): checkpointRead(answer, at: now, into: &effects)
         case .logRead(let bodies): logRead(bodies, at: now, into: &effects)
         case .snapshotsRead(let snapshots): snapshotsRead(snapshots, at: now, into: &effects)
+        case .keptAside(let kept): keptAside(kept, at: now, into: &effects)
         case .snapshotSaved(let place, let offset, let failure):
             saved(place, offset, failure, at: now, into: &effects)
         case .snapshotRead(let job, let chunk):
@@ -168,7 +171,7 @@ public struct SequencerMachine: Sendable {
     /// When ``SequencerInput/tick`` is due, on the monotonic clock; nil when nothing is awaited.
     public var nextDeadline: Duration? {
         guard phase == .serving else { return nil }
-        var deadline = min(publishedAt + settings.beatInterval, sweepAt)
+        var deadline = min(publishedAt + settings.beatInterval, sweepAt, floorReviewAt)
         if let due = questions.nextDeadline { deadline = min(deadline, due) }
         for inquiry in nameInquiries.values { deadline = min(deadline, inquiry.deadline) }
         for inquiry in keyInquiries.values { deadline = min(deadline, inquiry.deadline) }

@@ -77,6 +77,9 @@ public struct SequencerSettings: Sendable, Hashable {
     public var retention = Retention()
     /// How often it is looked at whether something of the log is not needed any more.
     public var floorReviewInterval: Duration = .seconds(1)
+    /// The most bytes of entries that are kept beside the log for a store that nobody hosts. *At the
+    /// bound* the store is frozen (rule 21).
+    public var asideBytesMax: UInt64 = 16 << 20
     /// A store whose replicas did not agree for so many bytes of what concerns it is frozen.
     public var unconfirmedBytesMax: UInt64 = 1 << 30
     /// Where the feed is, as the welcome announces it; a host of `*` is the one connected to.

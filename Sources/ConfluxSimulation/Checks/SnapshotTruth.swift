@@ -49,7 +49,7 @@ final class SnapshotTruth {
             throw Violation(
                 promise: "snapshot", message: "\(snapshot.key) was saved and is not what was voted")
         }
-        guard snapshot.isConfirmed,
+        guard snapshot.kind == .confirmed,
             let history = branch.history(of: snapshot.store, life: snapshot.life)
         else { return }
         if !history.isRight(snapshot.digest, of: snapshot.schemaVersion, at: snapshot.sequence) {

@@ -22,6 +22,9 @@ extension SimulatedCluster {
     func hear(
         _ message: NodeMessage, from connection: ConnectionID, _ sequencer: SimulatedSequencer
     ) {
+        if case .hello(let hello) = message {
+            named[connection.rawValue] = hello.session
+        }
         guard case .digest(.vote(let vote)) = message,
             let node = connections[connection.rawValue].flatMap({ nodes[$0.node] }),
             sequencer.machine.epoch == disk.epoch
@@ -43,9 +46,17 @@ extension SimulatedCluster {
     private func base(of history: StoreHistory) -> SequenceNumber {
         disk.shelves.snapshots.listed(through: disk.last).last { snapshot in
             snapshot.store == history.name && snapshot.life == history.life
-                && snapshot.isConfirmed
+                && snapshot.kind == .confirmed
                 && history.takes(version: snapshot.schemaVersion, at: snapshot.sequence)
         }?.sequence ?? history.life
+    }
+
+    /// Up to which number what concerns a store is kept beside the log.
+    private func keptAside(of history: StoreHistory) -> SequenceNumber {
+        disk.shelves.snapshots.listed(through: disk.last).last { snapshot in
+            snapshot.store == history.name && snapshot.life == history.life
+                && snapshot.kind == .aside
+        }?.sequence ?? .zero
     }
 
     // MARK: The floor
@@ -64,7 +75,7 @@ extension SimulatedCluster {
                 promise: "floor", message: "\(floor) is above the older of two checkpoints")
         }
         for history in truth.branch.presentLives {
-            let base = base(of: history)
+            let base = max(base(of: history), keptAside(of: history))
             if let need = history.firstNeed(behind: base), need < floor {
                 throw Violation(
                     promise: "floor",

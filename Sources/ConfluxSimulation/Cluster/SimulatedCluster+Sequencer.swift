@@ -54,7 +54,7 @@ extension SimulatedCluster {
             try truth.snapshots.saved(snapshot, bytes, in: truth.branch)
             trace.note(
                 now, "log: snapshot of \(snapshot.key), \(bytes.count) bytes, version "
-                    + "\(snapshot.schemaVersion), confirmed: \(snapshot.isConfirmed)")
+                    + "\(snapshot.schemaVersion), \(snapshot.kind)")
         } catch {
             fail(error)
         }
@@ -164,6 +164,9 @@ extension SimulatedCluster {
         case .truncate(let floor):
             try checkFloor(floor, sequencer)
             post(.truncate(below: floor), sequencer)
+        case .keepAside(let stores, let last):
+            marks.hit(.keptAside)
+            post(.keepAside(AsideRun(stores, through: last)), sequencer)
         case .serve(let beat): try serve(beat, sequencer)
         case .publishCommit(let frame): try publish(commit: Array(frame), sequencer)
         case .publishBeat(let beat):

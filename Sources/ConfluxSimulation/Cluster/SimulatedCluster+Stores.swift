@@ -174,7 +174,7 @@ extension SimulatedCluster {
     func noteLoading(_ job: ApplyJob, _ node: SimulatedNode) {
         if case .deliver(let delivery, _) = job {
             switch delivery {
-            case .restore(let store, _, _, _, _), .detach(let store):
+            case .restore(let store, _, _, _, _, _), .detach(let store):
                 node.spoilt.remove(store)
                 node.reloading.remove(store)
             case .reset:

@@ -77,9 +77,9 @@ extension Delivery {
     /// What is delivered, in a few words, for traces; nil for what is seen elsewhere.
     var summary: String? {
         switch self {
-        case .restore(let store, let life, let snapshot, let skipped, let request):
+        case .restore(let store, let life, let snapshot, let aside, let skipped, let request):
             "gets \(store), life \(life), at \(snapshot.sequence), version "
-                + "\(snapshot.schemaVersion), without \(skipped), by request \(request)"
+                + "\(snapshot.schemaVersion), without \(skipped), aside: \(aside?.count ?? 0) bytes, by request \(request)"
         case .detach(let store): "lets go of \(store)"
         case .attach(let store): "attaches \(store)"
         case .begin(let store): "begins \(store)"

@@ -34,10 +34,12 @@ package struct CommandFailure: Error, Sendable {
             case .unanswered, .otherLog, .notHosted, .dropped: .notFound
             case .timedOut: .timedOut
             case .cancelled: .interrupted
+            case .rejected: .rejected
             }
         // A node that is refused is told apart from an action that is.
         let bye = error.code == .refused ? error.bye.map { "\($0)" } ?? "nodeRefused" : nil
-        self.init(exitCode, code: bye ?? error.code.rawValue, error.message)
+        let rejection = error.code == .rejected ? error.rejection.map { "\($0)" } : nil
+        self.init(exitCode, code: bye ?? rejection ?? error.code.rawValue, error.message)
     }
 
     /// What became of an action.

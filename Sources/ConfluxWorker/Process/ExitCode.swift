@@ -16,11 +16,11 @@ package enum ExitCode: Int32, Error, Sendable, CaseIterable {
     case unreachable = 69
     /// The program itself failed.
     case failed = 70
-    /// The port, or the folder, can't be had.
+    /// The port, the folder, or the journal, can't be had.
     case cannotCreate = 73
     /// The log failed, so that the sequencer stopped.
     case logFailed = 74
-    /// An action was rejected: it is not in the log.
+    /// An action, or another wish, was rejected: it is not in the log.
     case rejected = 80
     /// An action was refused: it is in the log, and changed nothing.
     case refused = 81
@@ -50,9 +50,9 @@ package enum ExitCode: Int32, Error, Sendable, CaseIterable {
         case .noInput: "the input can't be read"
         case .unreachable: "no sequencer answered"
         case .failed: "the program itself failed"
-        case .cannotCreate: "the port or the folder is in use or can't be made"
+        case .cannotCreate: "the port, the folder or the journal is in use or can't be made"
         case .logFailed: "the log failed"
-        case .rejected: "rejected: an action is not in the log"
+        case .rejected: "rejected: nothing was added to the log"
         case .refused: "refused: an action is in the log and changed nothing"
         case .unknownOutcome: "the outcome of an action can't be known"
         case .timedOut: "no answer came in time"

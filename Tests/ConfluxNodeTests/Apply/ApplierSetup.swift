@@ -28,7 +28,7 @@ final class ApplierSetup {
         self.told = told
         applier = Applier(
             refusalsMax: 1_024, tell: { input in told.inputs.withLock { $0.append(input) } },
-            resume: {}, clock: { .zero },
+            post: { _ in }, clock: { .zero },
             announce: { event in told.events.withLock { $0.append(event) } }, journal: journal)
         store = scope.run { Store(state: .init(), mutations: .init(), executor: executor) }
         let name = StoreName(state: try #require(Name("tally")), instance: .shared)
@@ -40,12 +40,19 @@ final class ApplierSetup {
                     initial: Array("{\"count\":0}".utf8), request: 1, scope: scope,
                     payloadBytesMax: 1_024, completion: { _ in })))
         let state = EncodedState(coding: .json, bytes: Array("{\"count\":0}".utf8)[...])
-        deliver(
-            .restore(
-                name, life: SequenceNumber(2),
-                Snapshot(sequence: SequenceNumber(2), state: state)))
+        restore(name, life: SequenceNumber(2), state)
         deliver(.attach(name))
         deliver(.opened(request: 1, .opened(life: SequenceNumber(2))))
+    }
+
+    /// Gives a store the state that it was created with; from then on it catches up.
+    func restore(_ store: StoreName, life: SequenceNumber, _ state: EncodedState) {
+        deliver(
+            .restore(
+                store, life: life,
+                Snapshot(sequence: life, schemaVersion: 1, state: state), aside: nil, skipped: [],
+                request: life.rawValue))
+        deliver(.begin(store))
     }
 
     func deliver(_ delivery: Delivery) {
@@ -61,7 +68,10 @@ final class ApplierSetup {
         let block = OutcomeBlock()
         for _ in 0..<count { _ = block.reserve() }
         let (counter, sequence) = (nextCounter, SequenceNumber(nextSequence))
-        applier.perform(.submitted(firstCounter: counter, count: count, block))
+        applier.perform(
+            .submitted(
+                firstCounter: counter, count: count, block,
+                targets: [try #require(Target("tally/shared"))]))
         var builder = BatchBuilder()
         for _ in 0..<count {
             builder.append(

@@ -27,9 +27,7 @@ struct EffectTests {
     }
 
     private func restore(_ store: StoreName, at number: UInt64) {
-        let sequence = SequenceNumber(number)
-        setup.deliver(
-            .restore(store, life: sequence, Snapshot(sequence: sequence, state: state)))
+        setup.restore(store, life: SequenceNumber(number), state)
     }
 
     /// Asks what became of the entry in a store.

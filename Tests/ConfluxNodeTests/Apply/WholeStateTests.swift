@@ -27,10 +27,7 @@ struct WholeStateTests {
                     route: OutboxRoute(outbox: setup.outbox, target: .store(other)),
                     initial: Array(state.bytes), request: 2, scope: scope, payloadBytesMax: 1_024,
                     completion: { _ in })))
-        setup.deliver(
-            .restore(
-                other, life: SequenceNumber(sequence),
-                Snapshot(sequence: SequenceNumber(sequence), state: state)))
+        setup.restore(other, life: SequenceNumber(sequence), state)
         return store
     }
 
@@ -40,7 +37,8 @@ struct WholeStateTests {
     private func dispatch(_ payload: String) throws -> (handle: DispatchHandle, commit: Commit) {
         let block = OutcomeBlock()
         _ = block.reserve()
-        setup.applier.perform(.submitted(firstCounter: 1, count: 1, block))
+        setup.applier.perform(
+            .submitted(firstCounter: 1, count: 1, block, targets: [.state(other.state)]))
         var builder = BatchBuilder()
         builder.append(
             target: BatchTarget(target: .state(other.state), schemaVersion: 1, coding: .json),

@@ -24,12 +24,16 @@ struct CrashJournalFileTests {
         withExtendedLifetime(journal) {}
     }
 
-    @Test func `the file stays open for as long as somebody may note something`() throws {
-        var record: CrashRecord? = try setup.record(in: setup.open())
+    @Test func `a journal that is closed has another owner, whoever still notes something`() throws
+    {
+        let journal = try setup.open()
+        let mark = try setup.record(in: journal).commitMark()
+        journal.close()
+        let next = try setup.open()
         #expect(failure(at: setup.path)?.code == .journalInUse)
-        record = nil
-        #expect(record == nil)
-        _ = try setup.open()
+        mark.begin(SequenceNumber(7))
+        mark.end(at: SequenceNumber(7))
+        withExtendedLifetime(next) {}
     }
 
     @Test func `a file that can't be made is an error that says what to do`() throws {

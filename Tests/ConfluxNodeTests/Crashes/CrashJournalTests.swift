@@ -46,6 +46,13 @@ struct CrashJournalTests {
         }
     }
 
+    @Test func `what is decoded for others does not hide where a store is poisoned`() throws {
+        try setup.die(at: 7)
+        try setup.die(at: 7)
+        try setup.die(at: 8, isDecoding: true)
+        #expect(try setup.poison() == 7)
+    }
+
     @Test func `who ends in between entries has died of none`() throws {
         for _ in 1...3 {
             let mark = try setup.record(in: setup.open()).commitMark()

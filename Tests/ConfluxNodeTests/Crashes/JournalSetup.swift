@@ -47,7 +47,7 @@ final class JournalSetup {
         for store in stores ?? [store] {
             let record = try record(in: journal, of: store)
             if isDecoding {
-                record.note(decoding: SequenceNumber(sequence))
+                record.decoding.begin(SequenceNumber(sequence))
             } else {
                 record.commitMark().begin(SequenceNumber(sequence))
             }

@@ -64,7 +64,7 @@ struct PoisonTests {
         #expect(stops(of: setup) == [4])
     }
 
-    @Test func `the payload of the entry is not even decoded`() throws {
+    @Test func `an entry that a store stopped before is told as that, whatever it is`() throws {
         let setup = try poisoned()
         setup.deliver(.commit(try commit(["{}", "{}", "{}"]), byteCount: 100))
         let messages = (3...5).map { setup.applier.refusals.message(of: SequenceNumber($0)) ?? "" }
@@ -88,10 +88,7 @@ struct PoisonTests {
                     initial: Array("{\"count\":0}".utf8), request: 2, scope: scope,
                     payloadBytesMax: 1_024, completion: { _ in })))
         let state = EncodedState(coding: .json, bytes: Array("{\"count\":0}".utf8)[...])
-        setup.deliver(
-            .restore(
-                other, life: SequenceNumber(2), Snapshot(sequence: SequenceNumber(2), state: state))
-        )
+        setup.restore(other, life: SequenceNumber(2), state)
         setup.deliver(.attach(other))
         setup.deliver(
             .commit(try commit([add(1), add(2), add(4)], target: "tally"), byteCount: 100))

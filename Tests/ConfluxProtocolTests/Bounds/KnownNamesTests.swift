@@ -10,7 +10,7 @@ struct KnownNamesTests {
         #expect(directory.knownNames == "none yet")
         var names: Set<String> = []
         var bridged: [Name] = []
-        let store = StoreDirectory.Store(life: SequenceNumber(1), schemaVersion: 1, initial: .none)
+        let store = StoreRecord(life: SequenceNumber(1), schemaVersion: 1, initial: .none)
         func expectFirst(_ directory: StoreDirectory) {
             let shown = names.sorted().prefix(20).joined(separator: ", ")
             let rest = names.count > 20 ? " and \(names.count - 20) more" : ""

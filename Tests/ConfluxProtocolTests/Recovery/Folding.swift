@@ -18,7 +18,9 @@ extension Cluster.Disk {
     /// The fold of the log's first commits.
     func fold(commits count: Int) throws -> LogFold {
         var fold = LogFold(log: id)
-        for entry in bodies.prefix(count) { try fold.apply(Commit.decode(body: entry.body)) }
+        for entry in bodies.prefix(count) {
+            try fold.apply(Commit.decode(body: entry.body), byteCount: entry.body.count)
+        }
         return fold
     }
 
@@ -27,14 +29,14 @@ extension Cluster.Disk {
         let whole = try fold(commits: bodies.count)
         var before = LogFold(log: id)
         for (index, entry) in bodies.enumerated() {
-            try before.apply(Commit.decode(body: entry.body))
+            try before.apply(Commit.decode(body: entry.body), byteCount: entry.body.count)
             let encoded = before.encoded()
             var fold = try LogFold(checkpoint: encoded[...])
             #expect(
                 fold == before, "the checkpoint at \(entry.last)", sourceLocation: sourceLocation)
             #expect(fold.encoded() == encoded, sourceLocation: sourceLocation)
             for later in bodies[(index + 1)...] {
-                try fold.apply(Commit.decode(body: later.body))
+                try fold.apply(Commit.decode(body: later.body), byteCount: later.body.count)
             }
             #expect(
                 fold == whole, "from the checkpoint at \(entry.last)",

@@ -13,6 +13,13 @@ struct Cluster {
         var bodies: [(first: SequenceNumber, last: SequenceNumber, body: Bytes)] = []
         /// As they were saved, ascending.
         var checkpoints: [(sequence: SequenceNumber, bytes: Bytes)] = []
+        /// The lowest number that the log still has.
+        var floor = SequenceNumber(1)
+        /// Whole snapshots, and what came of others.
+        var snapshots: [SnapshotPlace: SavedSnapshot] = [:]
+        var unfinished: [StoreName: SavedSnapshot] = [:]
+        /// What is kept of stores that nobody hosts.
+        var asides: [StoreName: SavedSnapshot] = [:]
         var last: SequenceNumber { bodies.last?.last ?? .zero }
     }
 
@@ -21,6 +28,7 @@ struct Cluster {
         case toNode(NodeID, ConnectionID, [UInt8])
         case feed([UInt8])
         case logged(Append)
+        case saved(SnapshotPlace, offset: UInt64, failure: String?)
     }
 
     typealias NodeID = Int
@@ -43,6 +51,10 @@ struct Cluster {
     /// Appends that the disk keeps waiting while it is slow.
     var isDiskSlow = false
     var waitingAppends: [Append] = []
+    /// Whether answers to what is saved of snapshots wait, those that do, and why none is saved.
+    var isSavingSlow = false
+    var waitingSaves: [Step] = []
+    var savingFailure: String?
     /// Whether the log keeps confirmations waiting, and how many it does.
     var isConfirmSlow = false
     var waitingConfirms = 0
@@ -108,7 +120,7 @@ struct Cluster {
             .claimed(
                 ClaimedLog(
                     log: disk.id, epoch: disk.epoch, last: disk.last, lastEpoch: disk.lastEpoch,
-                    floor: SequenceNumber(1), nonce: Identifier(high: 99, low: nonces))))
+                    floor: disk.floor, nonce: Identifier(high: 99, low: nonces))))
         run()
     }
 
@@ -117,6 +129,7 @@ struct Cluster {
         sequencer = nil
         loseQueue()
         waitingAppends.removeAll()
+        waitingSaves.removeAll()
         waitingConfirms = 0
     }
 
@@ -144,6 +157,7 @@ struct Cluster {
         switch effect {
         case .send(_, let connection): record(.sequencer(effect, node(of: connection)))
         case .readFetch(let job): record(.sequencer(effect, node(of: job.connection)))
+        case .readSnapshot(let job): record(.sequencer(effect, node(of: job.connection)))
         default: record(.sequencer(effect, nil))
         }
         switch effect {
@@ -155,6 +169,12 @@ struct Cluster {
             handle(.checkpointRead(found.map { .found($0.sequence, $0.bytes) } ?? .none))
         case .append(let append):
             if isDiskSlow { waitingAppends.append(append) } else { queue.append(.logged(append)) }
+        case .readSnapshots: handle(.snapshotsRead(disk.index))
+        case .saveSnapshot(let part): save(part)
+        case .readSnapshot(let job): handle(.snapshotRead(job, disk.chunk(for: job)))
+        case .removeSnapshots(let store): disk.removeSnapshots(of: store)
+        case .keepAside(let jobs, let last): keepAside(jobs, through: last)
+        case .truncate(let floor): disk.truncate(below: floor)
         case .serve: break
         case .publishCommit(let frame):
             published.append(effect)
@@ -302,7 +322,7 @@ struct Cluster {
         input(.withdraw(RangeSet(counters.lowerBound..<counters.upperBound + 1)), to: id)
     }
 
-    private mutating func flushInputs(of id: NodeID) {
+    mutating func flushInputs(of id: NodeID) {
         while let next = nodes[id]?.takeInput() { input(next, to: id) }
     }
 
@@ -352,6 +372,8 @@ struct Cluster {
             disk.bodies.append(
                 (append.first, append.last, append.frame.dropFirst(Frame.size)))
             handle(.appended)
+        case .saved(let place, let offset, let failure):
+            handle(.snapshotSaved(place, offset: offset, failure: failure))
         }
     }
 

@@ -5,11 +5,21 @@ import Testing
 
 /// A node whose stores are lists of the texts that were applied to them.
 struct SimulatedNode {
-    struct Replica: Equatable {
+    struct Replica {
         var life: SequenceNumber
         var position: SequenceNumber
+        /// Whether it gets what it catches up with.
+        var isBegun = false
         var isAttached = false
         var texts: [String] = []
+        /// The entries that have no effect on it, and those of them since the last digest point.
+        var skipped: Set<SequenceNumber> = []
+        var refusals = DigestHasher()
+        var isFrozen = false
+        /// The entry that it did not apply: it goes no further.
+        var stoppedAt: SequenceNumber?
+        /// What it was at the last two digest points.
+        var encodings: [(point: SequenceNumber, bytes: [UInt8])] = []
     }
 
     let id: Int
@@ -30,8 +40,23 @@ struct SimulatedNode {
     var sent: [NodeMessage] = []
     /// Whether it never says that it has applied anything: it answers and does not advance.
     var isStuck = false
+    /// The schema version of its states. A newer one has "migrated" in its list.
+    var schemaVersion: UInt32 = 1
+    /// The texts at which its replicas stop.
+    var poisons: Set<String> = []
+    /// What it does when it is asked for a part of a state.
+    var giving = Giving.whatItHas
+    /// Whether its votes wait, and those that do.
+    var isVotingLate = false
+    var heldVotes: [Vote] = []
+    /// What it was told to compare its states with.
+    var compared: [(divergence: Divergence, bytes: Bytes?)] = []
+
+    enum Giving {
+        case whatItHas, nothing, silence, lies
+    }
     /// The stores that the node wants to host, and what each of its actions concerns.
-    private var wanted: Set<StoreName> = []
+    var wanted: Set<StoreName> = []
     private var targets: [UInt64: Target] = [:]
     private var inputs: [ReplicaInput] = []
     private var nextRequest: UInt64 = 1
@@ -54,8 +79,8 @@ struct SimulatedNode {
         inputs.append(
             .open(
                 Open(
-                    request: nextRequest, subject: .store(name), schemaVersion: 1, events: [],
-                    initial: initial)))
+                    request: nextRequest, subject: .store(name), schemaVersion: schemaVersion,
+                    events: [], initial: initial)))
         nextRequest += 1
         wanted.insert(name)
     }
@@ -68,6 +93,24 @@ struct SimulatedNode {
         let request = nextRequest
         nextRequest += 1
         inputs.append(.drop(Drop(request: request, store: name, life: life)))
+        return request
+    }
+
+    /// - Returns: The request.
+    mutating func freeze(_ store: String, _ isFrozen: Bool) -> UInt64? {
+        guard let name = StoreName(store), let life = replicas[name]?.life else { return nil }
+        let request = nextRequest
+        nextRequest += 1
+        inputs.append(
+            .freeze(Freeze(request: request, store: name, life: life, isFrozen: isFrozen)))
+        return request
+    }
+
+    /// - Returns: The request.
+    mutating func skip(_ sequence: SequenceNumber, _ target: Target) -> UInt64 {
+        let request = nextRequest
+        nextRequest += 1
+        inputs.append(.skip(Skip(request: request, sequence: sequence, target: target)))
         return request
     }
 
@@ -123,6 +166,10 @@ struct SimulatedNode {
                 for told in perform(delivery) where !isStuck {
                     machine.handle(told, at: now, into: &effects)
                 }
+            case .give(let request):
+                if let chunk = give(request) {
+                    machine.handle(.given(chunk), at: now, into: &effects)
+                }
             case .asked(let question): asked.append(question)
             case .answered(let answer): answers.append(answer)
             case .event(let event):
@@ -142,13 +189,19 @@ struct SimulatedNode {
     private mutating func perform(_ delivery: Delivery) -> [ReplicaInput] {
         switch delivery {
         case .commit(let commit, let bytes):
-            let ended = apply(commit, onlyCatchingUp: false)
-            return [.applied(commit.last, bytes: bytes)] + ended.map { .close(.store($0)) }
+            return [.applied(commit.last, bytes: bytes)] + apply(commit, onlyCatchingUp: false)
         case .catchUp(let commit, let bytes):
-            let ended = apply(commit, onlyCatchingUp: true)
-            return [.applied(.zero, bytes: bytes)] + ended.map { .close(.store($0)) }
-        case .restore(let store, let life, let snapshot):
-            replicas[store] = Replica(life: life, position: snapshot.sequence)
+            return [.applied(.zero, bytes: bytes)] + apply(commit, onlyCatchingUp: true)
+        case .restore(let store, let life, let snapshot, let aside, let skipped, let request):
+            restore(store, life: life, snapshot, skipped)
+            for entry in (try? AsideEntries.commits(of: aside ?? [])) ?? [] {
+                _ = apply(entry.commit, onlyCatchingUp: true, only: store)
+            }
+            return [.restored(store, request: request)]
+        case .begin(let store): replicas[store]?.isBegun = true
+        case .detach(let store): replicas[store] = nil
+        case .passOver(let last): return [.applied(last, bytes: 0)]
+        case .compare(let divergence, let bytes): return compare(divergence, bytes)
         case .attach(let store): replicas[store]?.isAttached = true
         case .settle(let outcome):
             for offset in 0..<UInt64(outcome.count) {
@@ -182,42 +235,5 @@ struct SimulatedNode {
         case .reset: replicas.removeAll()
         }
         return []
-    }
-
-    /// - Returns: The stores whose life is over.
-    private mutating func apply(_ commit: Commit, onlyCatchingUp: Bool) -> [StoreName] {
-        var sequence = commit.first
-        var ended: [StoreName] = []
-        for block in commit.blocks {
-            if case .event(.dropped(let name, let life)) = block, let replica = replicas[name],
-                replica.life == life, replica.isAttached != onlyCatchingUp
-            {
-                replicas[name] = nil
-                wanted.remove(name)
-                ended.append(name)
-            }
-            if case .batch(_, let batch) = block {
-                var number = sequence
-                batch.forEachEntry { row, payload in
-                    let text = String(decoding: payload, as: UTF8.self)
-                    let target = batch.targets[row].target
-                    for (name, replica) in replicas
-                    where replica.isAttached != onlyCatchingUp && number > replica.position {
-                        if target == .store(name) || target == .state(name.state) {
-                            replicas[name]?.texts.append(text)
-                        }
-                    }
-                    if !onlyCatchingUp, case .state(let state) = target {
-                        bridgedTexts.append("\(number) \(state) \(text)")
-                    }
-                    number = number.next
-                }
-            }
-            sequence = sequence.advanced(by: UInt64(block.count))
-        }
-        for (name, replica) in replicas where replica.isAttached != onlyCatchingUp {
-            replicas[name]?.position = max(replica.position, commit.last)
-        }
-        return ended
     }
 }

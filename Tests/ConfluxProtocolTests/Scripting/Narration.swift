@@ -33,6 +33,8 @@ struct Narration {
         case .feed(let frame): Self.line("sequencer → feed", "lost: \(kind(of: frame))")
         case .logged(let append):
             Self.line("log → sequencer", "lost: \(Self.range(append.first, append.last)) is kept")
+        case .saved(let place, _, _):
+            Self.line("log → sequencer", "lost: a part of \(words(of: place)) is kept")
         }
     }
 
@@ -48,6 +50,20 @@ struct Narration {
         case .readCheckpoint(let last):
             Self.line("sequencer → log", "read the checkpoint, up to \(last)")
         case .readLog(let from): Self.line("sequencer → log", "read from \(from)")
+        case .readSnapshots: Self.line("sequencer → log", "read which snapshots there are")
+        case .saveSnapshot(let part): Self.line("sequencer → log", "save " + words(of: part))
+        case .readSnapshot(let job):
+            Self.line(
+                "sequencer → log",
+                "read the snapshot of \(words(of: job.place)) from \(job.offset) for \(node)")
+        case .keepAside(let jobs, let last):
+            Self.line(
+                "sequencer → log",
+                "keep aside what is up to \(last) of "
+                    + jobs.map { "\($0.store)" }.joined(separator: ", "))
+        case .removeSnapshots(let store):
+            Self.line("sequencer → log", "remove the snapshots of \(store)")
+        case .truncate(let floor): Self.line("sequencer → log", "truncate below \(floor)")
         case .append(let append):
             Self.line(
                 "sequencer → log",
@@ -78,6 +94,18 @@ struct Narration {
         case .created(let store, let life): "created \(store) at \(life)"
         case .dropped(let store, let life): "dropped \(store) of \(life)"
         case .unreadable(let text): "unreadable: \(text)"
+        case .upgraded(let store, let version): "upgraded \(store) to version \(version)"
+        case .frozen(let store, let reason): "frozen \(store), \(reason)"
+        case .thawed(let store): "thawed \(store)"
+        case .skipped(let sequence, let target): "skipped \(sequence) for \(target)"
+        case .snapshotTaken(let place, let bytes):
+            "snapshot of \(words(of: place)) taken, \(bytes) bytes"
+        case .snapshotFailed(let place, let why):
+            "no snapshot of \(words(of: place)): \(why)"
+        case .diverged(let store, let status): "diverged \(store): " + words(of: status)
+        case .converged(let store, let point): "converged \(store) at \(point)"
+        case .truncated(let floor): "truncated below \(floor)"
+        case .truncateFailed(let text): "not truncated: \(text)"
         case .challenged(let epoch): "challenged by epoch \(epoch)"
         case .historyLost(let name, let from, let through):
             "history lost of \(Self.text(name)): \(Self.range(from, through))"
@@ -93,9 +121,11 @@ struct Narration {
         case .opened(let opened):
             switch opened.outcome {
             case .failed(let code, _): "opened \(opened.request): failed, \(code)"
-            case .opened(let life, _, let snapshot):
-                "opened \(opened.request): life \(life)"
-                    + (snapshot.map { ", snapshot at \($0.sequence)" } ?? "")
+            case .opened(let life, _, let floor, let snapshot, let aside, let skipped):
+                "opened \(opened.request): life \(life)" + words(of: snapshot)
+                    + (aside.map { ", aside up to \($0.sequence)" } ?? "")
+                    + (floor > SequenceNumber(1) ? ", floor \(floor)" : "")
+                    + (skipped.isEmpty ? "" : ", skipped \(skipped)")
             }
         case .receipts(let receipts):
             "receipts "
@@ -115,6 +145,12 @@ struct Narration {
         case .answer(let answer): "answer \(answer.number): \(answer.body)"
         case .confirmed(let confirmed):
             "confirmed \(confirmed.request): \(confirmed.outcome)"
+        case .snapshotServed(let served):
+            "snapshot served \(served.request): " + words(of: served.chunk)
+        case .snapshotRequest(let request):
+            "snapshot request: \(words(of: request.place)) from \(request.offset)"
+        case .divergence(let divergence): words(of: divergence)
+        case .reload(let reload): "reload \(words(of: reload.place))"
         case .bye(let bye): "bye: \(bye.code)"
         }
     }
@@ -141,6 +177,12 @@ struct Narration {
             case .event(.forgotten(let incarnation)): "forgotten \(incarnation)"
             case .event(.created(let store, _, _)): "created \(store)"
             case .event(.dropped(let store, let life)): "dropped \(store) of \(life)"
+            case .event(.upgraded(let store, _, let version, let base)):
+                "upgraded \(store) to version \(version) from \(base)"
+            case .event(.frozen(let store, _, let reason)): "frozen \(store), \(reason)"
+            case .event(.thawed(let store, _)): "thawed \(store)"
+            case .event(.digestPoint(let store, _)): "digest point of \(store)"
+            case .event(.skipped(let sequence, let target)): "skipped \(sequence) for \(target)"
             }
         }.joined(separator: "; ")
     }
@@ -152,6 +194,8 @@ struct Narration {
         case .send(let message): Self.line("\(node) → sequencer", words(of: message))
         case .subscribe: Self.line("\(node) → feed", "subscribe")
         case .deliver(let delivery): Self.line(node, words(of: delivery))
+        case .give(let request):
+            Self.line(node, "is to give \(words(of: request.place)) from \(request.offset)")
         case .asked(let question): Self.line(node, "is asked \(question.body)")
         case .answered(let answer): Self.line(node, "is answered \(answer.body)")
         case .event(let event): Self.line(node, "reports " + words(of: event))
@@ -180,10 +224,18 @@ struct Narration {
         case .fetch(let fetch): "fetch \(fetch.request): from \(fetch.from)"
         case .progress(let progress):
             "progress: applied \(progress.applied), settled \(progress.settled)"
+                + progress.stopped.map { ", \($0.store) stopped at \($0.sequence)" }.joined()
         case .question(let question): "question \(question.number): \(question.body)"
         case .answer(let answer): "answer \(answer.number): \(answer.body)"
         case .barrier(let barrier): "barrier \(barrier.request)"
         case .drop(let drop): "drop \(drop.request), \(drop.store) of \(drop.life)"
+        case .load(let load):
+            "load \(load.request): \(words(of: load.place)) from \(load.offset)"
+        case .digest(let report): words(of: report)
+        case .snapshot(let chunk): "snapshot: " + words(of: chunk)
+        case .skip(let skip): "skip \(skip.request), \(skip.sequence) for \(skip.target)"
+        case .freeze(let freeze):
+            "\(freeze.isFrozen ? "freeze" : "thaw") \(freeze.request), \(freeze.store)"
         case .bye(let bye): "bye: \(bye.code)"
         }
     }
@@ -199,7 +251,16 @@ struct Narration {
         switch delivery {
         case .commit(let commit, _): "applies \(Self.range(commit.first, commit.last))"
         case .catchUp(let commit, _): "catches up with \(Self.range(commit.first, commit.last))"
-        case .restore(let store, _, let snapshot): "restores \(store) at \(snapshot.sequence)"
+        case .restore(let store, _, let snapshot, let aside, let skipped, _):
+            "restores \(store) at \(snapshot.sequence)"
+                + (aside.map { ", with \($0.count) bytes kept aside" } ?? "")
+                + (skipped.isEmpty ? "" : ", skipping \(skipped)")
+        case .begin(let store): "begins to catch up with \(store)"
+        case .detach(let store): "detaches \(store)"
+        case .passOver(let last): "passes over what is up to \(last)"
+        case .compare(let divergence, let bytes):
+            "compares \(words(of: divergence.place)) with "
+                + (bytes.map { "\($0.count) bytes" } ?? "nothing")
         case .attach(let store): "attaches \(store)"
         case .settle(let outcome):
             "tells \(Self.range(outcome.firstCounter, outcome.count)): "
@@ -236,7 +297,6 @@ struct Narration {
         switch end {
         case .left: "left"
         case .refused(let code, _): "refused, \(code)"
-        case .historyUnavailable(let floor): "history unavailable below \(floor)"
         case .unreadable(let text): "unreadable, \(text)"
         }
     }

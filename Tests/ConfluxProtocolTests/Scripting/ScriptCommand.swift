@@ -11,6 +11,7 @@ enum ScriptCommand: Equatable {
     case loseTail(Int)
     case newLog
     case floor(UInt64)
+    case checkpoint
     case log(SequencerEnd)
     case tune(String, String, Int)
     case join(String, named: String?, Hello.Role)
@@ -19,6 +20,8 @@ enum ScriptCommand: Equatable {
     case follow(String, from: UInt64)
     case close(String, String)
     case dispatch(String, String, [String], delivers: Bool, isAtomic: Bool)
+    case grow(String, String, Int)
+    case diverge(String, String, String)
     case deliver
     case step(Int)
     case stepTo(String)
@@ -52,6 +55,7 @@ enum ScriptCommand: Equatable {
         ("log new", "the log is another one, while the sequencer is dead"),
         ("log fails|superseded", "the log answers that the tenure can't go on"),
         ("floor NUMBER", "below this the log answers no fetch"),
+        ("checkpoint", "one of all that is in the log is saved"),
         ("tune NODE NAME NUMBER", "a setting of a node, before it joins"),
         ("join NODE [as NAME] [observing]", "a process connects and says hello"),
         ("open NODE STORE", "it hosts a store; passes one beat"),
@@ -61,6 +65,8 @@ enum ScriptCommand: Equatable {
         ("dispatch NODE TARGET TEXT…", "one batch; TARGET:TEXT is for another target"),
         ("submit NODE TARGET TEXT…", "the same, and nothing is delivered yet"),
         ("atomic NODE TARGET TEXT…", "the same as dispatch, all or nothing"),
+        ("grow NODE TARGET NUMBER", "the same, one text of so many bytes"),
+        ("diverge NODE STORE TEXT", "its replica, and no other, has a text that nobody dispatched"),
         ("again NODE", "its last batch arrives once more"),
         ("deliver", "everything on its way arrives"),
         ("step NUMBER", "so many frames arrive"),
@@ -118,6 +124,7 @@ enum ScriptCommand: Equatable {
             case "superseded": return .log(.superseded)
             default: return nil
             }
+        case ("checkpoint", 0): return .checkpoint
         case ("floor", 1): return UInt64(rest[0]).map { .floor($0) }
         case ("tune", 3): return Int(rest[2]).map { .tune(rest[0], rest[1], $0) }
         case ("step", 1): return Int(rest[0]).map { .step($0) }
@@ -158,6 +165,8 @@ enum ScriptCommand: Equatable {
             return .dispatch(node, rest[1], texts, delivers: false, isAtomic: false)
         case ("atomic", 3...):
             return .dispatch(node, rest[1], texts, delivers: true, isAtomic: true)
+        case ("grow", 3): return Int(rest[2]).map { .grow(node, rest[1], $0) }
+        case ("diverge", 3): return .diverge(node, rest[1], rest[2])
         case ("again", 1): return .submitAgain(node)
         case ("reconnect", 1): return .reconnect(node)
         case ("silent", 1): return .fallSilent(node)

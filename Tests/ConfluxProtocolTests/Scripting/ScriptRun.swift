@@ -66,6 +66,12 @@ struct ScriptRun {
             cluster.disk = Cluster.Disk(
                 id: Identifier(high: 7, low: cluster.disk.id.low + 1))
         case .floor(let number): cluster.floor = SequenceNumber(number)
+        case .checkpoint:
+            do {
+                try cluster.saveCheckpoint()
+            } catch {
+                return nil
+            }
         case .log(let end): cluster.handle(.logFailed(end))
         case .deliver: cluster.run()
         case .step(let count): step(count)
@@ -102,6 +108,12 @@ struct ScriptRun {
             guard let id = number(of: node) else { return nil }
             cluster.submit(texts, to: target, from: id, isAtomic: isAtomic)
             if delivers { cluster.run() }
+        case .grow(let node, let target, let bytes):
+            guard let id = number(of: node) else { return nil }
+            cluster.grow(target, by: bytes, from: id)
+        case .diverge(let node, let store, let text):
+            guard let id = number(of: node), let name = StoreName(store) else { return nil }
+            cluster.nodes[id]?.replicas[name]?.texts.append(text)
         case .submitAgain(let node): return submitAgain(node)
         case .stepTo(let node):
             guard let id = number(of: node) else { return nil }
@@ -141,6 +153,11 @@ struct ScriptRun {
         switch name {
         case "sessionsMax": cluster.settings.sessionsMax = value
         case "storesMax": cluster.settings.storesMax = value
+        case "digestBytesMin": cluster.settings.digestBytesMin = UInt64(value)
+        case "snapshotBytesMin": cluster.settings.snapshotBytesMin = UInt64(value)
+        case "snapshotPartBytesMax": cluster.settings.snapshotPartBytesMax = UInt32(value)
+        case "retainedBytesMax": cluster.settings.retention.bytesMax = UInt64(value)
+        case "retainedEntriesMin": cluster.settings.retention.entriesMin = UInt64(value)
         default: return nil
         }
         return []
@@ -229,7 +246,8 @@ struct ScriptRun {
     private func show(_ node: String) -> [String]? {
         guard let id = number(of: node), let shown = cluster.nodes[id] else { return nil }
         let stores = shown.replicas.sorted { $0.key < $1.key }.map { name, replica in
-            let texts = replica.texts.isEmpty ? "nothing" : replica.texts.joined(separator: ", ")
+            let shown = replica.texts.map { $0.count > 40 ? "\($0.count) bytes" : $0 }
+            let texts = shown.isEmpty ? "nothing" : shown.joined(separator: ", ")
             let place = replica.isAttached ? "at \(replica.position)" : "and catches up"
             return Narration.line(node, "has \(name): \(texts), \(place)")
         }

@@ -26,6 +26,21 @@ struct ProtocolDocumentTests {
         }
     }
 
+    /// That every rule which is named is defined, and the grammar is that of the golden frames, the
+    /// client in `examples/python` tests.
+    @Test func `every kind that is spoken is a rule of the grammar, and no other`() throws {
+        let url = GoldenFile.url.deletingLastPathComponent().appending(path: "protocol.md")
+        // A rule begins at the margin of its block.
+        let rules = try String(contentsOf: url, encoding: .utf8).split(separator: "\n")
+            .filter { $0.hasPrefix("    ") && $0.dropFirst(4).first?.isLetter == true }
+            .compactMap { $0.split(separator: " ").first.map(String.init) }
+        let spoken = Set(
+            GoldenSample.all.compactMap { try? Frame.header(of: $0.frame[...]).kind })
+        for kind in MessageKind.allCases {
+            #expect(rules.filter { $0 == "\(kind)" }.count == (spoken.contains(kind) ? 1 : 0))
+        }
+    }
+
     @Test func `every code stands in a table with its number`() throws {
         let rows = try Self.rows()
         func expectRows<Code: CaseIterable & RawRepresentable>(_ type: Code.Type) {

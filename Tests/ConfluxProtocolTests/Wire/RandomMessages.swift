@@ -11,14 +11,18 @@ struct RandomMessages {
     }
 
     mutating func message() -> AnyMessage {
-        switch below(23) {
+        switch below(31) {
         case 0: .node(.hello(hello()))
         case 1: .node(.open(open()))
         case 2: .node(.close(Close(subject: subject())))
         case 3: .node(.submit(below(4) == 0 ? void() : batch()))
         case 4:
             .node(.fetch(Fetch(request: random.next(), from: sequence(), limitBytes: word())))
-        case 5: .node(.progress(Progress(applied: sequence(), settled: number())))
+        case 5:
+            .node(
+                .progress(
+                    Progress(
+                        applied: sequence(), settled: number(), stopped: list { $0.stopped() })))
         case 6: .node(.question(question()))
         case 7: .node(.answer(answer()))
         case 8: .node(.bye(bye()))
@@ -43,6 +47,14 @@ struct RandomMessages {
                         request: random.next(), store: storeName(),
                         life: SequenceNumber(start()))))
         case 21: .feed(.beat(Beat(log: identifier(), last: sequence(), floor: sequence())))
+        case 22: .node(.digest(report()))
+        case 23: .node(.load(load()))
+        case 24: .node(.snapshot(chunk()))
+        case 25: .node(flag() ? .skip(skip()) : .freeze(freeze()))
+        case 26: .sequencer(.snapshotServed(SnapshotServed(request: random.next(), chunk: chunk())))
+        case 27: .sequencer(.snapshotRequest(snapshotRequest()))
+        case 28: .sequencer(.divergence(divergence()))
+        case 29: .sequencer(.reload(Reload(place: place())))
         default: .feed(.commit(commit()))
         }
     }
@@ -85,7 +97,7 @@ struct RandomMessages {
     }
 
     mutating func event() -> LogEvent {
-        switch below(6) {
+        switch below(11) {
         case 0: .claim(epoch: epoch(), nonce: identifier())
         case 1:
             .joined(
@@ -94,6 +106,17 @@ struct RandomMessages {
         case 2: .left(incarnation())
         case 3: .forgotten(incarnation())
         case 4: .dropped(storeName(), life: SequenceNumber(start()))
+        case 5:
+            .upgraded(
+                storeName(), life: SequenceNumber(start()), schemaVersion: word(),
+                base: SequenceNumber(start()))
+        case 6:
+            .frozen(
+                storeName(), life: SequenceNumber(start()),
+                reason: element(of: FreezeReason.self))
+        case 7: .thawed(storeName(), life: SequenceNumber(start()))
+        case 8: .digestPoint(storeName(), life: SequenceNumber(start()))
+        case 9: .skipped(SequenceNumber(start()), target())
         default: .created(storeName(), schemaVersion: word(), initial: state())
         }
     }
@@ -137,8 +160,9 @@ struct RandomMessages {
             flag()
             ? .failed(element(of: RejectionCode.self), message: text())
             : .opened(
-                life: sequence(), schemaVersion: word(),
-                snapshot: optional { Snapshot(sequence: $0.sequence(), state: $0.state()) })
+                life: SequenceNumber(start()), schemaVersion: word(), floor: sequence(),
+                snapshot: optional { $0.offer() }, aside: optional { $0.reference() },
+                skipped: list { $0.sequence() })
         return Opened(request: random.next(), outcome: outcome)
     }
 
@@ -195,6 +219,7 @@ struct RandomMessages {
     private mutating func status() -> SequencerStatus {
         SequencerStatus(
             log: identifier(), epoch: epoch(), last: sequence(), floor: sequence(),
+            checkpoint: sequence(),
             sessions: list {
                 SessionStatus(
                     incarnation: $0.incarnation(), name: $0.optional { $0.name() },
@@ -204,7 +229,8 @@ struct RandomMessages {
             stores: list {
                 StoreStatus(
                     store: $0.storeName(), life: $0.sequence(), schemaVersion: $0.word(),
-                    hosts: $0.word())
+                    hosts: $0.word(), snapshot: $0.sequence(), isFrozen: $0.flag(),
+                    divergence: $0.optional { $0.divergenceStatus() })
             })
     }
 
@@ -222,7 +248,7 @@ struct RandomMessages {
             coding: element(of: PayloadCoding.self))
     }
 
-    private mutating func target() -> Target {
+    mutating func target() -> Target {
         switch below(3) {
         case 0: .store(storeName())
         case 1: .state(name())
@@ -230,11 +256,11 @@ struct RandomMessages {
         }
     }
 
-    private mutating func state() -> EncodedState {
+    mutating func state() -> EncodedState {
         EncodedState(coding: element(of: PayloadCoding.self), bytes: bytes(200))
     }
 
-    private mutating func storeName() -> StoreName {
+    mutating func storeName() -> StoreName {
         StoreName(state: name(), instance: name())
     }
 
@@ -244,7 +270,7 @@ struct RandomMessages {
         return Name(String((0..<length).map { _ in alphabet[below(alphabet.count)] }))!
     }
 
-    private mutating func text() -> String {
+    mutating func text() -> String {
         let pieces = ["", "a", "Überlauf", "店", "🦀", "\u{0}", "e\u{301}"]
         return (0..<below(6)).map { _ in pieces[below(pieces.count)] }.joined()
     }
@@ -264,14 +290,14 @@ struct RandomMessages {
     }
 
     /// A number with which a run of any length may begin.
-    private mutating func start() -> UInt64 {
+    mutating func start() -> UInt64 {
         min(number() | 1, UInt64(Int64.max) - UInt64(UInt32.max))
     }
 
-    private mutating func word() -> UInt32 { UInt32(truncatingIfNeeded: random.next()) }
-    private mutating func sequence() -> SequenceNumber { SequenceNumber(number()) }
+    mutating func word() -> UInt32 { UInt32(truncatingIfNeeded: random.next()) }
+    mutating func sequence() -> SequenceNumber { SequenceNumber(number()) }
     mutating func epoch() -> Epoch { Epoch(number()) }
-    private mutating func incarnation() -> Incarnation { Incarnation(number()) }
+    mutating func incarnation() -> Incarnation { Incarnation(number()) }
     private mutating func timestamp() -> Timestamp { Timestamp(Int64(bitPattern: random.next())) }
     private mutating func duration() -> Duration { .nanoseconds(Int64(number())) }
     private mutating func identifier() -> Identifier { .random(using: &random) }
@@ -279,15 +305,15 @@ struct RandomMessages {
 
     mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &random) }
 
-    private mutating func element<Value: CaseIterable>(of type: Value.Type) -> Value {
+    mutating func element<Value: CaseIterable>(of type: Value.Type) -> Value {
         type.allCases.randomElement(using: &random)!
     }
 
-    private mutating func optional<Value>(_ draw: (inout Self) -> Value) -> Value? {
+    mutating func optional<Value>(_ draw: (inout Self) -> Value) -> Value? {
         flag() ? draw(&self) : nil
     }
 
-    private mutating func list<Value>(_ draw: (inout Self) -> Value) -> [Value] {
+    mutating func list<Value>(_ draw: (inout Self) -> Value) -> [Value] {
         (0..<below(4)).map { _ in draw(&self) }
     }
 }

@@ -53,12 +53,13 @@ struct RoundTripTests {
             request: 1,
             outcome: .opened(
                 life: SequenceNumber(1), schemaVersion: 1,
-                snapshot: Snapshot(
-                    sequence: SequenceNumber(1),
-                    state: EncodedState(coding: .json, bytes: state[...]))))
+                snapshot: .whole(
+                    Snapshot(
+                        sequence: SequenceNumber(1), schemaVersion: 1,
+                        state: EncodedState(coding: .json, bytes: state[...])))))
         let frame = Frame.encode(.opened(opened) as SequencerMessage, epoch: .none)[...]
         guard case .opened(let decoded) = try Frame.decodeSequencerMessage(frame),
-            case .opened(_, _, let snapshot?) = decoded.outcome
+            case .opened(_, _, _, .whole(let snapshot)?, _, _) = decoded.outcome
         else {
             Issue.record("not a snapshot")
             return

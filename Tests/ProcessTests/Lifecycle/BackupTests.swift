@@ -51,6 +51,52 @@ extension ProcessTests {
             }
         }
 
+        @Test func `a log comes back from its backup, and nodes are told what is lost`()
+            async throws
+        {
+            try await withSite { site in
+                var sequencer = try await site.sequencer(data: "log")
+                let worker = try await site.worker("alpha", of: sequencer)
+                for _ in 1...3 {
+                    _ = try await site.dispatch("increment", to: "counter", at: sequencer.address)
+                }
+                let backup = try await site.run(
+                    "backup", site.path("copy"), "--data", site.path("log"), "--json")
+                #expect(backup.end == .exited(0), "\(backup.message)")
+                let lost = try await site.dispatch(
+                    "increment", to: "counter", at: sequencer.address, "--wait", "applied")
+                // Neither from a log that is served, nor into one.
+                let served = try await site.run(
+                    "restore", site.path("log"), "--data", site.path("other"))
+                #expect(served.end == .exited(73), "\(served.message)")
+                let used = try await site.run(
+                    "restore", site.path("copy"), "--data", site.path("log"))
+                #expect(used.end == .exited(73), "\(used.message)")
+
+                sequencer.child.signal(SIGKILL)
+                _ = try await sequencer.child.end()
+                let there = try await site.run(
+                    "restore", site.path("copy"), "--data", site.path("log"))
+                #expect(there.end == .exited(73), "\(there.message)")
+                try FileManager.default.removeItem(atPath: site.path("log"))
+                let back = try await site.run(
+                    "restore", site.path("copy"), "--data", site.path("log"), "--json")
+                #expect(back.end == .exited(0), "\(back.message)")
+                #expect(back.output == backup.output)
+                #expect(back.errors.contains { $0.contains("nodes that have seen more") })
+
+                sequencer = try await site.sequencer(data: "log", at: sequencer)
+                _ = try await worker.child.output.first { line in
+                    try object(line)[key: "event"] == "historyLost"
+                }
+                let sequence = try await site.dispatch(
+                    "increment", to: "counter", at: sequencer.address, "--wait", "applied")
+                let state = try await site.sightings(
+                    of: "counter", at: sequencer.address, in: ["alpha"], from: sequence)
+                #expect(state.allSatisfy { $0.state == #"{"count":4}"# }, "\(lost)")
+            }
+        }
+
         @Test func `a log that was changed is named with the entry, and a folder without one, too`()
             async throws
         {

@@ -46,6 +46,93 @@ extension ProcessTests {
             }
         }
 
+        @Test func `a skipped entry has no effect, in those that died of it and in those to come`()
+            async throws
+        {
+            try await withSite { site in
+                let sequencer = try await site.sequencer()
+                let first = try ["v", "w"].map { try startWorker($0, site, of: sequencer) }
+                for child in first { _ = try await event("ready", of: child) }
+                let before = try await dispatch(
+                    site, sequencer, "mine", #"{"add":{"amount":2}}"#, ["--wait", "applied"])
+                try await expectRejected(site, sequencer, before, "passed")
+                let poisoned = try await dispatch(site, sequencer, "mine", "explode")
+                for child in first { #expect(try await isTrap(child.end())) }
+                try await dispatch(site, sequencer, "mine", #"{"add":{"amount":4}}"#)
+                for name in ["v", "w"] {
+                    #expect(try await isTrap(startWorker(name, site, of: sequencer).end()))
+                }
+                let stopped = try ["v", "w"].map { try startWorker($0, site, of: sequencer) }
+                for child in stopped {
+                    let stop = try await event("storeStopped", of: child)
+                    #expect(stop[key: "sequence"]?.number == poisoned)
+                }
+
+                try await expectRejected(site, sequencer, 1, "notAnAction")
+                for _ in 1...2 {
+                    let skip = try await site.run(
+                        "log", "skip", "\(poisoned)", "--json", "--connect", sequencer.address)
+                    #expect(skip.end == .exited(0), "\(skip.message)")
+                    let line = try object(skip.output.first ?? "")
+                    #expect(line[key: "skipped"]?.number == poisoned)
+                    #expect(line[key: "target"] == "mine")
+                }
+
+                // Their programs go on where they stopped when they are started again.
+                for child in stopped {
+                    child.signal(SIGTERM)
+                    #expect(try await child.end() == .exited(0))
+                }
+                for name in ["v", "w", "x"] {
+                    let child = try startWorker(name, site, of: sequencer)
+                    let ready = try await event("ready", of: child)
+                    #expect(ready[key: "stores"]?.array == ["mine/shared", "tally/shared"])
+                }
+                let after = try await dispatch(
+                    site, sequencer, "mine", #"{"add":{"amount":1}}"#)
+                let seen = try await site.sightings(
+                    of: "mine", at: sequencer.address, in: ["v", "w", "x"], from: after)
+                #expect(seen.map(\.state) == Array(repeating: #"{"count":7}"#, count: 3))
+                let log = try await site.run("log", "--json", "--connect", sequencer.address)
+                #expect(log.output.count { $0.contains(#""kind":"skipped""#) } == 1)
+            }
+        }
+
+        @Test func `what another worker has applied is not skipped, but its state taken over`()
+            async throws
+        {
+            try await withSite { site in
+                let sequencer = try await site.sequencer()
+                let tough = try startWorker("tough", site, of: sequencer)
+                _ = try await event("ready", of: tough)
+                let first = try startWorker("w", site, of: sequencer)
+                _ = try await event("ready", of: first)
+                try await dispatch(site, sequencer, "mine", #"{"add":{"amount":2}}"#)
+                let poisoned = try await dispatch(
+                    site, sequencer, "mine", "explode", ["--wait", "applied"])
+                #expect(try await isTrap(first.end()))
+                #expect(try await isTrap(startWorker("w", site, of: sequencer).end()))
+                let third = try startWorker("w", site, of: sequencer)
+                _ = try await event("storeStopped", of: third)
+                third.signal(SIGTERM)
+                #expect(try await third.end() == .exited(0))
+
+                // Nothing else is under way: the wish alone has the state taken.
+                try await expectRejected(site, sequencer, poisoned, "passed")
+                let snapshot = try await event("snapshot", of: sequencer.child)
+                #expect(snapshot[key: "store"] == "mine/shared")
+                #expect(try #require(snapshot[key: "sequence"]?.number) > poisoned)
+                let fourth = try startWorker("w", site, of: sequencer)
+                let ready = try await event("ready", of: fourth)
+                #expect(ready[key: "stores"]?.array == ["mine/shared", "tally/shared"])
+                let after = try await dispatch(
+                    site, sequencer, "mine", #"{"add":{"amount":1}}"#)
+                let seen = try await site.sightings(
+                    of: "mine", at: sequencer.address, in: ["tough", "w"], from: after)
+                #expect(seen.map(\.state) == Array(repeating: #"{"count":3}"#, count: 2))
+            }
+        }
+
         @Test func `a worker all of whose stores are stopped ends, and says why`() async throws {
             try await withSite { site in
                 let sequencer = try await site.sequencer()
@@ -83,11 +170,29 @@ extension ProcessTests {
         private func startWorker(
             _ site: Site, of sequencer: RunningSequencer, _ options: [String] = []
         ) throws -> Child {
+            try startWorker("w", site, of: sequencer, journal: "journal", options)
+        }
+
+        private func startWorker(
+            _ name: String, _ site: Site, of sequencer: RunningSequencer, journal: String? = nil,
+            _ options: [String] = []
+        ) throws -> Child {
             try site.start(
                 [
-                    "--json", "--name", "w", "--connect", sequencer.address, "--journal",
-                    site.path("journal"),
+                    "--json", "--name", name, "--connect", sequencer.address, "--journal",
+                    site.path(journal ?? "journal-\(name)"),
                 ] + options, program: "TrappingWorker")
+        }
+
+        /// Expects that an entry can't be skipped.
+        private func expectRejected(
+            _ site: Site, _ sequencer: RunningSequencer, _ sequence: UInt64, _ code: JSONValue
+        ) async throws {
+            let skip = try await site.run(
+                "log", "skip", "\(sequence)", "--json", "--connect", sequencer.address)
+            #expect(skip.end == .exited(80), "\(skip.message)")
+            let error = try object(skip.errors.last ?? "")[key: "error"]
+            #expect(error?[key: "code"] == code, "\(skip.message)")
         }
 
         private func isTrap(_ end: Child.End) -> Bool {

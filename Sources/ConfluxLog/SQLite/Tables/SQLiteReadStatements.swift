@@ -9,7 +9,10 @@ struct SQLiteReadStatements {
     /// nil for a log of before there were snapshots.
     let snapshots: SQLiteSnapshotReading?
 
-    /// - Parameter version: The format of the file.
+    /// - Parameters:
+    ///   - database: The connection.
+    ///   - version: The format of the file.
+    /// - Throws: What SQLite says when it prepares them.
     init(_ database: Database, version: Int64) throws(DatabaseFailure) {
         // One that has lost its `meta` is read from where it begins, as any was before.
         let floor = version > 1 ? "coalesce((SELECT floor FROM meta), 1)" : "1"

@@ -16,7 +16,7 @@ enum SQLiteSnapshots {
             version INTEGER NOT NULL,
             digest INTEGER NOT NULL,
             size INTEGER NOT NULL,
-            confirmed INTEGER NOT NULL,
+            kind INTEGER NOT NULL,
             saved INTEGER NOT NULL,
             retired INTEGER NOT NULL
         ) STRICT;
@@ -40,7 +40,7 @@ enum SQLiteSnapshots {
         name.withUTF8 { place.update(UnsafeRawBufferPointer($0)) }
         for number in [
             snapshot.life.rawValue, snapshot.sequence.rawValue, UInt64(snapshot.schemaVersion),
-            snapshot.digest.rawValue, snapshot.byteCount, snapshot.isConfirmed ? 1 : 0, offset,
+            snapshot.digest.rawValue, snapshot.byteCount, UInt64(snapshot.kind.rawValue), offset,
         ] { place.update(number) }
         return Checksum.hash(bytes, seed: place.finish().rawValue)
     }
@@ -49,7 +49,7 @@ enum SQLiteSnapshots {
 /// A row of `snapshots`.
 struct SQLiteSnapshotRow {
     /// In the order in which they are read.
-    static let columns = "id, store, life, sequence, version, digest, size, confirmed, saved"
+    static let columns = "id, store, life, sequence, version, digest, size, kind, saved"
 
     let id: Int64
     let snapshot: SavedSnapshot
@@ -58,14 +58,15 @@ struct SQLiteSnapshotRow {
     /// nil where it is not what was written.
     init?(_ statement: Statement) {
         guard let store = StoreName(statement.text(1)),
-            let version = UInt32(exactly: statement.integer(4))
+            let version = UInt32(exactly: statement.integer(4)),
+            let kind = UInt8(exactly: statement.integer(7)).flatMap(SavedSnapshot.Kind.init)
         else { return nil }
         func number(_ column: Int32) -> UInt64 { UInt64(bitPattern: statement.integer(column)) }
         id = statement.integer(0)
         snapshot = SavedSnapshot(
             store: store, life: SequenceNumber(number(2)), sequence: SequenceNumber(number(3)),
             schemaVersion: version, digest: Digest(rawValue: number(5)), byteCount: number(6),
-            isConfirmed: number(7) != 0)
+            kind: kind)
         saved = number(8)
     }
 }
@@ -94,7 +95,7 @@ struct SQLiteSnapshotStatements {
         insert = try database.prepare(
             """
             INSERT INTO snapshots
-            (store, life, sequence, version, digest, size, confirmed, saved, retired)
+            (store, life, sequence, version, digest, size, kind, saved, retired)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0)
             """)
         advance = try database.prepare("UPDATE snapshots SET saved = saved + ?2 WHERE id = ?1")
@@ -181,7 +182,7 @@ struct SQLiteSnapshotStatements {
         insert.bind(Int64(snapshot.schemaVersion), at: 4)
         insert.bind(Int64(bitPattern: snapshot.digest.rawValue), at: 5)
         insert.bind(Int64(bitPattern: snapshot.byteCount), at: 6)
-        insert.bind(snapshot.isConfirmed ? 1 : 0, at: 7)
+        insert.bind(Int64(snapshot.kind.rawValue), at: 7)
         try insert.run()
         return database.lastRow
     }

@@ -115,7 +115,7 @@ extension ReplicaMachine {
                 .deliver(
                     .opened(request: opened.request, .failed(code, message: message))))
             releaseHeld(isForced: false, into: &effects)
-        case .opened(let life, _, let floor, let snapshot, let skipped):
+        case .opened(let life, _, let floor, let snapshot, let aside, let skipped):
             guard case .store(let store) = subject, let snapshot else {
                 if case .store(let store) = subject { opening.remove(store) }
                 self.hosting[subject]?.phase = .opened(life: life)
@@ -123,10 +123,11 @@ extension ReplicaMachine {
                     .deliver(.opened(request: opened.request, .opened(life: life))))
                 return
             }
-            let start = SnapshotLoad.Start(floor: floor, skipped: skipped)
+            let start = SnapshotLoad.Start(floor: floor, aside: aside, skipped: skipped)
             switch snapshot {
             case .whole(let snapshot):
-                restore(store, life: life, snapshot, start, into: &effects)
+                self.hosting[subject]?.phase = .loading(life: life)
+                begin(store, life: life, with: snapshot, start, at: now, into: &effects)
             case .saved(let reference):
                 self.hosting[subject]?.phase = .loading(life: life)
                 let place = SnapshotPlace(
@@ -136,20 +137,35 @@ extension ReplicaMachine {
         }
     }
 
+    /// The store's snapshot is here; what is kept aside for it may still be missing.
+    mutating func begin(
+        _ store: StoreName, life: SequenceNumber, with snapshot: Snapshot,
+        _ start: SnapshotLoad.Start, at now: Duration, into effects: inout [ReplicaEffect]
+    ) {
+        guard let aside = start.aside else {
+            restore(store, life: life, snapshot, nil, start, into: &effects)
+            return
+        }
+        let place = SnapshotPlace(store: store, life: life, sequence: aside.sequence)
+        load(place, aside, for: .following(snapshot, start), at: now, into: &effects)
+    }
+
     /// Gives a store its snapshot; it catches up behind it once it has it.
     mutating func restore(
-        _ store: StoreName, life: SequenceNumber, _ snapshot: Snapshot,
+        _ store: StoreName, life: SequenceNumber, _ snapshot: Snapshot, _ aside: Bytes?,
         _ start: SnapshotLoad.Start, into effects: inout [ReplicaEffect]
     ) {
         // What the log gave up behind the snapshot did not concern the store.
         let below = SequenceNumber(max(start.floor.rawValue, 1) - 1)
         hosting[.store(store)]?.phase = .restoring(
-            life: life, position: max(snapshot.sequence, below), request: nextRequest)
-        remember(log, snapshot.sequence, of: epoch)
+            life: life, position: max(snapshot.sequence, below, start.aside?.sequence ?? .zero),
+            request: nextRequest)
+        remember(log, max(snapshot.sequence, start.aside?.sequence ?? .zero), of: epoch)
         effects.append(
             .deliver(
                 .restore(
-                    store, life: life, snapshot, skipped: start.skipped, request: nextRequest)))
+                    store, life: life, snapshot, aside: aside, skipped: start.skipped,
+                    request: nextRequest)))
         nextRequest += 1
     }
 

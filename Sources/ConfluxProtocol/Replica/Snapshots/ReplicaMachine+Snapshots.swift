@@ -49,7 +49,8 @@ extension ReplicaMachine {
         _ served: SnapshotServed, at now: Duration, into effects: inout [ReplicaEffect]
     ) {
         guard var load = loads[served.request], served.chunk.place == load.place else { return }
-        guard !served.chunk.isNone else {
+        // One that is not there, or not the one that was announced, will never be whole.
+        guard served.chunk.byteCount == load.reference.byteCount else {
             loads[served.request] = nil
             giveUp(load, isTooLarge: false, at: now, into: &effects)
             beginLoads(at: now, into: &effects)
@@ -81,7 +82,10 @@ extension ReplicaMachine {
             let snapshot = Snapshot(
                 sequence: load.reference.sequence, schemaVersion: load.reference.schemaVersion,
                 state: state)
-            restore(store, life: load.place.life, snapshot, start, into: &effects)
+            begin(store, life: load.place.life, with: snapshot, start, at: now, into: &effects)
+        case .following(let snapshot, let start):
+            restore(
+                store, life: load.place.life, snapshot, load.bytes[...], start, into: &effects)
         case .comparing(let divergence):
             compare(divergence, with: load.bytes[...], at: now, into: &effects)
         }
@@ -95,7 +99,7 @@ extension ReplicaMachine {
         let subject = HostingSubject.store(load.place.store)
         switch load.purpose {
         case .comparing(let divergence): compare(divergence, with: nil, at: now, into: &effects)
-        case .opening where isTooLarge:
+        case .opening where isTooLarge, .following where isTooLarge:
             guard let request = hosting.removeValue(forKey: subject)?.open.request else { return }
             opening.remove(load.place.store)
             effects.append(.send(.close(Close(subject: subject))))
@@ -105,7 +109,7 @@ extension ReplicaMachine {
             effects.append(
                 .deliver(.opened(request: request, .failed(.payloadTooLarge, message: text))))
             releaseHeld(isForced: false, into: &effects)
-        case .opening:
+        case .opening, .following:
             // There is a newer one by now: it is asked for as if the answer had been lost.
             if !isAnswerDue { owedSince = now }
             hosting[subject]?.phase = .asked
@@ -120,6 +124,8 @@ extension ReplicaMachine {
         guard case .opened(divergence.life) = hosting[.store(divergence.store)]?.phase else {
             return
         }
+        // What was said of an older point, or said before, is of no use any more.
+        loads.removeComparing(divergence.store)
         load(
             divergence.place, divergence.reference, for: .comparing(divergence), at: now,
             into: &effects)

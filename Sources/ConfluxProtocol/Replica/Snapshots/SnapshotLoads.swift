@@ -6,6 +6,8 @@ struct SnapshotLoad: Sendable {
     struct Start: Sendable {
         /// The lowest number that the log held when the snapshot was offered.
         var floor: SequenceNumber
+        /// The entries behind the snapshot that the log holds no longer.
+        var aside: SnapshotReference?
         var skipped: [SequenceNumber]
     }
 
@@ -13,6 +15,8 @@ struct SnapshotLoad: Sendable {
     enum Purpose: Sendable {
         /// The store gets it.
         case opening(Start)
+        /// They are entries, which the store gets behind this snapshot (rule 21).
+        case following(Snapshot, Start)
         /// The store's own state at that point is compared with it (rule 22).
         case comparing(Divergence)
     }
@@ -59,6 +63,7 @@ struct SnapshotLoads: Sendable {
         set { loads[request] = newValue }
     }
 
+    var count: Int { loads.count }
     var activeCount: Int { loads.values.count { $0.deadline != nil } }
     /// The bytes that are here. *Use*: what they may come to.
     var byteCount: Int { loads.values.reduce(0) { $0 + $1.bytes.count } }
@@ -69,6 +74,14 @@ struct SnapshotLoads: Sendable {
     /// A store is closed, or begins anew.
     mutating func remove(_ store: StoreName) {
         loads = loads.filter { $0.value.place.store != store }
+    }
+
+    /// A store is compared with one snapshot at a time.
+    mutating func removeComparing(_ store: StoreName) {
+        loads = loads.filter { _, load in
+            guard load.place.store == store, case .comparing = load.purpose else { return true }
+            return false
+        }
     }
 
     mutating func removeAll() { loads = [:] }

@@ -18,6 +18,7 @@ extension SequencerMachine {
         if phase == .claiming {
             phase = .serving
             sweepAt = now.monotonic + settings.silenceMax / 4
+            floorReviewAt = now.monotonic + settings.floorReviewInterval
             // Silence is measured afresh in each epoch (rule 10).
             for incarnation in sessions.incarnations {
                 sessions[incarnation]?.quietSince = now.monotonic

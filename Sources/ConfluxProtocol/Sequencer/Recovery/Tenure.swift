@@ -91,7 +91,7 @@ extension SequencerMachine {
             preconditionFailure("snapshots were read in \(phase)")
         }
         adopt(recovery, into: &effects)
-        for snapshot in snapshots.sorted(by: { $0.place.sequence < $1.place.sequence }) {
+        for snapshot in snapshots.sorted(by: { $0.order < $1.order }) {
             adopt(snapshot)
         }
         claim(at: now, into: &effects)

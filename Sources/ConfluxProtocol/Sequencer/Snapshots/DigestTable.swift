@@ -73,7 +73,12 @@ struct DigestTable: Sendable {
     /// The stores whose votes are not decided. *Use*: deadlines.
     private var open: Set<StoreName> = []
 
+    /// The most votes for one point: those of sessions that came and went count, too. *At the bound*
+    /// a further one counts for nothing.
+    static let votesMax = SequencerSettings.sessionsMost
+
     func round(of store: StoreName) -> Round? { rounds[store] }
+    var count: Int { rounds.count }
 
     /// A point is in the log. The round before it is over.
     mutating func begin(_ round: Round) {
@@ -87,7 +92,8 @@ struct DigestTable: Sendable {
     mutating func add(_ vote: Vote, of incarnation: Incarnation) -> Bool {
         let store = vote.place.store
         guard let round = rounds[store], round.place == vote.place,
-            round.schemaVersion == vote.schemaVersion, round.votes[incarnation] == nil
+            round.schemaVersion == vote.schemaVersion, round.votes[incarnation] == nil,
+            round.votes.count < Self.votesMax
         else { return false }
         rounds[store]?.awaited.remove(incarnation)
         rounds[store]?.votes[incarnation] = Result(

@@ -15,6 +15,8 @@ struct PointSchedule: Sendable {
     var snapshotLoads: [StoreName: UInt64] = [:]
     /// The bytes of entries for whole states when their stores were looked at.
     var reviewed: [Name: UInt64] = [:]
+    /// The bytes of the whole log when stores were last digested for which it is kept.
+    var keepers: [StoreName: UInt64] = [:]
 
     /// How many digest points one commit has at most. Others follow in the next one.
     static let perCommitMax = 64
@@ -24,6 +26,7 @@ struct PointSchedule: Sendable {
         wanted.remove(store)
         sizes[store] = nil
         snapshotLoads[store] = nil
+        keepers[store] = nil
     }
 }
 
@@ -51,17 +54,24 @@ extension SequencerMachine {
     /// Whether enough of the log concerned a store since its last point.
     mutating func reviewPoint(of name: StoreName) {
         guard let store = directory.store(name), !store.isFrozen else { return }
-        let spacing = max(settings.digestBytesMin, settings.digestRatioMin * size(of: name))
-        if directory.load(of: name) - store.pointLoad >= spacing { points.due.insert(name) }
+        if directory.load(of: name) - store.pointLoad >= spacing(of: name) {
+            points.due.insert(name)
+        }
     }
 
-    func size(of name: StoreName) -> UInt64 {
-        if let size = points.sizes[name] { return size }
-        switch directory.store(name)?.base {
-        case .initial(let state, _): return UInt64(state.bytes.count)
-        case .saved(let reference): return reference.byteCount
-        case nil: return 0
-        }
+    /// The bytes of log between two points of a store: the larger its state, the more.
+    func spacing(of name: StoreName) -> UInt64 {
+        let size: UInt64 =
+            switch (points.sizes[name], directory.store(name)?.base) {
+            case (let size?, _): size
+            case (nil, .initial(let state, _)?): UInt64(state.bytes.count)
+            case (nil, .saved(let reference)?): reference.byteCount
+            case (nil, nil): 0
+            }
+        // Of what is larger no snapshot is taken, and a replica may say of its size what it likes.
+        let (bytes, overflow) = min(size, settings.snapshotBytesMax)
+            .multipliedReportingOverflow(by: settings.digestRatioMin)
+        return max(settings.digestBytesMin, overflow ? .max : bytes)
     }
 
     /// The live sessions that host a store's present life in its own schema version.
@@ -91,6 +101,15 @@ extension SequencerMachine {
         }
     }
 
+    /// Whether an entry is on its way by which what replicas have now counts no more: nothing is
+    /// voted on until it is there.
+    private func isUnsettled(_ name: StoreName) -> Bool {
+        upgrading[name] != nil
+            || decisions.keys.contains {
+                if case .skip(_, let target) = $0 { target.concerns(name) } else { false }
+            }
+    }
+
     /// The point is in the log: its hosts are expected to say what their states are.
     mutating func pointLanded(
         _ name: StoreName, life: SequenceNumber, at sequence: SequenceNumber, now: Moment,
@@ -98,7 +117,9 @@ extension SequencerMachine {
     ) {
         points.admitted.remove(name)
         directory.note(.digestPoint(name, life: life), at: sequence)
-        guard let store = directory.store(name), store.life == life else { return }
+        guard let store = directory.store(name), store.life == life, !isUnsettled(name) else {
+            return
+        }
         // Votes count only before the next point.
         if digests.round(of: name)?.verdict == nil { decide(name, at: now, into: &effects) }
         digests.begin(
@@ -117,7 +138,6 @@ extension SequencerMachine {
             guard sessions[incarnation]?.hosted[vote.place.store]?.life == vote.place.life,
                 digests.add(vote, of: incarnation)
             else { return }
-            points.sizes[vote.place.store] = vote.byteCount
             let round = digests.round(of: vote.place.store)
             if round?.verdict != nil || round?.awaited.isEmpty == true {
                 decide(vote.place.store, at: now, into: &effects)
@@ -125,7 +145,7 @@ extension SequencerMachine {
         case .located(let location):
             guard let known = digests.divergences[location.place.store],
                 known.firstUnequal <= location.place.sequence, known.path != location.path,
-                directory.store(location.place.store)?.life == location.place.life
+                sessions[incarnation]?.hosted[location.place.store]?.life == location.place.life
             else { return }
             digests.locate(location)
             noteDivergence(of: location.place.store, into: &effects)
@@ -145,6 +165,7 @@ extension SequencerMachine {
         }
         switch verdict {
         case .majority(let result, let losers):
+            points.sizes[name] = result.byteCount
             if losers.isEmpty {
                 if digests.converge(name) {
                     effects.append(.note(.converged(name, at: round.place.sequence)))
@@ -152,7 +173,10 @@ extension SequencerMachine {
             } else {
                 noteDivergence(of: name, into: &effects)
             }
-            if !losers.isEmpty || isSnapshotDue(name, round) {
+            // One that is on its way is not given up for one of the same replicas: the log may grow
+            // faster than it comes.
+            let isComing = uploads[name]?.isConfirmed == true
+            if !losers.isEmpty || (isSnapshotDue(name, round) && !isComing) {
                 upload(result, of: round, isConfirmed: true, at: now, into: &effects)
             }
         case .none(let voters):

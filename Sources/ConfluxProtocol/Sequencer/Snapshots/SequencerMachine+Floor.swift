@@ -6,11 +6,11 @@ import ConfluxVocabulary
 ///
 /// - the number behind the older of the last two checkpoints, so that a start has one to begin with
 ///   even when the newest can't be read;
-/// - for each store that an entry behind its snapshot concerns, the number behind that snapshot;
+/// - for each store that an entry behind its snapshot concerns, the number behind that snapshot, or
+///   behind what is kept aside for it;
 /// - what is kept by ``Retention``.
 ///
-/// A store of which little comes would so keep all that comes for others: when it keeps more than
-/// is retained, it is digested for a snapshot of its own.
+/// A store of which little comes would so keep all that comes for others: see `reviewKeepers`.
 extension SequencerMachine {
     mutating func checkpointSaved(
         _ sequence: SequenceNumber, at now: Moment, into effects: inout [SequencerEffect]
@@ -29,11 +29,11 @@ extension SequencerMachine {
         return lowest
     }
 
-    /// The number behind a store's snapshot; nil where no entry behind it concerns the store.
+    /// The number behind what is kept of a store; nil where no entry behind that concerns it.
     private func lowestNeeded(by name: StoreName) -> SequenceNumber? {
-        guard let store = directory.store(name), directory.stamp(of: name) > store.baseSequence
+        guard let store = directory.store(name), directory.stamp(of: name) > store.keptThrough
         else { return nil }
-        return store.baseSequence.next
+        return store.keptThrough.next
     }
 
     mutating func reviewFloor(at now: Moment, into effects: inout [SequencerEffect]) {
@@ -49,21 +49,82 @@ extension SequencerMachine {
             effects.append(.note(.truncated(below: floor)))
             effects.append(.truncate(below: floor))
         }
-        if floor < retained { digestKeepers(below: retained) }
+        if floor < retained { reviewKeepers(below: retained, into: &effects) }
     }
 
-    /// Has the stores digested for which more is kept than is retained, but for large ones of which
-    /// a snapshot would cost more than the log that it frees.
-    private mutating func digestKeepers(below retained: SequenceNumber) {
-        for name in directory.stores.keys.sorted()
-        where points.due.count < PointSchedule.perCommitMax {
+    /// Looks after the stores for which more is kept than is retained. One that is hosted is digested
+    /// for a snapshot, but for a large one, of which a snapshot would cost more than the log that it
+    /// frees. Of others the entries are kept aside, so that no abandoned store keeps the log for all.
+    private mutating func reviewKeepers(
+        below retained: SequenceNumber, into effects: inout [SequencerEffect]
+    ) {
+        let hosted = hostedStores
+        var jobs: [AsideJob] = []
+        for name in directory.stores.keys.sorted() {
             guard let needed = lowestNeeded(by: name), needed < retained,
-                let store = directory.store(name), !store.isFrozen, uploads[name] == nil,
-                tenure.marks.byteCount(behind: store.lastPoint)
-                    >= settings.digestRatioMin * size(of: name)
+                let store = directory.store(name)
             else { continue }
-            points.due.insert(name)
-            points.wanted.insert(name)
+            if store.isFrozen || !hosted.contains(name) {
+                guard jobs.count < Self.asideJobsMax else { continue }
+                jobs.append(
+                    AsideJob(
+                        store: name, life: store.life, after: store.keptThrough,
+                        former: store.aside?.reference))
+            } else if uploads[name] == nil, points.due.count < PointSchedule.perCommitMax,
+                tenure.marks.byteCount(behind: store.lastPoint) >= spacing(of: name),
+                // Where nobody votes, or nobody sends what it voted for, it is tried again with
+                // what comes next for others: a point is an entry, too.
+                tenure.marks.byteCount - points.keepers[name, default: 0] >= spacing(of: name)
+            {
+                points.keepers[name] = tenure.marks.byteCount
+                points.due.insert(name)
+                points.wanted.insert(name)
+            }
         }
+        guard !jobs.isEmpty, !isKeepingAside else { return }
+        isKeepingAside = true
+        effects.append(.keepAside(jobs, through: SequenceNumber(retained.rawValue - 1)))
     }
+
+    /// For how many stores entries are kept aside in one go. Others follow in the next one.
+    private static let asideJobsMax = 1_024
+
+    /// The stores of which a live replica can say what its state is: see `voters`.
+    private var hostedStores: Set<StoreName> {
+        var names: Set<StoreName> = []
+        for session in sessions.all where session.presence == .live {
+            for (name, hosted) in session.hosted
+            where session.stopped[name] == nil && directory.store(name)?.life == hosted.life
+                && directory.store(name)?.schemaVersion == hosted.schemaVersion
+            {
+                names.insert(name)
+            }
+        }
+        return names
+    }
+
+    mutating func keptAside(
+        _ kept: [AsideKept], at now: Moment, into effects: inout [SequencerEffect]
+    ) {
+        isKeepingAside = false
+        guard phase == .serving else { return }
+        for aside in kept {
+            directory.keep(
+                StoreRecord.Aside(through: aside.through, reference: aside.reference),
+                of: aside.store, life: aside.life)
+            // It is not opened any more, and more and more comes for it.
+            if aside.reference?.byteCount ?? 0 > settings.asideBytesMax,
+                let store = directory.store(aside.store), store.life == aside.life,
+                !isFrozenAtAdmission(aside.store)
+            {
+                decide(.freeze(aside.store, life: aside.life, .abandoned), for: nil)
+            }
+        }
+        if !kept.isEmpty { reviewFloor(at: now, into: &effects) }
+    }
+}
+
+extension SnapshotIndexEntry {
+    /// Snapshots come before what is kept behind them.
+    var order: (Int, SequenceNumber) { (isAside ? 1 : 0, place.sequence) }
 }

@@ -5,9 +5,15 @@ import ConfluxVocabulary
 extension SequencerMachine {
     /// A snapshot that the log has counts, if the store that it is of is there.
     mutating func adopt(_ snapshot: SnapshotIndexEntry) {
-        guard snapshot.place.sequence <= tenure.last,
-            directory.take(snapshot.reference, of: snapshot.place)
-        else { return }
+        guard snapshot.place.sequence <= tenure.last else { return }
+        if snapshot.isAside {
+            directory.keep(
+                StoreRecord.Aside(
+                    through: snapshot.place.sequence, reference: snapshot.reference),
+                of: snapshot.place.store, life: snapshot.place.life)
+            return
+        }
+        guard directory.take(snapshot.reference, of: snapshot.place) else { return }
         if directory.store(snapshot.place.store)?.lastPoint == snapshot.place.sequence {
             points.snapshotLoads[snapshot.place.store] =
                 directory.store(snapshot.place.store)?.pointLoad
@@ -22,15 +28,23 @@ extension SequencerMachine {
         let reference = SnapshotReference(
             sequence: round.place.sequence, schemaVersion: round.schemaVersion,
             digest: result.digest, byteCount: result.byteCount)
-        if case .saved(let base)? = directory.store(round.place.store)?.base,
-            base.sequence >= reference.sequence
+        let name = round.place.store
+        if case .saved(let base)? = directory.store(name)?.base,
+            base.sequence == reference.sequence
         {
-            // A replica voted late. What was confirmed at this point stays, whatever the votes come to
-            // by now: openers begin with it, and the log may be given up behind it.
-            if base.sequence == reference.sequence {
+            // There is one of this point, which openers may have by now: a replica voted late. Where
+            // that made another state the store's, the next point tells.
+            if !isConfirmed || base == reference {
                 tellDivergence(of: round.place, base, into: &effects)
+            } else {
+                points.due.insert(name)
+                points.wanted.insert(name)
             }
             return
+        }
+        // What was wanted of this point before a replica voted late.
+        if uploads[name]?.place == round.place, uploads[name]?.reference != reference {
+            uploads.remove(name)
         }
         guard result.byteCount <= settings.snapshotBytesMax else {
             let text =
@@ -39,10 +53,7 @@ extension SequencerMachine {
             effects.append(.note(.snapshotFailed(round.place, text)))
             return
         }
-        uploads.add(
-            UploadTable.Upload(
-                round.place, reference, isConfirmed: isConfirmed,
-                from: round.sources(of: result.digest)))
+        uploads.add(UploadTable.Upload(reference, of: round, isConfirmed: isConfirmed))
         beginUploads(at: now, into: &effects)
     }
 
@@ -77,18 +88,16 @@ extension SequencerMachine {
             }
             upload.sources.removeFirst()
         }
-        fail(upload, "no replica that has this state is there any more", at: now, into: &effects)
+        fail(upload, "no replica that has this state is there any more", into: &effects)
     }
 
+    /// Gives one up. It is due again at the store's next point, and no sooner: what fails for good
+    /// would fail as often as there is a commit. There is room for another one from here on.
     private mutating func fail(
-        _ upload: UploadTable.Upload, _ reason: String, at now: Moment,
-        into effects: inout [SequencerEffect]
+        _ upload: UploadTable.Upload, _ reason: String, into effects: inout [SequencerEffect]
     ) {
         uploads.remove(upload.place.store)
         effects.append(.note(.snapshotFailed(upload.place, reason)))
-        // It is due again with what comes next for the store.
-        points.due.insert(upload.place.store)
-        beginUploads(at: now, into: &effects)
     }
 
     /// A part of a snapshot has come.
@@ -105,6 +114,7 @@ extension SequencerMachine {
             // It has the state no longer, or never had.
             upload.sources.removeFirst()
             ask(for: upload, at: now, into: &effects)
+            beginUploads(at: now, into: &effects)
             return
         }
         // What was asked for twice comes twice.
@@ -113,8 +123,9 @@ extension SequencerMachine {
         let isLast = upload.offset + UInt64(chunk.bytes.count) == upload.reference.byteCount
         guard !isLast || upload.hasher.finish() == upload.reference.digest else {
             fail(
-                upload, "what replicas sent does not have the digest that they voted for", at: now,
+                upload, "what replicas sent does not have the digest that they voted for",
                 into: &effects)
+            beginUploads(at: now, into: &effects)
             return
         }
         upload.step = .saving(UInt64(chunk.bytes.count))
@@ -131,11 +142,23 @@ extension SequencerMachine {
         _ place: SnapshotPlace, _ offset: UInt64, _ failure: String?, at now: Moment,
         into effects: inout [SequencerEffect]
     ) {
-        guard phase == .serving, var upload = uploads[place.store], upload.place == place,
-            upload.offset == offset, case .saving(let bytes) = upload.step
+        guard phase == .serving,
+            let (answered, bytes, isGivenUp) = uploads.answered(place, offset)
         else { return }
+        var upload = answered
+        defer { beginUploads(at: now, into: &effects) }
+        if isGivenUp {
+            // The log keeps no more than the newest two: what is whole there counts here, too.
+            if failure == nil, upload.isConfirmed,
+                upload.offset + bytes == upload.reference.byteCount,
+                directory.take(upload.reference, of: upload.place)
+            {
+                points.snapshotLoads[place.store] = upload.load
+            }
+            return
+        }
         if let failure {
-            fail(upload, "it can't be saved: \(failure)", at: now, into: &effects)
+            fail(upload, "it can't be saved: \(failure)", into: &effects)
             return
         }
         upload.offset += bytes
@@ -145,7 +168,6 @@ extension SequencerMachine {
         }
         uploads.remove(place.store)
         finish(upload, into: &effects)
-        beginUploads(at: now, into: &effects)
     }
 
     private mutating func finish(
@@ -156,9 +178,7 @@ extension SequencerMachine {
         if upload.isConfirmed, upgrading[name] == nil,
             directory.take(upload.reference, of: upload.place)
         {
-            if let round = digests.round(of: name), round.place == upload.place {
-                points.snapshotLoads[name] = round.load
-            }
+            points.snapshotLoads[name] = upload.load
             points.wanted.remove(name)
             effects.append(
                 .note(.snapshotTaken(upload.place, byteCount: upload.reference.byteCount)))
@@ -186,6 +206,7 @@ extension SequencerMachine {
             upload.sources.removeFirst()
             ask(for: upload, at: now, into: &effects)
         }
+        beginUploads(at: now, into: &effects)
     }
 
     // MARK: To who opens a store
@@ -216,7 +237,10 @@ extension SequencerMachine {
         into effects: inout [SequencerEffect]
     ) {
         endFetch(of: job.connection)
-        if chunk.isNone, directory.store(job.place.store)?.baseSequence == job.place.sequence {
+        if chunk.isNone, let store = directory.store(job.place.store),
+            store.life == job.place.life, case .saved(let base) = store.base,
+            base.sequence == job.place.sequence
+        {
             // What openers should begin with can't be read: replicas make another one.
             points.due.insert(job.place.store)
             points.wanted.insert(job.place.store)

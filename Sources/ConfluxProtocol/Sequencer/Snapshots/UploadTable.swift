@@ -13,6 +13,8 @@ struct UploadTable: Sendable {
     struct Upload: Sendable {
         let place: SnapshotPlace
         let reference: SnapshotReference
+        /// What concerned the store up to the point, in bytes.
+        let load: UInt64
         /// Whether it becomes what openers begin with.
         let isConfirmed: Bool
         /// Who has it, and was not asked in vain.
@@ -32,22 +34,24 @@ struct UploadTable: Sendable {
         }
 
         init(
-            _ place: SnapshotPlace, _ reference: SnapshotReference, isConfirmed: Bool,
-            from sources: [Incarnation]
+            _ reference: SnapshotReference, of round: DigestTable.Round, isConfirmed: Bool
         ) {
-            self.place = place
+            place = round.place
+            load = round.load
+            sources = round.sources(of: reference.digest)
             self.reference = reference
             self.isConfirmed = isConfirmed
-            self.sources = sources
         }
-
-        var isUnderWay: Bool { step != .waiting }
     }
 
     /// By store: one of each at most.
     private(set) var uploads: [StoreName: Upload] = [:]
     /// Those that wait for their turn, in their order.
     private var waiting: [StoreName] = []
+    /// The uploads that were given up while the log saved a part of them, in the order in which it
+    /// answers. *Use*: such an answer is not taken for that of a later part; and what was whole by it
+    /// is there all the same.
+    private var givenUp: [StoreName: [Upload]] = [:]
 
     subscript(store: StoreName) -> Upload? {
         get { uploads[store] }
@@ -61,7 +65,7 @@ struct UploadTable: Sendable {
     /// Wants a snapshot; a former one of the store is given up, unless it is for the same.
     mutating func add(_ upload: Upload) {
         if let former = uploads[upload.place.store], former.place == upload.place,
-            former.reference == upload.reference, former.isConfirmed || !upload.isConfirmed
+            former.reference == upload.reference, former.isConfirmed == upload.isConfirmed
         {
             return
         }
@@ -71,8 +75,37 @@ struct UploadTable: Sendable {
     }
 
     mutating func remove(_ store: StoreName) {
-        uploads[store] = nil
+        guard let upload = uploads.removeValue(forKey: store) else { return }
+        if case .saving = upload.step { givenUp[store, default: []].append(upload) }
         waiting.removeAll { $0 == store }
+    }
+
+    /// The log has answered for a part; it answers in the order in which it was asked.
+    ///
+    /// - Returns: What the part is of, how many bytes it has, and whether that was given up; nil where
+    ///   nobody waits for it.
+    mutating func answered(
+        _ place: SnapshotPlace, _ offset: UInt64
+    ) -> (Upload, bytes: UInt64, isGivenUp: Bool)? {
+        if var former = givenUp[place.store] {
+            let upload = former.removeFirst()
+            givenUp[place.store] = former.isEmpty ? nil : former
+            guard case .saving(let bytes) = upload.step else { return nil }
+            return (upload, bytes, true)
+        }
+        guard var upload = uploads[place.store], upload.place == place, upload.offset == offset,
+            case .saving(let bytes) = upload.step
+        else { return nil }
+        upload.step = .waiting
+        uploads[place.store] = upload
+        return (upload, bytes, false)
+    }
+
+    /// Whether the log saves a part of a store's snapshot, be it one that was given up.
+    func isSaving(_ store: StoreName) -> Bool {
+        if givenUp[store] != nil { return true }
+        if case .saving? = uploads[store]?.step { return true }
+        return false
     }
 
     /// The next one that waits, if there is room; it counts as under way from here on.

@@ -44,10 +44,12 @@ extension SequencerMachine {
         let isSettled = freezesUnderWay[freeze.store] == nil
         if isSettled, directory.store(freeze.store)?.isFrozen == freeze.isFrozen {
             confirm(tenure.last, to: asker, into: &effects)
-        } else if isSettled || freezesUnderWay[freeze.store] == freeze.isFrozen {
+        } else if isSettled || freezesUnderWay[freeze.store] == freeze.isFrozen,
+            pipeline.hasRoom(bytes: 0)
+        {
             decide(decision, for: asker)
         }
-        // Else the contrary is on its way to the log: who asks asks again.
+        // Else the contrary is on its way to the log, or there is no room: who asks asks again.
     }
 
     mutating func skip(
@@ -69,6 +71,7 @@ extension SequencerMachine {
             refuse(.tableFull, text, to: asker, into: &effects)
             return
         }
+        guard pipeline.hasRoom(bytes: 0) else { return }
         decide(.skip(skip.sequence, skip.target), for: asker)
     }
 
@@ -84,6 +87,13 @@ extension SequencerMachine {
                     + "in it: replicas that stopped begin there when they are opened again"
             }
         }
+        for name in directory.stores.keys where skip.target.concerns(name) {
+            // A replica that is gone by now may have had the entry, and its state be on its way.
+            let isComing = uploads[name].map { $0.place.sequence >= skip.sequence } ?? false
+            if isComing || uploads.isSaving(name) {
+                return "a snapshot of \(name) is being saved; ask again"
+            }
+        }
         for session in sessions.all where session.presence == .live {
             for name in session.hosted.keys where skip.target.concerns(name) {
                 if let stopped = session.stopped[name], stopped <= skip.sequence { continue }
@@ -93,8 +103,10 @@ extension SequencerMachine {
                         + "\(skip.sequence) yet; ask again"
                 }
                 // Those that stopped get its state.
-                points.due.insert(name)
-                points.wanted.insert(name)
+                if sessions.all.contains(where: { $0.stopped[name] != nil }) {
+                    points.due.insert(name)
+                    points.wanted.insert(name)
+                }
                 return "node \(node) has applied entry \(skip.sequence) to \(name): replicas that "
                     + "stopped there get its state instead"
             }
@@ -112,7 +124,13 @@ extension SequencerMachine {
             switch decision {
             case .freeze(let name, _, _): freezesUnderWay[name] = true
             case .thaw(let name, _): freezesUnderWay[name] = false
-            case .skip: break
+            case .skip(let sequence, let target):
+                // What was said of later points was said with the entry.
+                for name in directory.stores.keys where target.concerns(name) {
+                    if let round = digests.round(of: name), round.place.sequence >= sequence {
+                        digests.forget(name)
+                    }
+                }
             }
         }
         if let asker, decisions[decision, default: []].count < Self.decisionAskersMax,
@@ -143,9 +161,14 @@ extension SequencerMachine {
 
     /// A store whose replicas did not agree for a bound of log is frozen (rule 19).
     mutating func freezeUnconfirmed(_ name: StoreName, _ round: DigestTable.Round) {
+        guard let store = directory.store(name) else { return }
+        // How much came since a snapshot of before the start is not known: it counts from here on.
+        if case .saved = store.base, points.snapshotLoads[name] == nil {
+            points.snapshotLoads[name] = round.load
+        }
         let since = points.snapshotLoads[name, default: 0]
         guard round.load - min(round.load, since) >= settings.unconfirmedBytesMax,
-            let store = directory.store(name), !isFrozenAtAdmission(name)
+            !isFrozenAtAdmission(name)
         else { return }
         decide(.freeze(name, life: store.life, .unconfirmed), for: nil)
     }

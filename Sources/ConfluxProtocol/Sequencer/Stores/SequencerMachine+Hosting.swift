@@ -97,6 +97,14 @@ extension SequencerMachine {
             // Another version than the one that is on its way: it is asked for again.
             if pending.schemaVersion == schemaVersion { upgrading[name]?.openers.append(opener) }
         } else if schemaVersion > store.schemaVersion {
+            // What the log saves just now may take the place of the snapshot that is to be migrated:
+            // it is left unanswered, and asked for again.
+            guard !uploads.isSaving(name) else {
+                uploads.remove(name)
+                return
+            }
+            // Without room it is left unanswered, and asked for again.
+            guard pipeline.hasRoom(bytes: 0) else { return }
             upgrading[name] = PendingUpgrade(
                 life: store.life, schemaVersion: schemaVersion, base: store.baseSequence,
                 openers: [opener])
@@ -195,7 +203,8 @@ extension SequencerMachine {
         guard let connection = sessions[opener.incarnation]?.connection else { return }
         let outcome = Opened.Outcome.opened(
             life: store.life, schemaVersion: store.schemaVersion, floor: tenure.floor,
-            snapshot: store.offer, skipped: directory.skips(of: name))
+            snapshot: store.offer, aside: store.aside?.reference, skipped: directory.skips(of: name)
+        )
         effects.append(
             .send(.opened(Opened(request: opener.request, outcome: outcome)), to: connection))
         sessions[opener.incarnation]?.stopped[name] = nil
@@ -240,7 +249,10 @@ extension SequencerMachine {
             confirm(tenure.last, to: asker, into: &effects)
             return
         }
+        guard pipeline.hasRoom(bytes: 0) else { return }
         dropping[drop.store] = PendingDrop(life: drop.life, askers: [asker])
+        // A word on this life says nothing of the next one.
+        freezesUnderWay[drop.store] = nil
         pipeline.admit(.dropped(drop.store, life: drop.life), then: .dropped(drop.store))
     }
 

@@ -56,6 +56,8 @@ struct StoreRecord: Sendable, Equatable {
     let life: SequenceNumber
     var schemaVersion: UInt32
     var base: Base
+    /// What is kept of it that the log may give up (rule 21). *Invariant*: in no fold.
+    var aside: Aside?
     /// The snapshot that replicas of `schemaVersion` are migrated from; zero where the store had
     /// that version from the beginning. *Invariant*: of lower versions no snapshot above it counts.
     var migratedFrom = SequenceNumber.zero
@@ -69,6 +71,14 @@ struct StoreRecord: Sendable, Equatable {
     var lastPoint: SequenceNumber
     /// The load at that point.
     var pointLoad: UInt64 = 0
+
+    /// The entries behind its snapshot that are kept beside the log.
+    struct Aside: Sendable, Equatable {
+        /// Up to here all that concern it are.
+        var through: SequenceNumber
+        /// Where they are; nil where there are none.
+        var reference: SnapshotReference?
+    }
 
     /// Why, and from where on, no entry reaches it (rule 21).
     struct Freezing: Sendable, Equatable {
@@ -93,6 +103,9 @@ struct StoreRecord: Sendable, Equatable {
         case .saved(let reference): reference.sequence
         }
     }
+
+    /// What concerns the store up to here is in its snapshot, or kept aside.
+    var keptThrough: SequenceNumber { max(baseSequence, aside?.through ?? .zero) }
 
     var initialBytes: Int {
         if case .initial(let state, _) = base { state.bytes.count } else { 0 }
@@ -197,8 +210,16 @@ extension StoreDirectory {
         else { return false }
         forgetInitial(of: place.store)
         store.base = .saved(reference)
+        if let aside = store.aside, aside.through <= reference.sequence { store.aside = nil }
         stores[place.store] = store
         return true
+    }
+
+    /// Entries of a store are kept aside.
+    mutating func keep(_ aside: StoreRecord.Aside, of name: StoreName, life: SequenceNumber) {
+        guard let store = stores[name], store.life == life, aside.through > store.keptThrough
+        else { return }
+        stores[name]?.aside = aside
     }
 
     /// What has a number below the floor is read by nobody any more.

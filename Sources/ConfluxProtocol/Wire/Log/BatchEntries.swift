@@ -127,13 +127,21 @@ extension Batch {
     package func splitting(
         admitting isAdmitted: (_ offset: Int, _ target: Int) -> Bool
     ) -> [Batch] {
+        let runs = cutting(where: isAdmitted)
+        let isWhole = runs.count == 1 && runs[0].count == count
+        return isWhole || !isAtomic ? runs : []
+    }
+
+    /// The runs of those entries of which something is true, each as a batch of its own, whatever the
+    /// entries have to do with each other.
+    package func cutting(where isWanted: (_ offset: Int, _ target: Int) -> Bool) -> [Batch] {
         var runs: [BatchRun] = []
         var entryStart = entries.startIndex
         var offset = 0
         var wasAdmitted = false
         for entry in parsedEntries {
             let entryEnd = entry.payload.endIndex
-            let admitted = isAdmitted(offset, entry.target)
+            let admitted = isWanted(offset, entry.target)
             if admitted, wasAdmitted {
                 runs[runs.count - 1].count += 1
                 runs[runs.count - 1].upper = entryEnd
@@ -145,7 +153,7 @@ extension Batch {
             offset += 1
         }
         if runs.count == 1, runs[0].count == Int(count) { return [self] }
-        return isAtomic ? [] : runs.map(cutting)
+        return runs.map(cutting)
     }
 
     /// A run of entries, encoded anew; table and extensions are copied as they are.

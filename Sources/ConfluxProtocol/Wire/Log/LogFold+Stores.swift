@@ -3,6 +3,9 @@ import ConfluxVocabulary
 // The part of a checkpoint that is about stores: see `LogFold+Wire`.
 
 extension LogFold {
+    /// No log has more bytes, so that no sum of two loads overflows.
+    private static let loadMost: UInt64 = 1 << 62
+
     mutating func readStore(_ reader: inout FrameReader) throws(WireError) {
         let at = reader.offset
         let length = Int(try reader.fixed(UInt32.self, "a store's length"))
@@ -30,7 +33,8 @@ extension LogFold {
         try nested.skipExtensions()
         guard life > .zero, life <= last, directory.store(name) == nil,
             schemaVersion >= initialVersion, store.migratedFrom <= last, store.own.stamp >= life,
-            store.own.stamp <= last, store.lastPoint >= life, store.lastPoint <= last,
+            store.own.stamp <= last, store.own.byteCount <= Self.loadMost, store.lastPoint >= life,
+            store.lastPoint <= last,
             store.freezing.map({ $0.sequence <= last && $0.globalBytes >= store.globalBase })
                 ?? true
         else {
@@ -72,7 +76,8 @@ extension LogFold {
             let name = try Name(reading: &reader)
             let stamp = try reader.sequence("a stamp")
             let bytes = try reader.number("a load in bytes")
-            guard stamp <= last, directory.seen.contains(name), directory.globals[name] == nil
+            guard stamp <= last, bytes <= Self.loadMost, directory.seen.contains(name),
+                directory.globals[name] == nil
             else { throw .malformed(at: at, expected: "a state of its own that was seen") }
             directory.globals[name] = StoreLoad(stamp: stamp, byteCount: bytes)
         }

@@ -125,7 +125,7 @@ extension Opened: WireField {
 
     /// About how many bytes its fields take.
     var bodyBytes: Int {
-        guard case .opened(_, _, _, .whole(let snapshot)?, _) = outcome else { return 256 }
+        guard case .opened(_, _, _, .whole(let snapshot)?, _, _) = outcome else { return 256 }
         return 64 + snapshot.state.bytes.count
     }
 
@@ -138,15 +138,20 @@ extension Opened: WireField {
             let schemaVersion = try reader.fixed(UInt32.self, "a schema version")
             let floor = try reader.sequence("the floor")
             let snapshot = try reader.optional(SnapshotOffer.self, "a snapshot")
+            let aside = try reader.optional(SnapshotReference.self, "what is kept aside")
             let count = try reader.count(
                 limit: reader.limits.elementsPerListMax, elementBytesMin: 8, "what is skipped")
             var skipped: [SequenceNumber] = []
             for _ in 0..<count { skipped.append(try reader.sequence("the number of an entry")) }
+            // By both a snapshot is asked for.
+            guard snapshot == nil || life > .zero else {
+                throw .malformed(at: at, expected: "the life of a store with a snapshot")
+            }
             self.init(
                 request: request,
                 outcome: .opened(
                     life: life, schemaVersion: schemaVersion, floor: floor, snapshot: snapshot,
-                    skipped: skipped))
+                    aside: aside, skipped: skipped))
         case 2:
             let code = try reader.code(RejectionCode.self, "a rejection's code")
             self.init(
@@ -160,12 +165,14 @@ extension Opened: WireField {
     func write(to writer: inout FrameWriter) {
         writer.fixed(request)
         switch outcome {
-        case .opened(let life, let schemaVersion, let floor, let snapshot, let skipped):
+        case .opened(
+            let life, let schemaVersion, let floor, let snapshot, let aside, let skipped):
             writer.fixed(UInt8(1))
             writer.number(life)
             writer.fixed(schemaVersion)
             writer.number(floor)
             writer.optional(snapshot)
+            writer.optional(aside)
             writer.fixed(UInt32(skipped.count))
             for sequence in skipped { writer.number(sequence) }
         case .failed(let code, let message):

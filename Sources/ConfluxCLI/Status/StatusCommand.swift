@@ -9,7 +9,12 @@ enum StatusCommand {
         "status", summary: "Show the sequencer, its sessions and the stores.",
         discussion: """
             A session's lag is the number of entries that its replicas have not applied yet. A \
-            session that hosts nothing has none.
+            session that hosts nothing has none. A store's snapshot is the number at which whoever \
+            opens it begins: what is behind that number is all that is read of the log.
+
+            Of a store whose replicas differ the text says since when, at which place of its state, \
+            and in which nodes. That is until all of them have one state again, or the sequencer \
+            starts anew.
             """,
         parameters: Connection.parameters,
         examples: [.init("Show who is there", "conflux status")])
@@ -30,19 +35,14 @@ enum StatusCommand {
     }
 
     static func json(_ status: SequencerStatus, at address: String) -> JSONValue {
-        [
-            "address": .string(address), "epoch": .number(status.epoch),
-            "floor": .number(status.floor), "last": .number(status.last),
-            "log": .string(status.log.description),
+        let names = status.names
+        let stores = status.stores.map { json($0, names: names) }
+        return [
+            "address": .string(address), "checkpoint": .number(status.checkpoint),
+            "epoch": .number(status.epoch), "floor": .number(status.floor),
+            "last": .number(status.last), "log": .string(status.log.description),
             "sessions": .array(status.sessions.map { json($0, last: status.last) }),
-            "stores": .array(
-                status.stores.map { store in
-                    [
-                        "hosts": .number(UInt64(store.hosts)), "life": .number(store.life),
-                        "schemaVersion": .number(UInt64(store.schemaVersion)),
-                        "store": .string(store.store.description),
-                    ]
-                }),
+            "stores": .array(stores),
         ]
     }
 
@@ -60,6 +60,18 @@ enum StatusCommand {
         return .object(fields)
     }
 
+    private static func json(
+        _ store: StoreStatus, names: [Incarnation: Name]
+    ) -> JSONValue {
+        var fields: JSONObject = [
+            "frozen": .bool(store.isFrozen), "hosts": .number(UInt64(store.hosts)),
+            "life": .number(store.life), "schemaVersion": .number(UInt64(store.schemaVersion)),
+            "snapshot": .number(store.snapshot), "store": .string(store.store.description),
+        ]
+        fields["divergence"] = store.divergence.map { .object(DivergenceText.json($0, names)) }
+        return .object(fields)
+    }
+
     /// How many entries a session's replicas have not applied yet; nil where it has none.
     private static func lag(of session: SessionStatus, last: SequenceNumber) -> UInt64? {
         guard !session.hosted.isEmpty || !session.bridged.isEmpty else { return nil }
@@ -69,7 +81,9 @@ enum StatusCommand {
     static func text(_ status: SequencerStatus, at address: String) -> [String] {
         var lines = [
             "sequencer at \(address): epoch \(status.epoch) of log \(status.log)",
-            "entries from \(status.floor) to \(status.last)",
+            "entries from \(status.floor) to \(status.last), "
+                + (status.checkpoint == .zero
+                    ? "no checkpoint yet" : "checkpoint at \(status.checkpoint)"),
         ]
         let sessions = status.sessions.map { session in
             [
@@ -83,10 +97,30 @@ enum StatusCommand {
         }
         lines += table(["NODE", "NUMBER", "IS", "LAG", "DISPATCHED", "HOSTS"], sessions)
         let stores = status.stores.map { store in
-            [store.store.description, store.life.description, "\(store.hosts)"]
+            [
+                store.store.description, store.life.description, "\(store.hosts)",
+                "\(store.schemaVersion)", store.snapshot.description,
+                condition(of: store),
+            ]
         }
-        lines += table(["STORE", "SINCE", "HOSTS"], stores)
+        lines += table(["STORE", "SINCE", "HOSTS", "VERSION", "SNAPSHOT", "IS"], stores)
+        let names = status.names
+        let divergences = status.stores.compactMap { store in
+            store.divergence.map {
+                DivergenceText.words(store.store, $0, names)
+            }
+        }
+        if !divergences.isEmpty { lines += [""] + divergences }
         return lines
+    }
+
+    private static func condition(of store: StoreStatus) -> String {
+        switch (store.isFrozen, store.divergence != nil) {
+        case (false, false): "-"
+        case (true, false): "frozen"
+        case (false, true): "diverged"
+        case (true, true): "frozen diverged"
+        }
     }
 
     /// Rows under their titles, in columns; nothing where there are no rows.

@@ -20,15 +20,15 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
 
     static let all: [GoldenSample] = node + sequencer + feed
 
-    private static let log = Identifier("00112233445566778899aabbccddeeff")!
+    static let log = Identifier("00112233445566778899aabbccddeeff")!
     private static let nonce = Identifier("0123456789abcdef0123456789abcdef")!
     private static let claim = Identifier("fedcba98765432100123456789abcdef")!
-    private static let counter = StoreName("counter")!
-    private static let prefs = StoreName("document/prefs")!
+    static let counter = StoreName("counter")!
+    static let prefs = StoreName("document/prefs")!
     private static let alpha = Name("alpha")!
     private static let reset = Name("reset")!
 
-    private static func utf8(_ text: String) -> Bytes { Array(text.utf8)[...] }
+    static func utf8(_ text: String) -> Bytes { Array(text.utf8)[...] }
 
     static let batch: Batch = {
         var builder = BatchBuilder()
@@ -66,6 +66,15 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
         builder.append(.left(Incarnation(5)))
         builder.append(.forgotten(Incarnation(6)))
         builder.append(.dropped(counter, life: SequenceNumber(7)))
+        builder.append(
+            .upgraded(
+                counter, life: SequenceNumber(8), schemaVersion: 2, base: SequenceNumber(9)))
+        builder.append(.frozen(counter, life: SequenceNumber(8), reason: .abandoned))
+        builder.append(.frozen(counter, life: SequenceNumber(8), reason: .unconfirmed))
+        builder.append(.frozen(counter, life: SequenceNumber(8), reason: .asked))
+        builder.append(.thawed(counter, life: SequenceNumber(8)))
+        builder.append(.digestPoint(counter, life: SequenceNumber(8)))
+        builder.append(.skipped(SequenceNumber(9), .state(counter.state)))
         return builder.finish(timestamp: Timestamp(1_700_000_000_000_000_000))
     }()
 
@@ -101,7 +110,7 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                 body: .status(
                     SequencerStatus(
                         log: log, epoch: Epoch(3), last: SequenceNumber(17),
-                        floor: SequenceNumber(1),
+                        floor: SequenceNumber(3), checkpoint: SequenceNumber(12),
                         sessions: [
                             SessionStatus(
                                 incarnation: Incarnation(11), name: alpha, isLive: true,
@@ -111,7 +120,14 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                         stores: [
                             StoreStatus(
                                 store: counter, life: SequenceNumber(4), schemaVersion: 1,
-                                hosts: 2)
+                                hosts: 2, snapshot: SequenceNumber(9)),
+                            StoreStatus(
+                                store: prefs, life: SequenceNumber(5), schemaVersion: 2,
+                                hosts: 3, snapshot: SequenceNumber(5), isFrozen: true,
+                                divergence: DivergenceStatus(
+                                    lastEqual: SequenceNumber(9),
+                                    firstUnequal: SequenceNumber(15), nodes: [Incarnation(11)],
+                                    isMajority: true, path: "/title")),
                         ])))
         ),
         (
@@ -192,7 +208,19 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
             GoldenSample(
                 "progress",
                 .node(.progress(Progress(applied: SequenceNumber(17), settled: 9)))),
-        ] + questions.map { GoldenSample("question, \($0)", .node(.question($1))) }
+            GoldenSample(
+                "progress, with a replica that stopped",
+                .node(
+                    .progress(
+                        Progress(
+                            applied: SequenceNumber(17), settled: 9,
+                            stopped: [
+                                StoppedStore(
+                                    store: counter, life: SequenceNumber(4),
+                                    sequence: SequenceNumber(16))
+                            ])))),
+        ] + snapshotsOfNodes
+        + questions.map { GoldenSample("question, \($0)", .node(.question($1))) }
         + answers.map { GoldenSample("answer, \($0)", .node(.answer($1))) } + [
             GoldenSample("barrier", .node(.barrier(Barrier(request: 4)))),
             GoldenSample("bye", .node(.bye(Bye(code: .leaving, message: "alpha leaves")))),
@@ -221,10 +249,33 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                             request: 1,
                             outcome: .opened(
                                 life: SequenceNumber(4), schemaVersion: 1,
-                                snapshot: Snapshot(
-                                    sequence: SequenceNumber(4),
-                                    state: EncodedState(
-                                        coding: .json, bytes: utf8(#"{"count":0}"#)))))))),
+                                snapshot: .whole(
+                                    Snapshot(
+                                        sequence: SequenceNumber(4), schemaVersion: 1,
+                                        state: EncodedState(
+                                            coding: .json, bytes: utf8(#"{"count":0}"#))))))))),
+            GoldenSample(
+                "opened, a store with a snapshot",
+                .sequencer(
+                    .opened(
+                        Opened(
+                            request: 1,
+                            outcome: .opened(
+                                life: SequenceNumber(4), schemaVersion: 2,
+                                floor: SequenceNumber(10), snapshot: .saved(reference),
+                                skipped: [SequenceNumber(11), SequenceNumber(14)]))))),
+            GoldenSample(
+                "opened, a store of which entries are kept aside",
+                .sequencer(
+                    .opened(
+                        Opened(
+                            request: 1,
+                            outcome: .opened(
+                                life: SequenceNumber(4), schemaVersion: 2,
+                                floor: SequenceNumber(10), snapshot: .saved(reference),
+                                aside: SnapshotReference(
+                                    sequence: SequenceNumber(9), schemaVersion: 0,
+                                    digest: reference.digest, byteCount: 96)))))),
             GoldenSample(
                 "opened, a state",
                 .sequencer(
@@ -268,7 +319,8 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                         Entries(
                             request: 3, last: SequenceNumber(17), floor: SequenceNumber(1),
                             commits: [smallCommit])))),
-        ] + questions.map { GoldenSample("question asked, \($0)", .sequencer(.question($1))) }
+        ] + snapshotsOfSequencers
+        + questions.map { GoldenSample("question asked, \($0)", .sequencer(.question($1))) }
         + answers.map { GoldenSample("answer given, \($0)", .sequencer(.answer($1))) } + [
             GoldenSample(
                 "barrier confirmed",

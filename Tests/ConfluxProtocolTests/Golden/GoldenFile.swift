@@ -68,7 +68,8 @@ enum GoldenFile {
         case is UInt64, is UInt32, is UInt8, is SequenceNumber, is Epoch, is Incarnation,
             is Timestamp:
             return "\(value)"
-        case is Name, is StoreName, is Target, is Identifier: return quoted("\(value)")
+        case is Name, is StoreName, is Target, is Identifier, is Digest:
+            return quoted("\(value)")
         default: break
         }
         switch mirror.displayStyle {

@@ -59,7 +59,10 @@ struct GoldenFrameTests {
     }
 
     @Test func `events that are reserved are unsupported`() throws {
-        let spoken: [LogEventKind] = [.claim, .joined, .left, .forgotten, .created, .dropped]
+        let spoken: [LogEventKind] = [
+            .claim, .joined, .left, .forgotten, .created, .dropped, .upgraded, .frozen, .thawed,
+            .digestPoint, .skipped,
+        ]
         for kind in LogEventKind.allCases where !spoken.contains(kind) {
             var body = [UInt8](GoldenSample.commitFrame.dropFirst(Frame.size))
             let eventOffset = CommitLayout.blocksOffset - Frame.size + CommitLayout.blockPrefixBytes

@@ -1,0 +1,166 @@
+import ConfluxArguments
+import ConfluxNode
+import ConfluxProtocol
+import ConfluxWorker
+import Synchronization
+
+/// `conflux log skip`: takes an entry's effect away, in every process.
+enum SkipCommand {
+    private static let sequence = Operand(
+        "SEQ",
+        parse: ValueParser<UInt64>.integer(in: 1...UInt64(Int64.max)).map { SequenceNumber($0) },
+        summary: "The entry's number: an action, which storeStopped or conflux log tells.")
+
+    static let description = Command(
+        "skip", summary: "Take an action's effect away, in every process.",
+        discussion: """
+            For an action that programs die of, or that no program there is can apply. It stays in \
+            the log and changes nothing any more: stores that stopped before it go on behind it, \
+            those that are open by themselves, and others when their program is started again.
+
+            It is rejected (passed) when a replica has applied the action: then those that stopped \
+            are given that replica's state. It is rejected as well while a live node has not come \
+            to it yet; ask again.
+            """,
+        parameters: [sequence] + Connection.parameters,
+        examples: [
+            .init("Get everyone past entry 1042", "conflux log skip 1042"),
+            .init("See it first", "conflux log --from 1042 --to 1042"),
+        ])
+
+    static func run(_ environment: CommandEnvironment) async throws(CommandFailure) -> ExitCode {
+        let sequence = environment.arguments[sequence]
+        let target = try await target(of: sequence, environment)
+        let connection = try await Connection.open(environment, as: .observer)
+        let decided: SequenceNumber
+        do throws(CommandFailure) {
+            decided = try await environment.interruption.cancelling {
+                () async throws(CommandFailure) in
+                do throws(NodeError) {
+                    return try await connection.core.wait(
+                        for: .skipped(sequence, target), patience: connection.timeout)
+                } catch {
+                    throw CommandFailure(deciding: error)
+                }
+            }
+        } catch {
+            await connection.close()
+            throw error
+        }
+        await connection.close()
+        if environment.isJSON {
+            environment.output.print(
+                [
+                    "sequence": .number(decided), "skipped": .number(sequence),
+                    "target": .string(target.description),
+                ])
+        } else {
+            environment.output.add("skipped: entry \(sequence) has no effect on \(target) any more")
+        }
+        return .success
+    }
+
+    /// What an action is for.
+    private static func target(
+        of sequence: SequenceNumber, _ environment: CommandEnvironment
+    ) async throws(CommandFailure) -> Target {
+        let search = EntrySearch(sequence)
+        let connection = try await Connection.open(environment, as: .observer) { commit in
+            search.take(commit)
+        }
+        do throws(CommandFailure) {
+            let found = try await environment.interruption.cancelling {
+                () async throws(CommandFailure) in
+                let status = try await connection.status()
+                guard (status.floor...max(status.floor, status.last)).contains(sequence) else {
+                    throw CommandFailure(
+                        .notFound, code: "noEntry",
+                        """
+                        There is no entry \(sequence): the log holds \(status.floor) to \
+                        \(status.last).
+                        """)
+                }
+                connection.core.follow(from: sequence)
+                return try await search.found(within: connection.timeout)
+            }
+            await connection.close()
+            switch found {
+            case .action(let target): return target
+            case .event(let event):
+                throw CommandFailure(
+                    .rejected, code: "notAnAction",
+                    """
+                    Entry \(sequence) is one of the log's own (\(event.kind)); only an action can be \
+                    skipped. conflux log --from \(sequence) shows what is there.
+                    """)
+            }
+        } catch {
+            await connection.close()
+            throw error
+        }
+    }
+}
+
+extension CommandFailure {
+    /// What the sequencer would not decide; whatever it has against it, it is a rejection.
+    fileprivate init(deciding error: NodeError) {
+        guard let rejection = error.rejection else {
+            self.init(error)
+            return
+        }
+        self.init(.rejected, code: "\(rejection)", error.message)
+    }
+}
+
+/// One entry, looked for in the commits of the feed.
+private final class EntrySearch: Sendable {
+    enum Found: Sendable {
+        case action(Target)
+        case event(LogEvent)
+    }
+
+    private let sequence: SequenceNumber
+    private let stream: AsyncStream<Found>
+    private let continuation: AsyncStream<Found>.Continuation
+
+    init(_ sequence: SequenceNumber) {
+        self.sequence = sequence
+        (stream, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(1))
+    }
+
+    func take(_ commit: Commit) {
+        guard commit.first <= sequence, commit.last >= sequence else { return }
+        var first = commit.first
+        for block in commit.blocks {
+            let next = first.advanced(by: UInt64(block.count))
+            defer { first = next }
+            guard next > sequence else { continue }
+            switch block {
+            case .event(let event): continuation.yield(.event(event))
+            case .batch(_, let batch):
+                var rest = sequence.rawValue - first.rawValue
+                for entry in batch.parsedEntries {
+                    if rest == 0 {
+                        continuation.yield(.action(batch.targets[entry.target].target))
+                        break
+                    }
+                    rest -= 1
+                }
+            }
+            break
+        }
+        continuation.finish()
+    }
+
+    func found(within limit: Duration) async throws(CommandFailure) -> Found {
+        let continuation = continuation
+        let timer = Task {
+            await Pause.wait(for: limit)
+            continuation.finish()
+        }
+        defer { timer.cancel() }
+        for await found in stream { return found }
+        throw CommandFailure(
+            .timedOut, "Entry \(sequence) could not be read within \(limit). Ask again.")
+    }
+}

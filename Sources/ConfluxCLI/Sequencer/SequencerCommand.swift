@@ -1,0 +1,144 @@
+import ConfluxArguments
+import ConfluxLog
+import ConfluxNode
+import ConfluxSequencer
+import ConfluxWorker
+
+/// `conflux sequencer`: owns the end of the log until it is asked to stop.
+enum SequencerCommand {
+    private static let bind = Option(
+        "--bind", valueName: "ENDPOINT", default: "tcp://127.0.0.1:7400", parse: .text,
+        summary: "Where nodes connect; port 0 for a free one, which the ready line tells.")
+    private static let feed = Option<String?>(
+        "--feed", valueName: "ENDPOINT", parse: .text,
+        summary: "Where the feed is; the port above that of --bind unless given.")
+    private static let data = Option<String?>(
+        "--data", parse: .folder, summary: "The folder of the log; it is made if there is none.")
+    private static let memory = Flag(
+        "--memory", summary: "Keep the log in memory, and lose it when the process ends.")
+    private static let durability = Option<SQLiteLogSettings.Durability>(
+        "--durability", default: .fsync, parse: .choice,
+        summary: """
+            What a receipt proves: fsync, that the action outlives a crash of the machine; os, \
+            that it outlives a crash of the process.
+            """)
+    /// The most events that wait to be printed. *At the bound* the oldest are lost.
+    private static let eventsMax = 4_096
+    private static let payloadMax = Option(
+        "--payload-max", default: 1 << 20, parse: .byteSize(in: 1...32 << 20),
+        summary: "The most bytes of one encoded action.")
+
+    private static let keepBytes = Option(
+        "--keep-bytes", default: 256 << 20, parse: .byteSize(in: 1 << 20...1 << 50),
+        summary: "Give up the oldest entries once the log has more bytes than this.")
+    private static let keepEntries = Option<UInt64?>(
+        "--keep-entries", parse: .integer(in: 1...UInt64(Int64.max)),
+        summary: "The same, once it has more entries.")
+    private static let keepFor = Option<Duration?>(
+        "--keep-for", parse: .duration(in: .seconds(1) ... .seconds(36_500 * 86_400)),
+        summary: "The same, once they are older.")
+
+    private static let exitOnFailure = Flag(
+        "--exit-on-log-failure",
+        summary: "End when the log fails, instead of trying again until the disk is well.")
+
+    static let description = Command(
+        "sequencer", summary: "Decide the order of actions, and keep them in a log.",
+        discussion: """
+            Prints a line that says ready once nodes are heard, then who joins and leaves. SIGINT \
+            and SIGTERM end it cleanly: what was admitted is committed, and the log is closed.
+
+            An entry is given up when one of the --keep options has it so, and nobody can need it: \
+            each store that it concerns has a newer snapshot, and two newer checkpoints were made, \
+            each about a quarter of --keep-bytes after the other, and 64 MiB at most. The newest \
+            10,000 entries (or --keep-entries, if that is less) are kept in any case, so that who was \
+            away for a moment needs no snapshot. What was given up is gone from conflux log, too.
+            """,
+        parameters: [
+            bind, feed, data, memory, durability, keepBytes, keepEntries, keepFor, payloadMax,
+            exitOnFailure, WorkerOptions.json,
+        ],
+        groups: [.exactlyOne(data, memory)],
+        examples: [
+            .init("Keep the log on disk", "conflux sequencer --data /var/lib/conflux"),
+            .init(
+                "Try something out, on a free port",
+                "conflux sequencer --memory --bind tcp://127.0.0.1:0"),
+            .init(
+                "Keep what is not older than a week, and 10 GiB of it at most",
+                "conflux sequencer --data /var/lib/conflux --keep-bytes 10GiB --keep-for 7d"),
+        ])
+
+    static func run(_ environment: CommandEnvironment) async throws(CommandFailure) -> ExitCode {
+        let arguments = environment.arguments
+        let storage: SequencerConfiguration.Storage =
+            if let folder = arguments[data] {
+                .folder(folder, SQLiteLogSettings(durability: arguments[durability]))
+            } else {
+                .memory
+            }
+        var configuration = SequencerConfiguration(bind: arguments[bind], storage: storage)
+        configuration.feed = arguments[feed]
+        if arguments[exitOnFailure] { configuration.renewalPauseMax = nil }
+        configuration.payloadBytesMax = UInt32(arguments[payloadMax])
+        keep(arguments, &configuration)
+
+        let (events, continuation) = AsyncStream.makeStream(
+            of: SequencerEvent.self, bufferingPolicy: .bufferingNewest(Self.eventsMax))
+        let sequencer: Sequencer
+        do throws(SequencerError) {
+            sequencer = try Sequencer.start(configuration) { event in
+                continuation.yield(event)
+                if case .ended = event { continuation.finish() }
+            }
+        } catch {
+            throw failure(error)
+        }
+        environment.interruption.whenFired {
+            Task { await sequencer.stop() }
+        }
+        var telling = SequencerTelling(sequencer, environment)
+        for await event in events { telling.tell(event) }
+        return try end(await sequencer.ended(), environment)
+    }
+
+    /// What is given up of the log. Nothing is before there are two checkpoints behind it: so they are
+    /// made as often as the log's size asks for.
+    static func keep(_ arguments: Invocation, _ configuration: inout SequencerConfiguration) {
+        let bytes = arguments[keepBytes]
+        configuration.retention.bytesMax = UInt64(bytes)
+        configuration.retention.ageMax = arguments[keepFor]
+        if let entries = arguments[keepEntries] {
+            configuration.retention.entriesMax = entries
+            configuration.retention.entriesMin = min(configuration.retention.entriesMin, entries)
+        }
+        configuration.checkpointBytes = min(configuration.checkpointBytes, bytes / 4)
+    }
+
+    private static func failure(_ error: SequencerError) -> CommandFailure {
+        let exitCode: ExitCode =
+            switch error.code {
+            case .invalidAddress, .invalidSetting: .usage
+            case .addressInUse, .logUnavailable: .cannotCreate
+            case .failed: .failed
+            }
+        return CommandFailure(exitCode, code: error.code.rawValue, error.message)
+    }
+
+    private static func end(
+        _ reason: SequencerEnd, _ environment: CommandEnvironment
+    ) throws(CommandFailure) -> ExitCode {
+        switch reason {
+        case .stopped:
+            environment.announce("stopped", text: "stopped")
+            return .success
+        case .superseded:
+            throw CommandFailure(
+                .superseded, "Another sequencer has taken over the log, so this one has stopped.")
+        case .logFailed(let message):
+            throw CommandFailure(.logFailed, "The log failed, so the sequencer stopped: \(message)")
+        case .logDamaged(let message):
+            throw CommandFailure(.logFailed, code: "logDamaged", message)
+        }
+    }
+}

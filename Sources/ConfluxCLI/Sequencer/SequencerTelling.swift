@@ -1,0 +1,200 @@
+import ConfluxNode
+import ConfluxProtocol
+import ConfluxSequencer
+import ConfluxWorker
+
+/// What a sequencer prints of what happens, line by line.
+struct SequencerTelling {
+    private let sequencer: Sequencer
+    private let environment: CommandEnvironment
+    /// What the nodes are called that are there and have a name. *Invariant*: no more than there are
+    /// sessions.
+    private var names: [Incarnation: Name] = [:]
+    /// What was told last of the stores whose replicas differ. While they do, each digest point says so
+    /// again; only what is new is told.
+    private var divergences: [StoreName: DivergenceStatus] = [:]
+
+    init(_ sequencer: Sequencer, _ environment: CommandEnvironment) {
+        self.sequencer = sequencer
+        self.environment = environment
+    }
+
+    mutating func tell(_ event: SequencerEvent) {
+        switch event {
+        case .serving(let log, let epoch, let last):
+            environment.announce(
+                "ready",
+                [
+                    "address": .string(sequencer.address), "epoch": .number(epoch),
+                    "feed": .string(sequencer.feedAddress), "last": .number(last),
+                    "log": .string(log.description),
+                ],
+                text: """
+                    ready at \(sequencer.address), feed at \(sequencer.feedAddress): epoch \
+                    \(epoch) of log \(log), which ends at \(last)
+                    """)
+        case .note(let note): tell(note)
+        case .tenureFailed(let message, let pause):
+            // It is an event, and somebody has to do something about it.
+            environment.diagnostics.report(
+                CommandFailure(.logFailed, "The log failed; trying again in \(pause): \(message)"))
+            let milliseconds = UInt64(clamping: Int64(pause / .milliseconds(1)))
+            environment.announce(
+                "logFailed",
+                ["message": .string(message), "pauseMilliseconds": .number(milliseconds)],
+                text: "the log failed; trying again in \(pause): \(message)")
+        case .checkpointSaved(let sequence, let bytes):
+            environment.announce(
+                "checkpoint", ["bytes": .number(UInt64(bytes)), "sequence": .number(sequence)],
+                text: "checkpoint at \(sequence), of \(bytes) bytes")
+        case .checkpointFailed(let message):
+            environment.announce(
+                "checkpointFailed", ["message": .string(message)],
+                text: "a checkpoint could not be made: \(message)")
+        case .ended: break
+        }
+    }
+
+    private mutating func tell(_ note: SequencerNote) {
+        switch note {
+        case .joined(let incarnation, let name):
+            names[incarnation] = name
+            environment.announce(
+                "joined", session(incarnation, name), text: "joined: \(words(incarnation, name))")
+        case .left(let incarnation, let name):
+            names[incarnation] = nil
+            environment.announce(
+                "left", session(incarnation, name), text: "left: \(words(incarnation, name))")
+        case .recovered: break  // the ready line says where the log ends
+        case .checkpointSetAside(let sequence, let reason):
+            environment.announce(
+                "checkpointSetAside",
+                ["reason": .string(reason), "sequence": .number(sequence)],
+                text: "the checkpoint at \(sequence) could not be used: \(reason)")
+        case .truncated(let floor):
+            environment.announce(
+                "truncated", ["floor": .number(floor)],
+                text: "entries before \(floor) are needed no longer and were given up")
+        case .truncateFailed(let message):
+            environment.announce(
+                "truncateFailed", ["message": .string(message)],
+                text: "entries that are needed no longer could not be given up yet: \(message)")
+        case .unreadable(let message):
+            environment.announce(
+                "unreadable", ["message": .string(message)],
+                text: "a frame could not be read and was ignored: \(message)")
+        case .slowed(let lagging, let live):
+            environment.announce(
+                "slowed", ["lagging": .number(UInt64(lagging)), "live": .number(UInt64(live))],
+                text: "\(lagging) of \(live) replicas lag; admitting slowly")
+        case .resumed:
+            environment.announce("resumed", text: "admitting as usual")
+        case .challenged(let epoch):
+            environment.announce(
+                "challenged", ["epoch": .number(epoch)],
+                text: "a node knows epoch \(epoch); asking the log whether this tenure is over")
+        case .historyLost(let name, let from, let through):
+            var fields: JSONObject = ["from": .number(from), "through": .number(through)]
+            fields["name"] = name.map { .string($0.text) }
+            environment.announce(
+                "historyLost", fields,
+                text: """
+                    \(name.map { "\($0)" } ?? "a node") had entries \(from) to \(through), which \
+                    this log does not have; it loads its stores anew
+                    """)
+        case .created, .dropped, .upgraded, .frozen, .thawed, .skipped, .snapshotTaken,
+            .snapshotFailed, .diverged, .converged:
+            tellOfStores(note)
+        }
+    }
+
+    private mutating func tellOfStores(_ note: SequencerNote) {
+        switch note {
+        case .created(let store, let life):
+            announce(
+                "created", store, ["life": .number(life)], "created: \(store), by entry \(life)")
+        case .dropped(let store, let life):
+            divergences[store] = nil
+            announce(
+                "dropped", store, ["life": .number(life)],
+                "dropped: \(store), which entry \(life) created")
+        case .upgraded(let store, let version):
+            divergences[store] = nil
+            announce(
+                "upgraded", store, ["schemaVersion": .number(UInt64(version))],
+                """
+                upgraded: \(store) has schema version \(version); nodes that know only older ones stop \
+                it at the next action of that version, and can't open it any more
+                """)
+        case .frozen(let store, let reason):
+            announce(
+                "frozen", store, ["reason": .string("\(reason)")],
+                """
+                frozen: \(store), \(Self.words(reason)); no action reaches it until \
+                conflux thaw \(store)
+                """)
+        case .thawed(let store):
+            announce("thawed", store, [:], "thawed: actions reach \(store) again")
+        case .skipped(let sequence, let target):
+            environment.announce(
+                "skipped",
+                ["skipped": .number(sequence), "target": .string(target.description)],
+                text: "skipped: entry \(sequence) has no effect on \(target) any more")
+        case .snapshotTaken(let place, let bytes):
+            announce(
+                "snapshot", place.store,
+                ["bytes": .number(bytes), "sequence": .number(place.sequence)],
+                "snapshot of \(place.store) at \(place.sequence), of \(bytes) bytes")
+        case .snapshotFailed(let place, let reason):
+            announce(
+                "snapshotFailed", place.store,
+                ["reason": .string(reason), "sequence": .number(place.sequence)],
+                "no snapshot of \(place.store) at \(place.sequence): \(reason)")
+        case .diverged(let store, let status): tell(status, of: store)
+        case .converged(let store, let sequence):
+            divergences[store] = nil
+            announce(
+                "converged", store, ["sequence": .number(sequence)],
+                "converged: the replicas of \(store) were all the same at \(sequence)")
+        default: break
+        }
+    }
+
+    private mutating func tell(_ status: DivergenceStatus, of store: StoreName) {
+        if let former = divergences[store], former.nodes == status.nodes,
+            former.isMajority == status.isMajority, former.path != nil || status.path == nil
+        {
+            return
+        }
+        divergences[store] = status
+        announce(
+            "diverged", store, DivergenceText.json(status, names),
+            DivergenceText.words(store, status, names))
+    }
+
+    private func announce(
+        _ event: String, _ store: StoreName, _ fields: JSONObject, _ text: String
+    ) {
+        var fields = fields
+        fields["store"] = .string(store.description)
+        environment.announce(event, fields, text: text)
+    }
+
+    private static func words(_ reason: FreezeReason) -> String {
+        switch reason {
+        case .abandoned: "which nobody hosts, and which would keep the log"
+        case .unconfirmed: "whose replicas did not agree for too long"
+        case .asked: "since somebody asked for it"
+        }
+    }
+
+    private func session(_ incarnation: Incarnation, _ name: Name?) -> JSONObject {
+        var fields: JSONObject = ["incarnation": .number(incarnation)]
+        fields["name"] = name.map { .string($0.text) }
+        return fields
+    }
+
+    private func words(_ incarnation: Incarnation, _ name: Name?) -> String {
+        name.map { "\($0) (node \(incarnation))" } ?? "node \(incarnation)"
+    }
+}

@@ -1,0 +1,35 @@
+import ConfluxArguments
+import ConfluxNode
+import ConfluxProtocol
+import ConfluxWorker
+
+/// `conflux drop`: ends a store, in every process.
+enum DropCommand {
+    private static let store = Operand(
+        "STORE", parse: .storeName,
+        summary: "The store: state/instance, or a state's name for its shared store.")
+
+    static let description = Command(
+        "drop", summary: "End a store, in every process.",
+        discussion: """
+            Every node that hosts the store says so and hosts it no longer; its entries stay in the \
+            log. Whoever opens the name afterwards begins another store, from its first state. To \
+            undo it is not possible.
+            """,
+        parameters: [store] + Connection.parameters,
+        examples: [.init("End a document", "conflux drop document/old")])
+
+    static func run(_ environment: CommandEnvironment) async throws(CommandFailure) -> ExitCode {
+        let name = environment.arguments[store]
+        let connection = try await Connection.open(environment, as: .observer)
+        let dropped = try await StoreDecision(connection, about: name).wait(environment) { life in
+            .dropped(name, life: life)
+        }
+        if environment.isJSON {
+            environment.output.print(dropped.json(name))
+        } else {
+            environment.output.add("dropped: \(name), which entry \(dropped.life) created")
+        }
+        return .success
+    }
+}

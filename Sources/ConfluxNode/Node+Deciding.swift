@@ -1,0 +1,80 @@
+import Conflux
+import ConfluxProtocol
+
+/// What is decided about stores, in every process, by an entry of the log.
+extension Node {
+    /// Freezes a store, in every process: no action reaches it until it is thawed. It stays open, and
+    /// can be read.
+    ///
+    /// What is dispatched to it is rejected (`frozen`); an action for its whole state passes it by,
+    /// and is never made up for. Freezing a store that is frozen changes nothing.
+    ///
+    /// ```swift
+    /// try await node.freeze(stock)     // nobody takes anything any more
+    /// print(stock.left)
+    /// try await node.thaw(stock)
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - store: A store that this node hosts.
+    ///   - patience: How long to wait until it is frozen, and that is known here.
+    /// - Throws: ``NodeError``: `notHosted`, `timedOut`, `cancelled`, `closed`; `unanswered` when the
+    ///   store was dropped, or the node has as many waits under way as it may. After `timedOut` it may
+    ///   be frozen all the same.
+    public func freeze<S: ReplicatedState>(
+        _ store: Store<S>, patience: Duration = .seconds(10)
+    ) async throws(NodeError) {
+        try await core.freeze(store, isFrozen: true, patience: patience)
+    }
+
+    /// Has a frozen store go on, in every process: actions that are ordered from here on reach it.
+    ///
+    /// - Parameters:
+    ///   - store: A store that this node hosts. It may have been frozen by anybody, or by the sequencer,
+    ///     because nobody hosted it or its replicas did not agree.
+    ///   - patience: How long to wait until it is thawed, and that is known here.
+    /// - Throws: ``NodeError``, as for freezing.
+    public func thaw<S: ReplicatedState>(
+        _ store: Store<S>, patience: Duration = .seconds(10)
+    ) async throws(NodeError) {
+        try await core.freeze(store, isFrozen: false, patience: patience)
+    }
+
+    /// Takes an entry's effect away, in every process: for one that programs die of, or that no
+    /// program here can apply.
+    ///
+    /// Stores that stopped before the entry (``NodeEvent/storeStopped(_:at:message:)``) go on behind it:
+    /// those that are open by themselves, others when they are opened again. It stays in the log. It
+    /// can be skipped only while no replica has applied it; where one has, the others are given its
+    /// state instead.
+    ///
+    /// ```swift
+    /// for await case .storeStopped(let store, let sequence?, _) in node.events {
+    ///     try await node.skip(sequence, for: .store(store))
+    /// }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - sequence: The entry's number.
+    ///   - target: What it is to have no effect on: one store, or all of a state. Nothing happens to
+    ///     what the entry is not for.
+    ///   - patience: How long to wait until it is skipped, and that is known here.
+    /// - Throws: ``NodeError``: `rejected` when a replica has applied the entry, or may have, with
+    ///   `passed` as ``NodeError/rejection``; `timedOut`, `cancelled`, `closed`; `unanswered` when the
+    ///   sequencer remembers as many skipped entries, or the node has as many waits under way, as it
+    ///   may. After `timedOut` it may be skipped all the same.
+    public func skip(
+        _ sequence: SequenceNumber, for target: Target, patience: Duration = .seconds(10)
+    ) async throws(NodeError) {
+        try await core.wait(for: .skipped(sequence, target), patience: patience)
+    }
+}
+
+extension NodeCore {
+    func freeze<S: ReplicatedState>(
+        _ store: Store<S>, isFrozen: Bool, patience: Duration
+    ) async throws(NodeError) {
+        guard let name = stores.name(of: store) else { throw .notHosted }
+        try await wait(for: .frozen(name, life: nil, isFrozen), patience: patience)
+    }
+}

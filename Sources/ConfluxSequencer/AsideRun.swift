@@ -1,0 +1,151 @@
+import ConfluxLog
+import ConfluxProtocol
+import ConfluxVocabulary
+
+/// One pass over the log for the entries of some stores, which are to be kept beside it (rule 21).
+/// It is done in steps, with whatever else is asked of the log in between.
+// Sendable: whoever has the job has the run, one thread at a time.
+package final class AsideRun: @unchecked Sendable {
+    let stores: [AsideJob]
+    let through: SequenceNumber
+    private let byStore: [StoreName: Int]
+    private let byState: [Name: [Int]]
+    /// What is read next.
+    fileprivate var next: SequenceNumber
+    /// In the order of `stores`; empty until the first step.
+    fileprivate var entries: [AsideEntries] = []
+    /// How many of the stores are kept.
+    fileprivate var kept: [AsideKept] = []
+
+    /// Makes a pass.
+    ///
+    /// - Parameters:
+    ///   - stores: Of which entries are wanted.
+    ///   - through: The last number that is looked at.
+    package init(_ stores: [AsideJob], through: SequenceNumber) {
+        self.stores = stores
+        self.through = through
+        byStore = Dictionary(
+            stores.enumerated().map { ($0.element.store, $0.offset) },
+            uniquingKeysWith: { first, _ in first })
+        byState = Dictionary(grouping: stores.indices) { stores[$0].store.state }
+        next = stores.map(\.after).min()?.next ?? through.next
+    }
+
+    /// Adds what of a commit concerns the stores; those that it does not concern cost nothing.
+    fileprivate func add(_ commit: Commit) {
+        var concerned: Set<Int> = []
+        func add(_ target: Target) {
+            switch target {
+            case .store(let name): byStore[name].map { _ = concerned.insert($0) }
+            case .state(let state): concerned.formUnion(byState[state] ?? [])
+            case .event: break
+            }
+        }
+        for block in commit.blocks {
+            switch block {
+            case .batch(_, let batch):
+                for row in batch.targets { add(row.target) }
+            case .event(.upgraded(let name, _, _, _)), .event(.frozen(let name, _, _)),
+                .event(.thawed(let name, _)):
+                add(.store(name))
+            case .event(.skipped(_, let target)): add(target)
+            case .event: break
+            }
+        }
+        for index in concerned { entries[index].add(commit) }
+    }
+}
+
+extension LogWorker {
+    /// How many bytes of commits are looked through at once.
+    private static let asideBytes = 4 << 20
+    /// The most bytes of one piece that is saved.
+    private static let asidePieceBytes = 1 << 20
+
+    /// Does the next step of a pass.
+    ///
+    /// - Returns: Whether it is done.
+    func work(on run: AsideRun) throws(LogError) -> Bool {
+        do throws(LogError) {
+            return try step(run)
+        } catch {
+            guard Self.isPassing(error) || error.code == .damaged else { throw error }
+            // Those that were kept are; the others are asked for again.
+            answer(.keptAside(run.kept))
+            return true
+        }
+    }
+
+    private func step(_ run: AsideRun) throws(LogError) -> Bool {
+        if run.entries.isEmpty {
+            for job in run.stores { run.entries.append(try beginning(of: job)) }
+        }
+        guard run.next <= run.through else { return try save(run) }
+        let commits = try log.read(from: run.next, limitBytes: Self.asideBytes)
+        for logged in commits where logged.first <= run.through {
+            do throws(WireError) {
+                run.add(try Commit.decode(body: logged.bytes))
+            } catch {
+                throw LogError(
+                    .damaged, "The commit at \(logged.first) is not readable: \(error)",
+                    numbers: logged.first...logged.last)
+            }
+        }
+        run.next = commits.last?.last.next ?? run.through.next
+        return false
+    }
+
+    /// What is kept of a store already.
+    private func beginning(of job: AsideJob) throws(LogError) -> AsideEntries {
+        var kept: [UInt8] = []
+        if let former = job.former {
+            let key = SavedSnapshot.Key(
+                store: job.store, life: job.life, sequence: former.sequence)
+            kept.reserveCapacity(Int(clamping: former.byteCount))
+            while UInt64(kept.count) < former.byteCount {
+                let bytes = try log.readSnapshot(
+                    of: key, from: UInt64(kept.count), limitBytes: Self.asidePieceBytes)
+                guard let bytes, !bytes.isEmpty else {
+                    throw LogError(
+                        .failed, "What was kept aside for \(job.store) is not there any more.")
+                }
+                kept += bytes
+            }
+        }
+        return AsideEntries(
+            job.store, life: job.life, after: job.after, behind: kept[...])
+    }
+
+    /// Saves what was found for the next store.
+    ///
+    /// - Returns: Whether it was the last one.
+    private func save(_ run: AsideRun) throws(LogError) -> Bool {
+        if run.kept.count < run.stores.count {
+            let job = run.stores[run.kept.count]
+            let bytes = run.entries[run.kept.count].bytes[...]
+            let snapshot = SavedSnapshot(
+                store: job.store, life: job.life, sequence: run.through, schemaVersion: 0,
+                digest: Digest(of: bytes), byteCount: UInt64(bytes.count), kind: .aside)
+            var offset = 0
+            while offset < bytes.count {
+                let piece = bytes.dropFirst(offset).prefix(Self.asidePieceBytes)
+                try log.save(
+                    SnapshotPiece(snapshot: snapshot, offset: UInt64(offset), bytes: piece))
+                offset += piece.count
+            }
+            if !bytes.isEmpty { snapshots.remember(snapshot) }
+            run.kept.append(
+                AsideKept(
+                    store: job.store, life: job.life, through: run.through,
+                    reference: bytes.isEmpty
+                        ? nil
+                        : SnapshotReference(
+                            sequence: snapshot.sequence, schemaVersion: 0,
+                            digest: snapshot.digest, byteCount: snapshot.byteCount)))
+        }
+        guard run.kept.count == run.stores.count else { return false }
+        answer(.keptAside(run.kept))
+        return true
+    }
+}

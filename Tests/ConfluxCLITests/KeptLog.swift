@@ -1,0 +1,83 @@
+import CSQLite
+import ConfluxLog
+import ConfluxVocabulary
+import Foundation
+import Testing
+
+@testable import ConfluxProtocol
+
+/// A folder with a log as sequencers write it: ten tenures, each a claim and a session,
+/// checkpoints at 16 and 18, and a snapshot at 18. Gone with this object.
+final class KeptLog {
+    let root = NSTemporaryDirectory() + "conflux-kept-\(Identifier.random())"
+    let log: SQLiteLog
+    private(set) var checkpoints: [LogFold] = []
+
+    var path: String { root + "/log" }
+    static let snapshot = SavedSnapshot(
+        store: StoreName(state: .shared, instance: .shared), life: SequenceNumber(18),
+        sequence: SequenceNumber(18), schemaVersion: 1, digest: Digest(of: Array("state".utf8)),
+        byteCount: 5, kind: .confirmed)
+
+    /// - Parameters:
+    ///   - floor: Where the log begins.
+    ///   - digest: What the snapshot is said to have.
+    /// - Throws: What the log does.
+    init(from floor: UInt64 = 1, digest: Digest = snapshot.digest) throws {
+        log = try SQLiteLog(directory: root + "/log", durability: .os)
+        var fold = LogFold(log: log.id)
+        for tenure in 1...10 as ClosedRange<UInt64> {
+            let claim = try log.claim()
+            var builder = CommitBuilder(
+                log: log.id, epoch: claim.epoch, predecessor: claim.lastEpoch,
+                first: claim.last.next)
+            builder.append(.claim(epoch: claim.epoch, nonce: .random()))
+            builder.append(
+                .joined(nonce: .random(), name: nil, rejoining: .none, isKeyed: tenure % 2 == 0))
+            let body = builder.finish(timestamp: Timestamp(Int64(tenure)))
+                .dropFirst(Frame.size)
+            let commit = try Commit.decode(body: body)
+            try fold.apply(commit, byteCount: body.count)
+            try log.append(
+                LoggedCommit(
+                    first: commit.first, last: commit.last, epoch: commit.epoch, bytes: body),
+                expecting: claim.last, forced: false)
+            if tenure == 8 || tenure == 9 {
+                checkpoints.append(fold)
+                try save(fold.encoded(), at: fold.last)
+            }
+        }
+        var snapshot = Self.snapshot
+        snapshot.digest = digest
+        try log.save(SnapshotPiece(snapshot: snapshot, offset: 0, bytes: Array("state".utf8)[...]))
+        while try !log.truncate(below: SequenceNumber(floor), limitBytes: 1) {}
+    }
+
+    func save(_ fold: [UInt8], at sequence: SequenceNumber) throws {
+        for piece in SavedCheckpoint(sequence: sequence, bytes: fold[...]).pieces() {
+            try log.save(piece)
+        }
+    }
+
+    /// Runs SQL as another program would.
+    func run(_ statements: String) throws {
+        var connection: OpaquePointer?
+        try #require(sqlite3_open(path + "/log.sqlite", &connection) == SQLITE_OK)
+        defer { sqlite3_close_v2(connection) }
+        sqlite3_busy_timeout(connection, 5_000)
+        try #require(sqlite3_exec(connection, statements, nil, nil, nil) == SQLITE_OK)
+    }
+
+    func holdsLog(_ folder: String) -> Bool {
+        FileManager.default.fileExists(atPath: root + "/\(folder)/log.sqlite")
+    }
+
+    deinit {
+        log.close()
+        do {
+            try FileManager.default.removeItem(atPath: root)
+        } catch {
+            Issue.record("\(root) was left behind: \(error)")
+        }
+    }
+}

@@ -1,0 +1,157 @@
+import ConfluxLog
+import ConfluxNode
+import ConfluxProtocol
+import ConfluxVocabulary
+import ConfluxWorker
+import Foundation
+import Testing
+
+@testable import ConfluxCLI
+
+/// What is checked of a log on disk, and how one comes back from a copy.
+struct RestoreTests {
+    private func failure(of log: KeptLog) throws -> CommandFailure? {
+        let file = try SQLiteLogFile(directory: log.path)
+        defer { file.close() }
+        do throws(CommandFailure) {
+            _ = try LogVerification(of: file)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test(arguments: [1, 3, 11, 17] as [UInt64])
+    func `a log is whole from its floor on, with its checkpoints and snapshots`(floor: UInt64)
+        async throws
+    {
+        let log = try KeptLog(from: floor)
+        let run = try await Run.tool(["log", "--verify", log.path, "--json"])
+        #expect(run.exitCode == .success)
+        let line = try JSONValue(json: try #require(run.lines.first))
+        #expect(line["/floor"] == .number(floor))
+        #expect(line["/last"] == .number(20 as UInt64))
+        #expect(line["/commits"] == .number((21 - floor) / 2))
+        #expect(line["/epoch"] == .number(10 as UInt64))
+        #expect(line["/snapshots"] == .number(1 as UInt64))
+    }
+
+    @Test func `a log that was truncated needs one checkpoint that can be read`() throws {
+        let log = try KeptLog(from: 11)
+        try log.run("UPDATE checkpoints SET checksum = checksum + 1 WHERE sequence = 16")
+        #expect(try failure(of: log) == nil)
+        try log.run("UPDATE checkpoints SET checksum = checksum + 1 WHERE sequence = 18")
+        let damaged = try #require(try failure(of: log))
+        #expect(damaged.exitCode == .logFailed && damaged.code == "damaged")
+        #expect(damaged.message.contains("begins at entry 11"))
+        try log.run("DELETE FROM checkpoints")
+        #expect(try failure(of: log)?.message.contains("there is none") == true)
+    }
+
+    @Test func `a whole log needs none`() throws {
+        let log = try KeptLog()
+        try log.run("DELETE FROM checkpoints")
+        #expect(try failure(of: log) == nil)
+    }
+
+    @Test func `a checkpoint below the floor is no beginning`() throws {
+        let log = try KeptLog(from: 17)
+        try log.run(
+            "DELETE FROM checkpoints; UPDATE meta SET floor = 19; DELETE FROM commits WHERE first < 19"
+        )
+        try log.run("UPDATE meta SET floor = 19")
+        #expect(try failure(of: log)?.message.contains("begins at entry 19") == true)
+    }
+
+    @Test func `entries must follow from the checkpoint that they stand on`() throws {
+        let log = try KeptLog(from: 11)
+        // It says that it is at 16, and is not of this history.
+        let other = try KeptLog(from: 1)
+        try log.save(other.checkpoints[0].encoded(), at: SequenceNumber(16))
+        #expect(try failure(of: log)?.message.contains("no checkpoint says") == true)
+    }
+
+    @Test(arguments: [11, 15, 17, 19] as [UInt64])
+    func `a damaged entry is named, below the checkpoint and behind it`(first: UInt64) throws {
+        let log = try KeptLog(from: 11)
+        try log.run("UPDATE commits SET bytes = zeroblob(70) WHERE first = \(first)")
+        let damaged = try #require(try failure(of: log))
+        #expect(damaged.code == "damaged")
+        #expect(damaged.message.contains("Entries \(first) to \(first + 1)"))
+    }
+
+    @Test func `a damaged snapshot is named, and one that has not its digest`() throws {
+        let log = try KeptLog()
+        try log.run("UPDATE snapshot_pieces SET bytes = CAST('stale' AS BLOB)")
+        let damaged = try #require(try failure(of: log))
+        #expect(damaged.code == "damaged" && damaged.message.contains("shared/shared at 18"))
+        let other = try KeptLog(digest: Digest(rawValue: 7))
+        let differing = try #require(try failure(of: other))
+        #expect(differing.code == "damaged" && differing.message.contains("0000000000000007"))
+    }
+
+    @Test func `a backup becomes a log, of the same name`() async throws {
+        let log = try KeptLog(from: 11)
+        let id = log.log.id
+        log.log.close()
+        let target = log.root + "/back"
+        let run = try await Run.tool(["restore", log.path, "--data", target, "--json"])
+        #expect(run.exitCode == .success)
+        let line = try JSONValue(json: try #require(run.lines.first))
+        #expect(line["/log"] == .string(id.description))
+        #expect(line["/floor"] == .number(11 as UInt64))
+        #expect(line["/last"] == .number(20 as UInt64))
+        let back = try SQLiteLog(directory: target, durability: .os)
+        #expect(back.id == id && back.floor == SequenceNumber(11))
+        #expect(try back.snapshots() == [KeptLog.snapshot])
+        #expect(try back.claim().epoch == Epoch(11))
+        back.close()
+        // Not where there is one already, which stays.
+        let again = try await Run.tool(["restore", log.path, "--data", target])
+        #expect(again.exitCode == .cannotCreate)
+    }
+
+    @Test func `nothing is made of a backup that is damaged, or is none`() async throws {
+        let log = try KeptLog(from: 11)
+        try log.run("UPDATE commits SET checksum = checksum + 1 WHERE first = 19")
+        log.log.close()
+        let arguments = ["restore", log.path, "--data", log.root + "/back"]
+        #expect(try await Run.tool(arguments).exitCode == .logFailed)
+        #expect(!log.holdsLog("back"))
+        #expect(
+            !FileManager.default.fileExists(atPath: log.root + "/back/log.sqlite.partial"))
+        try log.run("UPDATE commits SET checksum = checksum - 1 WHERE first = 19")
+        #expect(try await Run.tool(arguments).exitCode == .success)
+        let none = try await Run.tool(
+            ["restore", log.root + "/nowhere", "--data", log.root + "/other"])
+        #expect(none.exitCode == .noInput)
+        #expect(!FileManager.default.fileExists(atPath: log.root + "/other"))
+    }
+
+    @Test func `a log that is served is no backup, and a folder in use gets none`() async throws {
+        let log = try KeptLog()
+        let served = try await Run.tool(["restore", log.path, "--data", log.root + "/back"])
+        #expect(served.exitCode == .cannotCreate)
+        #expect(!log.holdsLog("back"))
+        let other = try KeptLog()
+        other.log.close()
+        let used = try await Run.tool(["restore", other.path, "--data", log.path])
+        #expect(used.exitCode == .cannotCreate)
+        #expect(try log.log.claim().last == SequenceNumber(20))
+    }
+
+    @Test(arguments: ["log.sqlite-wal", "log.sqlite-journal"])
+    func `what another log left does not meet the one that comes back`(_ name: String) async throws
+    {
+        let log = try KeptLog()
+        log.log.close()
+        let target = log.root + "/back"
+        try FileManager.default.createDirectory(atPath: target, withIntermediateDirectories: true)
+        try Data("left".utf8).write(to: URL(filePath: "\(target)/\(name)"))
+        let arguments = ["restore", log.path, "--data", target]
+        #expect(try await Run.tool(arguments).exitCode == .cannotCreate)
+        #expect(!log.holdsLog("back"))
+        try FileManager.default.removeItem(atPath: "\(target)/\(name)")
+        #expect(try await Run.tool(arguments).exitCode == .success)
+    }
+}

@@ -1,0 +1,263 @@
+import ConfluxLog
+import ConfluxVocabulary
+import Foundation
+import Testing
+
+/// What only the log on disk does with snapshots and with its beginning.
+@Suite struct SQLiteKeepingTests {
+    private let folder = TemporaryFolder()
+    private let other = TemporaryFolder()
+
+    private func open() throws -> SQLiteLog {
+        try SQLiteLog(directory: folder.path, settings: .small())
+    }
+
+    /// A log of 1–2 … 19–20 that begins at a number.
+    private func truncated(to floor: UInt64) throws -> SQLiteLog {
+        let log = try open()
+        try log.fill(10)
+        for number in [16, 18] as [UInt64] { try log.save(.sample(number)) }
+        try log.truncateAll(below: floor)
+        return log
+    }
+
+    // MARK: Snapshots
+
+    @Test func `snapshots are there when the log is opened again`() throws {
+        let log = try open()
+        try log.fill(5)
+        try log.keep(.sample(6))
+        try log.save(SavedSnapshot.sample(8).pieces(of: 7)[0])
+        let killed = try folder.copyAsAfterKill()
+        log.close()
+        for path in [folder.path, killed.path] {
+            let again = try SQLiteLog(directory: path, settings: .small())
+            #expect(try again.snapshots() == [.sample(6)])
+            #expect(try again.contents(of: .sample(6)) == SavedSnapshot.sample(6).contents)
+        }
+    }
+
+    @Test(arguments: [
+        "UPDATE snapshot_pieces SET bytes = zeroblob(7) WHERE position = 7",
+        "UPDATE snapshot_pieces SET bytes = CAST(bytes || x'00' AS BLOB) WHERE position = 7",
+        "UPDATE snapshot_pieces SET bytes = x'' WHERE position = 7",
+        "UPDATE snapshot_pieces SET checksum = checksum + 1 WHERE position = 7",
+        "UPDATE snapshot_pieces SET position = 8 WHERE position = 7",
+        "DELETE FROM snapshot_pieces WHERE position = 7",
+    ])
+    func `a damaged piece is named with its store, and all else is served`(_ change: String) throws
+    {
+        let log = try open()
+        let commits = try log.fill(5)
+        try log.keep(.sample(6))
+        try folder.run(change)
+        let intact = SavedSnapshot.sample(8, of: .sample("intact"))
+        try log.keep(intact)
+        let key = SavedSnapshot.sample(6).key
+        let error = #expect(throws: LogError.self) {
+            try log.readSnapshot(of: key, from: 10, limitBytes: 100)
+        }
+        #expect(error?.code == .damaged)
+        #expect(error?.numbers == SequenceNumber(6)...SequenceNumber(6))
+        #expect(error?.message.contains("document/shared at 6") == true)
+        // What is before it is whole, and so is the log.
+        #expect(try log.readSnapshot(of: key, from: 0, limitBytes: 7)?.count == 7)
+        #expect(try log.contents(of: intact) == intact.contents)
+        #expect(try log.readAll() == commits)
+        try log.append(.sample(11...11))
+        // Another one takes its place.
+        for number in [9, 10] as [UInt64] { try log.keep(.sample(number)) }
+        #expect(try log.snapshots() == [intact, .sample(9), .sample(10)])
+    }
+
+    @Test(arguments: [
+        "digest = digest + 1", "version = 9", "size = 22", "kind = 0", "life = 2",
+        "sequence = 7", "store = 'document/b'",
+    ])
+    func `what is said of a snapshot is guarded by its pieces`(_ change: String) throws {
+        let log = try open()
+        try log.fill(5)
+        try log.keep(.sample(6))
+        try folder.run("UPDATE snapshots SET \(change)")
+        let found = try #require(try log.snapshots().first)
+        #expect(found != .sample(6))
+        #expect(
+            code { _ = try log.readSnapshot(of: found.key, from: 0, limitBytes: 9) } == .damaged)
+    }
+
+    @Test func `a list of snapshots that is no list is damage, and entries are served`() throws {
+        let log = try open()
+        try log.fill(5)
+        try log.keep(.sample(6))
+        try folder.run("UPDATE snapshots SET store = 'no name'")
+        #expect(code { _ = try log.snapshots() } == .damaged)
+        #expect(try log.readAll().count == 5)
+    }
+
+    @Test func `a snapshot of a history that the log lost is not listed, and goes at a claim`()
+        throws
+    {
+        let log = try open()
+        try log.fill(5)
+        try log.keep(.sample(6))
+        try log.keep(.sample(8))
+        try folder.run("UPDATE snapshots SET sequence = 11 WHERE sequence = 8")
+        #expect(try log.snapshots() == [.sample(6)])
+        _ = try log.claim()
+        try log.append(.sample(11...11, epoch: 2))
+        #expect(try log.snapshots() == [.sample(6)])
+    }
+
+    @Test func `what is retired goes piece by piece, with what is done next`() throws {
+        let log = try open()
+        try log.fill(10)
+        for number in [2, 4, 6] as [UInt64] {
+            try log.keep(.sample(number, bytes: 100), pieceBytes: 1)
+        }
+        let pieces = "SELECT count(*) FROM snapshot_pieces"
+        #expect(try folder.number(pieces) == 300)
+        let next = SavedSnapshot.sample(8, bytes: 100).pieces(of: 1)
+        try log.save(next[0])
+        // Two went, one came.
+        #expect(try folder.number(pieces) == 299)
+        for piece in next.dropFirst() { try log.save(piece) }
+        #expect(try folder.number(pieces) == 300)
+        // Or by itself.
+        #expect(try !log.truncate(below: SequenceNumber(1), limitBytes: 10))
+        #expect(try folder.number(pieces) == 290)
+        try log.truncateAll(below: 1, limitBytes: 10)
+        #expect(try folder.number(pieces) == 200)
+        #expect(try folder.number("SELECT count(*) FROM snapshots") == 2)
+    }
+
+    // MARK: The beginning
+
+    @Test func `a log begins at its floor when it is opened again`() throws {
+        try truncated(to: 7).close()
+        let log = try open()
+        #expect(log.floor == SequenceNumber(7))
+        #expect(try log.readAll().first?.first == SequenceNumber(7))
+        let file = try SQLiteLogFile(directory: folder.path)
+        #expect(file.floor == SequenceNumber(7))
+        #expect(file.epoch == Epoch(1))
+    }
+
+    @Test func `what is missing at the beginning is told from what was truncated`() throws {
+        try truncated(to: 7).close()
+        try folder.run("DELETE FROM commits WHERE first = 7")
+        let log = try open()
+        let file = try SQLiteLogFile(directory: folder.path)
+        let one = SequenceNumber(1)
+        let errors = [
+            #expect(throws: LogError.self) { try log.read(from: one, limitBytes: .max) },
+            #expect(throws: LogError.self) {
+                try file.read(from: one, through: file.last, limitBytes: .max)
+            },
+        ]
+        for error in errors {
+            #expect(error?.numbers == SequenceNumber(7)...SequenceNumber(8))
+        }
+    }
+
+    @Test func `damage is gone with the commits that had it`() throws {
+        let log = try truncated(to: 3)
+        try folder.run("UPDATE commits SET checksum = checksum + 1 WHERE first = 5")
+        #expect(code { _ = try log.read(from: SequenceNumber(5), limitBytes: .max) } == .damaged)
+        #expect(code { _ = try log.read(from: SequenceNumber(9), limitBytes: .max) } == .damaged)
+        try log.truncateAll(below: 7)
+        #expect(try log.readAll().map(\.first.rawValue) == [7, 9, 11, 13, 15, 17, 19])
+    }
+
+    @Test func `a log of the first format is read as it is, and goes on as one of this format`()
+        throws
+    {
+        let log = try open()
+        let commits = try log.fill(10)
+        for number in [16, 18] as [UInt64] { try log.save(.sample(number)) }
+        log.close()
+        try folder.run(
+            """
+            DROP TABLE snapshots; DROP TABLE snapshot_pieces;
+            ALTER TABLE meta DROP COLUMN floor;
+            UPDATE meta SET format = 1; PRAGMA user_version = 1;
+            """)
+        let file = try SQLiteLogFile(directory: folder.path)
+        #expect(file.floor == SequenceNumber(1))
+        #expect(try file.snapshots().isEmpty)
+        #expect(
+            try file.readSnapshot(of: SavedSnapshot.sample(6).key, from: 0, limitBytes: 1) == nil)
+        #expect(
+            try file.read(from: SequenceNumber(1), through: file.last, limitBytes: .max) == commits)
+        file.close()
+
+        let again = try open()
+        #expect(try again.readAll() == commits)
+        #expect(try folder.number("PRAGMA user_version") == 2)
+        #expect(try folder.number("SELECT format FROM meta") == 2)
+        _ = try again.claim()
+        try again.keep(.sample(6))
+        try again.truncateAll(below: 9)
+        again.close()
+        #expect(try open().floor == SequenceNumber(9))
+    }
+
+    // MARK: Space
+
+    private func fileBytes(_ folder: TemporaryFolder) throws -> Int {
+        let values = try FileManager.default.attributesOfItem(atPath: folder.database)
+        return try #require(values[.size] as? Int)
+    }
+
+    /// Has 4 MiB of commits, and gives up nearly all.
+    ///
+    /// - Returns: The commits that stay.
+    private func truncateMuch() throws -> [LoggedCommit] {
+        let log = try open()
+        let commits = try log.fill(200, bytes: 20_000)
+        for number in [398, 400] as [UInt64] { try log.save(.sample(number)) }
+        var calls = 0
+        while try !log.truncate(below: SequenceNumber(391), limitBytes: 200_000) { calls += 1 }
+        #expect(calls >= 20)
+        log.close()
+        return Array(commits[195...])
+    }
+
+    @Test func `space is given back to the file system`() throws {
+        let kept = try truncateMuch()
+        #expect(try fileBytes(folder) < 1 << 20)
+        #expect(try folder.number("PRAGMA freelist_count") == 0)
+        let log = try open()
+        #expect(try log.readAll() == kept)
+        try log.fill(3)
+        #expect(try log.readAll().count == 8)
+    }
+
+    @Test func `a log that was begun when it could not shrink does so in a copy`() throws {
+        try open().close()
+        try folder.run("PRAGMA auto_vacuum = NONE; VACUUM")
+        #expect(try folder.number("PRAGMA auto_vacuum") == 0)
+        let kept = try truncateMuch()
+        #expect(try fileBytes(folder) > 3 << 20)
+        try SQLiteLogFile(directory: folder.path).copy(to: other.path)
+        #expect(try fileBytes(other) < 1 << 20)
+        #expect(try other.number("PRAGMA auto_vacuum") == 2)
+        let copy = try SQLiteLog(directory: other.path, settings: .small())
+        #expect(try copy.readAll() == kept)
+        #expect(copy.floor == SequenceNumber(391))
+    }
+
+    @Test func `a copy has the floor, and the snapshots`() throws {
+        let log = try truncated(to: 7)
+        try log.keep(.sample(10))
+        try SQLiteLogFile(directory: folder.path).copy(to: other.path)
+        let file = try SQLiteLogFile(directory: other.path)
+        #expect(file.floor == SequenceNumber(7))
+        #expect(try file.snapshots() == [.sample(10)])
+        let bytes = try file.readSnapshot(
+            of: SavedSnapshot.sample(10).key, from: 0, limitBytes: 100)
+        #expect(bytes.map(Array.init) == SavedSnapshot.sample(10).contents)
+        #expect(try file.checkpoint(through: file.last) == .sample(18))
+        file.close()
+        #expect(code { _ = try file.snapshots() } == .closed)
+    }
+}

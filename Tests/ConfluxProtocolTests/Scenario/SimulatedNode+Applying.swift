@@ -1,0 +1,156 @@
+import ConfluxVocabulary
+import Foundation
+
+@testable import ConfluxProtocol
+
+/// What a simulated node does with its lists: it applies, digests, gives and compares them.
+extension SimulatedNode {
+    private static func encoded(_ texts: [String]) -> [UInt8] {
+        Array(("[" + texts.map { "\"\($0)\"" }.joined(separator: ",") + "]").utf8)
+    }
+
+    private static func decoded(_ bytes: some Sequence<UInt8>) -> [String] {
+        (try? JSONDecoder().decode([String].self, from: Data(bytes))) ?? []
+    }
+
+    mutating func restore(
+        _ store: StoreName, life: SequenceNumber, _ snapshot: Snapshot, _ skipped: [SequenceNumber]
+    ) {
+        var replica = Replica(life: life, position: snapshot.sequence)
+        replica.texts = Self.decoded(snapshot.state.bytes)
+        if snapshot.schemaVersion < schemaVersion { replica.texts.append("migrated") }
+        replica.skipped = Set(skipped)
+        replicas[store] = replica
+    }
+
+    /// - Returns: What the machine is told then.
+    mutating func apply(
+        _ commit: Commit, onlyCatchingUp: Bool, only: StoreName? = nil
+    ) -> [ReplicaInput] {
+        var sequence = commit.first
+        var told: [ReplicaInput] = []
+        let reached = replicas.filter { name, replica in
+            if let only { return name == only }
+            return replica.isBegun && replica.isAttached != onlyCatchingUp
+        }.keys
+        for block in commit.blocks {
+            switch block {
+            case .event(let event):
+                for name in reached.sorted() where sequence > replicas[name]?.position ?? .zero {
+                    told += apply(event, at: sequence, to: name)
+                }
+            case .batch(_, let batch):
+                var number = sequence
+                batch.forEachEntry { row, payload in
+                    let text = String(decoding: payload, as: UTF8.self)
+                    let target = batch.targets[row].target
+                    for name in reached.sorted() where target.concerns(name) {
+                        told += apply(text, target, at: number, to: name)
+                    }
+                    if !onlyCatchingUp, case .state(let state) = target {
+                        bridgedTexts.append("\(number) \(state) \(text)")
+                    }
+                    number = number.next
+                }
+            }
+            sequence = sequence.advanced(by: UInt64(block.count))
+        }
+        for name in reached {
+            guard let position = replicas[name]?.position, position < commit.last else { continue }
+            replicas[name]?.position = commit.last
+        }
+        return told
+    }
+
+    private mutating func apply(
+        _ text: String, _ target: Target, at number: SequenceNumber, to name: StoreName
+    ) -> [ReplicaInput] {
+        guard var replica = replicas[name], number > replica.position, replica.stoppedAt == nil
+        else { return [] }
+        // No entry for a whole state reaches a store that is frozen (rule 21).
+        if case .state = target, replica.isFrozen { return [] }
+        defer { replicas[name] = replica }
+        if replica.skipped.contains(number) {
+            replica.refusals.update(number.rawValue)
+            return []
+        }
+        if poisons.contains(text) { return [stop(name, &replica, at: number)] }
+        replica.texts.append(text)
+        return []
+    }
+
+    private func stop(
+        _ name: StoreName, _ replica: inout Replica, at number: SequenceNumber
+    ) -> ReplicaInput {
+        replica.stoppedAt = number
+        return .stopped(StoppedStore(store: name, life: replica.life, sequence: number))
+    }
+
+    private mutating func apply(
+        _ event: LogEvent, at sequence: SequenceNumber, to name: StoreName
+    ) -> [ReplicaInput] {
+        guard var replica = replicas[name] else { return [] }
+        switch event {
+        case .dropped(name, replica.life):
+            replicas[name] = nil
+            wanted.remove(name)
+            return [.close(.store(name))]
+        case .skipped(let skipped, let target)
+        where target.concerns(name) && replica.stoppedAt == skipped:
+            return [.reload(name)]
+        default: break
+        }
+        guard replica.stoppedAt == nil else { return [] }
+        defer { replicas[name] = replica }
+        switch event {
+        case .upgraded(name, replica.life, let version, _) where version > schemaVersion:
+            return [stop(name, &replica, at: sequence)]
+        case .frozen(name, replica.life, _): replica.isFrozen = true
+        case .thawed(name, replica.life): replica.isFrozen = false
+        case .digestPoint(name, replica.life):
+            return [.digested(vote(name, &replica, at: sequence))].filter { _ in !isVotingLate }
+        default: break
+        }
+        return []
+    }
+
+    private mutating func vote(
+        _ name: StoreName, _ replica: inout Replica, at point: SequenceNumber
+    ) -> Vote {
+        let bytes = Self.encoded(replica.texts)
+        replica.encodings = replica.encodings.suffix(1) + [(point, bytes)]
+        let vote = Vote(
+            place: SnapshotPlace(store: name, life: replica.life, sequence: point),
+            schemaVersion: schemaVersion, digest: Digest(of: bytes),
+            refusals: replica.refusals.finish(), byteCount: UInt64(bytes.count))
+        replica.refusals = DigestHasher()
+        if isVotingLate { heldVotes.append(vote) }
+        return vote
+    }
+
+    private func encoding(of place: SnapshotPlace) -> [UInt8]? {
+        guard let replica = replicas[place.store], replica.life == place.life else { return nil }
+        return replica.encodings.first { $0.point == place.sequence }?.bytes
+    }
+
+    func give(_ request: SnapshotRequest) -> SnapshotChunk? {
+        guard giving != .silence else { return nil }
+        guard giving != .nothing, var bytes = encoding(of: request.place) else {
+            return .none(of: request.place)
+        }
+        if giving == .lies { bytes = bytes.map { _ in 0x20 } }
+        return SnapshotChunk(
+            place: request.place, offset: request.offset, byteCount: UInt64(bytes.count),
+            bytes: bytes[...].dropFirst(Int(request.offset)).prefix(Int(request.limitBytes)))
+    }
+
+    /// - Returns: Where the lists differ.
+    mutating func compare(_ divergence: Divergence, _ bytes: Bytes?) -> [ReplicaInput] {
+        compared.append((divergence, bytes))
+        guard let bytes, let own = encoding(of: divergence.place) else { return [] }
+        let (left, right) = (Self.decoded(own), Self.decoded(bytes))
+        let same = zip(left, right).prefix { $0 == $1 }.count
+        guard same < max(left.count, right.count) else { return [] }
+        return [.located(DigestReport.Location(place: divergence.place, path: "/\(same)"))]
+    }
+}

@@ -1,0 +1,71 @@
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxProtocol
+
+/// Rule 21: a store that nobody hosts keeps its state, and keeps the log for nobody else.
+struct AsideScenarios {
+    /// A cluster in which `beta` had `list/old`, which has an entry behind its first state, and has
+    /// left; so much came for another store since that the log could be cut.
+    private func abandoned(
+        adjusting adjust: (inout SequencerSettings) -> Void = { _ in }
+    ) throws -> Cluster {
+        var cluster = Cluster.eager(adjusting: adjust)
+        cluster.open("list/old", on: 2)
+        cluster.dispatch(["one", "two"], to: "list/old", from: 2)
+        cluster.removeNode(2)
+        for _ in 0..<14 { cluster.pass(.seconds(1)) }
+        for round in 0..<4 {
+            cluster.grow("list/shared", by: 20_000, from: 1, text: "\(round)")
+            // Of the whole state: for the abandoned store, too.
+            if round == 1 { cluster.dispatch(["all"], to: "list", from: 1) }
+            try cluster.saveCheckpoint()
+            cluster.pass(.seconds(2))
+        }
+        return cluster
+    }
+
+    @Test func `an abandoned store keeps the log for nobody, and loses nothing`() throws {
+        var cluster = try abandoned()
+        #expect(cluster.disk.asides.count == 1)
+        let name = try #require(StoreName("list/old"))
+        let life = try #require(cluster.sequencer?.directory.store(name)?.life)
+        #expect(cluster.disk.floor > life.next.next, "the log is cut behind the store's entries")
+        cluster.addNode(3, named: "gamma", store: "list/old")
+        cluster.pass(.seconds(2))
+        #expect(cluster.nodes[3]?.texts(of: "list/old") == ["one", "two", "all"])
+        cluster.expectBounds()
+    }
+
+    @Test func `what is kept aside outlives the sequencer`() throws {
+        var cluster = try abandoned()
+        cluster.restartFromDisk()
+        cluster.addNode(3, named: "gamma", store: "list/old")
+        cluster.pass(.seconds(2))
+        #expect(cluster.nodes[3]?.texts(of: "list/old") == ["one", "two", "all"])
+    }
+
+    @Test func `above the bound an abandoned store is frozen, and who opens it thaws it`() throws {
+        var cluster = try abandoned { $0.asideBytesMax = 1 }
+        let name = try #require(StoreName("list/old"))
+        #expect(cluster.sequencer?.directory.store(name)?.freezing?.reason == .abandoned)
+        // Frozen, it is left out of what is for the whole state.
+        cluster.dispatch(["left out"], to: "list", from: 1)
+        cluster.addNode(3, named: "gamma", store: "list/old")
+        cluster.pass(.seconds(2))
+        #expect(cluster.sequencer?.directory.store(name)?.isFrozen == false)
+        cluster.dispatch(["again"], to: "list/old", from: 3)
+        #expect(cluster.nodes[3]?.texts(of: "list/old") == ["one", "two", "again"])
+    }
+
+    @Test func `a snapshot takes the place of what is kept aside`() throws {
+        var cluster = try abandoned()
+        cluster.addNode(3, named: "gamma", store: "list/old")
+        cluster.pass(.seconds(2))
+        for _ in 0..<3 { cluster.grow("list/old", by: 200, from: 3) }
+        cluster.pass(.seconds(2))
+        #expect(cluster.disk.asides.isEmpty)
+        let name = try #require(StoreName("list/old"))
+        #expect(cluster.sequencer?.directory.store(name)?.aside == nil)
+    }
+}

@@ -1,0 +1,235 @@
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxProtocol
+
+extension Cluster.Disk {
+    /// A snapshot as a log keeps it.
+    struct SavedSnapshot: Equatable {
+        var place: SnapshotPlace
+        var reference: SnapshotReference
+        var isConfirmed: Bool
+        var bytes: [UInt8] = []
+        var isWhole: Bool { UInt64(bytes.count) == reference.byteCount }
+    }
+
+    /// The confirmed ones, ascending.
+    var index: [SnapshotIndexEntry] {
+        snapshots.values.filter { $0.isConfirmed && $0.place.sequence <= last }
+            .sorted { ($0.place.store, $0.place.sequence) < ($1.place.store, $1.place.sequence) }
+            .map { SnapshotIndexEntry(place: $0.place, reference: $0.reference) }
+            + asides.values.map {
+                SnapshotIndexEntry(place: $0.place, reference: $0.reference, isAside: true)
+            }
+    }
+
+    /// - Returns: Whether it was what comes next.
+    mutating func save(_ part: SnapshotPart) -> Bool {
+        let store = part.place.store
+        if part.offset == 0 {
+            unfinished[store] = SavedSnapshot(
+                place: part.place, reference: part.reference, isConfirmed: part.isConfirmed)
+        }
+        guard var saved = unfinished[store], saved.place == part.place,
+            saved.reference == part.reference, saved.isConfirmed == part.isConfirmed,
+            UInt64(saved.bytes.count) == part.offset
+        else { return false }
+        saved.bytes += part.bytes
+        unfinished[store] = saved.isWhole ? nil : saved
+        guard saved.isWhole else { return true }
+        // The newest two that are confirmed stay, one at a number.
+        let rivals = snapshots.values.filter { $0.place.store == store && $0.isConfirmed }
+            .filter { $0.place.life == part.place.life && $0.place.sequence != part.place.sequence }
+        let kept = rivals.sorted { $0.place.sequence > $1.place.sequence }
+            .prefix(saved.isConfirmed ? 1 : 2)
+        snapshots = snapshots.filter { place, _ in
+            place.store != store || kept.contains { $0.place == place }
+        }
+        snapshots[part.place] = saved
+        if saved.isConfirmed { asides[store] = nil }
+        return true
+    }
+
+    func chunk(for job: LoadJob) -> SnapshotChunk {
+        let aside = asides[job.place.store].flatMap { $0.place == job.place ? $0 : nil }
+        guard let saved = snapshots[job.place] ?? aside, job.offset < saved.reference.byteCount
+        else {
+            return .none(of: job.place)
+        }
+        let rest = saved.bytes[...].dropFirst(Int(job.offset))
+        return SnapshotChunk(
+            place: job.place, offset: job.offset, byteCount: saved.reference.byteCount,
+            bytes: rest.prefix(max(1, Int(job.limitBytes))))
+    }
+
+    mutating func removeSnapshots(of store: StoreName) {
+        snapshots = snapshots.filter { $0.key.store != store }
+        unfinished[store] = nil
+        asides[store] = nil
+    }
+
+    mutating func truncate(below floor: SequenceNumber) {
+        #expect(floor > self.floor, "the floor went from \(self.floor) to \(floor)")
+        self.floor = floor
+        bodies.removeAll { $0.last < floor }
+    }
+}
+
+extension Cluster {
+    /// A sequencer that digests and saves after next to nothing, and keeps next to nothing.
+    static func eager(
+        nodes names: [String] = ["alpha", "beta"],
+        adjusting adjust: (inout SequencerSettings) -> Void = { _ in }
+    ) -> Cluster {
+        var cluster = Cluster()
+        cluster.settings.digestBytesMin = 64
+        cluster.settings.digestRatioMin = 1
+        cluster.settings.snapshotBytesMin = 64
+        cluster.settings.snapshotPartBytesMax = 1_024
+        cluster.settings.retention.bytesMax = 1
+        cluster.settings.retention.entriesMin = 0
+        adjust(&cluster.settings)
+        cluster.startSequencer()
+        for (index, name) in names.enumerated() {
+            cluster.addNode(index + 1, named: name, store: "list")
+        }
+        return cluster
+    }
+
+    mutating func save(_ part: SnapshotPart) {
+        let isSaved = savingFailure == nil && disk.save(part)
+        let failure = isSaved ? nil : savingFailure ?? "out of order"
+        let step = Step.saved(part.place, offset: part.offset, failure: failure)
+        if isSavingSlow { waitingSaves.append(step) } else { queue.append(step) }
+    }
+
+    /// What concerns the stores, of the entries up to a number, is put beside the log.
+    mutating func keepAside(_ jobs: [AsideJob], through last: SequenceNumber) {
+        var kept: [AsideKept] = []
+        for job in jobs {
+            let former = disk.asides[job.store]
+            #expect(former?.reference == job.former)
+            var entries = AsideEntries(
+                job.store, life: job.life, after: job.after, behind: former?.bytes[...] ?? [])
+            for entry in disk.bodies where entry.first <= last {
+                guard let commit = try? Commit.decode(body: entry.body) else {
+                    Issue.record("an unreadable commit")
+                    return
+                }
+                entries.add(commit)
+            }
+            let bytes = entries.bytes
+            var reference: SnapshotReference?
+            if !bytes.isEmpty {
+                let found = SnapshotReference(
+                    sequence: last, schemaVersion: 0, digest: Digest(of: bytes),
+                    byteCount: UInt64(bytes.count))
+                reference = found
+                disk.asides[job.store] = Disk.SavedSnapshot(
+                    place: SnapshotPlace(store: job.store, life: job.life, sequence: last),
+                    reference: found, isConfirmed: false, bytes: bytes)
+            }
+            kept.append(
+                AsideKept(store: job.store, life: job.life, through: last, reference: reference))
+        }
+        handle(.keptAside(kept))
+    }
+
+    mutating func finishSaves() {
+        isSavingSlow = false
+        queue += waitingSaves
+        waitingSaves.removeAll()
+        run()
+    }
+
+    /// Dispatches one text of so many bytes, which begins with these.
+    mutating func grow(_ target: String, by bytes: Int, from id: NodeID, text: String = "") {
+        let padding = String(repeating: "x", count: max(0, bytes - text.utf8.count))
+        dispatch([text + padding], to: target, from: id)
+    }
+
+    /// Saves a checkpoint of all that is in the log, the newest two of which are kept.
+    mutating func saveCheckpoint() throws {
+        var recovery = LogRecovery(
+            log: disk.id, through: disk.last, in: disk.lastEpoch, floor: disk.floor)
+        while recovery.demand != .nothing {
+            switch recovery.demand {
+            case .checkpoint(let last):
+                let found = disk.checkpoints.last { $0.sequence <= last }
+                recovery.take(found.map { .found($0.sequence, $0.bytes) } ?? .none)
+            case .entries(let from):
+                try recovery.take(disk.bodies.filter { $0.last >= from }.map(\.body))
+            case .nothing: break
+            }
+        }
+        guard recovery.fold.last > disk.checkpoints.last?.sequence ?? .zero else { return }
+        disk.checkpoints =
+            disk.checkpoints.suffix(1) + [(recovery.fold.last, recovery.fold.encoded()[...])]
+        handle(.checkpointSaved(recovery.fold.last))
+        run()
+    }
+
+    /// The process dies and starts again with what is on the disk.
+    mutating func restartFromDisk() {
+        killSequencer()
+        claimAndRead()
+        for id in nodes.keys.sorted() { reconnect(id) }
+        pass(.seconds(1))
+    }
+
+    /// The numbers of a store's digest points in the log.
+    func points(of store: String) throws -> [SequenceNumber] {
+        try events().compactMap { event, sequence in
+            guard case .digestPoint(let name, _) = event, name == StoreName(store) else {
+                return nil
+            }
+            return sequence
+        }
+    }
+
+    func events() throws -> [(event: LogEvent, sequence: SequenceNumber)] {
+        var events: [(event: LogEvent, sequence: SequenceNumber)] = []
+        for entry in disk.bodies {
+            let commit = try Commit.decode(body: entry.body)
+            var sequence = commit.first
+            for block in commit.blocks {
+                if case .event(let event) = block { events.append((event, sequence)) }
+                sequence = sequence.advanced(by: UInt64(block.count))
+            }
+        }
+        return events
+    }
+
+    /// The number that openers of a store begin with.
+    func base(of store: String) -> SequenceNumber? {
+        StoreName(store).flatMap { sequencer?.directory.store($0)?.baseSequence }
+    }
+
+    /// The snapshots that were taken, and those that failed.
+    var taken: [SnapshotPlace] {
+        notes.compactMap { if case .snapshotTaken(let place, _) = $0 { place } else { nil } }
+    }
+
+    var failed: [SnapshotPlace] {
+        notes.compactMap { if case .snapshotFailed(let place, _) = $0 { place } else { nil } }
+    }
+
+    var divergences: [DivergenceStatus] {
+        notes.compactMap { if case .diverged(_, let status) = $0 { status } else { nil } }
+    }
+
+    func expectBounds(sourceLocation: SourceLocation = #_sourceLocation) {
+        for bound in (sequencer?.bounds ?? []) + nodes.values.flatMap(\.machine.bounds) {
+            #expect(
+                bound.level <= bound.most, "\(bound.name)", sourceLocation: sourceLocation)
+        }
+    }
+
+    /// All nodes have the same list.
+    func expectAgreement(
+        on store: String = "list", sourceLocation: SourceLocation = #_sourceLocation
+    ) {
+        let lists = nodes.values.map { $0.texts(of: store) }
+        #expect(Set(lists).count == 1, sourceLocation: sourceLocation)
+    }
+}

@@ -1,0 +1,118 @@
+import Conflux
+import Foundation
+import Testing
+
+extension ProcessTests {
+    /// Workers whose code is not deterministic, found out by digests.
+    struct DivergenceTests {
+        @Test(
+            .timeLimit(.minutes(3)),
+            arguments: ["unordered", "late", "lucky"])
+        func `of three replicas the one that differs is named, and takes over the majority's state`(
+            wrong: String
+        ) async throws {
+            try await withSite { site in
+                let sequencer = try await site.sequencer()
+                let alpha = try await site.varyingWorker(
+                    "alpha", hosting: "wordlist", of: sequencer)
+                let beta = try await site.varyingWorker("beta", hosting: "wordlist", of: sequencer)
+                let bad = try await site.varyingWorker(wrong, hosting: "wordlist", of: sequencer)
+                let first = try await addWords(site, sequencer, from: 0)
+
+                let told = try await site.event("diverged", of: bad)
+                #expect(told[key: "store"] == "wordlist/shared")
+                #expect(told[key: "majority"] == true && told[key: "reloading"] == true)
+                #expect(told[key: "path"] == "/chosen/0")
+                let from = try #require(told[key: "lastEqual"]?.number)
+                let through = try #require(told[key: "firstUnequal"]?.number)
+                #expect(from < through && through <= first + 10)
+                for good in [alpha, beta] {
+                    let told = try await site.event("diverged", of: good)
+                    #expect(told[key: "majority"] == true && told[key: "reloading"] == false)
+                    #expect(told[key: "firstUnequal"]?.number == through)
+                }
+                // Each told once: by the sequencer, too, and again only when its place is known.
+                let noted = try await site.event("diverged", of: sequencer.child) {
+                    $0[key: "path"] != nil
+                }
+                #expect(noted[key: "path"] == "/chosen/0")
+                #expect(noted[key: "nodes"]?.array?.map { $0[key: "name"] } == [.string(wrong)])
+
+                let status = try await site.status(of: "wordlist/shared", at: sequencer.address)
+                let divergence = try #require(status[key: "divergence"])
+                #expect(divergence[key: "lastEqual"]?.number == from)
+                #expect(divergence[key: "firstUnequal"]?.number == through)
+                #expect(divergence[key: "majority"] == true)
+                #expect(
+                    divergence[key: "nodes"]?.array?.map { $0[key: "name"] } == [.string(wrong)])
+                #expect(divergence[key: "path"] == "/chosen/0")
+                let words = try await site.run("status", "--connect", sequencer.address)
+                #expect(
+                    words.output.contains {
+                        $0.contains("diverged between entries \(from) and \(through)")
+                            && $0.contains(wrong)
+                    }, "\(words.output)")
+
+                // Wrong code goes on to be wrong; it is said of each interval, and not by each point.
+                try await addWords(site, sequencer, from: 1_000)
+                let good = try await states(site, sequencer, ["alpha", "beta"])
+                #expect(Set(good).count == 1)
+                let notes = try sequencer.child.output.soFar.filter {
+                    try object($0)[key: "event"] == "diverged"
+                }
+                #expect(notes.count <= 2, "\(notes)")
+            }
+        }
+
+        @Test(.timeLimit(.minutes(3)))
+        func `of two replicas that differ neither reloads, and both are told`() async throws {
+            try await withSite { site in
+                let sequencer = try await site.sequencer()
+                let alpha = try await site.varyingWorker(
+                    "alpha", hosting: "wordlist", of: sequencer)
+                let bad = try await site.varyingWorker(
+                    "unordered", hosting: "wordlist", of: sequencer)
+                try await addWords(site, sequencer, from: 0)
+                var paths: [JSONValue] = []
+                for child in [alpha, bad] {
+                    let told = try await site.event("diverged", of: child)
+                    #expect(told[key: "majority"] == false && told[key: "reloading"] == false)
+                    if let path = told[key: "path"] { paths.append(path) }
+                }
+                // One of them is what the other is compared with.
+                #expect(paths == ["/chosen/0"])
+                let noted = try await site.event("diverged", of: sequencer.child)
+                #expect(noted[key: "majority"] == false)
+                let status = try await site.status(of: "wordlist/shared", at: sequencer.address)
+                let nodes = status[key: "divergence"]?[key: "nodes"]?.array ?? []
+                #expect(nodes.map { $0[key: "name"] } == ["alpha", "unordered"])
+                // Each keeps its own, and goes on.
+                let states = try await states(site, sequencer, ["alpha", "unordered"])
+                #expect(Set(states).count == 2)
+            }
+        }
+
+        /// Adds words, more than one digest point's worth of log.
+        @discardableResult
+        private func addWords(
+            _ site: Site, _ sequencer: RunningSequencer, from first: Int
+        ) async throws -> UInt64 {
+            let padding = String(repeating: "x", count: 8 << 10)
+            let lines = (first..<first + 80).map { index in
+                #"{"add":{"padding":"\#(padding)","word":"w\#(index)"}}"#
+            }
+            return try await site.dispatch(lines: lines, to: "wordlist", at: sequencer.address)
+        }
+
+        /// The states of nodes behind one more action.
+        private func states(
+            _ site: Site, _ sequencer: RunningSequencer, _ nodes: [String]
+        ) async throws -> [String] {
+            let sequence = try await site.dispatch(
+                #"{"add":{"padding":"","word":"last"}}"#, to: "wordlist", at: sequencer.address)
+            return try await site.sightings(
+                of: "wordlist", at: sequencer.address, in: nodes, from: sequence
+            ).map(\.state)
+        }
+    }
+}

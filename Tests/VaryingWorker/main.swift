@@ -1,0 +1,12 @@
+import ConfluxWorker
+
+/// What is built into a program stands here in its command line: nodes whose names begin with `new` have
+/// the newer code of the ledger.
+let isNew = CommandLine.arguments.contains { $0.hasPrefix("new") }
+
+await Worker.main(
+    "varying-worker",
+    states: [
+        HostedState(Wordlist.self),
+        isNew ? HostedState(NewLedger.self) : HostedState(OldLedger.self),
+    ])

@@ -1,0 +1,668 @@
+"""A node of Conflux: a session with a sequencer, replicas that follow the log, and dispatching.
+
+Everything happens in the thread that calls: `step` waits for a message or a timer and handles it,
+and whatever waits (`open`, `wait`) steps. Call one of them at least every few seconds, since a node
+that says nothing for long has left.
+
+    client = Client("tcp://127.0.0.1:7400", name="python")
+    counter = client.open("counter/shared", Counter())
+    added = client.dispatch("counter/shared", {"add": {"amount": 5}})
+    client.wait(lambda: added.outcome is not None)
+    client.close()
+
+What is said of a connection holds until the next: a session outlives connections and tenures of the
+sequencer, and every batch without an outcome is submitted again after each welcome.
+"""
+
+import os
+import time
+from collections import OrderedDict
+
+import zmq
+from zmq.utils.monitor import recv_monitor_message
+
+from . import wire
+from .coding import canonical
+from .counter import Refused
+from .following import Action, BrokenOrder, Follower
+from .outbox import Outbox
+
+SECOND = 1_000_000_000
+NOBODY = "00" * 16
+#: A connection can be written to, and nothing came by it yet.
+CONNECTED = zmq.EVENT_HANDSHAKE_SUCCEEDED
+RETRY_SECONDS, RETRY_SECONDS_MAX = 1.0, 8.0
+FETCH_BYTES = 1 << 20
+#: How many refusals a replica remembers, to answer who asks for them.
+REFUSALS_MAX = 4_096
+QUESTIONS_MAX = 256
+
+
+class Ended(Exception):
+    """The sequencer ended the session, and it is of no use to say hello again. `code` says why."""
+
+    def __init__(self, code, message):
+        super().__init__(f"{code}: {message}")
+        self.code = code
+
+
+class TooOld(Exception):
+    """The log has what this client does not know: it must not go on as if that were not there."""
+
+
+class Rejected(Exception):
+    """The sequencer did not open a store."""
+
+
+class Replica:
+    """A store that is hosted here: its state, and how far it is.
+
+    `position` is the number up to which entries are in the state, `last` that of the last entry
+    that concerned the store.
+    """
+
+    def __init__(self, store, state, observer):
+        self.store, self.state, self.observer = store, state, observer
+        self.initial = state.encode()
+        self.life = self.position = self.last = 0
+        self.is_open = self.is_over = False
+        self.failure = None
+        self.request = None
+        self.refusals = OrderedDict()
+        self.refusals_from = 0
+
+    def concerns(self, entry):
+        state, _, _ = self.store.partition("/")
+        return (
+            entry.sequence > self.position
+            and entry.target in (self.store, state)
+            and entry.life in (0, self.life)
+        )
+
+    def apply(self, entry):
+        self.last = entry.sequence
+        if entry.version > self.state.version:
+            raise TooOld(f"{self.store}: an action of version {entry.version}")
+        try:
+            self.state.apply(entry.payload, entry.coding)
+        except Refused as refusal:
+            self.refusals[entry.sequence] = str(refusal)
+            if len(self.refusals) > REFUSALS_MAX:
+                self.refusals_from, _ = self.refusals.popitem(last=False)
+        if self.observer:
+            self.observer(self, entry)
+
+
+class Client:
+    def __init__(self, address, name=None, hears=None):
+        """Makes a client; nothing is said before the first step.
+
+        Args:
+            address: Where the sequencer listens.
+            name: The node's name, which no other live node may have.
+            hears: Told each message of the feed, as octets; what it returns false for is lost. For
+                tests of what a lossy feed does.
+        """
+        self.address, self.name, self.hears = address, name, hears
+        self.context = zmq.Context()
+        self.dealer = self.dealer_monitor = self.feed = self.feed_monitor = None
+        self.nonce = os.urandom(16).hex()
+        self.log = self.incarnation = self.history = self.welcome = None
+        self.epoch = 0
+        self.awaits_welcome = True
+        self.hello_at = 0.0
+        self.hello_epoch = 0
+        #: Hellos on this connection that have no welcome yet.
+        self.unanswered = 0
+        self.follower = Follower()
+        self.outbox = Outbox()
+        self.replicas = {}
+        self.request = 0
+        self.questions = []
+        # The feed's: where it is, whether a message proved it, whether it was connected before.
+        self.feed_address = None
+        self.is_proven = self.was_connected = False
+        self.heard_at = 0.0
+        self.fetched_at, self.fetch_pause = 0.0, RETRY_SECONDS
+        self.opened_at = self.full_since = 0.0
+        self.told, self.told_at = None, 0.0
+        #: What happened, by name: `hellos`, `welcomes`, `fetches`, `submits`, `unreadable`.
+        self.counts = dict.fromkeys(
+            ("hellos", "welcomes", "fetches", "submits", "unreadable", "lost"), 0)
+        self.connect()
+
+    # What a program calls.
+
+    def open(self, store, state, observer=None, timeout=10):
+        """Hosts a store: one that there is, or a new one with this state. Current when it returns.
+
+        Args:
+            observer: Called with the replica and the entry behind each entry that concerned it.
+        """
+        replica = self.replicas[store] = Replica(store, state, observer)
+        self.opened_at = 0.0
+        self.wait(lambda: replica.is_open or replica.failure, timeout)
+        if replica.failure:
+            del self.replicas[store]
+            raise Rejected(replica.failure)
+        self.wait(lambda: self.is_proven and self.follower.wanted is None, timeout)
+        return replica
+
+    def dispatch(self, target, action, **options):
+        """Dispatches an action, which is submitted by the next step.
+
+        Args:
+            target: A store, or a state: then it is for every store of the state.
+            action: What JSON is made of; or its octets.
+        Returns: What will have its outcome.
+        """
+        return self.outbox.dispatch(target, self.payload(action), **options)
+
+    def dispatch_atomically(self, target, actions, **options):
+        """Dispatches actions that stand or fall together. Returns a list of their outcomes."""
+        payloads = [self.payload(action) for action in actions]
+        return self.outbox.dispatch(target, payloads, is_atomic=True, **options)
+
+    def payload(self, action):
+        octets = action if isinstance(action, bytes) else canonical(action)
+        most = self.welcome["limits"]["payloadBytesMax"] if self.welcome else 1 << 20
+        if len(octets) > most:
+            raise ValueError(f"an action has {len(octets)} octets of at most {most}")
+        return octets
+
+    def wait(self, condition, timeout=10):
+        """Steps until a condition holds.
+
+        Raises:
+            TimeoutError: It did not within so many seconds.
+            Ended: The sequencer ended the session.
+        """
+        end = time.monotonic() + timeout
+        while not condition():
+            left = end - time.monotonic()
+            if left <= 0:
+                raise TimeoutError(f"nothing came of it within {timeout} s")
+            self.step(left)
+
+    def close(self):
+        """Says bye, and ends. What has no outcome gets none; what was settled is forgotten."""
+        if not self.awaits_welcome:
+            self.tell_progress()
+            self.say("bye", {"code": "leaving", "message": "done"})
+        self.disconnect(linger=1_000)
+        self.context.term()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    # Sockets.
+
+    def connect(self):
+        self.dealer, self.dealer_monitor = self.socket(zmq.DEALER)
+        # Nothing is queued for a connection that is not there: whatever matters is said again.
+        self.dealer.setsockopt(zmq.IMMEDIATE, 1)
+        # The window bounds what is on its way.
+        self.dealer.setsockopt(zmq.SNDHWM, 0)
+        self.dealer.connect(self.address)
+        self.heard_at = time.monotonic()
+
+    def connect_feed(self):
+        """Connects to the feed that the welcome names, unless we are."""
+        scheme, _, rest = self.welcome["feed"].partition("://")
+        host, _, port = rest.rpartition(":")
+        if host == "*":
+            host = self.address.partition("://")[2].rpartition(":")[0]
+        address = f"{scheme}://{host}:{port}"
+        if self.feed is not None and self.feed_address == address:
+            return
+        self.disconnect_feed()
+        self.feed, self.feed_monitor = self.socket(zmq.SUB)
+        self.feed.setsockopt(zmq.SUBSCRIBE, b"")
+        self.feed.connect(address)
+        self.feed_address, self.was_connected = address, False
+        self.heard_at = time.monotonic()
+
+    def socket(self, kind):
+        socket = self.context.socket(kind)
+        socket.setsockopt(zmq.LINGER, 0)
+        socket.setsockopt(zmq.MAXMSGSIZE, wire.FRAME_BYTES_MAX)
+        socket.setsockopt(zmq.RECONNECT_IVL, 50)
+        socket.setsockopt(zmq.RECONNECT_IVL_MAX, 1_000)
+        return socket, socket.get_monitor_socket(CONNECTED | zmq.EVENT_DISCONNECTED)
+
+    def disconnect_feed(self):
+        if self.feed is not None:
+            self.feed.disable_monitor()
+            self.feed_monitor.close(0)
+            self.feed.close(0)
+        self.feed = self.feed_monitor = self.feed_address = None
+
+    def disconnect(self, linger=0):
+        self.disconnect_feed()
+        self.dealer.disable_monitor()
+        self.dealer_monitor.close(0)
+        self.dealer.close(linger)
+
+    def say(self, kind, value):
+        """Says it, or drops it where there is no connection: it is said again after a welcome."""
+        try:
+            self.dealer.send(wire.encode(kind, self.epoch, value), zmq.DONTWAIT)
+            return True
+        except zmq.Again:
+            return False
+
+    # One step.
+
+    def step(self, timeout):
+        """Waits for a message or a timer, for so many seconds at most, and handles all there is."""
+        self.keep_up(time.monotonic())
+        poller = zmq.Poller()
+        for socket in (self.dealer, self.dealer_monitor, self.feed, self.feed_monitor):
+            if socket is not None:
+                poller.register(socket, zmq.POLLIN)
+        # Timers are some tens of milliseconds at least.
+        poller.poll(max(0, min(timeout, 0.02)) * 1_000)
+        self.hear_dealer()
+        self.hear_feed()
+        self.keep_up(time.monotonic())
+
+    def hear_dealer(self):
+        for event in self.events(self.dealer_monitor):
+            # Hello is the first that is said on every connection.
+            if event == CONNECTED:
+                self.unanswered = 0
+                self.say_hello()
+            else:
+                self.awaits_welcome = True
+        while (octets := self.receive(self.dealer)) is not None:
+            self.read(octets, "sequencer")
+
+    def hear_feed(self):
+        while self.feed is not None and (octets := self.receive(self.feed)) is not None:
+            # A new connection is told before the first message that came by it. What is read now
+            # may be from it, and counts only behind a new welcome.
+            self.watch_feed()
+            if self.hears is not None and not self.hears(octets):
+                self.counts["lost"] += 1
+                continue
+            self.read(octets, "feed")
+        self.watch_feed()
+
+    def watch_feed(self):
+        for event in self.events(self.feed_monitor):
+            if event == CONNECTED and self.was_connected:
+                self.is_proven = False
+                self.say_hello()
+            self.was_connected = True
+
+    @staticmethod
+    def receive(socket):
+        try:
+            return socket.recv(zmq.DONTWAIT)
+        except zmq.Again:
+            return None
+
+    @staticmethod
+    def events(monitor):
+        while monitor is not None and monitor.poll(0):
+            yield recv_monitor_message(monitor)["event"]
+
+    def read(self, octets, speaker):
+        try:
+            frame = wire.decode(octets, speaker)
+        except wire.Unsupported as error:
+            if speaker == "feed" and octets[5] == wire.NUMBERS["commit"]:
+                raise TooOld(str(error)) from None
+            self.counts["unreadable"] += 1
+            return
+        except wire.Malformed:
+            self.counts["unreadable"] += 1
+            return
+        except wire.OtherVersion as error:
+            raise Ended("version", str(error)) from None
+        getattr(self, f"hear_{frame.kind}")(frame)
+
+    def is_current(self, frame):
+        """Whether a message is of the welcome's tenure. A later tenure is a reason for hello."""
+        if frame.epoch > self.epoch and not self.awaits_welcome:
+            self.say_hello()
+        return frame.epoch == self.epoch and not self.awaits_welcome
+
+    # The session.
+
+    def say_hello(self):
+        self.awaits_welcome, self.is_proven = True, False
+        self.hello_epoch = self.epoch
+        hosted = [
+            {"store": replica.store, "life": replica.life, "schemaVersion": replica.state.version}
+            for replica in self.replicas.values() if replica.is_open
+        ]
+        session = self.incarnation and {"log": self.log, "incarnation": self.incarnation}
+        said = self.say("hello", {
+            "nonce": self.nonce, "name": self.name, "role": "member", "process": None,
+            "session": session, "history": self.history, "hosted": hosted, "bridged": [],
+        })
+        self.counts["hellos"] += said
+        self.unanswered += said
+        # A connection that was just made may not take it yet.
+        self.hello_at = time.monotonic() - (0 if said else RETRY_SECONDS - 0.02)
+
+    def hear_welcome(self, frame):
+        welcome = frame.value
+        is_older = welcome["log"] == self.log and frame.epoch < self.epoch
+        if not self.awaits_welcome or (
+            is_older and (not self.hello_epoch or welcome["refuted"] != self.hello_epoch)
+        ):
+            return
+        is_of_other_log = self.history is not None and welcome["log"] != self.history["log"]
+        is_short = self.history is not None and welcome["agreed"] < self.history["sequence"]
+        # What is agreed is of the history that *its* hello named. Within a tenure nothing is lost,
+        # and of another one the last hello's welcome tells.
+        if self.welcome is not None and welcome["claim"] == self.welcome["claim"]:
+            is_short = False
+        self.unanswered -= 1
+        if is_short and not is_of_other_log and self.unanswered > 0:
+            return
+        is_lost = is_of_other_log or is_short
+        self.welcome, self.awaits_welcome = welcome, False
+        self.log, self.epoch, self.incarnation = (
+            welcome["log"], frame.epoch, welcome["incarnation"])
+        self.counts["welcomes"] += 1
+        if is_lost:
+            self.load_anew()
+        self.opened_at = self.fetched_at = 0.0
+        # Before anything is submitted: what was told as rejected is then not judged again.
+        self.tell_progress()
+        self.outbox.again()
+        if self.replicas:
+            self.connect_feed()
+        self.follower.learn(welcome["last"])
+
+    def load_anew(self):
+        """What was followed is not this log: replicas begin with what the log has now."""
+        self.history = None
+        self.follower.forget()
+        for replica in self.replicas.values():
+            replica.is_open = False
+
+    def hear_farewell(self, frame):
+        code, message = frame.value["code"], frame.value["message"]
+        if code == "rejoin":
+            # Several may be on their way, one for each message that was said meanwhile.
+            if not self.awaits_welcome:
+                self.say_hello()
+        elif code == "forgotten":
+            # Each hello that named the session is answered so: the first one counts.
+            if self.incarnation is None:
+                return
+            # The process begins anew, as one that was never there.
+            self.incarnation, self.nonce = None, os.urandom(16).hex()
+            self.outbox.lose()
+            self.say_hello()
+        elif code in ("leaving", "superseded", "tableFull"):
+            # Hellos are said until one is answered.
+            self.awaits_welcome, self.hello_at = True, time.monotonic()
+        else:
+            raise Ended(code, message)
+
+    def tell_progress(self):
+        told = (self.follower.position, self.outbox.settled)
+        if self.say("progress", {"applied": told[0], "settled": told[1]}):
+            self.told, self.told_at = told, time.monotonic()
+
+    def note(self, sequence, epoch=None):
+        """The node has this number, from an entry, a receipt or a snapshot: its history has it."""
+        if self.history is None or sequence > self.history["sequence"]:
+            is_later = epoch is not None and epoch > self.epoch
+            self.history = {
+                "log": self.log, "sequence": sequence,
+                "epoch": epoch if is_later else self.epoch,
+                "claim": NOBODY if is_later else self.welcome["claim"],
+            }
+
+    # Timers.
+
+    def keep_up(self, now):
+        """Says whatever is due."""
+        if self.awaits_welcome:
+            if now - self.hello_at >= RETRY_SECONDS:
+                self.unanswered = 0
+                self.say_hello()
+            return
+        limits = self.welcome["limits"]
+        beat, silence = limits["beatInterval"] / SECOND, limits["silenceMax"] / SECOND
+        if self.feed is not None and now - self.heard_at > max(1.0, 10 * beat):
+            # Nothing is heard of the sequencer: it is looked for anew.
+            self.disconnect()
+            self.connect()
+            self.awaits_welcome, self.hello_at = True, now
+            return
+        if now - self.opened_at >= RETRY_SECONDS:
+            self.opened_at = now
+            self.ask_open()
+        self.fetch(now)
+        self.submit(now, beat)
+        told = (self.follower.position, self.outbox.settled)
+        if now - self.told_at >= (beat if told != self.told else silence / 4):
+            self.tell_progress()
+        self.answer_questions(now)
+
+    def submit(self, now, beat):
+        # Who has no feed hears no beats, and takes their interval.
+        if self.outbox.full_at is None:
+            self.full_since = now
+        elif now - self.full_since >= beat:
+            self.outbox.beat()
+        for batch in self.outbox.due(self.welcome["limits"]["windowBytes"]):
+            self.say("submit", batch)
+            self.counts["submits"] += 1
+
+    # Outcomes.
+
+    def hear_receipts(self, frame):
+        if self.is_current(frame):
+            for run in frame.value["runs"]:
+                self.outbox.receipt(run)
+                self.note(run["firstSequence"] + run["count"] - 1, run["epoch"])
+
+    def hear_rejection(self, frame):
+        if self.is_current(frame):
+            self.outbox.reject(frame.value)
+
+    def hear_expected(self, frame):
+        if self.is_current(frame):
+            self.outbox.expect(frame.value["counter"], frame.value["reason"])
+
+    # Stores.
+
+    def ask_open(self):
+        for replica in self.replicas.values():
+            if replica.is_open or replica.is_over or replica.failure is not None:
+                continue
+            self.request += 1
+            replica.request = self.request
+            self.say("open", {
+                "request": self.request, "subject": {"store": replica.store},
+                "schemaVersion": replica.state.version, "events": [],
+                "initial": {"coding": "json", "bytes": replica.initial},
+            })
+
+    def hear_opened(self, frame):
+        if not self.is_current(frame):
+            return
+        for replica in self.replicas.values():
+            if replica.request != frame.value["request"] or replica.is_open:
+                continue
+            outcome = frame.value["outcome"]
+            if "failed" in outcome:
+                failed = outcome["failed"]
+                replica.failure = f"{failed['0']}: {failed['message']}"
+            else:
+                self.begin(replica, outcome["opened"])
+
+    def begin(self, replica, opened):
+        snapshot = opened["snapshot"]
+        if snapshot is None or opened["schemaVersion"] != replica.state.version:
+            raise TooOld(f"{replica.store} has version {opened['schemaVersion']}")
+        is_first = not any(other.is_open for other in self.replicas.values())
+        replica.state.load(snapshot["state"]["bytes"], snapshot["state"]["coding"])
+        replica.life = opened["life"]
+        replica.position = replica.last = replica.refusals_from = snapshot["sequence"]
+        replica.refusals.clear()
+        replica.is_open = True
+        # All follow one position: that of who is behind the most. Others skip what they have.
+        if is_first or replica.position < self.follower.position:
+            self.follower.begin(replica.position)
+        self.follower.learn(self.welcome["last"])
+        self.note(replica.position)
+        self.connect_feed()
+
+    # The log.
+
+    def hear_beat(self, frame):
+        if self.hear_of_feed(frame):
+            self.follower.learn(frame.value["last"])
+            self.outbox.beat()
+
+    def hear_commit(self, frame):
+        if self.hear_of_feed(frame):
+            self.take([frame.value])
+
+    def hear_of_feed(self, frame):
+        """Whether a message of the feed counts: it is of the welcome's log and tenure."""
+        if frame.value["log"] != self.log or not self.is_current(frame):
+            return False
+        self.is_proven, self.heard_at = True, time.monotonic()
+        return True
+
+    def fetch(self, now):
+        wanted = self.follower.wanted
+        is_following = self.is_proven and any(r.is_open for r in self.replicas.values())
+        if wanted is None or not is_following:
+            self.fetch_pause, self.fetched_at = RETRY_SECONDS, 0.0
+        elif now - self.fetched_at >= self.fetch_pause:
+            if self.fetched_at:
+                self.fetch_pause = min(self.fetch_pause * 2, RETRY_SECONDS_MAX)
+            self.fetched_at = now
+            self.request += 1
+            self.counts["fetches"] += 1
+            self.say("fetch", {
+                "request": self.request, "from": wanted, "limitBytes": FETCH_BYTES})
+
+    def hear_entries(self, frame):
+        if not self.is_current(frame):
+            return
+        position = self.follower.position
+        self.follower.learn(frame.value["last"])
+        if frame.value["floor"] > position + 1:
+            # The log holds no more what is next: only a newer snapshot leads on.
+            self.load_anew()
+            return
+        try:
+            commits = [wire.decode_commit(octets) for octets in frame.value["commits"]]
+        except wire.Unsupported as error:
+            raise TooOld(str(error)) from None
+        except wire.Malformed:
+            self.counts["unreadable"] += 1
+            return
+        self.take(commits)
+        if self.follower.position > position:
+            self.fetched_at, self.fetch_pause = 0.0, RETRY_SECONDS
+
+    def take(self, commits):
+        if not any(replica.is_open for replica in self.replicas.values()):
+            return
+        for commit in commits:
+            if commit["log"] != self.log:
+                continue
+            if commit["epoch"] > self.epoch:
+                # Nothing of an epoch is applied before its welcome.
+                self.say_hello()
+                return
+            try:
+                entries = self.follower.take(commit)
+            except BrokenOrder:
+                self.load_anew()
+                self.say_hello()
+                return
+            for entry in entries:
+                self.apply(entry)
+            if entries:
+                self.note(self.follower.position)
+
+    def apply(self, entry):
+        for replica in self.replicas.values():
+            if not replica.is_open or entry.sequence <= replica.position:
+                continue
+            if isinstance(entry, Action):
+                if replica.concerns(entry):
+                    replica.apply(entry)
+            elif "dropped" in entry.event:
+                dropped = entry.event["dropped"]
+                if (dropped["0"], dropped["life"]) == (replica.store, replica.life):
+                    replica.is_open, replica.is_over = False, True
+            replica.position = entry.sequence
+
+    # Questions that others ask of this node.
+
+    def hear_questionAsked(self, frame):
+        if self.is_current(frame) and len(self.questions) < QUESTIONS_MAX:
+            end = time.monotonic() + frame.value["patience"] / SECOND
+            self.questions.append((end, frame.value))
+            self.answer_questions(time.monotonic())
+
+    def answer_questions(self, now):
+        waiting = []
+        for end, question in self.questions:
+            answer = self.answer(question["body"])
+            if answer is None and now < end:
+                waiting.append((end, question))
+            elif answer is not None:
+                self.say("answer", {
+                    "number": question["number"], "isLast": True, "node": self.name,
+                    "body": answer})
+        self.questions = waiting
+
+    def answer(self, body):
+        """The answer to a question; None when it has to wait."""
+        if body == "alive":
+            return "alive"
+        if body == "status":
+            return {"failed": {"0": "notHosted", "message": "a node has no status"}}
+        if "observe" in body:
+            return self.answer_observe(body["observe"])
+        return self.answer_applied(body["applied"]["0"], body["applied"]["1"])
+
+    def answer_observe(self, observe):
+        replica = self.replicas.get(observe["0"])
+        if replica is None or not replica.is_open:
+            return {"failed": {"0": "notHosted", "message": f"{observe['0']} is not hosted"}}
+        if replica.last <= observe["after"]:
+            return None
+        return {"state": {"0": replica.store, "1": replica.last, "2": replica.state.encode()}}
+
+    def answer_applied(self, sequence, target):
+        hosts = [
+            replica for replica in self.replicas.values()
+            if replica.is_open and target in (replica.store, replica.store.partition("/")[0])]
+        if not hosts:
+            return {"failed": {"0": "notHosted", "message": f"{target} is not hosted"}}
+        if any(replica.position < sequence for replica in hosts):
+            return None
+        for replica in hosts:
+            if sequence in replica.refusals:
+                return {"refused": {"message": replica.refusals[sequence]}}
+        if all(sequence <= replica.refusals_from for replica in hosts):
+            return {"failed": {"0": "effectUnknown", "message": "it was too long ago"}}
+        return "applied"
+
+    # Answers to what this client does not ask.
+
+    def hear_confirmed(self, frame):
+        pass
+
+    def hear_answerGiven(self, frame):
+        pass

@@ -1,0 +1,69 @@
+"""The state `counter`: a whole number of 64 bits, counted up and down."""
+
+from .coding import Invalid, canonical, decode
+
+LOWEST, HIGHEST = -(2**63), 2**63 - 1
+
+
+class Refused(Exception):
+    """An action that changes nothing, in every replica alike. Its text says why."""
+
+
+class Counter:
+    """A replica of a counter.
+
+    Every state has what this one has: a `name`, a `version` of its schema, `load` and `encode` of
+    the whole of it, and `apply` of one action.
+    """
+
+    name = "counter"
+    version = 1
+
+    def __init__(self, count=0):
+        self.count = count
+
+    def encode(self):
+        """The state in canonical JSON, the same to the octet where it is the same state."""
+        return canonical({"count": self.count})
+
+    def load(self, octets, coding):
+        value = decode(octets, coding)
+        count = whole(value.get("count")) if isinstance(value, dict) and len(value) == 1 else None
+        if count is None:
+            raise Invalid(f"{value!r} is no counter")
+        self.count = count
+
+    def apply(self, payload, coding):
+        """Applies an action, or refuses it: then nothing is changed.
+
+        Raises:
+            Refused: It is no action of a counter, or the count would leave 64 bits.
+        """
+        try:
+            amount = amount_of(decode(payload, coding))
+        except Invalid as error:
+            raise Refused(str(error)) from None
+        if not LOWEST <= self.count + amount <= HIGHEST:
+            raise Refused(
+                f"adding {amount} to {self.count} would leave the range from {LOWEST} to {HIGHEST}")
+        self.count += amount
+
+
+def amount_of(action):
+    """What an action adds. It is an object of one member, and has no field besides its own."""
+    if isinstance(action, dict) and len(action) == 1:
+        (name, fields), = action.items()
+        if name in ("increment", "decrement") and fields == {}:
+            return 1 if name == "increment" else -1
+        if name == "add" and isinstance(fields, dict) and list(fields) == ["amount"]:
+            amount = whole(fields["amount"])
+            if amount is not None:
+                return amount
+    raise Refused("expected one of: add, decrement, increment")
+
+
+def whole(value):
+    """A whole number of 64 bits, also one written as 5.0 or 5e0; None if it is none."""
+    if type(value) is float and value.is_integer():
+        value = int(value)
+    return value if type(value) is int and LOWEST <= value <= HIGHEST else None

@@ -1,0 +1,406 @@
+"""The frames of the protocol, as tables: sections 3, 5 and 6 of `docs/protocol.md`.
+
+A kind is added by a line of `KINDS` and the form of its fields, an event by a line of `EVENT`.
+"""
+
+from collections import namedtuple
+
+from .forms import (
+    BLOB, COUNT, FLAG, FRAME_BYTES_MAX, I64, ID, LIST_MAX, NAMED, NUMBER, NUMBER_MAX, POSITIVE,
+    STORE, TARGET, TEXT, U8, U16, U32, U64, VARINT, Choice, Code, Form, List, Malformed, Optional,
+    Reader, Record, Sized, Unsupported, octets_of, skip_extensions,
+)
+
+MAGIC = b"CFLX"
+VERSION = 1
+ROWS_MAX = 256
+BATCH_ENTRIES_MAX = 65_536
+
+Frame = namedtuple("Frame", "kind epoch value")
+Kind = namedtuple("Kind", "name speaker form")
+
+
+class OtherVersion(Exception):
+    """A frame of another version, and no `bye`."""
+
+
+# What several messages have.
+
+SUBJECT = Choice({1: ("store", STORE), 2: ("state", NAMED)})
+CODING = Choice({0: "json", 1: "compact"})
+STATE = Record(coding=CODING, bytes=BLOB)
+BYE_CODE = Code(
+    {
+        1: "leaving", 2: "rejoin", 3: "forgotten", 4: "nameTaken", 5: "version",
+        6: "unsupported", 7: "malformed", 8: "tableFull", 9: "superseded", 10: "keyTaken",
+    },
+    U16,
+)
+REJECTION_CODE = Code(
+    {
+        1: "unknownTarget", 2: "payloadTooLarge", 3: "malformed", 4: "unrecorded",
+        5: "otherLife", 6: "schemaVersion", 7: "tableFull", 8: "unsupported", 9: "withdrawn",
+    },
+    U16,
+)
+FAILURE = Code(
+    {
+        1: "notHosted", 2: "unknownNode", 3: "timedOut", 4: "tableFull", 5: "effectUnknown",
+        6: "storeStopped", 7: "tooLarge",
+    },
+    U8,
+)
+REJECTED = Record(("0", REJECTION_CODE), ("message", TEXT))
+
+
+class Batch(Form):
+    """Actions of one session; or void, so many counters. It fills what it stands in."""
+
+    least = 27
+    KINDS = ("separate", "atomic", "void")
+    ROW = Record(target=TARGET, life=NUMBER, schemaVersion=U32, coding=CODING)
+    ROWS = List(ROW, ROWS_MAX, U16)
+
+    def read(self, reader):
+        first, settled = POSITIVE.read(reader), NUMBER.read(reader)
+        kind = U8.read(reader)
+        if kind >= len(self.KINDS):
+            raise Malformed(f"{kind} is no kind of batch")
+        count = COUNT.read(reader)
+        if count > BATCH_ENTRIES_MAX or first > NUMBER_MAX - (count - 1):
+            raise Malformed(f"a batch of {count} from {first}")
+        rows = self.ROWS.read(reader)
+        if (self.KINDS[kind] == "void") != (not rows):
+            raise Malformed("a batch has rows exactly if it has actions")
+        skip_extensions(reader.part(U32.read(reader)))
+        entries = []
+        while self.KINDS[kind] != "void" and len(entries) < count:
+            row = VARINT.read(reader)
+            if row >= len(rows):
+                raise Malformed(f"there is no row {row}")
+            entries.append({"target": row, "payload": reader.take(VARINT.read(reader))})
+        reader.finish()
+        return {
+            "firstCounter": first, "settled": settled, "kind": self.KINDS[kind],
+            "count": count, "targets": rows, "entries": entries,
+        }
+
+    def write(self, batch, out):
+        POSITIVE.write(batch["firstCounter"], out)
+        NUMBER.write(batch["settled"], out)
+        U8.write(self.KINDS.index(batch["kind"]), out)
+        COUNT.write(batch["count"], out)
+        self.ROWS.write(batch["targets"], out)
+        U32.write(0, out)
+        if batch["kind"] != "void" and len(batch["entries"]) != batch["count"]:
+            raise ValueError("a batch has as many entries as it says")
+        for entry in batch["entries"]:
+            payload = octets_of(entry["payload"])
+            VARINT.write(entry["target"], out)
+            VARINT.write(len(payload), out)
+            out += payload
+
+
+class Event(Choice):
+    """An event of the log, which fills its block, with its extensions."""
+
+    def read(self, reader):
+        value = super().read(reader)
+        skip_extensions(reader)
+        return value
+
+    def unknown(self, number):
+        raise Unsupported(f"the event {number} of the log")
+
+
+BATCH = Batch()
+EVENT = Event(
+    {
+        1: ("claim", Record(epoch=NUMBER, nonce=ID)),
+        2: (
+            "joined",
+            Record(nonce=ID, name=Optional(NAMED), rejoining=NUMBER, isKeyed=FLAG),
+        ),
+        3: ("left", NUMBER),
+        4: ("forgotten", NUMBER),
+        5: ("created", Record(("0", STORE), schemaVersion=U32, initial=STATE)),
+        6: ("dropped", Record(("0", STORE), life=NUMBER)),
+    }
+)
+SIZED_EVENT = Sized(EVENT)
+
+
+class Commit(Form):
+    """What the log stores: consecutive entries. Its extensions fill the rest."""
+
+    HEAD = Record(
+        log=ID, epoch=NUMBER, predecessor=NUMBER, first=POSITIVE, timestamp=I64, count=COUNT
+    )
+    least = HEAD.least + 4
+
+    def read(self, reader):
+        commit = self.HEAD.read(reader)
+        if commit["first"] > NUMBER_MAX - (commit["count"] - 1):
+            raise Malformed("the numbers of a commit are too high")
+        blocks = U32.read(reader)
+        if blocks > LIST_MAX or blocks * 5 > reader.left:
+            raise Malformed(f"{blocks} blocks are too many")
+        commit["blocks"] = [self.read_block(reader) for _ in range(blocks)]
+        counts = sum(block["batch"]["1"]["count"] if "batch" in block else 1
+                     for block in commit["blocks"])
+        if counts != commit["count"]:
+            raise Malformed(f"a commit of {commit['count']} has {counts} entries")
+        skip_extensions(reader)
+        return commit
+
+    def read_block(self, reader):
+        kind = U8.read(reader)
+        if kind == 2:
+            return {"event": SIZED_EVENT.read(reader)}
+        if kind != 1:
+            raise Unsupported(f"the block {kind} of the log")
+        part = reader.part(U32.read(reader))
+        incarnation = NUMBER.read(part)
+        batch = BATCH.read(part)
+        if batch["kind"] == "void":
+            raise Malformed("no log holds a void batch")
+        return {"batch": {"0": incarnation, "1": batch}}
+
+    def write(self, commit, out):
+        self.HEAD.write({name: commit[name] for name, _ in self.HEAD.fields}, out)
+        U32.write(len(commit["blocks"]), out)
+        for block in commit["blocks"]:
+            if "event" in block:
+                out.append(2)
+                SIZED_EVENT.write(block["event"], out)
+            else:
+                inner = bytearray()
+                NUMBER.write(block["batch"]["0"], inner)
+                BATCH.write(block["batch"]["1"], inner)
+                out.append(1)
+                BLOB.write(inner, out)
+
+
+COMMIT = Commit()
+
+# Messages, in the order of section 5.
+
+HISTORY = Record(log=ID, sequence=NUMBER, epoch=NUMBER, claim=ID)
+HELLO = Record(
+    nonce=ID,
+    name=Optional(NAMED),
+    role=Choice({0: "member", 1: "observer"}),
+    process=Optional(ID),
+    session=Optional(Record(log=ID, incarnation=NUMBER)),
+    history=Optional(HISTORY),
+    hosted=List(Record(store=STORE, life=NUMBER, schemaVersion=U32)),
+    bridged=List(NAMED),
+)
+OPEN = Record(
+    request=U64, subject=SUBJECT, schemaVersion=U32, events=List(NAMED), initial=STATE
+)
+CLOSE = Record(subject=SUBJECT)
+SUBMIT = Sized(BATCH)
+FETCH = Record(("request", U64), ("from", NUMBER), ("limitBytes", U32))
+PROGRESS = Record(applied=NUMBER, settled=NUMBER)
+QUESTION = Record(
+    number=U64,
+    patience=NUMBER,
+    body=Choice(
+        {
+            1: "status",
+            2: ("observe", Record(("0", STORE), ("node", Optional(NAMED)), ("after", NUMBER))),
+            3: ("applied", Record(("0", NUMBER), ("1", TARGET))),
+            4: "alive",
+        }
+    ),
+)
+STATUS = Record(
+    log=ID,
+    epoch=NUMBER,
+    last=NUMBER,
+    floor=NUMBER,
+    sessions=List(
+        Record(
+            incarnation=NUMBER, name=Optional(NAMED), isLive=FLAG, applied=NUMBER,
+            lastCounter=NUMBER, hosted=List(STORE), bridged=List(NAMED),
+        )
+    ),
+    stores=List(Record(store=STORE, life=NUMBER, schemaVersion=U32, hosts=U32)),
+)
+ANSWER = Record(
+    number=U64,
+    isLast=FLAG,
+    node=Optional(NAMED),
+    body=Choice(
+        {
+            1: ("status", STATUS),
+            2: ("state", Record(("0", STORE), ("1", NUMBER), ("2", BLOB))),
+            3: "applied",
+            4: ("refused", Record(message=TEXT)),
+            5: ("failed", Record(("0", FAILURE), ("message", TEXT))),
+            6: "alive",
+        }
+    ),
+)
+BARRIER = Record(request=U64)
+DROP = Record(request=U64, store=STORE, life=POSITIVE)
+BYE = Record(code=BYE_CODE, message=TEXT)
+
+WELCOME = Record(
+    log=ID, claim=ID, incarnation=NUMBER, last=NUMBER, floor=NUMBER, agreed=NUMBER,
+    refuted=NUMBER, settled=NUMBER, lastCounter=NUMBER, feed=TEXT,
+    limits=Record(
+        windowBytes=U32, batchBytesMax=U32, payloadBytesMax=U32,
+        beatInterval=NUMBER, silenceMax=NUMBER,
+    ),
+)
+OPENED = Record(
+    request=U64,
+    outcome=Choice(
+        {
+            1: (
+                "opened",
+                Record(
+                    life=NUMBER, schemaVersion=U32,
+                    snapshot=Optional(Record(sequence=NUMBER, state=STATE)),
+                ),
+            ),
+            2: ("failed", REJECTED),
+        }
+    ),
+)
+
+
+class Spans(Form):
+    """A record with counters, and numbers of entries, of which none is past the highest number."""
+
+    def __init__(self, record, *firsts):
+        self.record, self.firsts, self.least = record, firsts, record.least
+
+    def read(self, reader):
+        value = self.record.read(reader)
+        if any(value[first] > NUMBER_MAX - (value["count"] - 1) for first in self.firsts):
+            raise Malformed("numbers run past the highest one")
+        return value
+
+    def write(self, value, out):
+        self.record.write(value, out)
+
+
+RECEIPTS = Record(
+    runs=List(
+        Spans(
+            Record(firstCounter=POSITIVE, count=COUNT, firstSequence=POSITIVE, epoch=NUMBER,
+                   timestamp=I64),
+            "firstCounter", "firstSequence",
+        )
+    )
+)
+REJECTION = Spans(
+    Record(firstCounter=POSITIVE, count=COUNT, code=REJECTION_CODE, message=TEXT), "firstCounter"
+)
+EXPECTED = Record(counter=POSITIVE, reason=Choice({0: "gap", 1: "full"}))
+CONFIRMED = Record(
+    request=U64, outcome=Choice({1: ("confirmed", NUMBER), 2: ("failed", REJECTED)})
+)
+ENTRIES = Record(request=U64, last=NUMBER, floor=NUMBER, commits=List(BLOB))
+BEAT = Record(log=ID, last=NUMBER, floor=NUMBER)
+
+#: Every kind that there is. One without a form is reserved.
+KINDS = {
+    0x01: Kind("hello", "node", HELLO),
+    0x02: Kind("open", "node", OPEN),
+    0x03: Kind("close", "node", CLOSE),
+    0x04: Kind("drop", "node", DROP),
+    0x05: Kind("upgrade", "node", None),
+    0x06: Kind("submit", "node", SUBMIT),
+    0x07: Kind("fetch", "node", FETCH),
+    0x08: Kind("load", "node", None),
+    0x09: Kind("progress", "node", PROGRESS),
+    0x0A: Kind("digest", "node", None),
+    0x0B: Kind("snapshot", "node", None),
+    0x0C: Kind("question", "node", QUESTION),
+    0x0D: Kind("answer", "node", ANSWER),
+    0x0E: Kind("lock", "node", None),
+    0x0F: Kind("barrier", "node", BARRIER),
+    0x10: Kind("skip", "node", None),
+    0x11: Kind("activity", "node", None),
+    0x12: Kind("bye", "node", BYE),
+    0x41: Kind("welcome", "sequencer", WELCOME),
+    0x42: Kind("opened", "sequencer", OPENED),
+    0x43: Kind("receipts", "sequencer", RECEIPTS),
+    0x44: Kind("rejection", "sequencer", REJECTION),
+    0x45: Kind("expected", "sequencer", EXPECTED),
+    0x46: Kind("entries", "sequencer", ENTRIES),
+    0x47: Kind("snapshotServed", "sequencer", None),
+    0x48: Kind("snapshotRequest", "sequencer", None),
+    0x49: Kind("questionAsked", "sequencer", QUESTION),
+    0x4A: Kind("answerGiven", "sequencer", ANSWER),
+    0x4B: Kind("lockOutcome", "sequencer", None),
+    0x4C: Kind("confirmed", "sequencer", CONFIRMED),
+    0x4D: Kind("redirect", "sequencer", None),
+    0x4E: Kind("farewell", "sequencer", BYE),
+    0x81: Kind("commit", "feed", COMMIT),
+    0x82: Kind("beat", "feed", BEAT),
+    0x83: Kind("activityPublished", "feed", None),
+}
+NUMBERS = {kind.name: number for number, kind in KINDS.items()}
+BYES = {NUMBERS["bye"], NUMBERS["farewell"]}
+
+
+def decode(octets, *speakers):
+    """Reads a frame.
+
+    Args:
+        octets: One ZeroMQ message.
+        speakers: Whose frames are heard here, of `node`, `sequencer` and `feed`.
+
+    Raises:
+        Malformed: It breaks the grammar.
+        Unsupported: Its kind is reserved, unknown or another's, or it has what must be understood.
+        OtherVersion: It is of another version, and no `bye`.
+    """
+    if len(octets) > FRAME_BYTES_MAX:
+        raise Malformed(f"a frame has {len(octets)} octets")
+    reader = Reader(octets)
+    if reader.take(4) != MAGIC:
+        raise Malformed("a frame begins with CFLX")
+    version, number = reader.take(2)
+    reader.take(2)  # Flags, of which none is known.
+    epoch = NUMBER.read(reader)
+    if version != VERSION and number not in BYES:
+        raise OtherVersion(f"version {version}")
+    kind = KINDS.get(number)
+    if kind is None or kind.form is None or kind.speaker not in speakers:
+        raise Unsupported(f"the kind {number:#04x}")
+    value = kind.form.read(reader)
+    if version == VERSION:
+        skip_extensions(reader)
+    return Frame(kind.name, epoch, value)
+
+
+def encode(kind, epoch, value):
+    """Writes a frame of a kind, by its name."""
+    number = NUMBERS[kind]
+    out = bytearray(MAGIC)
+    out += bytes((VERSION, number, 0, 0))
+    NUMBER.write(epoch, out)
+    KINDS[number].form.write(value, out)
+    if len(out) > FRAME_BYTES_MAX:
+        raise ValueError(f"a frame of {len(out)} octets")
+    return bytes(out)
+
+
+def decode_commit(octets):
+    """Reads a commit, as `entries` has it."""
+    reader = Reader(octets)
+    commit = COMMIT.read(reader)
+    reader.finish()
+    return commit
+
+
+def encode_batch(batch):
+    out = bytearray()
+    BATCH.write(batch, out)
+    return bytes(out)
