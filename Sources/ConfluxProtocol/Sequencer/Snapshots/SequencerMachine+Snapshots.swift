@@ -188,7 +188,7 @@ extension SequencerMachine {
     }
 
     /// Replicas that stopped at an entry which others have passed begin anew behind it (rule 23).
-    private func tellReload(
+    func tellReload(
         of place: SnapshotPlace, into effects: inout [SequencerEffect]
     ) {
         for session in sessions.all.sorted(by: { $0.incarnation < $1.incarnation }) {

@@ -62,6 +62,13 @@ extension SequencerMachine {
             return
         }
         if let reason = reasonNotToSkip(entry) {
+            // Replicas that stopped there need not wait for a snapshot that is there already.
+            for (name, store) in directory.stores.sorted(by: { $0.key < $1.key })
+            where skip.target.concerns(name) && store.baseSequence >= skip.sequence {
+                let place = SnapshotPlace(
+                    store: name, life: store.life, sequence: store.baseSequence)
+                tellReload(of: place, into: &effects)
+            }
             refuse(.passed, reason, to: asker, into: &effects)
             return
         }
