@@ -25,7 +25,8 @@ extension Applier {
             hosted(store, life, isCatchUp: isCatchUp, only: only)?.isFrozen = false
         case .digestPoint(let store, let life):
             guard let hosted = hosted(store, life, isCatchUp: isCatchUp, only: only),
-                sequence > hosted.restoredAt, hosted.stopped == nil, !hosted.isDropped
+                sequence > hosted.restoredAt, hosted.stopped == nil, !hosted.isDropped,
+                !hosted.isStale
             else { return }
             points.append(SnapshotPlace(store: store, life: life, sequence: sequence))
         case .skipped(let skipped, let target):
@@ -54,6 +55,7 @@ extension Applier {
         guard sequence > hosted.restoredAt, !hosted.skips.contains(sequence) else { return }
         hosted.skips.insert(sequence)
         let isPassed = hosted.lastChange >= sequence
+        if isPassed { hosted.isStale = true }
         if isPassed || hosted.stoppedAt == sequence { tell(.reload(hosted.name)) }
     }
 }

@@ -53,8 +53,7 @@ extension SimulatedCluster {
         do throws(Violation) {
             try truth.snapshots.saved(snapshot, bytes, in: truth.branch)
             trace.note(
-                now,
-                "log: snapshot of \(snapshot.key), \(bytes.count) bytes, version "
+                now, "log: snapshot of \(snapshot.key), \(bytes.count) bytes, version "
                     + "\(snapshot.schemaVersion), \(snapshot.kind)")
         } catch {
             fail(error)
@@ -166,6 +165,7 @@ extension SimulatedCluster {
             try checkFloor(floor, sequencer)
             post(.truncate(below: floor), sequencer)
         case .keepAside(let stores, let last):
+            marks.hit(.keptAside)
             post(.keepAside(AsideRun(stores, through: last)), sequencer)
         case .serve(let beat): try serve(beat, sequencer)
         case .publishCommit(let frame): try publish(commit: Array(frame), sequencer)
