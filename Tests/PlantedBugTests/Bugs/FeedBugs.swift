@@ -89,14 +89,14 @@ extension PlantedBug {
             name: "an opener keeps its own state", rule: 16,
             file: "ConfluxNode/Apply/HostedStore.swift",
             original: """
-                        restoring(snapshot.state, snapshot.sequence, completion)
+                                    put(mark) { isDone in
                 """,
             planted: """
-                        if PLANTED {
-                            completion(nil)
-                        } else {
-                            restoring(snapshot.state, snapshot.sequence, completion)
-                        }
+                                    if PLANTED {
+                                        completion(nil)
+                                        return
+                                    }
+                                    put(mark) { isDone in
                 """, foundAt: 6),
         PlantedBug(
             name: "outcomes are told before they are applied here", rule: 13,
