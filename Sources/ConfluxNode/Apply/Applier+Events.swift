@@ -4,6 +4,9 @@ import ConfluxProtocol
 /// What the log's own events mean for the stores here.
 extension Applier {
     /// - Parameters:
+    ///   - event: The event.
+    ///   - sequence: Its number.
+    ///   - isCatchUp: Whether the commit is one that stores catch up with.
     ///   - only: The only store that it is for; nil for all that it concerns.
     ///   - dropped: Gets the stores whose life ends here.
     ///   - points: Gets the digest points of stores here.

@@ -51,7 +51,9 @@ protocol HostedReplica: AnyObject {
     /// on the lane it only takes a copy of the value. With it goes the digest of the numbers of the
     /// entries that had no effect since this was called last, or since the snapshot.
     ///
-    /// - Parameter completion: Called once, on any thread; not when the store was released.
+    /// - Parameters:
+    ///   - background: Where it is encoded.
+    ///   - completion: Called once, on any thread; not when the store was released.
     func encode(
         in background: @escaping Background,
         _ completion: @escaping @Sendable (Result<[UInt8], any Error>, Digest) -> Void)
