@@ -15,7 +15,8 @@ struct SkippedEntryTests {
 
     /// A commit of one action for the store, of a schema version.
     private func commit(
-        at sequence: UInt64, schemaVersion: UInt32, _ payload: String = "{\"countOn\":{\"upTo\":10}}"
+        at sequence: UInt64, schemaVersion: UInt32,
+        _ payload: String = "{\"countOn\":{\"upTo\":10}}"
     ) -> Commit {
         var builder = BatchBuilder()
         builder.append(
