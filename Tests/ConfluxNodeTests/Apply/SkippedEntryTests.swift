@@ -14,12 +14,15 @@ struct SkippedEntryTests {
     }
 
     /// A commit of one action for the store, of a schema version.
-    private func commit(at sequence: UInt64, schemaVersion: UInt32) -> Commit {
+    private func commit(
+        at sequence: UInt64, schemaVersion: UInt32,
+        _ payload: String = "{\"countOn\":{\"upTo\":10}}"
+    ) -> Commit {
         var builder = BatchBuilder()
         builder.append(
             target: BatchTarget(
                 target: .store(name), schemaVersion: schemaVersion, coding: .json),
-            payload: Array("{\"countOn\":{\"upTo\":10}}".utf8))
+            payload: Array(payload.utf8))
         return commit(
             at: sequence,
             .batch(Incarnation(9), builder.finish(firstCounter: sequence, settled: 0)))
@@ -69,5 +72,21 @@ struct SkippedEntryTests {
         #expect(setup.store.computed.count == 1)
         #expect(setup.applier.refusals.message(of: SequenceNumber(3)) != nil)
         #expect(reloads == 0)
+    }
+
+    @Test func `what was refused before a digest point that is kept aside counts no more`() throws {
+        let life = SequenceNumber(2)
+        var aside = AsideEntries(name, life: life, after: life)
+        aside.add(commit(at: 3, schemaVersion: 1, "{\"fail\":{}}"))
+        aside.add(commit(at: 4, .event(.digestPoint(name, life: life))))
+        restore(skipped: [], aside: aside.bytes[...])
+        // Who was there at the first point has counted from there on.
+        setup.deliver(
+            .commit(commit(at: 5, .event(.digestPoint(name, life: life))), byteCount: 100))
+        let votes = setup.told.inputs.withLock { inputs in
+            inputs.compactMap { if case .digested(let vote) = $0 { vote } else { nil } }
+        }
+        #expect(votes.last?.place.sequence == SequenceNumber(5))
+        #expect(votes.last?.refusals == DigestHasher().finish())
     }
 }

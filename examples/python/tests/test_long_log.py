@@ -133,19 +133,19 @@ class LongLogTests(unittest.TestCase):
         self.dispatch(well)
         self.wait(lambda: replica.state.count == 1)
         replica.state.count = 1_000
-        for _ in range(2):
-            self.dispatch(well, LONG)
+        # One digest point: at a second one it might differ still, and begin anew twice.
+        self.dispatch(well, LONG)
         self.wait(lambda: replica.divergence is not None and replica.is_open)
         self.assertEqual(replica.divergence["path"], "/count")
         self.assertTrue(replica.divergence["isMajority"])
-        self.wait(lambda: replica.is_open and replica.state.count == 3)
+        self.wait(lambda: replica.is_open and replica.state.count == 2)
         self.assertEqual(sick.counts["reloads"], 1)
         self.wait(lambda: other.divergence is not None)
         self.assertIsNone(other.divergence["path"])
         self.assertEqual(well.counts["reloads"], 0)
         # A snapshot's number is that of its digest point, until something comes.
         self.dispatch(sick)
-        self.assert_same(4, "alpha")
+        self.assert_same(3, "alpha")
 
     def test_nothing_reaches_a_frozen_store_until_it_is_thawed(self):
         self.cluster.work("alpha")
