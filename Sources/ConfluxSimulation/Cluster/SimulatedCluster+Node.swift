@@ -302,7 +302,10 @@ extension SimulatedCluster {
                 .dispatch(process: node.process),
                 after: random.duration(
                     around: isHostile
-                        ? plan.dispatchEvery : max(plan.dispatchEvery, .milliseconds(100))))
+                        ? plan.dispatchEvery
+                        : max(
+                            plan.dispatchEvery,
+                            .milliseconds(100) + plan.latency.upperBound * 12)))
         }
         guard !node.isLeaving, isBusy else { return }
         askSkips(node)

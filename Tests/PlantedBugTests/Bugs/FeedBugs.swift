@@ -81,22 +81,22 @@ extension PlantedBug {
             file: "ConfluxNode/Apply/StateApplier.swift",
             original: """
                             guard place.sequence > hosted.lastChange else { return false }
+                            hosted.lastChange = place.sequence
+                            return true return false }
                 """,
             planted: """
                             guard PLANTED || place.sequence > hosted.lastChange else { return false }
+                            hosted.lastChange = place.sequence
+                            return true return false }
                 """, foundAt: 5),
         PlantedBug(
             name: "an opener keeps its own state", rule: 16,
             file: "ConfluxNode/Apply/HostedStore.swift",
             original: """
-                        restoring(snapshot.state, snapshot.sequence, completion)
+                                guard isWanted else { return completion(nil) }
                 """,
             planted: """
-                        if PLANTED {
-                            completion(nil)
-                        } else {
-                            restoring(snapshot.state, snapshot.sequence, completion)
-                        }
+                                guard isWanted, !PLANTED else { return completion(nil) }
                 """, foundAt: 6),
         PlantedBug(
             name: "outcomes are told before they are applied here", rule: 13,
