@@ -188,7 +188,8 @@ final class Branch {
         case .digestPoint(let name, let life):
             guard let history = presentLife(name), history.life == life, !history.isFrozen else {
                 throw Violation(
-                    promise: "order", message: "\(sequence) digests \(name), which is frozen or over")
+                    promise: "order",
+                    message: "\(sequence) digests \(name), which is frozen or over")
             }
             history.pointBytes = history.byteCount
         case .skipped(let skipped, let target):
@@ -229,7 +230,8 @@ final class Branch {
         } else {
             throw Violation(
                 promise: "order",
-                message: "\(sequence) migrates \(name) from \(base), where no snapshot is confirmed")
+                message: "\(sequence) migrates \(name) from \(base), where no snapshot is confirmed"
+            )
         }
         // Of those that came before it, this tells for the first time.
         for entry in refused {

@@ -146,7 +146,8 @@ extension SimulatedCluster {
         }
         let checkpoint =
             disk.shelves.checkpoints.newest(through: disk.last)?.bytes.count ?? 0
-        let most = plan.keeping.retainedBytesMax
+        let most =
+            plan.keeping.retainedBytesMax
             + 4 * max(plan.keeping.checkpointBytes, checkpoint) + 12_000
         return kept > most ? "the log keeps \(kept) bytes from \(floor) on" : nil
     }

@@ -53,7 +53,8 @@ extension SimulatedCluster {
         do throws(Violation) {
             try truth.snapshots.saved(snapshot, bytes, in: truth.branch)
             trace.note(
-                now, "log: snapshot of \(snapshot.key), \(bytes.count) bytes, version "
+                now,
+                "log: snapshot of \(snapshot.key), \(bytes.count) bytes, version "
                     + "\(snapshot.schemaVersion), \(snapshot.kind)")
         } catch {
             fail(error)

@@ -153,7 +153,8 @@ extension SimulatedCluster {
         guard !truth.snapshots.spoilt.contains(store) else { return }
         fail(
             Violation(
-                promise: "P1", message: "\(who) says that replicas of \(store) differ, and none did"))
+                promise: "P1", message: "\(who) says that replicas of \(store) differ, and none did"
+            ))
     }
 
     /// A store stops at what its process must not apply, and nowhere else.

@@ -194,7 +194,7 @@ struct SnapshotBoundTests {
             return settings.fault
         }
         #expect(fault { _ in } == nil)
-        #expect(fault { $0.snapshotPartBytesMax = 1_023 }?.contains("snapshotPartBytesMax") == true)
+        #expect(fault { $0.snapshotPartBytesMax = 63 }?.contains("snapshotPartBytesMax") == true)
         #expect(fault { $0.uploadsMax = 0 }?.contains("uploadsMax") == true)
         #expect(fault { $0.digestBytesMin = 0 }?.contains("digestBytesMin") == true)
         #expect(fault { $0.floorReviewInterval = .zero }?.contains("floorReviewInterval") == true)
