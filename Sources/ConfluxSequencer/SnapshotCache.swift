@@ -29,10 +29,10 @@ struct SnapshotCache {
         var known = sizes[snapshot.store] ?? []
         known.removeAll { $0.key == snapshot.key }
         known.append(snapshot)
-        // What is kept aside is replaced again and again while the snapshot before it stays.
-        let asides = known.filter { $0.kind == .aside }.suffix(Self.perStoreMax)
-        let states = known.filter { $0.kind != .aside }.suffix(Self.perStoreMax)
-        sizes[snapshot.store] = Array(states) + Array(asides)
+        // What is kept aside, or only compared with, is replaced again and again while the snapshot
+        // that openers begin with stays: one kind does not push out another.
+        let former = known.filter { $0.kind == snapshot.kind }.dropLast(Self.perStoreMax)
+        sizes[snapshot.store] = known.filter { !former.contains($0) }
         // One of the same number may have been replaced.
         drop { $0.key == snapshot.key }
     }

@@ -40,7 +40,7 @@ public struct Keeping: Sendable, Hashable {
         transfersMax = random.int(in: 1...2)
         retainedBytesMax = random.pick([1_000, 4_000, 20_000])
         if random.chance(0.3) { unconfirmedBytesMax = 3_000 }
-        asideBytesMax = random.pick([500, 4_000, 1 << 20])
+        asideBytesMax = random.pick([500, 4_000, 30_000])
         checkpointBytes = random.pick([1_024, 4_096])
         if random.chance(0.2) { encodingsBytesMax = random.pick([300, 1_000]) }
         if random.chance(0.5) { inPlaceBytesMax = 150 }
