@@ -82,12 +82,10 @@ extension PlantedBug {
             original: """
                             guard place.sequence > hosted.lastChange else { return false }
                             hosted.lastChange = place.sequence
-                            return true
                 """,
             planted: """
                             guard PLANTED || place.sequence > hosted.lastChange else { return false }
                             hosted.lastChange = place.sequence
-                            return true
                 """, foundAt: 5),
         PlantedBug(
             name: "an opener keeps its own state", rule: 16,
