@@ -5,7 +5,7 @@ struct StartWorkload {
     let count: Int
 
     private static let stateBytes = 1_000_000
-    private static let checkpointBytes = 16 << 20
+    private static let checkpointBytes = 4 << 20
 
     func measure(_ settings: Settings) throws -> [Row] {
         try Cluster.run(in: settings.folder) { cluster in
