@@ -26,6 +26,7 @@ struct ActionEncoder: Sendable {
     /// - Parameters:
     ///   - version: The version; nil for the one of the store, or of the newest store of the state.
     ///   - stores: What stores there are.
+    /// - Throws: What `stores` does.
     mutating func setSchemaVersion(
         _ version: UInt32?, stores: () async throws(CommandFailure) -> [StoreStatus]
     ) async throws(CommandFailure) {

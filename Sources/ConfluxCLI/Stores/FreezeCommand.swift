@@ -16,6 +16,8 @@ enum FreezeCommand {
             rejected (frozen); an action for its whole state reaches the state's other stores, and \
             is not made up for. conflux thaw has it go on, and conflux status shows what is frozen. \
             The sequencer itself freezes a store whose replicas did not agree for a long time.
+
+            While a store is frozen the log is kept from the store's snapshot on.
             """,
         parameters: [store] + Connection.parameters,
         examples: [
@@ -35,7 +37,7 @@ enum FreezeCommand {
             .init("Show which stores are frozen", "conflux status"),
         ])
 
-    /// - Parameter isFrozen: What the store is to be.
+    /// Freezes a store, or thaws it.
     static func run(
         _ environment: CommandEnvironment, isFrozen: Bool
     ) async throws(CommandFailure) -> ExitCode {

@@ -29,8 +29,12 @@ struct StoreDecision: Sendable {
 
     /// Asks for it, waits until it is in the log, and closes the connection.
     ///
-    /// - Parameter goal: Names the entry; it is given the store's present life, so that asking twice
-    ///   decides about no other one.
+    /// - Parameters:
+    ///   - environment: Says how long to wait.
+    ///   - goal: Names the entry; it is given the store's present life, so that asking twice decides
+    ///     about no other one.
+    /// - Returns: What was decided.
+    /// - Throws: Why it was not, or that the wait was ended.
     func wait(
         _ environment: CommandEnvironment,
         for goal: @escaping @Sendable (SequenceNumber) -> Wait.Goal

@@ -102,18 +102,16 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
         func takes(_ place: EntryPlace) -> Bool {
             guard let hosted else { return true }
             guard !hosted.isDropped, !hosted.isFrozen else { return false }
-            if hosted.skips.contains(place.sequence) {
-                guard place.sequence > hosted.lastChange else { return false }
-                hosted.lastChange = place.sequence
-                failures.append((place.sequence, .refused(EntrySkipped())))
-                return false
-            }
             if let message = hosted.stopped {
                 failures.append((place.sequence, .stopped(message)))
                 return false
             }
             guard place.sequence > hosted.lastChange else { return false }
             hosted.lastChange = place.sequence
+            if hosted.skips.contains(place.sequence) {
+                failures.append((place.sequence, .refused(EntrySkipped())))
+                return false
+            }
             return true
         }
     }

@@ -54,6 +54,33 @@ package final class CrashJournal {
     ) throws(NodeError) {
         file = try CrashJournalFile(path, slotCount: slotCount)
         warning = file.warning
+        open(slotCount, program)
+    }
+
+    /// Makes a journal in memory, as processes leave it that died of these entries too often: for
+    /// simulations.
+    ///
+    /// - Parameter deaths: The entries, one of a store at most.
+    package init(
+        inMemoryAfter deaths: [(
+            store: StoreName, life: SequenceNumber, log: LogID, at: SequenceNumber
+        )]
+    ) {
+        let slotCount = deaths.count + 16
+        file = CrashJournalFile(inMemory: slotCount)
+        for (index, death) in deaths.enumerated() {
+            let slot = file.slot(index)
+            slot.take(
+                for: CrashSlot.Identity(store: death.store, life: death.life, log: death.log))
+            for _ in 0..<Self.crashesMax {
+                slot.decoding.begin(death.at)
+                slot.countCrash(company: 1)
+            }
+        }
+        open(slotCount, file.program)
+    }
+
+    private func open(_ slotCount: Int, _ program: UInt64) {
         var used: [(index: Int, slot: CrashSlot)] = []
         for index in (0..<slotCount).reversed() {
             let slot = file.slot(index)

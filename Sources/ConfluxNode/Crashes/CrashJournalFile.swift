@@ -68,7 +68,24 @@ final class CrashJournalFile: @unchecked Sendable {
             """
     }
 
+    /// Makes a journal that is in memory alone.
+    ///
+    /// - Parameter slotCount: How many stores it is for.
+    init(inMemory slotCount: Int) {
+        path = "memory"
+        self.slotCount = slotCount
+        warning = nil
+        let bytes = Self.fileBytes(slotCount)
+        let memory = UnsafeMutableRawPointer.allocate(byteCount: bytes, alignment: 256)
+        memory.initializeMemory(as: UInt8.self, repeating: 0, count: bytes)
+        opened = Opened(descriptor: -1, memory: memory)
+    }
+
     deinit {
+        guard opened.descriptor >= 0 else {
+            opened.memory.deallocate()
+            return
+        }
         munmap(opened.memory, Self.fileBytes(slotCount))
         unlock()
         close(opened.descriptor)

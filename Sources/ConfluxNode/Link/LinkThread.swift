@@ -47,7 +47,6 @@ final class LinkThread: @unchecked Sendable {
 
     /// See ``NodeSettings/jobsMax``.
     private let jobsMax: Int
-    /// What stores here were at their digest points.
     private let shelf: EncodingShelf
     /// The most messages that wait to be sent. The window bounds what is under way in bytes; the
     /// count must not bound it before. *At the bound* what is sent is lost, and said again.

@@ -127,8 +127,8 @@ public struct SequencerSettings: Sendable, Hashable {
         if digestBytesMin < 1 || digestRatioMin < 1 {
             return "digestBytesMin and digestRatioMin must be positive"
         }
-        if !(1_024...(16 << 20)).contains(snapshotPartBytesMax) {
-            return "snapshotPartBytesMax must be 1 KiB to 16 MiB"
+        if !(64...(16 << 20)).contains(snapshotPartBytesMax) {
+            return "snapshotPartBytesMax must be 64 bytes to 16 MiB"
         }
         if !(1...1_024).contains(uploadsMax) { return "uploadsMax must be 1 to 1024" }
         if floorReviewInterval <= .zero { return "floorReviewInterval must be positive" }

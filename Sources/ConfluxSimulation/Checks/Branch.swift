@@ -7,24 +7,14 @@ import ConfluxProtocol
 /// There is one, and one more for each time that the log lost its end: who has not noticed yet is
 /// still on the former one.
 final class Branch {
-    /// One life of a store.
-    struct StoreHistory {
-        var reference: any ReferenceStore
-        var life: SequenceNumber
-        /// The number of its `dropped` entry.
-        var end: SequenceNumber?
-        var initial: EncodedState
-        var seed: UInt64
-        /// The digest behind the last entry of each commit that concerns the store.
-        var digests: [(sequence: SequenceNumber, digest: Digest)]
-    }
-
     struct Fact {
         var commit: Int
         /// nil for an entry of the log's own.
         var record: DispatchRecord?
         /// The stores in which it had no effect.
         var refusedBy: [StoreName] = []
+        /// The stores that it concerned.
+        var concerned: [StoreName] = []
     }
 
     let log: LogID
@@ -43,7 +33,15 @@ final class Branch {
     private var lastIndexes: [Int: Int] = [:]
     private let states: [Name: SimulatedState]
 
-    init(log: LogID, states: [Name: SimulatedState]) {
+    /// A state that was confirmed at a number.
+    private let savedState: SavedState
+
+    typealias SavedState = (
+        _ store: StoreName, _ life: SequenceNumber, _ sequence: SequenceNumber
+    ) -> (bytes: Bytes, version: UInt32)?
+
+    init(log: LogID, states: [Name: SimulatedState], savedState: @escaping SavedState) {
+        self.savedState = savedState
         self.log = log
         self.states = states
     }
@@ -73,17 +71,9 @@ final class Branch {
         lives[store]?.last { $0.life == life }
     }
 
-    /// The digest that a store of this life should have at this position.
-    func digest(
-        of store: StoreName, life: SequenceNumber, at position: SequenceNumber
-    ) -> Digest? {
-        history(of: store, life: life)?.digests.last { $0.sequence <= position }?.digest
-    }
-
     /// The last entry up to a number that concerns a store; nil where there was no store then.
     func lastChange(of store: StoreName, through sequence: SequenceNumber) -> SequenceNumber? {
-        lives[store]?.last { $0.life <= sequence }?.digests.last { $0.sequence <= sequence }?
-            .sequence
+        lives[store]?.last { $0.life <= sequence }?.lastChange(through: sequence)
     }
 
     /// Where the present life stands in ``lives``.
@@ -121,10 +111,7 @@ final class Branch {
         }
         for (name, sequence) in concerned {
             // Its life may have ended in this commit: the last entry counts all the same.
-            guard let index = lives[name]?.lastIndex(where: { $0.life < sequence }),
-                let digest = lives[name]?[index].reference.digest
-            else { continue }
-            lives[name]?[index].digests.append((sequence, digest))
+            lives[name]?.last { $0.life < sequence }?.endCommit(at: sequence)
         }
     }
 
@@ -149,19 +136,21 @@ final class Branch {
         _ event: LogEvent, at sequence: SequenceNumber
     ) throws(Violation) {
         switch event {
-        case .created(let name, _, let initial):
+        case .created(let name, let version, let initial):
             guard let state = states[name.state] else { return }
             guard present(name) == nil else {
                 throw Violation(
                     promise: "order", message: "\(name) was created twice, again at \(sequence)")
             }
-            let reference = state.reference(name)
-            reference.begin(with: initial)
-            lives[name, default: []].append(
-                StoreHistory(
-                    reference: reference, life: sequence, initial: initial,
-                    seed: ActionContext.seed(log: log, store: name),
-                    digests: [(sequence, reference.digest)]))
+            guard
+                let history = StoreHistory(
+                    name, life: sequence, version: version, initial: initial,
+                    seed: ActionContext.seed(log: log, store: name), state: state)
+            else {
+                throw Violation(
+                    promise: "order", message: "\(name) was created with version \(version)")
+            }
+            lives[name, default: []].append(history)
         case .dropped(let name, let life):
             guard let index = present(name), lives[name]?[index].life == life else {
                 throw Violation(
@@ -186,8 +175,72 @@ final class Branch {
             present[incarnation] = nil
             forgotten.insert(incarnation)
         case .claim: break
-        case .upgraded, .frozen, .thawed, .digestPoint, .skipped: break
+        case .upgraded(let name, let life, let version, let base):
+            try upgrade(name, life: life, to: version, from: base, at: sequence)
+        case .frozen(let name, let life, _):
+            guard let history = presentLife(name), history.life == life else { return }
+            history.isFrozen = true
+            history.note(word: sequence)
+        case .thawed(let name, let life):
+            guard let history = presentLife(name), history.life == life else { return }
+            history.isFrozen = false
+            history.note(word: sequence)
+        case .digestPoint(let name, let life):
+            guard let history = presentLife(name), history.life == life, !history.isFrozen else {
+                throw Violation(
+                    promise: "order",
+                    message: "\(sequence) digests \(name), which is frozen or over")
+            }
+            history.pointBytes = history.byteCount
+        case .skipped(let skipped, let target):
+            for name in lives.keys.sorted() where target.reaches(name) {
+                guard let history = presentLife(name), history.life < skipped else { continue }
+                history.skip(skipped, at: sequence)
+                let index = Int(skipped.rawValue) - 1
+                if facts.indices.contains(index) { facts[index].refusedBy.append(name) }
+            }
         }
+    }
+
+    /// The present life of a store.
+    func presentLife(_ store: StoreName) -> StoreHistory? {
+        present(store).flatMap { lives[store]?[$0] }
+    }
+
+    /// The present lives of all stores, by name.
+    var presentLives: [StoreHistory] { lives.keys.sorted().compactMap { presentLife($0) } }
+
+    /// Every replica of the newer version descends from one snapshot (rule 17).
+    private func upgrade(
+        _ name: StoreName, life: SequenceNumber, to version: UInt32, from base: SequenceNumber,
+        at sequence: SequenceNumber
+    ) throws(Violation) {
+        guard let history = presentLife(name), history.life == life else { return }
+        guard version > history.version else {
+            throw Violation(
+                promise: "order", message: "\(sequence) takes \(name) back to version \(version)")
+        }
+        history.note(word: sequence)
+        let refused: [SequenceNumber]
+        if base == life {
+            refused = history.begin(
+                history.initial.bytes, of: history.createdVersion, at: life, as: version)
+        } else if let saved = savedState(name, life, base) {
+            refused = history.begin(saved.bytes, of: saved.version, at: base, as: version)
+        } else {
+            throw Violation(
+                promise: "order",
+                message: "\(sequence) migrates \(name) from \(base), where no snapshot is confirmed"
+            )
+        }
+        // Of those that came before it, this tells for the first time.
+        for entry in refused {
+            let index = Int(entry.rawValue) - 1
+            if facts.indices.contains(index), !facts[index].refusedBy.contains(name) {
+                facts[index].refusedBy.append(name)
+            }
+        }
+        history.upgrade(to: version, from: base)
     }
 
     /// Whether a session began here, and was not forgotten since.
@@ -215,15 +268,16 @@ final class Branch {
             let context = (commit.timestamp, Origin(incarnation: incarnation, counter: counter))
             try checkLife(of: row, at: sequence)
             for name in lives.keys.sorted() where row.target.reaches(name) {
-                guard let index = present(name), let history = lives[name]?[index] else {
-                    continue
-                }
-                let hadEffect = history.reference.apply(
-                    entry.payload, row.coding,
-                    ActionContext(
-                        sequence: sequence, timestamp: context.0, origin: context.1,
-                        seed: history.seed))
+                guard let history = presentLife(name), !history.isFrozen else { continue }
+                let hadEffect = history.apply(
+                    StoreHistory.Entry(
+                        payload: entry.payload, coding: row.coding,
+                        schemaVersion: row.schemaVersion,
+                        context: ActionContext(
+                            sequence: sequence, timestamp: context.0, origin: context.1,
+                            seed: history.seed)))
                 if !hadEffect { fact.refusedBy.append(name) }
+                fact.concerned.append(name)
                 concerned[name] = sequence
             }
             facts.append(fact)
@@ -241,6 +295,10 @@ final class Branch {
                 promise: "order",
                 message: "\(sequence) is for life \(row.life) of \(name), which is not its present "
                     + "one")
+        }
+        if presentLife(name)?.isFrozen == true {
+            throw Violation(
+                promise: "order", message: "\(sequence) is for \(name), which is frozen")
         }
     }
 

@@ -53,6 +53,19 @@ public enum Mark: String, Sendable, Hashable, CaseIterable {
     // Checkpoints, admission (rules 20, 28)
     case checkpointMade, startedFromCheckpoint, admissionSlowed
 
+    // Digest points and snapshots (rules 18, 19, 22)
+    case keeperDigested, lateVote, snapshotTaken, snapshotFailed, digestMismatch
+    case uploadHandedOver, partServed, snapshotLoaded, loadRestarted, compared, comparedInVain
+    case spoilt, divergedMajority, divergedNone, located, reloaded, converged
+
+    // Versions, freezing, skipping (rules 17, 21, 23)
+    case upgraded, olderStopped, frozen, frozenUnconfirmed, thawed
+    case poisoned, poisonStopped, skipAsked, skipped, skipRefused, reloadAsked, effectUnknown
+
+    // The floor (rule 20)
+    case truncated, truncateFailed, startedAboveFloor, fallback, fallbackAboveFloor
+    case behindFloor, missed
+
     // Questions
     case questionAnswered, questionFailed
 

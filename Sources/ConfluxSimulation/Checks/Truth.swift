@@ -16,10 +16,13 @@ final class Truth {
     private(set) var branch: Branch
     private let states: [Name: SimulatedState]
     private(set) var records: [DispatchRecord.Key: DispatchRecord] = [:]
+    let snapshots: SnapshotTruth
 
     init(log: LogID, states: [Name: SimulatedState]) {
         self.states = states
-        branch = Branch(log: log, states: states)
+        let snapshots = SnapshotTruth()
+        self.snapshots = snapshots
+        branch = Branch(log: log, states: states, savedState: snapshots.state)
     }
 
     // MARK: The log
@@ -31,12 +34,21 @@ final class Truth {
     /// The log lost its end, or all of it and its name.
     func lost(keeping commits: [LoggedCommit], of log: LogID) throws(Violation) {
         former.append(branch)
-        let next = Branch(log: log, states: states)
+        let next = Branch(log: log, states: states, savedState: snapshots.state)
         for commit in commits { try next.append(commit) { records[$0] } }
+        snapshots.restate(in: next, in: former[former.count - 1])
         branch = next
     }
 
     private var branches: [Branch] { [branch] + former.reversed() }
+
+    /// The last entry up to a receipt's that concerns a life of a store, in the history that has it.
+    func lastChange(
+        of store: StoreName, _ life: SequenceNumber, through receipt: Receipt
+    ) -> SequenceNumber? {
+        branch.log == receipt.log
+            ? branch.history(of: store, life: life)?.lastChange(through: receipt.sequence) : nil
+    }
 
     // MARK: Submissions
 
@@ -152,13 +164,14 @@ final class Truth {
     /// present history, and not by one that was lost.
     func check(
         _ store: StoreName, life: SequenceNumber, at position: SequenceNumber, _ digest: Digest,
-        on node: String, isCurrentOnly: Bool = false
+        version: UInt32, on node: String, isInside: Bool = false, isCurrentOnly: Bool = false
     ) throws(Violation) {
         let candidates = isCurrentOnly ? [branch] : branches
         let isRight = candidates.contains { branch in
             guard let history = branch.history(of: store, life: life) else { return false }
             return position <= branch.last && !(isCurrentOnly && history.end != nil)
-                && branch.digest(of: store, life: life, at: position) == digest
+                && (history.isRight(digest, of: version, at: position)
+                    || isInside && history.isRight(digest, of: version, inside: position))
         }
         if !isRight {
             throw Violation(
@@ -169,7 +182,8 @@ final class Truth {
 
     /// A process was told an outcome (P2, P5).
     func told(
-        _ record: DispatchRecord, _ outcome: Outcome, hosted: [HostedLife]
+        _ record: DispatchRecord, _ outcome: Outcome, hosted: [HostedLife],
+        isJumped: (Receipt) -> Bool, isStopped: Bool
     ) throws(Violation) {
         record.outcome = outcome
         switch outcome {
@@ -178,7 +192,22 @@ final class Truth {
         case .failed(let error):
             if let receipt = error.receipt {
                 try check(receipt, of: record)
-                try checkRefusal(at: receipt, of: record, hosted: hosted)
+                if error.code == .effectUnknown {
+                    guard isJumped(receipt) else {
+                        throw Violation(
+                            promise: "P5",
+                            message: "\(record.text) was told that its effect at "
+                                + "\(receipt.sequence) is unknown, and no snapshot jumped it")
+                    }
+                } else if error.code == .storeStopped {
+                    guard isStopped else {
+                        throw Violation(
+                            promise: "P5",
+                            message: "\(record.text) was told that its store stopped, and none did")
+                    }
+                } else {
+                    try checkRefusal(at: receipt, of: record, hosted: hosted)
+                }
             } else if error.code == .withdrawn, !record.isWithdrawalAsked {
                 throw Violation(
                     promise: "P5", message: "\(record.text) was withdrawn, and nobody asked for it")
@@ -216,6 +245,7 @@ final class Truth {
             else { return false }
             let here = hosted.filter { hosted in
                 target.reaches(hosted.store) && hosted.life < receipt.sequence
+                    && fact.concerned.contains(hosted.store)
                     && branch.history(of: hosted.store, life: hosted.life) != nil
             }
             return here.allSatisfy { fact.refusedBy.contains($0.store) }

@@ -32,4 +32,5 @@ enum ClusterEvent {
 /// Faults that come again and again.
 enum ClusterFault: CaseIterable {
     case breakConnection, crashNode, crashSequencer, pause, leave, losePower, restoreCopy, reopen
+    case freeze, spoil, poison, upgrade
 }

@@ -45,16 +45,24 @@ extension SimulatedCluster {
             if sequencer.machine.epoch == disk.epoch {
                 try truth.welcomed(welcome.incarnation, durableThrough: disk.durableThrough)
             }
-        case .opened, .entries, .answer, .confirmed, .snapshotServed, .snapshotRequest,
-            .divergence, .reload:
-            break
+        case .confirmed(let confirmed):
+            if case .failed(.passed, _) = confirmed.outcome { marks.hit(.skipRefused) }
+        case .snapshotRequest(let request): noteRequest(request, to: connection)
+        case .snapshotServed(let served):
+            marks.hit(served.chunk.isNone ? .loadRestarted : .partServed)
+        case .divergence(let divergence): if divergence.mustReload { marks.hit(.reloaded) }
+        case .reload: marks.hit(.reloadAsked)
+        case .opened, .entries, .answer: break
         }
     }
 
     // MARK: What the log says
 
     func markEvents(of commit: Commit) {
+        var next = commit.first
         for block in commit.blocks {
+            let sequence = next
+            next = next.advanced(by: UInt64(block.count))
             guard case .event(let event) = block else { continue }
             switch event {
             case .joined(_, _, let rejoining, _) where rejoining != .none:
@@ -68,7 +76,14 @@ extension SimulatedCluster {
                 let openers = nodes.values.filter { $0.opening.contains(name) }
                 if openers.count > 1 { marks.hit(.concurrentCreators) }
             case .dropped: marks.hit(.dropped)
-            case .claim, .joined, .upgraded, .frozen, .thawed, .digestPoint, .skipped: break
+            case .digestPoint(let name, let life):
+                pointAt[SnapshotPlace(store: name, life: life, sequence: sequence)] = now
+                if let history = truth.branch.history(of: name, life: life),
+                    history.byteCount - history.formerPointBytes < plan.keeping.digestBytesMin
+                {
+                    marks.hit(.keeperDigested)
+                }
+            case .claim, .joined, .upgraded, .frozen, .thawed, .skipped: break
             }
         }
     }
@@ -82,6 +97,7 @@ extension SimulatedCluster {
             if batch.isVoid { marks.hit(.voidSubmitted) }
             if batch.firstCounter < node.submittedBelow { marks.hit(.resubmitted) }
             node.submittedBelow = batch.lastCounter + 1
+        case .digest, .snapshot: break
         case .fetch(let fetch):
             marks.hit(
                 fetch.from == node.machine.live?.next ? .holeFetched : .catchUpFetched)
@@ -90,6 +106,7 @@ extension SimulatedCluster {
     }
 
     func observe(_ delivery: Delivery, _ node: SimulatedNode) throws(Violation) {
+        if let text = delivery.summary { trace.note(now, "  \(node.text): \(text)") }
         switch delivery {
         case .commit(let commit, _):
             if let delivered = node.delivered, commit.first != delivered.next,
@@ -104,10 +121,16 @@ extension SimulatedCluster {
         case .catchUp(let commit, _): try truth.delivered(commit)
         case .reset: node.delivered = nil
         case .attach: marks.hit(.lateStoreAttached)
-        case .restore(_, let life, _, _, _, _):
+        case .restore(let store, let life, let snapshot, _, _, _):
+            node.restoredAt[store] = max(node.restoredAt[store] ?? .zero, snapshot.sequence)
+            if snapshot.sequence > life { marks.hit(.snapshotLoaded) }
             if life.rawValue < node.machine.incarnation.rawValue { marks.hit(.adopted) }
-        case .passOver(let last): node.delivered = last
-        case .settle, .opened, .reached, .begin, .detach, .compare: break
+        case .passOver(let last):
+            marks.hit(.behindFloor)
+            node.delivered = last
+            node.passedOver = max(node.passedOver, last)
+        case .compare(_, let bytes): marks.hit(bytes == nil ? .comparedInVain : .compared)
+        case .settle, .opened, .reached, .begin, .detach: break
         }
     }
 
@@ -115,15 +138,23 @@ extension SimulatedCluster {
     func compare(_ node: SimulatedNode, isFinal: Bool = false) throws(Violation) {
         for store in node.stores {
             guard let place = node.applier.place(of: store.name), place.isAttached else { continue }
-            if let message = place.stopped {
-                throw Violation(
-                    promise: "P1", message: "\(store.name) stopped on \(node.text): \(message)")
-            }
+            if let message = place.stopped { try checkStopped(store, message, node) }
+            // What is about to be loaded anew is not compared.
+            if node.reloading.contains(store.name) { continue }
             guard isFinal || node.compared[store.name] != place.position else { continue }
             node.compared[store.name] = place.position
+            if node.spoilt.contains(store.name) {
+                // The others may have got its state meanwhile.
+                let isRight = truth.branch.history(of: store.name, life: place.life)?.isRight(
+                    Digest(of: store.encoded), of: store.schemaVersion, at: place.position)
+                if isRight == true { node.spoilt.remove(store.name) }
+                continue
+            }
             try truth.check(
                 store.name, life: place.life, at: place.position,
-                Digest(of: store.encoded), on: node.text, isCurrentOnly: isFinal)
+                Digest(of: store.encoded), version: store.schemaVersion, on: node.text,
+                isInside: place.stopped != nil,
+                isCurrentOnly: isFinal)
         }
     }
 
@@ -140,7 +171,10 @@ extension SimulatedCluster {
                     HostedLife(store: store.name, life: $0.life)
                 }
             }
-            try truth.told(record, outcome, hosted: hosted)
+            try truth.told(
+                record, outcome, hosted: hosted,
+                isJumped: { node.mayHaveJumped($0.sequence) },
+                isStopped: node.hasStopped)
             trace.note(now, "  \(record.text): \(outcome.summary)")
             switch outcome {
             case .committed(let receipt):
@@ -148,7 +182,7 @@ extension SimulatedCluster {
                 try checkApplied(receipt, of: record, node)
             case .failed(let error):
                 if let receipt = error.receipt {
-                    marks.hit(.refused)
+                    marks.hit(error.code == .effectUnknown ? .effectUnknown : .refused)
                     try checkApplied(receipt, of: record, node)
                 } else if error.code == .withdrawn {
                     marks.hit(.withdrawn)
@@ -174,7 +208,9 @@ extension SimulatedCluster {
         guard let target = record.target, !node.hasLostHistory else { return }
         for store in node.stores where target.reaches(store.name) {
             guard let place = node.applier.place(of: store.name), place.isAttached,
-                place.position < receipt.sequence
+                place.stopped == nil,
+                let due = truth.lastChange(of: store.name, place.life, through: receipt),
+                place.position < due
             else { continue }
             throw Violation(
                 promise: "P6",

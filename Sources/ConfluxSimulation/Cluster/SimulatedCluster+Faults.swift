@@ -12,6 +12,10 @@ extension SimulatedCluster {
         case .losePower: plan.powerLossEvery
         case .restoreCopy: plan.oldCopyEvery
         case .reopen: plan.reopenEvery
+        case .freeze: plan.freezeEvery
+        case .spoil: plan.spoilEvery
+        case .poison: plan.poisonEvery
+        case .upgrade: plan.upgradeEvery
         }
     }
 
@@ -47,11 +51,15 @@ extension SimulatedCluster {
         case .losePower: losePower()
         case .restoreCopy: restoreCopy()
         case .reopen: try reopen()
+        case .freeze: try freeze()
+        case .spoil: spoil()
+        case .poison: poison()
+        case .upgrade: upgrade()
         }
         if let violation { throw violation }
     }
 
-    private func pick<Key: Comparable>(_ keys: some Collection<Key>) -> Key? {
+    func pick<Key: Comparable>(_ keys: some Collection<Key>) -> Key? {
         keys.isEmpty ? nil : random.pick(keys.sorted())
     }
 
@@ -148,7 +156,7 @@ extension SimulatedCluster {
             let store = random.pick(node.stores)
             trace.note(now, "\(node.text) closes \(store.name)")
             close(store, on: node)
-        } else if let state = states.first(where: { state in
+        } else if let state = node.states.first(where: { state in
             node.bridges.contains { $0.name == state.name }
         }) {
             let name = random.pick(state.stores)
@@ -173,6 +181,7 @@ extension SimulatedCluster {
         for process in nodes.keys.sorted() {
             if let node = nodes[process], node.isMisnamed { crash(node) }
         }
+        calmStores()
         for process in (Array(nodes.keys) + Array(sequencers.keys)).sorted() { resume(process) }
     }
 }

@@ -94,6 +94,7 @@ extension SimulatedCluster {
             let epoch = try Frame.header(of: frame).epoch
             trace.note(now, "  ↑ \(connection.rawValue) \(message.summary)")
             input = .received(message, epoch: epoch, from: connection)
+            hear(message, from: connection, sequencer)
         } catch {
             input = refusal(of: frame, error, from: connection)
         }

@@ -16,8 +16,9 @@ extension SimulatedCluster {
             settings: plan.replicaSettings(name: name, role: role),
             nonce: .random(using: &random), limits: plan.outboxLimits,
             outboxBytesMax: plan.hasSmallBounds ? 2_048 : 1 << 20,
-            shelf: EncodingShelf(bytesMax: EncodingShelf.bytesMax),
-            inPlaceBytesMax: SnapshotSizes.inPlaceBytesMax,
+            shelf: EncodingShelf(bytesMax: plan.keeping.encodingsBytesMax),
+            inPlaceBytesMax: plan.keeping.inPlaceBytesMax,
+            states: statesOfToday, deaths: drawDeaths(),
             clock: { [unowned self] in now })
         node.isMisnamed = named != slot
         nodes[node.process] = node
@@ -27,7 +28,7 @@ extension SimulatedCluster {
         if role == .observer {
             try handle(.follow(from: SequenceNumber(1)), node)
         } else {
-            for state in states { bridge(state, on: node) }
+            for state in node.states { bridge(state, on: node) }
             schedule(.dispatch(process: node.process), after: plan.dispatchEvery)
         }
         try turn(node)
@@ -64,6 +65,7 @@ extension SimulatedCluster {
                 case .failure(let error):
                     trace.note(now, "\(node.text) can't open \(name): \(error)")
                     store.close(in: node.scope)
+                    if error.code == .storeStopped { noteStop(of: name, on: node) }
                 }
             },
             lost: { [unowned self, unowned node, unowned store] error in
@@ -71,6 +73,7 @@ extension SimulatedCluster {
                 node.stores.removeAll { $0 === store }
                 node.compared[name] = nil
                 store.close(in: node.scope)
+                if error.code == .storeStopped { noteStop(of: name, on: node) }
                 // Some begin it anew at once, and others meet them there.
                 if random.chance(0.6) { open(name, state, on: node) }
             })
@@ -167,7 +170,7 @@ extension SimulatedCluster {
             try observe(delivery, node)
             if case .settle(let outcome) = delivery { node.sent.settle(outcome) }
             give(.deliver(delivery, log: node.machine.log), to: node)
-        case .give(let request): try handle(.given(node.shelf.part(request)), node)
+        case .give(let request): try handle(.given(part(request, of: node)), node)
         case .asked(let question): give(.asked(question), to: node)
         case .answered(let answer):
             if case .failed = answer.body {
@@ -205,7 +208,8 @@ extension SimulatedCluster {
         case .sessionForgotten:
             marks.hit(.sessionForgotten)
             node.hasLostSession = true
-        case .disconnected, .missed: break
+        case .missed: marks.hit(.missed)
+        case .disconnected: break
         }
     }
 
@@ -234,6 +238,8 @@ extension SimulatedCluster {
         node.jobs.removeFirst(min(count, node.jobs.count))
         for job in due {
             node.scope.run { node.applier.perform(job) }
+            noteLoading(job, node)
+            try hearEvents(node)
             try compare(node)
             try hearReached(node)
         }
@@ -294,10 +300,14 @@ extension SimulatedCluster {
         defer {
             schedule(
                 .dispatch(process: node.process),
-                after: random.duration(around: plan.dispatchEvery))
+                after: random.duration(
+                    around: isHostile
+                        ? plan.dispatchEvery : max(plan.dispatchEvery, .milliseconds(100))))
         }
-        guard !node.isLeaving, isHostile, node.opening.isEmpty else { return }
-        let burst = random.chance(0.1) ? random.int(in: 2...40) : 1
+        guard !node.isLeaving, isBusy else { return }
+        askSkips(node)
+        guard node.opening.isEmpty else { return }
+        let burst = isHostile && random.chance(0.1) ? random.int(in: 2...40) : 1
         for _ in 0..<burst { dispatchOne(node) }
         if random.chance(0.05) { ask(node) }
         if random.chance(0.05) { askBarrier(node) }

@@ -10,9 +10,12 @@ extension SimulatedCluster {
         let process = takeProcess()
         let log = SimulatedLog(
             disk: disk, nextFault: { [unowned self] in logFault() },
-            appended: { [unowned self] in appended($0) })
+            appended: { [unowned self] in appended($0) },
+            saved: { [unowned self] in saved($0, $1) })
+        log.isNewestDamaged = strikes(plan.damagedCheckpoint)
         let sequencer = SimulatedSequencer(
             process: process, settings: settings, log: log,
+            checkpointBytes: plan.keeping.checkpointBytes,
             clockOffset: Int64(random.int(in: -2_000...2_000)) * 1_000_000)
         sequencers[process] = sequencer
         if let listening, sequencers[listening] != nil {
@@ -41,6 +44,18 @@ extension SimulatedCluster {
             try truth.appended(commit)
             if let commit = truth.branch.commits.last?.commit { markEvents(of: commit) }
             trace.note(now, "log: \(commit.first)…\(commit.last) of epoch \(commit.epoch)")
+        } catch {
+            fail(error)
+        }
+    }
+
+    private func saved(_ snapshot: SavedSnapshot, _ bytes: Bytes) {
+        do throws(Violation) {
+            try truth.snapshots.saved(snapshot, bytes, in: truth.branch)
+            trace.note(
+                now,
+                "log: snapshot of \(snapshot.key), \(bytes.count) bytes, version "
+                    + "\(snapshot.schemaVersion), \(snapshot.kind)")
         } catch {
             fail(error)
         }
@@ -147,7 +162,9 @@ extension SimulatedCluster {
         case .saveSnapshot(let part): post(.saveSnapshot(part), sequencer)
         case .readSnapshot(let job): post(.readSnapshot(job), sequencer)
         case .removeSnapshots(let store): post(.removeSnapshots(store), sequencer)
-        case .truncate(let floor): post(.truncate(below: floor), sequencer)
+        case .truncate(let floor):
+            try checkFloor(floor, sequencer)
+            post(.truncate(below: floor), sequencer)
         case .keepAside(let stores, let last):
             post(.keepAside(AsideRun(stores, through: last)), sequencer)
         case .serve(let beat): try serve(beat, sequencer)
@@ -165,6 +182,7 @@ extension SimulatedCluster {
     private func serve(_ beat: Beat, _ sequencer: SimulatedSequencer) throws(Violation) {
         trace.note(now, "sequencer \(sequencer.process) serves epoch \(sequencer.machine.epoch)")
         sequencer.isServing = true
+        truth.snapshots.forgetVotes()
         sequencer.welcome = Frame.encode(beat, epoch: sequencer.machine.epoch)
         // What waited in the sockets is read now.
         for (connection, count) in sequencer.waiting.sorted(by: { $0.key < $1.key }) {
@@ -195,18 +213,35 @@ extension SimulatedCluster {
         case .left: marks.hit(.left)
         case .created: marks.hit(.created)
         case .challenged: marks.hit(.challenged)
-        case .recovered(let from, _): if from > .zero { marks.hit(.startedFromCheckpoint) }
+        case .recovered(let from, _):
+            if from > .zero { marks.hit(.startedFromCheckpoint) }
+            if disk.shelves.floor > SequenceNumber(1) { marks.hit(.startedAboveFloor) }
         case .checkpointSetAside(let sequence, let reason):
-            // None of the faults makes one that does not fit.
+            if sequencer.log.isNewestDamaged {
+                marks.hit(disk.shelves.floor > SequenceNumber(1) ? .fallbackAboveFloor : .fallback)
+                break
+            }
+            // No other fault makes one that does not fit.
             fail(
                 Violation(
                     promise: "checkpoint",
                     message: "the checkpoint at \(sequence) was set aside: \(reason)"))
         case .slowed: marks.hit(.admissionSlowed)
         case .joined, .dropped, .historyLost, .unreadable, .resumed: break
-        case .upgraded, .frozen, .thawed, .skipped, .snapshotTaken, .snapshotFailed, .diverged,
-            .converged, .truncated, .truncateFailed:
-            break
+        case .upgraded: marks.hit(.upgraded)
+        case .frozen(_, let reason): marks.hit(reason == .asked ? .frozen : .frozenUnconfirmed)
+        case .thawed: marks.hit(.thawed)
+        case .skipped: marks.hit(.skipped)
+        case .snapshotTaken: marks.hit(.snapshotTaken)
+        case .snapshotFailed(_, let reason):
+            marks.hit(reason.contains("digest") ? .digestMismatch : .snapshotFailed)
+        case .diverged(let store, let status):
+            marks.hit(status.isMajority ? .divergedMajority : .divergedNone)
+            if status.path != nil { marks.hit(.located) }
+            checkSpoilt(store, "the sequencer")
+        case .converged: marks.hit(.converged)
+        case .truncated: marks.hit(.truncated)
+        case .truncateFailed: marks.hit(.truncateFailed)
         }
     }
 
@@ -235,7 +270,13 @@ extension SimulatedCluster {
 
     /// The process is gone. What the log's thread was doing was done, or not.
     func crash(_ sequencer: SimulatedSequencer) throws(Violation) {
-        if let job = sequencer.logJobs.first, case .append = job {
+        if let job = sequencer.logJobs.first {
+            guard case .append = job else {
+                if random.chance(0.5) { sequencer.worker.work(job) }
+                if let violation { throw violation }
+                remove(sequencer)
+                return
+            }
             if random.chance(0.5) {
                 marks.hit(.crashedBehindAppend)
                 sequencer.worker.work(job)

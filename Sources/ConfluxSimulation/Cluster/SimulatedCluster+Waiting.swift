@@ -27,7 +27,7 @@ extension SimulatedCluster {
         wait(for: .dropped(name, life: life), behind: .zero, on: node)
     }
 
-    private func wait(
+    func wait(
         for goal: Wait.Goal, behind sequence: SequenceNumber, on node: SimulatedNode
     ) {
         let request = takeNumber()
@@ -88,6 +88,7 @@ extension SimulatedCluster {
                 continue
             }
             let place = node.applier.place(of: store.name)
+            if place?.stopped != nil { continue }
             // One that is loaded anew catches up, and may have come far enough.
             guard let place, place.position >= due else {
                 let position = place.map { "\($0.position)" } ?? "no position"

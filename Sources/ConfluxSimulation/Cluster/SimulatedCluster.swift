@@ -21,6 +21,18 @@ final class SimulatedCluster {
     var now = Duration.zero
     var stepCount = 0
     var timeline = Timeline<ClusterEvent>()
+    /// Whether nodes dispatch.
+    var isBusy = true
+    /// When each digest point came into the log. *Use*: marks.
+    var pointAt: [SnapshotPlace: Duration] = [:]
+    /// Who was asked last for a part of each snapshot. *Use*: marks.
+    var asked: [SnapshotPlace: UInt64] = [:]
+    /// The entries that processes die of.
+    var deaths: [Death] = []
+    /// Where stores stopped, and nobody got them past.
+    var stuck: [Death] = []
+    /// Whether the newer program is there.
+    var isUpgrading = false
     /// Whether faults still happen.
     var isHostile = true
     /// Nothing is promised any more after the first violation.
@@ -60,7 +72,10 @@ final class SimulatedCluster {
         timeline.schedule(.startSequencer, at: .zero)
         for slot in 0..<(plan.nodes + plan.observers) {
             timeline.schedule(
-                .startNode(slot: slot), at: random.duration(in: .zero...(.milliseconds(500))))
+                .startNode(slot: slot),
+                at: slot > 0 && random.chance(plan.lateStart)
+                    ? random.duration(in: .seconds(1)...plan.faultsFor)
+                    : random.duration(in: .zero...(.milliseconds(500))))
         }
         for fault in ClusterFault.allCases { scheduleNext(fault) }
     }

@@ -117,6 +117,9 @@ final class SimulatedLog: ActionLog {
     private let disk: SimulatedDisk
     private let nextFault: () -> Fault
     private let appended: (LoggedCommit) -> Void
+    private let saved: (SavedSnapshot, Bytes) -> Void
+    /// Whether the newest of two checkpoints can't be read.
+    var isNewestDamaged = false
     private var claimed: Epoch?
     private var isClosed = false
 
@@ -126,13 +129,16 @@ final class SimulatedLog: ActionLog {
     ///   - disk: Where the log is.
     ///   - nextFault: Asked at each append and claim.
     ///   - appended: Told of each commit that comes into the log.
+    ///   - saved: Told of each snapshot that is whole.
     init(
         disk: SimulatedDisk, nextFault: @escaping () -> Fault,
-        appended: @escaping (LoggedCommit) -> Void
+        appended: @escaping (LoggedCommit) -> Void,
+        saved: @escaping (SavedSnapshot, Bytes) -> Void
     ) {
         self.disk = disk
         self.nextFault = nextFault
         self.appended = appended
+        self.saved = saved
     }
 
     var id: LogID { disk.id }
@@ -206,7 +212,16 @@ final class SimulatedLog: ActionLog {
     }
 
     func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint? {
-        disk.shelves.checkpoints.newest(through: last)
+        let newest = disk.shelves.checkpoints.newest(through: last)
+        if isNewestDamaged, let newest,
+            disk.shelves.checkpoints.newest(
+                through: SequenceNumber(newest.sequence.rawValue - 1)) != nil
+        {
+            throw LogError(
+                .damaged, "the simulated disk lost a checkpoint",
+                numbers: newest.sequence...newest.sequence)
+        }
+        return newest
     }
 
     func save(_ piece: SnapshotPiece) throws(LogError) {
@@ -214,6 +229,11 @@ final class SimulatedLog: ActionLog {
         if case .failed = nextFault() { throw Self.failure }
         try disk.change { shelves throws(LogError) in
             try shelves.snapshots.save(piece, endingAt: disk.last)
+        }
+        if piece.isLast,
+            let bytes = disk.shelves.snapshots.read(piece.snapshot.key, from: 0, limitBytes: .max)
+        {
+            saved(piece.snapshot, bytes)
         }
     }
 

@@ -61,6 +61,19 @@ final class SimulatedNode {
     var announcedBelow: UInt64 = 0
     var submittedBelow: UInt64 = 0
     var sessionCount = 0
+    /// The states as this process knows them.
+    let states: [SimulatedState]
+    /// The stores that were given another state behind everybody's back, until they are loaded anew.
+    var spoilt: Set<StoreName> = []
+    /// The stores that asked to be loaded anew, until they let go of what they have.
+    var reloading: Set<StoreName> = []
+    /// The highest number of a snapshot that each store got, and up to which the log was passed over.
+    var restoredAt: [StoreName: SequenceNumber] = [:]
+    var passedOver = SequenceNumber.zero
+    /// Whether a store stopped here at some time.
+    var hasStopped = false
+    /// The entries that its former processes died of.
+    let deaths: [Death]
     /// Whether something happened that makes unknown outcomes legitimate.
     var hasLostSession = false
     var hasLostHistory = false
@@ -86,11 +99,13 @@ final class SimulatedNode {
     init(
         slot: Int, process: Int, role: Hello.Role, settings: ReplicaSettings, nonce: Nonce,
         limits: WireLimits, outboxBytesMax: Int, shelf: EncodingShelf, inPlaceBytesMax: Int,
-        clock: @escaping () -> Duration
+        states: [SimulatedState], deaths: [Death], clock: @escaping () -> Duration
     ) {
         self.slot = slot
         self.process = process
         self.role = role
+        self.states = states
+        self.deaths = deaths
         machine = ReplicaMachine(settings: settings, nonce: nonce)
         let tells = Tells()
         outbox = Outbox(
@@ -103,12 +118,31 @@ final class SimulatedNode {
         applier = Applier(
             refusalsMax: 64, tell: { input in tells.inputs.withLock { $0.append(input) } },
             post: { job in tells.work.withLock { $0.posted.append(job) } }, clock: clock,
-            announce: { event in tells.events.withLock { $0.append(event) } }, shelf: shelf,
+            announce: { event in tells.events.withLock { $0.append(event) } },
+            journal: deaths.isEmpty
+                ? nil
+                : CrashJournal(
+                    inMemoryAfter: deaths.map { ($0.store, $0.life, $0.log, $0.at) }),
+            shelf: shelf,
             background: { work in tells.work.withLock { $0.background.append(work) } },
             inPlaceBytesMax: inPlaceBytesMax)
     }
 
     var text: String { "node \(slot) (process \(process))" }
 
+    /// Whether a snapshot may have come instead of an entry.
+    /// An action's batch is looked at as a whole.
+    func mayHaveJumped(_ sequence: SequenceNumber) -> Bool {
+        passedOver >= sequence || restoredAt.values.contains { $0 >= sequence }
+    }
+
     func store(_ name: StoreName) -> (any SimulatedStore)? { stores.first { $0.name == name } }
+}
+
+/// An entry that processes died of, for a store.
+struct Death: Hashable {
+    var store: StoreName
+    var life: SequenceNumber
+    var log: LogID
+    var at: SequenceNumber
 }

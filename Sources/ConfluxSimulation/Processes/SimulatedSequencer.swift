@@ -8,6 +8,7 @@ final class SimulatedSequencer {
     var machine: SequencerMachine
     private let settings: SequencerSettings
     let worker: LogWorker
+    let log: SimulatedLog
     /// What the worker answered, until it is handed to the machine.
     let answers: Answers
     /// The jobs of the log's thread, oldest first; `logFreeAt` is when it has done the last one.
@@ -34,24 +35,23 @@ final class SimulatedSequencer {
         var due: CheckpointJob?
     }
 
-    /// How many bytes of commits stand behind a checkpoint before the next one is made: few, so
-    /// that most tenures begin with one.
-    private static let checkpointBytes = 4_096
     /// Which tenure of this process it is, and of which one the worker does the jobs.
     private var tenure = 1
     private var workedTenure = 1
 
     init(
-        process: Int, settings: SequencerSettings, log: SimulatedLog, clockOffset: Int64
+        process: Int, settings: SequencerSettings, log: SimulatedLog, checkpointBytes: Int,
+        clockOffset: Int64
     ) {
         self.process = process
         self.settings = settings
         machine = SequencerMachine(settings: settings)
         let answers = Answers()
         self.answers = answers
+        self.log = log
         worker = LogWorker(
             log: log,
-            checkpoints: CheckpointSchedule(intervalBytes: Self.checkpointBytes) { due in
+            checkpoints: CheckpointSchedule(intervalBytes: checkpointBytes) { due in
                 if case .success(let job) = due { answers.due = job }
             }, answer: { answers.inputs.append($0) })
         self.clockOffset = clockOffset

@@ -73,6 +73,25 @@ extension SequencerMessage {
     }
 }
 
+extension Delivery {
+    /// What is delivered, in a few words, for traces; nil for what is seen elsewhere.
+    var summary: String? {
+        switch self {
+        case .restore(let store, let life, let snapshot, let aside, let skipped, let request):
+            "gets \(store), life \(life), at \(snapshot.sequence), version "
+                + "\(snapshot.schemaVersion), \(aside?.count ?? 0) bytes kept aside, without "
+                + "\(skipped), by request \(request)"
+        case .detach(let store): "lets go of \(store)"
+        case .attach(let store): "attaches \(store)"
+        case .begin(let store): "begins \(store)"
+        case .passOver(let last): "passes over the log up to \(last)"
+        case .reset: "begins anew"
+        case .catchUp(let commit, _): "catches up with \(commit.first)…\(commit.last)"
+        case .commit, .compare, .settle, .opened, .reached: nil
+        }
+    }
+}
+
 extension Outcome {
     /// The outcome in a few words, for traces.
     var summary: String {

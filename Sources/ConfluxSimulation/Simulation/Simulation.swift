@@ -68,10 +68,31 @@ public struct Simulation: Sendable {
             violation: cluster.violation, trace: cluster.trace.lines)
     }
 
+    /// Nodes go on dispatching until all that takes entries has come about.
+    private func settle(_ cluster: SimulatedCluster) {
+        let (least, most) = (cluster.now + .seconds(2), cluster.now + plan.recoveryMax / 2)
+        var lacking: String? = ""
+        while cluster.violation == nil, lacking != nil || cluster.now < least {
+            guard cluster.now < most, cluster.stepCount < stepsMax, cluster.step() else {
+                cluster.fail(
+                    Violation(
+                        promise: "liveness",
+                        message: "\(plan.recoveryMax / 2) after the last fault: "
+                            + (lacking ?? "the steps never end")))
+                return
+            }
+            if cluster.stepCount % 64 == 0, cluster.now >= least {
+                lacking = cluster.whatTakesEntries
+            }
+        }
+        cluster.isBusy = false
+    }
+
     /// The liveness phase.
     private func recover(_ cluster: SimulatedCluster) {
         cluster.calmDown()
         let deadline = cluster.now + plan.recoveryMax
+        settle(cluster)
         var missing = cluster.whatIsMissing
         while missing != nil || cluster.now < plan.faultsFor {
             guard cluster.violation == nil else { return }

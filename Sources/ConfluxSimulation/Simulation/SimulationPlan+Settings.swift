@@ -12,6 +12,7 @@ extension SimulationPlan {
         settings.windowBytes = settings.batchBytesMax
         settings.commitBytesMax = settings.windowBytes + 4_096
         settings.silenceMax = .seconds(4)
+        keeping.set(&settings)
         if hasSmallBounds {
             settings.sessionsMax = nodes + 1
             settings.lagEntriesMax = 20
@@ -35,6 +36,8 @@ extension SimulationPlan {
 
     func replicaSettings(name: Name?, role: Hello.Role) -> ReplicaSettings {
         var settings = ReplicaSettings(name: name, role: role)
+        settings.loadBytes = keeping.partBytesMax
+        settings.loadsMax = keeping.transfersMax
         if hasSmallBounds {
             settings.bufferBytesMax = 600
             settings.recentBytesMax = 600

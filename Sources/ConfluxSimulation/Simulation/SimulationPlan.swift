@@ -75,6 +75,22 @@ public struct SimulationPlan: Sendable, Hashable {
     public var nameClash = 0.0
     /// How often stores are closed and opened again.
     public var reopenEvery: Duration?
+    /// How likely a node starts for the first time when the others have been there for a while.
+    var lateStart = 0.0
+    /// The mean time between two wishes to freeze or to thaw a store.
+    var freezeEvery: Duration?
+    /// The mean time between two replicas that are given another state behind everybody's back.
+    var spoilEvery: Duration?
+    /// The mean time between two entries that processes die of.
+    var poisonEvery: Duration?
+    /// The mean time until the newer program is there, and then between two nodes that get it.
+    var upgradeEvery: Duration?
+    /// How likely a part of a snapshot is not what it should be.
+    var badPart = 0.0
+    /// How likely a sequencer finds its newest checkpoint damaged.
+    var damagedCheckpoint = 0.0
+    /// What is digested, saved and kept.
+    var keeping = Keeping()
     /// Whether every bound is so small that it is reached.
     public var hasSmallBounds = false
 
@@ -126,6 +142,14 @@ public struct SimulationPlan: Sendable, Hashable {
         nameClash = random.chance(0.3) ? 0.2 : 0
         reopenEvery = often(&random, 0.3)
         hasSmallBounds = random.chance(0.4)
+        lateStart = rate(&random, 0.3) * 4
+        freezeEvery = random.chance(0.2) ? random.pick([.seconds(1), .seconds(3)]) : nil
+        spoilEvery = random.chance(0.25) ? random.pick([.seconds(1), .seconds(4)]) : nil
+        poisonEvery = random.chance(0.2) ? random.pick([.seconds(1), .seconds(4)]) : nil
+        upgradeEvery = random.chance(0.3) ? random.pick([.seconds(1), .seconds(3)]) : nil
+        badPart = rate(&random, 0.2)
+        damagedCheckpoint = random.chance(0.3) ? 0.3 : 0
+        keeping = Keeping(drawnFrom: &random)
     }
 
     /// Whether the log may forget what it said it had.

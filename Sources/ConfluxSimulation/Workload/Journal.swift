@@ -12,11 +12,11 @@ struct Journal: Model {
 
     struct Refused: Error {}
 
-    private var count = 0
-    private var chain: UInt64 = 0
-    private var last: [String: Int] = [:]
+    var count = 0
+    var chain: UInt64 = 0
+    var last: [String: Int] = [:]
     /// How many entries came twice or in the wrong order.
-    private var faults = 0
+    var faults = 0
 
     func check(_ action: Action, _ context: ActionContext) throws {
         if case .refuse = action { throw Refused() }
@@ -24,6 +24,10 @@ struct Journal: Model {
 
     mutating func apply(_ action: Action, _ context: ActionContext) {
         guard case .write(let process, let index) = action else { return }
+        write(process: process, index: index, context)
+    }
+
+    mutating func write(process: Int, index: Int, _ context: ActionContext) {
         let key = String(process)
         if let former = last[key], former >= index { faults += 1 }
         last[key] = index
@@ -37,11 +41,71 @@ struct Journal: Model {
     }
 }
 
+/// The same state in a newer program: with an action more, and a property more.
+struct NewerJournal: Model {
+    static let name = "journal"
+    static let schemaVersion = 2
+
+    enum Action: Codable, Sendable {
+        case write(process: Int, index: Int)
+        case refuse(process: Int, index: Int)
+        case sign(process: Int, index: Int)
+    }
+
+    private var pages = Journal()
+    private var signatures: Int
+    /// What the store was when it was migrated: who migrates twice, or otherwise, differs.
+    private var former: Int
+
+    init() {
+        signatures = 0
+        former = 0
+    }
+
+    static func migrate(_ old: SnapshotReader, from version: Int) throws -> NewerJournal {
+        var journal = NewerJournal()
+        journal.pages = try old.decode(Journal.self)
+        journal.former = journal.pages.count + 1
+        return journal
+    }
+
+    func check(_ action: Action, _ context: ActionContext) throws {
+        if case .refuse = action { throw Journal.Refused() }
+    }
+
+    mutating func apply(_ action: Action, _ context: ActionContext) {
+        switch action {
+        case .write(let process, let index):
+            pages.write(process: process, index: index, context)
+        case .sign(let process, let index):
+            pages.write(process: process, index: index, context)
+            signatures += 1
+        case .refuse: break
+        }
+    }
+}
+
 extension SimulatedState {
     /// A state that shows every loss, doubling and swap of entries.
-    public static let journal = replicated(ModelState<Journal>.self) { place, random in
-        random.chance(0.1)
-            ? .refuse(process: place.process, index: place.index)
-            : .write(process: place.process, index: place.index)
-    }
+    public static let journal = {
+        var state = replicated(ModelState<Journal>.self) { place, random in
+            random.chance(0.1)
+                ? .refuse(process: place.process, index: place.index)
+                : .write(process: place.process, index: place.index)
+        }
+        let newer = replicated(ModelState<NewerJournal>.self) { place, random in
+            random.chance(0.1)
+                ? .refuse(process: place.process, index: place.index)
+                : random.chance(0.4)
+                    ? .sign(process: place.process, index: place.index)
+                    : .write(process: place.process, index: place.index)
+        }
+        state.newer = [newer]
+        state.corrupt = { encoded in
+            let text = String(decoding: encoded, as: UTF8.self)
+            return Array(text.replacing("\"faults\":", with: "\"faults\":1").utf8)
+        }
+        state.newer[0].corrupt = state.corrupt
+        return state
+    }()
 }

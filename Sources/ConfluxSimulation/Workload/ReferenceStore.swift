@@ -4,8 +4,8 @@ import ConfluxProtocol
 /// What a store should be: the entries of the log, applied one after the other by the simplest
 /// means. It knows no node, no position and no feed.
 protocol ReferenceStore: AnyObject {
-    /// Begins a life.
-    func begin(with initial: EncodedState)
+    /// Begins with a state of some schema version.
+    func begin(with bytes: Bytes, version: UInt32)
     /// Applies an entry.
     ///
     /// - Returns: Whether it had an effect: false where the state's check refused it, or its
@@ -30,10 +30,10 @@ final class TypedReferenceStore<S: ReplicatedState>: ReferenceStore {
             state: S(), mutations: S.mutations, executor: .immediate, scope: Scope(), seed: 0)
     }
 
-    func begin(with initial: EncodedState) {
+    func begin(with bytes: Bytes, version: UInt32) {
         core = Self.makeCore()
         do {
-            let snapshot = try CanonicalDecoder().decode(S.Snapshot.self, from: initial.bytes)
+            let snapshot = try S.snapshot(from: bytes, version: Int(version))
             core.restore(snapshot, at: .zero) { _ in }
         } catch {
             preconditionFailure("the first state of \(name) can't be decoded: \(error)")

@@ -22,7 +22,18 @@ public struct SimulatedState: Sendable {
     let stores: [StoreName]
     let host: @Sendable (StoreName, Scope, Outbox) -> any SimulatedStore
     let bridge: @Sendable (Scope, Outbox) -> any SimulatedBridge
-    let reference: @Sendable (StoreName) -> any ReferenceStore
+    let makeReference: @Sendable (StoreName) -> any ReferenceStore
+    let schemaVersion: UInt32
+    /// The same state in a newer program; at most one.
+    var newer: [SimulatedState] = []
+    /// Makes another encoding of one, as a reducer would that is not the same everywhere; nil for a
+    /// state that is never spoilt.
+    var corrupt: (@Sendable ([UInt8]) -> [UInt8])?
+
+    /// What a store of a schema version should be; nil where no program knows that version.
+    func reference(_ store: StoreName, version: UInt32) -> (any ReferenceStore)? {
+        ([self] + newer).first { $0.schemaVersion == version }?.makeReference(store)
+    }
 
     /// A state as a class.
     ///
@@ -47,7 +58,8 @@ public struct SimulatedState: Sendable {
             name: name, stores: stores,
             host: { TypedSimulatedStore<S>($0, scope: $1, outbox: $2, action: action) },
             bridge: { TypedSimulatedBridge<S>(name, scope: $0, outbox: $1, action: action) },
-            reference: { TypedReferenceStore<S>($0) })
+            makeReference: { TypedReferenceStore<S>($0) },
+            schemaVersion: UInt32(S.schemaVersion))
     }
 
     /// A state as a value.

@@ -16,6 +16,9 @@ protocol SimulatedStore: AnyObject {
     func dispatch(_ place: SimulatedState.Place, _ random: inout SimulationRandom) -> DispatchHandle
     /// The canonical encoding of its state.
     var encoded: [UInt8] { get }
+    var schemaVersion: UInt32 { get }
+    /// Gives it another state behind the back of everybody.
+    func corrupt(by change: ([UInt8]) -> [UInt8])
 }
 
 /// The way of a state's global actions from a simulated node.
@@ -68,6 +71,20 @@ final class TypedSimulatedStore<S: ReplicatedState>: SimulatedStore {
     }
 
     var encoded: [UInt8] { encodedState(of: store.core) }
+
+    var schemaVersion: UInt32 { UInt32(S.schemaVersion) }
+
+    func corrupt(by change: ([UInt8]) -> [UInt8]) {
+        do {
+            let spoilt = try CanonicalDecoder().decode(S.Snapshot.self, from: change(encoded))
+            // Written before `inspect` returns: the executor is the immediate one.
+            nonisolated(unsafe) var position = SequenceNumber.zero
+            store.core.inspect { _, sequence in position = sequence }
+            store.core.restore(spoilt, at: position) { _ in }
+        } catch {
+            preconditionFailure("the state of \(name) can't be spoilt: \(error)")
+        }
+    }
 }
 
 final class TypedSimulatedBridge<S: ReplicatedState>: SimulatedBridge {

@@ -12,6 +12,14 @@ struct ProtocolDocumentTests {
             .split(separator: "\n").map(String.init).filter { $0.hasPrefix("| ") }
     }
 
+    /// The names of the rules of the grammar: a rule begins at the margin of its block.
+    private static func rules() throws -> [String] {
+        let url = GoldenFile.url.deletingLastPathComponent().appending(path: "protocol.md")
+        return try String(contentsOf: url, encoding: .utf8).split(separator: "\n")
+            .filter { $0.hasPrefix("    ") && $0.dropFirst(4).first?.isLetter == true }
+            .compactMap { $0.split(separator: " ").first.map(String.init) }
+    }
+
     @Test func `every kind stands in a table with its number, and as reserved if it is`() throws {
         let rows = try Self.rows()
         let spoken = Set(
@@ -29,15 +37,21 @@ struct ProtocolDocumentTests {
     /// That every rule which is named is defined, and the grammar is that of the golden frames, the
     /// client in `examples/python` tests.
     @Test func `every kind that is spoken is a rule of the grammar, and no other`() throws {
-        let url = GoldenFile.url.deletingLastPathComponent().appending(path: "protocol.md")
-        // A rule begins at the margin of its block.
-        let rules = try String(contentsOf: url, encoding: .utf8).split(separator: "\n")
-            .filter { $0.hasPrefix("    ") && $0.dropFirst(4).first?.isLetter == true }
-            .compactMap { $0.split(separator: " ").first.map(String.init) }
+        let rules = try Self.rules()
         let spoken = Set(
             GoldenSample.all.compactMap { try? Frame.header(of: $0.frame[...]).kind })
         for kind in MessageKind.allCases {
             #expect(rules.filter { $0 == "\(kind)" }.count == (spoken.contains(kind) ? 1 : 0))
+        }
+    }
+
+    @Test func `every event of the log is a rule of the grammar`() throws {
+        let rules = try Self.rules()
+        let rows = try Self.rows()
+        for kind in LogEventKind.allCases {
+            let row = try #require(rows.first { $0.hasPrefix("| \(kind.rawValue) | `\(kind)` |") })
+            let count = row.contains("| reserved |") ? 0 : 1
+            #expect(rules.filter { $0 == "\(kind)" }.count == count, "\(row)")
         }
     }
 

@@ -10,7 +10,8 @@ extension RandomMessages {
 
     mutating func reference() -> SnapshotReference {
         SnapshotReference(
-            sequence: sequence(), schemaVersion: word(), digest: digest(), byteCount: number() | 1)
+            sequence: SequenceNumber(start()), schemaVersion: word(), digest: digest(),
+            byteCount: number() | 1)
     }
 
     mutating func offer() -> SnapshotOffer {

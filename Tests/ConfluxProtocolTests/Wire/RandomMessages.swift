@@ -160,7 +160,7 @@ struct RandomMessages {
             flag()
             ? .failed(element(of: RejectionCode.self), message: text())
             : .opened(
-                life: sequence(), schemaVersion: word(), floor: sequence(),
+                life: SequenceNumber(start()), schemaVersion: word(), floor: sequence(),
                 snapshot: optional { $0.offer() }, aside: optional { $0.reference() },
                 skipped: list { $0.sequence() })
         return Opened(request: random.next(), outcome: outcome)

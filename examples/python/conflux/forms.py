@@ -134,6 +134,20 @@ class Identifier(Form):
         out += octets
 
 
+class DigestForm(Form):
+    """A hash of 64 bits, as the 16 hexadecimal digits of the number."""
+
+    least = 8
+
+    def read(self, reader):
+        return f"{U64.read(reader):016x}"
+
+    def write(self, value, out):
+        if len(value) != 16:
+            raise ValueError(f"{value!r} does not have 16 hexadecimal digits")
+        U64.write(int(value, 16), out)
+
+
 class Blob(Form):
     """Octets behind their number."""
 
@@ -375,4 +389,5 @@ NUMBER = Number(8, high=NUMBER_MAX)
 POSITIVE = Number(8, low=1, high=NUMBER_MAX)
 COUNT = Number(4, low=1)
 VARINT, FLAG, ID, BLOB, TEXT, NAMED = Variable(), Flag(), Identifier(), Blob(), Text(), Name()
+DIGEST = DigestForm()
 STORE, TARGET = Store(), Target()

@@ -6,9 +6,9 @@ A kind is added by a line of `KINDS` and the form of its fields, an event by a l
 from collections import namedtuple
 
 from .forms import (
-    BLOB, COUNT, FLAG, FRAME_BYTES_MAX, I64, ID, LIST_MAX, NAMED, NUMBER, NUMBER_MAX, POSITIVE,
-    STORE, TARGET, TEXT, U8, U16, U32, U64, VARINT, Choice, Code, Form, List, Malformed, Optional,
-    Reader, Record, Sized, Unsupported, octets_of, skip_extensions,
+    BLOB, COUNT, DIGEST, FLAG, FRAME_BYTES_MAX, I64, ID, LIST_MAX, NAMED, NUMBER, NUMBER_MAX,
+    POSITIVE, STORE, TARGET, TEXT, U8, U16, U32, U64, VARINT, Choice, Code, Form, List, Malformed,
+    Optional, Reader, Record, Sized, Unsupported, octets_of, skip_extensions,
 )
 
 MAGIC = b"CFLX"
@@ -40,6 +40,7 @@ REJECTION_CODE = Code(
     {
         1: "unknownTarget", 2: "payloadTooLarge", 3: "malformed", 4: "unrecorded",
         5: "otherLife", 6: "schemaVersion", 7: "tableFull", 8: "unsupported", 9: "withdrawn",
+        10: "frozen", 11: "passed",
     },
     U16,
 )
@@ -51,6 +52,8 @@ FAILURE = Code(
     U8,
 )
 REJECTED = Record(("0", REJECTION_CODE), ("message", TEXT))
+PLACE = Record(store=STORE, life=POSITIVE, sequence=POSITIVE)
+REFERENCE = Record(sequence=NUMBER, schemaVersion=U32, digest=DIGEST, byteCount=POSITIVE)
 
 
 class Batch(Form):
@@ -124,7 +127,20 @@ EVENT = Event(
         3: ("left", NUMBER),
         4: ("forgotten", NUMBER),
         5: ("created", Record(("0", STORE), schemaVersion=U32, initial=STATE)),
-        6: ("dropped", Record(("0", STORE), life=NUMBER)),
+        6: ("dropped", Record(("0", STORE), life=POSITIVE)),
+        7: (
+            "upgraded",
+            Record(("0", STORE), life=POSITIVE, schemaVersion=U32, base=POSITIVE),
+        ),
+        8: (
+            "frozen",
+            Record(
+                ("0", STORE), life=POSITIVE,
+                reason=Choice({1: "abandoned", 2: "unconfirmed", 3: "asked"})),
+        ),
+        9: ("thawed", Record(("0", STORE), life=POSITIVE)),
+        10: ("digestPoint", Record(("0", STORE), life=POSITIVE)),
+        15: ("skipped", Record(("0", POSITIVE), ("1", TARGET))),
     }
 )
 SIZED_EVENT = Sized(EVENT)
@@ -182,6 +198,7 @@ class Commit(Form):
 
 
 COMMIT = Commit()
+SIZED_COMMIT = Sized(COMMIT)
 
 # Messages, in the order of section 5.
 
@@ -202,7 +219,37 @@ OPEN = Record(
 CLOSE = Record(subject=SUBJECT)
 SUBMIT = Sized(BATCH)
 FETCH = Record(("request", U64), ("from", NUMBER), ("limitBytes", U32))
-PROGRESS = Record(applied=NUMBER, settled=NUMBER)
+PROGRESS = Record(applied=NUMBER, settled=NUMBER, stopped=List(PLACE))
+LOAD = Record(request=U64, place=PLACE, offset=NUMBER, limitBytes=U32)
+DIGESTED = Choice(
+    {
+        1: (
+            "vote",
+            Record(place=PLACE, schemaVersion=U32, digest=DIGEST, refusals=DIGEST,
+                   byteCount=POSITIVE),
+        ),
+        2: ("located", Record(place=PLACE, path=TEXT)),
+    }
+)
+
+
+class Part(Form):
+    """A part of a whole, in which it lies."""
+
+    RECORD = Record(place=PLACE, offset=NUMBER, byteCount=NUMBER, bytes=BLOB)
+    least = RECORD.least
+
+    def read(self, reader):
+        value = self.RECORD.read(reader)
+        if value["offset"] + len(value["bytes"]) > value["byteCount"]:
+            raise Malformed("a part is not within the whole")
+        return value
+
+    def write(self, value, out):
+        self.RECORD.write(value, out)
+
+
+PART = Part()
 QUESTION = Record(
     number=U64,
     patience=NUMBER,
@@ -220,13 +267,21 @@ STATUS = Record(
     epoch=NUMBER,
     last=NUMBER,
     floor=NUMBER,
+    checkpoint=NUMBER,
     sessions=List(
         Record(
             incarnation=NUMBER, name=Optional(NAMED), isLive=FLAG, applied=NUMBER,
             lastCounter=NUMBER, hosted=List(STORE), bridged=List(NAMED),
         )
     ),
-    stores=List(Record(store=STORE, life=NUMBER, schemaVersion=U32, hosts=U32)),
+    stores=List(
+        Record(
+            store=STORE, life=NUMBER, schemaVersion=U32, hosts=U32, snapshot=NUMBER, isFrozen=FLAG,
+            divergence=Optional(
+                Record(
+                    lastEqual=NUMBER, firstUnequal=NUMBER, nodes=List(NUMBER), isMajority=FLAG,
+                    path=Optional(TEXT)))),
+    ),
 )
 ANSWER = Record(
     number=U64,
@@ -245,6 +300,8 @@ ANSWER = Record(
 )
 BARRIER = Record(request=U64)
 DROP = Record(request=U64, store=STORE, life=POSITIVE)
+SKIP = Record(request=U64, sequence=POSITIVE, target=TARGET)
+FREEZE = Record(request=U64, store=STORE, life=POSITIVE, isFrozen=FLAG)
 BYE = Record(code=BYE_CODE, message=TEXT)
 
 WELCOME = Record(
@@ -262,8 +319,16 @@ OPENED = Record(
             1: (
                 "opened",
                 Record(
-                    life=NUMBER, schemaVersion=U32,
-                    snapshot=Optional(Record(sequence=NUMBER, state=STATE)),
+                    life=NUMBER, schemaVersion=U32, floor=NUMBER,
+                    snapshot=Optional(
+                        Choice(
+                            {
+                                1: (
+                                    "whole",
+                                    Record(sequence=NUMBER, schemaVersion=U32, state=STATE)),
+                                2: ("saved", REFERENCE),
+                            })),
+                    aside=Optional(REFERENCE), skipped=List(NUMBER),
                 ),
             ),
             2: ("failed", REJECTED),
@@ -305,6 +370,13 @@ CONFIRMED = Record(
     request=U64, outcome=Choice({1: ("confirmed", NUMBER), 2: ("failed", REJECTED)})
 )
 ENTRIES = Record(request=U64, last=NUMBER, floor=NUMBER, commits=List(BLOB))
+SERVED = Record(request=U64, chunk=PART)
+PART_REQUEST = Record(place=PLACE, offset=NUMBER, limitBytes=U32)
+DIVERGENCE = Record(
+    store=STORE, life=POSITIVE, lastEqual=NUMBER, reference=REFERENCE, isMajority=FLAG,
+    mustReload=FLAG,
+)
+RELOAD = Record(place=PLACE)
 BEAT = Record(log=ID, last=NUMBER, floor=NUMBER)
 
 #: Every kind that there is. One without a form is reserved.
@@ -316,31 +388,34 @@ KINDS = {
     0x05: Kind("upgrade", "node", None),
     0x06: Kind("submit", "node", SUBMIT),
     0x07: Kind("fetch", "node", FETCH),
-    0x08: Kind("load", "node", None),
+    0x08: Kind("load", "node", LOAD),
     0x09: Kind("progress", "node", PROGRESS),
-    0x0A: Kind("digest", "node", None),
-    0x0B: Kind("snapshot", "node", None),
+    0x0A: Kind("digest", "node", DIGESTED),
+    0x0B: Kind("snapshot", "node", PART),
     0x0C: Kind("question", "node", QUESTION),
     0x0D: Kind("answer", "node", ANSWER),
     0x0E: Kind("lock", "node", None),
     0x0F: Kind("barrier", "node", BARRIER),
-    0x10: Kind("skip", "node", None),
+    0x10: Kind("skip", "node", SKIP),
     0x11: Kind("activity", "node", None),
     0x12: Kind("bye", "node", BYE),
+    0x13: Kind("freeze", "node", FREEZE),
     0x41: Kind("welcome", "sequencer", WELCOME),
     0x42: Kind("opened", "sequencer", OPENED),
     0x43: Kind("receipts", "sequencer", RECEIPTS),
     0x44: Kind("rejection", "sequencer", REJECTION),
     0x45: Kind("expected", "sequencer", EXPECTED),
     0x46: Kind("entries", "sequencer", ENTRIES),
-    0x47: Kind("snapshotServed", "sequencer", None),
-    0x48: Kind("snapshotRequest", "sequencer", None),
+    0x47: Kind("snapshotServed", "sequencer", SERVED),
+    0x48: Kind("snapshotRequest", "sequencer", PART_REQUEST),
     0x49: Kind("questionAsked", "sequencer", QUESTION),
     0x4A: Kind("answerGiven", "sequencer", ANSWER),
     0x4B: Kind("lockOutcome", "sequencer", None),
     0x4C: Kind("confirmed", "sequencer", CONFIRMED),
     0x4D: Kind("redirect", "sequencer", None),
     0x4E: Kind("farewell", "sequencer", BYE),
+    0x4F: Kind("divergence", "sequencer", DIVERGENCE),
+    0x50: Kind("reload", "sequencer", RELOAD),
     0x81: Kind("commit", "feed", COMMIT),
     0x82: Kind("beat", "feed", BEAT),
     0x83: Kind("activityPublished", "feed", None),
@@ -398,6 +473,13 @@ def decode_commit(octets):
     commit = COMMIT.read(reader)
     reader.finish()
     return commit
+
+
+def decode_aside(octets):
+    """Reads what is kept aside for a store: commits, each behind its length."""
+    reader = Reader(octets)
+    while reader.left:
+        yield SIZED_COMMIT.read(reader)
 
 
 def encode_batch(batch):

@@ -19,13 +19,35 @@ extension Dice {
             .fetch(
                 Fetch(
                     request: request(known), from: sequence(known), limitBytes: UInt32(byte())))
-        case 8: .progress(Progress(applied: sequence(known), settled: number(near: known.counters)))
+        case 8:
+            .progress(
+                Progress(
+                    applied: sequence(known), settled: number(near: known.counters),
+                    stopped: list(upTo: 2) {
+                        let place = $0.place(known)
+                        return StoppedStore(
+                            store: place.store, life: place.life, sequence: place.sequence)
+                    }))
         case 9: .question(question(known))
         case 10: .answer(answer(known))
         default:
-            switch below(3) {
+            switch below(8) {
             case 0: .bye(bye())
             case 1: .barrier(Barrier(request: request(known)))
+            case 2: .load(load(known))
+            case 3: .digest(report(known))
+            case 4: .snapshot(chunk(known))
+            case 5:
+                .skip(
+                    Skip(
+                        request: request(known),
+                        sequence: SequenceNumber(max(sequence(known).rawValue, 1)),
+                        target: target()))
+            case 6:
+                .freeze(
+                    Freeze(
+                        request: request(known), store: storeName(),
+                        life: place(known).life, isFrozen: flag()))
             default:
                 .drop(
                     Drop(

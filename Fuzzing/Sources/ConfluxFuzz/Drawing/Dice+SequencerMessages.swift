@@ -7,7 +7,7 @@ extension Dice {
     mutating func sequencerMessage(
         _ known: Surroundings, commits: [Bytes]
     ) -> SequencerMessage {
-        switch below(12) {
+        switch below(16) {
         case 0, 1: .welcome(welcome(known))
         case 2: .opened(opened(known))
         case 3, 4: .receipts(Receipts(runs: list(upTo: 4) { $0.run(known) }))
@@ -22,6 +22,15 @@ extension Dice {
         case 7, 8: .entries(entries(known, commits: commits))
         case 9: .question(question(known))
         case 10: .answer(answer(known))
+        case 11:
+            .snapshotServed(
+                SnapshotServed(request: request(known), chunk: chunk(known)))
+        case 12:
+            .snapshotRequest(
+                SnapshotRequest(
+                    place: place(known), offset: number(near: [2]), limitBytes: UInt32(byte())))
+        case 13: .divergence(divergence(known))
+        case 14: .reload(Reload(place: place(known)))
         default: flag() ? .bye(bye()) : .confirmed(confirmed(known))
         }
     }
@@ -51,8 +60,9 @@ extension Dice {
             below(4) == 0
             ? .failed(one(of: RejectionCode.self), message: text())
             : .opened(
-                life: life(known), schemaVersion: version(),
-                snapshot: optional { Snapshot(sequence: $0.sequence(known), state: $0.state()) })
+                life: life(known), schemaVersion: version(), floor: sequence(known),
+                snapshot: optional { $0.offer(known) },
+                skipped: list(upTo: 2) { $0.sequence(known) })
         return Opened(request: request(known), outcome: outcome)
     }
 
@@ -95,7 +105,7 @@ extension Dice {
     }
 
     mutating func event(_ known: Surroundings) -> LogEvent {
-        switch below(6) {
+        switch below(11) {
         case 0: .claim(epoch: epoch(known), nonce: nonce())
         case 1:
             .joined(
@@ -104,6 +114,15 @@ extension Dice {
         case 2: .left(incarnation(known))
         case 3: .forgotten(incarnation(known))
         case 4: .dropped(storeName(), life: SequenceNumber(max(life(known).rawValue, 1)))
+        case 5:
+            .upgraded(
+                storeName(), life: place(known).life, schemaVersion: version(),
+                base: place(known).sequence)
+        case 6:
+            .frozen(storeName(), life: place(known).life, reason: one(of: FreezeReason.self))
+        case 7: .thawed(storeName(), life: place(known).life)
+        case 8: .digestPoint(storeName(), life: place(known).life)
+        case 9: .skipped(place(known).sequence, target())
         default: .created(storeName(), schemaVersion: version(), initial: state())
         }
     }

@@ -111,8 +111,19 @@ struct PretendedSequencer {
                 ]
             }()
         case .progress(let progress): settle(through: progress.settled)
-        case .close, .answer, .bye: []
+        case .load(let load):
+            [
+                .snapshotServed(
+                    SnapshotServed(request: load.request, chunk: .none(of: load.place)))
+            ]
+        case .skip(let skip): [confirmed(skip.request)]
+        case .freeze(let freeze): [confirmed(freeze.request)]
+        case .close, .answer, .bye, .digest, .snapshot: []
         }
+    }
+
+    private func confirmed(_ request: UInt64) -> SequencerMessage {
+        .confirmed(Confirmed(request: request, outcome: .confirmed(last)))
     }
 
     /// What the node has outcomes of was judged, also where the log lost it.
@@ -161,7 +172,8 @@ struct PretendedSequencer {
             let life = lives[store] ?? .zero
             outcome = .opened(
                 life: life, schemaVersion: 1,
-                snapshot: Snapshot(sequence: life, state: open.initial))
+                snapshot: .whole(
+                    Snapshot(sequence: life, schemaVersion: 1, state: open.initial)))
         }
         return .opened(Opened(request: open.request, outcome: outcome))
     }

@@ -13,6 +13,10 @@ struct ReplicaRun {
     private(set) var unanswered: [NodeMessage] = []
     /// What was delivered and is not applied.
     private var unapplied: [(last: SequenceNumber, bytes: Int)] = []
+    /// What is given a state, and has not said so.
+    private var restoring: [(store: StoreName, request: UInt64)] = []
+    /// What it was asked for of its states.
+    private var given: [SnapshotChunk] = []
     private var delivered: SequenceNumber?
     /// How many actions were dispatched, and how many have been told their outcome.
     private var dispatchedCount: UInt64 = 0
@@ -143,6 +147,12 @@ struct ReplicaRun {
 
     /// The thread that applies is done with some of what was delivered.
     mutating func apply(_ count: Int) {
+        let restored = restoring
+        restoring = []
+        for (store, request) in restored { handle(.restored(store, request: request)) }
+        let chunks = given
+        given = []
+        for chunk in chunks { handle(.given(chunk)) }
         let done = unapplied.prefix(count)
         guard let last = done.map(\.last).max() else { return }
         unapplied.removeFirst(done.count)
@@ -195,7 +205,7 @@ struct ReplicaRun {
             unanswered.append(message)
             if unanswered.count > Self.unansweredMax { unanswered.removeFirst() }
         case .deliver(let delivery): perform(delivery)
-        case .event(.missed(_, let last)): delivered = last
+        case .give(let request): given = given.suffix(7) + [.none(of: request.place)]
         case .asked(let question): asked = [question]
         case .subscribe, .answered, .event: break
         case .end: hasEnded = true
@@ -228,7 +238,9 @@ struct ReplicaRun {
                 require(sequence <= live, "\(sequence) is to come, and told as applied")
             }
         case .reset: delivered = nil
-        case .restore, .attach, .opened: break
+        case .restore(let store, _, _, _, _, let request): restoring.append((store, request))
+        case .passOver(let last): delivered = last
+        case .begin, .detach, .compare, .attach, .opened: break
         }
     }
 

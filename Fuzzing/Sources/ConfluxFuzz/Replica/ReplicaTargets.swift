@@ -38,6 +38,8 @@ extension ReplicaRun {
         if let store = StoreName("list") { open(.store(store)) }
         feed(Frame.encode(sequencer.beat, epoch: sequencer.epoch)[...])
         answerAll()
+        apply(0)
+        answerAll()
         dispatch(builder(of: 2), isAtomic: false)
         answerAll()
         if let frame = sequencer.frames.last { feed(frame) }
@@ -127,7 +129,22 @@ extension ReplicaRun {
         case 0: handle(.follow(from: min(dice.sequence(sequencer.surroundings), sequencer.last)))
         case 1: handle(.ask(dice.question(sequencer.surroundings)))
         case 2: answerQuestion(.applied)
-        case 3: if dice.below(8) == 0 { handle(.leave) }
+        case 3:
+            let place = dice.place(sequencer.surroundings)
+            switch dice.below(8) {
+            case 0: handle(.leave)
+            case 1: handle(.reload(place.store))
+            case 2:
+                handle(
+                    .stopped(
+                        StoppedStore(
+                            store: place.store, life: place.life, sequence: place.sequence)))
+            case 3:
+                if case .vote(let vote) = dice.report(sequencer.surroundings) {
+                    handle(.digested(vote))
+                }
+            default: break
+            }
         case 4:
             let code = dice.flag() ? ByeCode.rejoin : .leaving
             let bye = SequencerMessage.bye(Bye(code: code, message: ""))

@@ -20,8 +20,9 @@ extension SequencerMachine {
         require(
             directory.stores.count + creating.count <= settings.storesMax,
             "\(directory.stores.count) stores and \(creating.count) to come")
-        let first = directory.stores.values.map(\.initial) + creating.values.map(\.initial)
-        let firstBytes = first.reduce(0) { $0 + $1.bytes.count }
+        let firstBytes =
+            directory.stores.values.reduce(0) { $0 + $1.initialBytes }
+            + creating.values.reduce(0) { $0 + $1.initial.bytes.count }
         require(
             firstBytes <= settings.initialStatesBytesMax, "\(firstBytes) bytes of first states")
         require(firstBytes == directory.initialBytes, "\(directory.initialBytes) are counted")

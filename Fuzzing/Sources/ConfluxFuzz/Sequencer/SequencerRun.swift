@@ -14,6 +14,10 @@ struct SequencerRun {
     /// What the log has last; the feed must bring it next.
     private var unpublished: Append?
     private var fetches: [FetchJob] = []
+    /// What of snapshots the log has not answered.
+    private var saves: [SnapshotPart] = []
+    /// What replicas were asked for, and have not given.
+    private var requests: [(SnapshotRequest, ConnectionID)] = []
     private var isConfirming = false
     private var hasEnded = false
     /// Whose session each connection was welcomed to.
@@ -48,6 +52,16 @@ struct SequencerRun {
         settings.barriersMax = 3
         settings.silenceMax = .seconds(1)
         settings.forgetAfter = .seconds(5)
+        settings.digestBytesMin = 32
+        settings.digestRatioMin = 1
+        settings.snapshotBytesMin = 32
+        settings.snapshotBytesMax = 4_096
+        settings.snapshotPartBytesMax = 1_024
+        settings.votePatience = .milliseconds(500)
+        settings.uploadsMax = 1
+        settings.unconfirmedBytesMax = 2_000
+        settings.retention.bytesMax = 1
+        settings.retention.entriesMin = 0
         return settings
     }()
 
@@ -65,11 +79,13 @@ struct SequencerRun {
     // MARK: Tenures
 
     private mutating func begin() {
-        log.epoch = log.epoch.next
+        log.beginTenure()
         machine = SequencerMachine(settings: Self.settings)
         underWay = nil
         unpublished = nil
         fetches = []
+        saves = []
+        requests = []
         isConfirming = false
         hasEnded = false
         owners = [:]
@@ -78,7 +94,7 @@ struct SequencerRun {
             .claimed(
                 ClaimedLog(
                     log: log.id, epoch: log.epoch, last: log.last, lastEpoch: log.lastEpoch,
-                    floor: SequenceNumber(1), nonce: claim)))
+                    floor: log.floor, nonce: claim)))
     }
 
     /// The process dies, and another begins. What was under way is in the log, or it is not.
@@ -186,6 +202,55 @@ struct SequencerRun {
         handle(.fetchRead(job, Array(bodies.prefix(2))))
     }
 
+    /// The log has saved a part of a snapshot, or has not.
+    mutating func answerSave() {
+        guard !saves.isEmpty else { return }
+        let part = saves.removeFirst()
+        let isSaved = dice.below(8) > 0 && log.save(part)
+        handle(
+            .snapshotSaved(
+                part.place, offset: part.offset, failure: isSaved ? nil : "it is full"))
+    }
+
+    /// A checkpoint is saved.
+    mutating func saveCheckpoint() {
+        guard machine.phase == .serving, log.last > log.toldCheckpoints.last ?? .zero else {
+            return
+        }
+        handle(.checkpointSaved(log.saveCheckpoint()))
+    }
+
+    /// A replica says what its state is: that of honest ones, mostly.
+    mutating func vote(on connection: ConnectionID) -> NodeMessage? {
+        guard let store = dice.element(of: log.lives.keys.sorted()),
+            let round = machine.digests.round(of: store)
+        else { return nil }
+        let state: [UInt8] = dice.below(6) == 0 ? [dice.byte()] : Self.honestState
+        return .digest(
+            .vote(
+                Vote(
+                    place: round.place, schemaVersion: round.schemaVersion,
+                    digest: Digest(of: state), refusals: Digest(of: []),
+                    byteCount: UInt64(state.count))))
+    }
+
+    /// A replica gives what it was asked for.
+    mutating func give() -> (NodeMessage, ConnectionID)? {
+        guard !requests.isEmpty else { return nil }
+        let (request, connection) = requests.removeLast()
+        let state = Self.honestState
+        let part = state.dropFirst(Int(clamping: request.offset)).prefix(Int(request.limitBytes))
+        return (
+            .snapshot(
+                SnapshotChunk(
+                    place: request.place, offset: request.offset, byteCount: UInt64(state.count),
+                    bytes: part)), connection
+        )
+    }
+
+    /// Of more than one part.
+    private static let honestState = [UInt8](repeating: 0x5B, count: 1_500)
+
     mutating func confirmTenure() {
         guard isConfirming else { return }
         isConfirming = false
@@ -210,7 +275,21 @@ struct SequencerRun {
         switch effect {
         case .readCheckpoint(let last):
             handle(.checkpointRead(log.checkpoint(through: last, &dice)))
+        case .readSnapshots:
+            handle(.snapshotsRead(log.index))
+        case .keepAside(let jobs, let last):
+            handle(.keptAside(dice.below(8) == 0 ? [] : log.keepAside(jobs, through: last)))
+        case .saveSnapshot(let part):
+            require(
+                part.bytes.count <= Int(Self.settings.snapshotPartBytesMax), "a part too large")
+            saves.append(part)
+        case .readSnapshot(let job): handle(.snapshotRead(job, log.chunk(for: job)))
+        case .removeSnapshots(let store): log.removeSnapshots(of: store)
+        case .truncate(let floor):
+            log.truncate(
+                below: floor, bases: machine.directory.stores.mapValues(\.baseSequence))
         case .readLog(let from):
+            require(from >= log.floor, "reads from \(from), below \(log.floor)")
             let rest = log.bodies.filter { body in
                 certain { try Commit.decode(body: body) }.first >= from
             }
@@ -234,7 +313,9 @@ struct SequencerRun {
             require(
                 beat.last == log.last, "a beat of \(beat.last), and the log ends at \(log.last)")
         case .send(let message, let connection): check(message, to: connection)
-        case .readFetch(let job): fetches.append(job)
+        case .readFetch(let job):
+            require(job.from >= log.floor, "reads from \(job.from), below \(log.floor)")
+            fetches.append(job)
         case .confirmTenure:
             require(!isConfirming, "asks twice for one confirmation")
             isConfirming = true
@@ -250,6 +331,7 @@ struct SequencerRun {
         require(
             certain { try Frame.decodeSequencerMessage(frame[...]) } == message, "\(message)")
         switch message {
+        case .snapshotRequest(let request): requests = requests.suffix(7) + [(request, connection)]
         case .welcome(let welcome):
             owners[connection] = welcome.incarnation
             require(

@@ -30,6 +30,16 @@ extension FuzzTarget {
             while !run.dice.isEmpty { run.step() }
             run.finish()
         },
+        // A log that grows, is digested, saved and given up from its beginning.
+        FuzzTarget(name: "sequencer-snapshots", lengthMax: 512) { bytes in
+            var run = SequencerRun(Dice(bytes))
+            run.land()
+            run.joinTwo()
+            while !run.dice.isEmpty {
+                if run.dice.flag() { run.step() } else { run.live() }
+            }
+            run.finish()
+        },
     ]
 }
 
@@ -67,7 +77,11 @@ extension SequencerRun {
 
     /// One decision.
     mutating func step() {
-        switch dice.below(24) {
+        switch dice.below(28) {
+        case 24: vote()
+        case 25: if let (message, connection) = give() { say(message, from: connection) }
+        case 26: answerSave()
+        case 27: saveCheckpoint()
         case 20...23: ask()
         case 0...4: say(dice.nodeMessage(surroundings), from: connection())
         case 5: say(.hello(dice.hello(surroundings)), from: connection())
@@ -85,6 +99,50 @@ extension SequencerRun {
             if dice.flag() { restart(losing: dice.flag()) } else { rejoin() }
         default: endTenure()
         }
+    }
+
+    /// What makes a log long and its beginning superfluous.
+    mutating func live() {
+        switch dice.below(8) {
+        case 0...2:
+            grow()
+            settle()
+        case 3:
+            vote()
+            vote()
+        case 4, 5:
+            for _ in 0..<3 {
+                if let (message, connection) = give() { say(message, from: connection) }
+                answerSave()
+            }
+        case 6: saveCheckpoint()
+        default:
+            settle()
+            pass(.milliseconds(700))
+        }
+    }
+
+    private mutating func vote() {
+        let connection = connection()
+        if let message = vote(on: connection) { say(message, from: connection) }
+    }
+
+    /// One node's window full of actions, of which a reader of marks takes notice.
+    private mutating func grow() {
+        let connection = ConnectionID(rawValue: UInt64(dice.below(2)))
+        guard case .member(let incarnation) = machine.connections[connection],
+            let ledger = machine.sessions[incarnation]?.ledger
+        else { return }
+        var builder = BatchBuilder()
+        let target = dice.target()
+        let row = BatchTarget(target: target, schemaVersion: 1, coding: .json)
+        for _ in 0..<60 {
+            builder.append(target: row, payload: [UInt8](repeating: 0x31, count: 60))
+        }
+        say(
+            .submit(
+                builder.finish(firstCounter: ledger.lastCounter + 1, settled: ledger.announced)),
+            from: connection)
     }
 
     private mutating func connection() -> ConnectionID {

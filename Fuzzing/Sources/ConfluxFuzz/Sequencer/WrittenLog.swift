@@ -16,6 +16,19 @@ struct WrittenLog {
     private(set) var counters: [Incarnation: UInt64] = [:]
     /// The lives of stores.
     private(set) var lives: [StoreName: SequenceNumber] = [:]
+    /// The lowest number that the log promises to have.
+    private(set) var floor = SequenceNumber(1)
+    /// The whole snapshots that are confirmed, and what came of others.
+    private(set) var snapshots: [SnapshotPlace: (reference: SnapshotReference, bytes: [UInt8])] =
+        [:]
+    /// What is kept of stores that nobody hosts.
+    private(set) var asides: [StoreName: AsideKept] = [:]
+    private var unfinished: [StoreName: (part: SnapshotPart, bytes: [UInt8])] = [:]
+    /// The highest number of an entry that concerns each store, and those that are frozen.
+    private(set) var stamps: [StoreName: SequenceNumber] = [:]
+    private var frozen: Set<StoreName> = []
+    /// The last two checkpoints that the sequencer was told of in this tenure.
+    var toldCheckpoints: [SequenceNumber] = []
     /// What was written beside the log, ascending.
     private var checkpoints: [(last: SequenceNumber, bytes: Bytes)] = []
     private var fold = LogFold(log: Identifier(high: 7, low: 1))
@@ -31,7 +44,12 @@ struct WrittenLog {
         require(commit.first == append.first && commit.last == append.last, "\(append)")
         require(commit.timestamp >= lastTimestamp, "time went back to \(commit.timestamp)")
         var sequence = commit.first
+        var hasPoint = false
         for block in commit.blocks {
+            if case .event(.digestPoint) = block { hasPoint = true }
+            if case .batch = block {
+                require(!hasPoint, "a batch behind a digest point: \(commit)")
+            }
             switch block {
             case .batch(let incarnation, let batch): put(batch, of: incarnation, at: sequence)
             case .event(let event): put(event, at: sequence)
@@ -47,16 +65,137 @@ struct WrittenLog {
 
     /// Rule 20: a checkpoint is the fold of the log, and reads back as what it was.
     private mutating func check(_ commit: Commit) {
-        do { try fold.apply(commit) } catch { fail("the log does not follow itself: \(error)") }
+        do { try fold.apply(commit, byteCount: bodies.last?.count ?? 0) } catch {
+            fail("the log does not follow itself: \(error)")
+        }
         let bytes = Bytes(fold.encoded())
         require(certain { try LogFold(checkpoint: bytes) } == fold, "a fold reads back otherwise")
         guard bodies.count.isMultiple(of: 4) else { return }
         checkpoints.append((commit.last, bytes))
     }
 
+    /// A checkpoint of all that is in the log is saved.
+    mutating func saveCheckpoint() -> SequenceNumber {
+        if checkpoints.last?.last != last { checkpoints.append((last, Bytes(fold.encoded()))) }
+        toldCheckpoints = toldCheckpoints.suffix(1) + [last]
+        return last
+    }
+
+    /// Rule 20: nothing that somebody needs is given up.
+    mutating func truncate(below floor: SequenceNumber, bases: [StoreName: SequenceNumber]) {
+        require(floor > self.floor, "the floor went from \(self.floor) to \(floor)")
+        let older = toldCheckpoints.first ?? .zero
+        require(
+            floor <= older.next, "a floor of \(floor), and checkpoints at \(toldCheckpoints)")
+        for (name, life) in lives {
+            let base = bases[name] ?? life
+            let isSaved = snapshots.keys.contains { $0.store == name && $0.sequence == base }
+            require(base == life || isSaved, "\(name) begins at \(base), which is not saved")
+            let aside = asides[name].flatMap { $0.life == life ? $0.through : nil } ?? .zero
+            let kept = max(base, aside)
+            require(
+                stamps[name, default: life] <= kept || floor <= kept.next,
+                "a floor of \(floor), and \(name) is kept up to \(kept)")
+        }
+        self.floor = floor
+    }
+
+    /// - Returns: Whether it is what comes next.
+    mutating func save(_ part: SnapshotPart) -> Bool {
+        let store = part.place.store
+        require(part.place.sequence <= last, "a snapshot of what is to come: \(part.place)")
+        var bytes: [UInt8] = []
+        if part.offset > 0 {
+            guard let former = unfinished[store], former.part.place == part.place,
+                former.part.reference == part.reference,
+                UInt64(former.bytes.count) == part.offset
+            else { return false }
+            bytes = former.bytes
+        }
+        bytes += part.bytes
+        unfinished[store] = (part, bytes)
+        require(UInt64(bytes.count) <= part.reference.byteCount, "too much of \(part.place)")
+        guard UInt64(bytes.count) == part.reference.byteCount else { return true }
+        require(Digest(of: bytes) == part.reference.digest, "another state than \(part.place)")
+        unfinished[store] = nil
+        if part.isConfirmed {
+            snapshots[part.place] = (part.reference, bytes)
+        } else {
+            require(snapshots[part.place] == nil, "\(part.place) was confirmed, and is replaced")
+        }
+        return true
+    }
+
+    /// Keeps what concerns some stores beside the log.
+    mutating func keepAside(_ jobs: [AsideJob], through last: SequenceNumber) -> [AsideKept] {
+        jobs.map { job in
+            require(job.after < last, "nothing of \(job.store) is behind \(job.after)")
+            var entries = AsideEntries(job.store, life: job.life, after: job.after)
+            for body in bodies {
+                let commit = certain { try Commit.decode(body: body) }
+                if commit.first <= last { entries.add(commit) }
+            }
+            let isNone = entries.bytes.isEmpty && job.former == nil
+            let kept = AsideKept(
+                store: job.store, life: job.life, through: last,
+                reference: isNone
+                    ? nil
+                    : SnapshotReference(
+                        sequence: last, schemaVersion: 0, digest: Digest(of: entries.bytes),
+                        byteCount: UInt64(max(entries.bytes.count, 1))))
+            asides[job.store] = kept
+            return kept
+        }
+    }
+
+    /// Whole snapshots and what is kept aside, as a start finds them.
+    var index: [SnapshotIndexEntry] {
+        let saved = snapshots.map {
+            SnapshotIndexEntry(place: $0.key, reference: $0.value.reference)
+        }
+        let aside = asides.values.compactMap { kept in
+            kept.reference.map { reference in
+                SnapshotIndexEntry(
+                    place: SnapshotPlace(
+                        store: kept.store, life: kept.life, sequence: kept.through),
+                    reference: reference, isAside: true)
+            }
+        }
+        return (saved + aside).sorted {
+            ($0.place.store, $0.place.sequence) < ($1.place.store, $1.place.sequence)
+        }
+    }
+
+    mutating func removeSnapshots(of store: StoreName) {
+        asides[store] = nil
+        snapshots = snapshots.filter { $0.key.store != store }
+        unfinished[store] = nil
+    }
+
+    mutating func beginTenure() {
+        epoch = epoch.next
+        unfinished = [:]
+        toldCheckpoints = []
+    }
+
+    func chunk(for job: LoadJob) -> SnapshotChunk {
+        guard let saved = snapshots[job.place], job.offset < UInt64(saved.bytes.count) else {
+            return .none(of: job.place)
+        }
+        return SnapshotChunk(
+            place: job.place, offset: job.offset, byteCount: saved.reference.byteCount,
+            bytes: saved.bytes[Int(job.offset)...].prefix(max(1, Int(job.limitBytes))))
+    }
+
     /// What is found beside the log: the newest checkpoint, an old one, a broken one or none.
     func checkpoint(through last: SequenceNumber, _ dice: inout Dice) -> CheckpointAnswer {
         guard let newest = checkpoints.last(where: { $0.last <= last }) else { return .none }
+        guard floor == SequenceNumber(1) else {
+            // One of the two that the floor waits for can be read.
+            let isFirst = last == self.last && checkpoints.count > 1
+            return isFirst && dice.below(4) == 0
+                ? .damaged(newest.last, "not what was written") : .found(newest.last, newest.bytes)
+        }
         switch dice.below(8) {
         case 0: return .none
         case 1: return .damaged(newest.last, "not what was written")
@@ -81,6 +220,10 @@ struct WrittenLog {
         // A row may have no entry, when its entries were rejected: only the others count.
         batch.forEachEntry { index, _ in
             let row = batch.targets[index]
+            for name in lives.keys where row.target.concerns(name) {
+                if case .state = row.target, frozen.contains(name) { continue }
+                stamps[name] = sequence.advanced(by: UInt64(batch.count) - 1)
+            }
             guard case .store(let name) = row.target, row.life != .zero else { return }
             require(lives[name] == row.life, "an entry for life \(row.life) of \(name)")
         }
@@ -104,9 +247,26 @@ struct WrittenLog {
         case .created(let name, _, _):
             require(lives[name] == nil, "\(name) was created twice")
             lives[name] = sequence
+            stamps[name] = sequence
+            frozen.remove(name)
         case .dropped(let name, let life):
             require(lives[name] == life, "\(life) of \(name) ended, which is not its present life")
             lives[name] = nil
+        case .digestPoint(let name, let life):
+            require(lives[name] == life && !frozen.contains(name), "a point of \(name) in \(life)")
+        case .upgraded(let name, let life, _, let base):
+            require(lives[name] == life && base < sequence, "\(name) upgraded from \(base)")
+            stamps[name] = sequence
+        case .frozen(let name, let life, _):
+            require(lives[name] == life, "\(life) of \(name) was frozen")
+            stamps[name] = sequence
+            frozen.insert(name)
+        case .thawed(let name, let life):
+            require(lives[name] == life && frozen.contains(name), "\(name) was thawed")
+            stamps[name] = sequence
+            frozen.remove(name)
+        case .skipped(let skipped, _):
+            require(skipped < sequence && skipped >= floor, "\(skipped) was skipped")
         }
     }
 

@@ -14,7 +14,7 @@ struct LogMarks: Sendable, Equatable {
     /// How many marks there are. *At the bound* every other one goes.
     static let countMax = 1_024
     /// The least bytes of log between two marks.
-    private static let spacingMin: UInt64 = 16 << 10
+    private static let spacingMin: UInt64 = 1 << 10
 
     /// Ascending.
     private(set) var marks: [Mark] = []

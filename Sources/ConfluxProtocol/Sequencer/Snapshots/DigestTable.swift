@@ -75,7 +75,7 @@ struct DigestTable: Sendable {
 
     /// The most votes for one point: those of sessions that came and went count, too. *At the bound*
     /// a further one counts for nothing.
-    static let votesMax = SequencerSettings.sessionsMost
+    static let votesMax = 10_000
 
     func round(of store: StoreName) -> Round? { rounds[store] }
 

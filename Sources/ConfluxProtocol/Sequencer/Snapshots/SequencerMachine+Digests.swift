@@ -206,7 +206,11 @@ extension SequencerMachine {
             let round = digests.round(of: place.store), round.place == place
         else { return }
         var losers: Set<Incarnation> = []
-        if case .majority(_, let those)? = round.verdict { losers = Set(those) }
+        if case .majority(let result, let those)? = round.verdict,
+            result.digest == reference.digest
+        {
+            losers = Set(those)
+        }
         for incarnation in round.votes.keys.sorted() {
             guard let session = sessions[incarnation], let connection = session.connection,
                 session.hosted[place.store]?.life == place.life

@@ -30,10 +30,12 @@ extension SequencerMachine {
             digest: result.digest, byteCount: result.byteCount)
         let name = round.place.store
         if case .saved(let base)? = directory.store(name)?.base,
-            base.sequence == reference.sequence
+            base.sequence >= reference.sequence
         {
-            // There is one of this point, which openers may have by now: a replica voted late. Where
-            // that made another state the store's, the next point tells.
+            // A replica voted late. What was confirmed at this point stays, whatever the votes come to
+            // by now: openers begin with it, and the log may be given up behind it. Where they made
+            // another state the store's, the next point tells.
+            guard base.sequence == reference.sequence else { return }
             if !isConfirmed || base == reference {
                 tellDivergence(of: round.place, base, into: &effects)
             } else {

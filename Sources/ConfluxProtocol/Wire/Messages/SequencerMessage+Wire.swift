@@ -143,6 +143,10 @@ extension Opened: WireField {
                 limit: reader.limits.elementsPerListMax, elementBytesMin: 8, "what is skipped")
             var skipped: [SequenceNumber] = []
             for _ in 0..<count { skipped.append(try reader.sequence("the number of an entry")) }
+            // By both a snapshot is asked for.
+            guard snapshot == nil || life > .zero else {
+                throw .malformed(at: at, expected: "the life of a store with a snapshot")
+            }
             self.init(
                 request: request,
                 outcome: .opened(

@@ -22,7 +22,7 @@ extension SnapshotReference: WireField {
     static let bytesMin = 8 + 4 + 8 + 8
 
     init(reading reader: inout FrameReader) throws(WireError) {
-        let sequence = try reader.sequence("a snapshot's number")
+        let sequence = SequenceNumber(try reader.positive("a snapshot's number"))
         let schemaVersion = try reader.fixed(UInt32.self, "a schema version")
         let digest = Digest(rawValue: try reader.fixed(UInt64.self, "a digest"))
         self.init(

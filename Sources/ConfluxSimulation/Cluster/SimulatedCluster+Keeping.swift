@@ -1,0 +1,153 @@
+import ConfluxLog
+import ConfluxNode
+import ConfluxProtocol
+import ConfluxVocabulary
+
+/// Snapshots and the floor, as they are looked at from outside (rules 18 to 20).
+extension SimulatedCluster {
+    // MARK: Snapshots
+
+    /// The part of an encoding that a node gives; now and then another one.
+    func part(_ request: SnapshotRequest, of node: SimulatedNode) -> SnapshotChunk {
+        var chunk = node.shelf.part(request)
+        if !chunk.bytes.isEmpty, strikes(plan.badPart) {
+            var bytes = Array(chunk.bytes)
+            bytes[random.int(in: 0...bytes.count - 1)] ^= 1
+            chunk.bytes = bytes[...]
+        }
+        return chunk
+    }
+
+    /// A sequencer hears a node.
+    func hear(
+        _ message: NodeMessage, from connection: ConnectionID, _ sequencer: SimulatedSequencer
+    ) {
+        guard case .digest(.vote(let vote)) = message,
+            let node = connections[connection.rawValue].flatMap({ nodes[$0.node] }),
+            sequencer.machine.epoch == disk.epoch
+        else { return }
+        truth.snapshots.hear(vote, of: node.machine.incarnation)
+        if let at = pointAt[vote.place], now > at + plan.keeping.votePatience {
+            marks.hit(.lateVote)
+        }
+    }
+
+    func noteRequest(_ request: SnapshotRequest, to connection: UInt64) {
+        if request.offset > 0, let former = asked[request.place], former != connection {
+            marks.hit(.uploadHandedOver)
+        }
+        asked[request.place] = connection
+    }
+
+    /// The number of the snapshot that openers of a store begin with.
+    private func base(of history: StoreHistory) -> SequenceNumber {
+        disk.shelves.snapshots.listed(through: disk.last).last { snapshot in
+            snapshot.store == history.name && snapshot.life == history.life
+                && snapshot.kind == .confirmed
+                && history.takes(version: snapshot.schemaVersion, at: snapshot.sequence)
+        }?.sequence ?? history.life
+    }
+
+    /// Up to here everything that concerns a store is in its snapshot, or kept aside.
+    private func kept(of history: StoreHistory) -> SequenceNumber {
+        let aside = disk.shelves.snapshots.listed(through: disk.last).last { snapshot in
+            snapshot.store == history.name && snapshot.life == history.life
+                && snapshot.kind == .aside
+        }
+        return max(base(of: history), aside?.sequence ?? .zero)
+    }
+
+    // MARK: The floor
+
+    /// What is given up must be needed by nobody (rule 20).
+    func checkFloor(
+        _ floor: SequenceNumber, _ sequencer: SimulatedSequencer
+    ) throws(Violation) {
+        // Who is superseded gives up nothing.
+        guard sequencer.machine.epoch == disk.epoch else { return }
+        guard floor <= disk.last else {
+            throw Violation(promise: "floor", message: "\(floor) is above the end, \(disk.last)")
+        }
+        guard disk.shelves.checkpoints.permits(floor) else {
+            throw Violation(
+                promise: "floor", message: "\(floor) is above the older of two checkpoints")
+        }
+        for history in truth.branch.presentLives {
+            let base = kept(of: history)
+            if let need = history.firstNeed(behind: base), need < floor {
+                throw Violation(
+                    promise: "floor",
+                    message:
+                        "\(floor) is above \(need), which \(history.name) needs: it is kept up "
+                        + "to \(base)")
+            }
+        }
+    }
+
+    // MARK: Liveness
+
+    private func hosts(of history: StoreHistory) -> [SimulatedNode] {
+        nodes.values.filter { node in
+            guard let store = node.store(history.name), store.schemaVersion == history.version,
+                let place = node.applier.place(of: history.name)
+            else { return false }
+            return place.isAttached && place.life == history.life && place.stopped == nil
+        }
+    }
+
+    /// What comes about while there are entries, and is still missing, in words.
+    var whatTakesEntries: String? {
+        guard let listening, let sequencer = sequencers[listening], sequencer.isServing else {
+            return "no sequencer serves"
+        }
+        for node in nodes.values.sorted(by: { $0.slot < $1.slot }) {
+            for store in node.stores where node.applier.place(of: store.name)?.stopped != nil {
+                return "\(store.name) has stopped on \(node.text)"
+            }
+        }
+        var mayKeepLog = false
+        for history in truth.branch.presentLives {
+            let hosts = hosts(of: history)
+            let digests = Dictionary(
+                grouping: hosts.compactMap { node in
+                    node.store(history.name).map { Digest(of: $0.encoded) }
+                }, by: { $0 }
+            ).mapValues(\.count)
+            let isAgreed = digests.values.contains { $0 * 2 > hosts.count }
+            if hosts.isEmpty || history.isFrozen || !isAgreed {
+                mayKeepLog = true
+                continue
+            }
+            if hosts.contains(where: { $0.spoilt.contains(history.name) }) {
+                guard !hosts.allSatisfy({ $0.spoilt.contains(history.name) }) else {
+                    mayKeepLog = true
+                    continue
+                }
+                return "replicas of \(history.name) differ, and a majority has one state"
+            }
+            let behind = history.byteCount(behind: base(of: history))
+            let state = hosts.first?.store(history.name)?.encoded.count ?? 0
+            let most = plan.keeping.snapshotBytesMin + 4 * max(plan.keeping.digestBytesMin, state)
+            if behind > most + 4_000 {
+                return "\(history.name) has \(behind) bytes behind its snapshot at "
+                    + "\(base(of: history))"
+            }
+        }
+        return mayKeepLog ? nil : whatIsKeptTooLong
+    }
+
+    private var whatIsKeptTooLong: String? {
+        let floor = disk.shelves.floor
+        var kept = 0
+        for commit in disk.commits.reversed() {
+            guard commit.first >= floor else { break }
+            kept += commit.bytes.count
+        }
+        let checkpoint =
+            disk.shelves.checkpoints.newest(through: disk.last)?.bytes.count ?? 0
+        let most =
+            plan.keeping.retainedBytesMax
+            + 4 * max(plan.keeping.checkpointBytes, checkpoint) + 12_000
+        return kept > most ? "the log keeps \(kept) bytes from \(floor) on" : nil
+    }
+}

@@ -1,0 +1,201 @@
+import ConfluxNode
+import ConfluxProtocol
+
+/// What happens to stores that live long: newer programs, freezing, reducers that are not the same
+/// everywhere, and entries that processes die of.
+extension SimulatedCluster {
+    // MARK: Newer programs (rule 17)
+
+    /// The states as a process knows them that starts now.
+    var statesOfToday: [SimulatedState] {
+        isUpgrading ? states.map { $0.newer.first ?? $0 } : states
+    }
+
+    /// The newer program is there, and one node after the other gets it.
+    func upgrade() {
+        guard states.contains(where: { !$0.newer.isEmpty }) else { return }
+        guard isUpgrading else {
+            isUpgrading = true
+            trace.note(now, "there is a newer program")
+            return
+        }
+        let old = nodes.values.filter { isOld($0) }.map(\.process)
+        guard let node = pick(old).flatMap({ nodes[$0] }) else { return }
+        trace.note(now, "\(node.text) gets the newer program")
+        crash(node)
+    }
+
+    private func isOld(_ node: SimulatedNode) -> Bool {
+        isUpgrading && node.role == .member
+            && node.states.map(\.schemaVersion) != statesOfToday.map(\.schemaVersion)
+    }
+
+    // MARK: Freezing (rule 21)
+
+    func freeze() throws(Violation) {
+        let hosts = nodes.values.filter { !$0.stores.isEmpty && !$0.isPaused }.map(\.process)
+        guard let node = pick(hosts).flatMap({ nodes[$0] }) else { return }
+        let name = random.pick(node.stores).name
+        guard let history = truth.branch.presentLife(name) else { return }
+        // Most are thawed soon.
+        decide(
+            .frozen(name, life: history.life, history.isFrozen ? random.chance(0.1) : true),
+            on: node)
+        try turn(node)
+    }
+
+    // MARK: Reducers that are not the same everywhere (rule 22)
+
+    func spoil() {
+        let hosts = nodes.values.filter { !$0.stores.isEmpty }.map(\.process)
+        guard let node = pick(hosts).flatMap({ nodes[$0] }) else { return }
+        let store = random.pick(node.stores)
+        guard let change = states.first(where: { $0.name == store.name.state })?.corrupt,
+            let place = node.applier.place(of: store.name), place.isAttached, place.stopped == nil
+        else { return }
+        marks.hit(.spoilt)
+        trace.note(now, "\(store.name) of \(node.text) is spoilt")
+        truth.snapshots.spoil(store.name)
+        node.spoilt.insert(store.name)
+        node.scope.run { store.corrupt(by: change) }
+    }
+
+    // MARK: Entries that processes die of (rule 23)
+
+    /// An entry is chosen, and processes die of it.
+    func poison() {
+        guard disk.last > SequenceNumber(20), let state = states.first else { return }
+        let name = random.pick(state.stores)
+        guard let history = truth.branch.presentLife(name) else { return }
+        let behind = UInt64(random.int(in: 0...10))
+        let at = SequenceNumber(disk.last.rawValue - behind)
+        guard at > history.life, !deaths.contains(where: { $0.store == name }) else { return }
+        marks.hit(.poisoned)
+        trace.note(now, "processes die of \(at) in \(name)")
+        deaths.append(Death(store: name, life: history.life, log: disk.id, at: at))
+        for process in nodes.keys.sorted() where random.chance(0.7) {
+            if let node = nodes[process], node.role == .member { crash(node) }
+        }
+    }
+
+    /// What the journal of a process says that starts now.
+    func drawDeaths() -> [Death] {
+        var known = deaths
+        // Of one to come it alone may die: it stops there while it hosts the store.
+        if isHostile, plan.poisonEvery != nil, random.chance(0.3), let state = states.first,
+            let history = truth.branch.presentLife(random.pick(state.stores)),
+            !known.contains(where: { $0.store == history.name })
+        {
+            let at = disk.last.advanced(by: UInt64(random.int(in: 1...200)))
+            marks.hit(.poisoned)
+            known.append(
+                Death(store: history.name, life: history.life, log: disk.id, at: at))
+        }
+        return known
+    }
+
+    func noteStop(of store: StoreName, on node: SimulatedNode) {
+        guard let death = node.deaths.first(where: { $0.store == store }),
+            !stuck.contains(death)
+        else { return }
+        stuck.append(death)
+    }
+
+    /// People have stores get past what they stopped at.
+    func askSkips(_ node: SimulatedNode) {
+        guard !stuck.isEmpty, random.chance(0.1), !node.stores.isEmpty || !isHostile else { return }
+        let death = random.pick(stuck)
+        guard death.log == disk.id, truth.branch.presentLife(death.store)?.life == death.life,
+            !node.waits.values.contains(where: {
+                if case .skipped(death.at, _) = $0.goal { true } else { false }
+            })
+        else { return }
+        marks.hit(.skipAsked)
+        decide(.skipped(death.at, .store(death.store)), on: node)
+    }
+
+    func decide(_ goal: Wait.Goal, on node: SimulatedNode) {
+        trace.note(now, "\(node.text) wants \(goal)")
+        wait(for: goal, behind: .zero, on: node)
+    }
+
+    // MARK: What nodes say
+
+    func hearEvents(_ node: SimulatedNode) throws(Violation) {
+        let events = node.tells.events.withLock { events in
+            defer { events = [] }
+            return events
+        }
+        for event in events {
+            switch event {
+            case .diverged(let divergence):
+                trace.note(now, "\(node.text): \(divergence)")
+                checkSpoilt(divergence.store, node.text)
+                if let violation { throw violation }
+            case .storeStopped(let store, let at?, let message):
+                trace.note(now, "\(node.text): \(store) stops at \(at)")
+                node.hasStopped = true
+                if node.deaths.contains(where: { $0.store == store && $0.at == at }) {
+                    marks.hit(.poisonStopped)
+                    noteStop(of: store, on: node)
+                } else if message.contains("newer program") {
+                    marks.hit(.olderStopped)
+                } else {
+                    throw Violation(
+                        promise: "P1", message: "\(store) stopped on \(node.text): \(message)")
+                }
+            default: break
+            }
+        }
+    }
+
+    func checkSpoilt(_ store: StoreName, _ who: String) {
+        guard !truth.snapshots.spoilt.contains(store) else { return }
+        fail(
+            Violation(
+                promise: "P1", message: "\(who) says that replicas of \(store) differ, and none did"
+            ))
+    }
+
+    /// A store stops at what its process must not apply, and nowhere else.
+    func checkStopped(
+        _ store: any SimulatedStore, _ message: String, _ node: SimulatedNode
+    ) throws(Violation) {
+        node.hasStopped = true
+        let isOlder = node.states.contains {
+            $0.name == store.name.state && $0.schemaVersion < statesOfToday[0].schemaVersion
+        }
+        guard isOlder || node.deaths.contains(where: { $0.store == store.name }) else {
+            throw Violation(
+                promise: "P1", message: "\(store.name) stopped on \(node.text): \(message)")
+        }
+    }
+
+    /// Which replicas let go of what they have.
+    func noteLoading(_ job: ApplyJob, _ node: SimulatedNode) {
+        if case .deliver(let delivery, _) = job {
+            switch delivery {
+            case .restore(let store, _, _, _, _, _), .detach(let store):
+                node.spoilt.remove(store)
+                node.reloading.remove(store)
+            case .reset:
+                node.spoilt = []
+                node.reloading = []
+            default: break
+            }
+        }
+        node.tells.inputs.withLock { inputs in
+            for case .reload(let store) in inputs { node.reloading.insert(store) }
+        }
+    }
+
+    // MARK: The end of faults
+
+    func calmStores() {
+        for process in nodes.keys.sorted() {
+            guard let node = nodes[process] else { continue }
+            // A spoilt replica is replaced only where the others are more.
+            if isOld(node) || !node.spoilt.isEmpty && random.chance(0.5) { crash(node) }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxProtocol
+
+/// What of the log is given up, and who lives on behind that (rule 20).
+struct FloorScenarios {
+    /// The log grows by what gives the marks something to mark, with a checkpoint behind it.
+    private func grow(
+        _ cluster: inout Cluster, times: Int = 1, target: String = "list"
+    ) throws {
+        for _ in 0..<times {
+            cluster.grow(target, by: 20_000, from: 1)
+            try cluster.saveCheckpoint()
+            cluster.pass(cluster.settings.floorReviewInterval * 2)
+            try expectNoneMissed(cluster)
+        }
+    }
+
+    /// Rule 20, said once more: nothing that somebody needs is given up.
+    private func expectNoneMissed(_ cluster: Cluster) throws {
+        let floor = cluster.disk.floor
+        #expect(cluster.sequencer?.tenure.floor == floor)
+        if floor > SequenceNumber(1) {
+            #expect(cluster.disk.checkpoints.count == 2)
+            #expect(try floor <= #require(cluster.disk.checkpoints.first).sequence.next)
+        }
+        let directory = try #require(cluster.sequencer?.directory)
+        for (name, store) in directory.stores
+        where directory.stamp(of: name) > store.baseSequence {
+            #expect(floor <= store.baseSequence.next, "\(name)")
+        }
+    }
+
+    @Test func `the floor follows the older checkpoint and the snapshots`() throws {
+        var cluster = Cluster.eager()
+        try grow(&cluster)
+        #expect(cluster.disk.floor == SequenceNumber(1))
+        try grow(&cluster)
+        let floor = cluster.disk.floor
+        #expect(floor > SequenceNumber(1))
+        // No snapshot is taken any more.
+        for node in [1, 2] { cluster.nodes[node]?.giving = .silence }
+        let base = try #require(cluster.base(of: "list"))
+        try grow(&cluster, times: 4)
+        #expect(cluster.base(of: "list") == base)
+        #expect(cluster.disk.floor <= base.next)
+        for node in [1, 2] { cluster.nodes[node]?.giving = .whatItHas }
+        try grow(&cluster, times: 6)
+        #expect(cluster.disk.floor > base.next)
+        cluster.expectBounds()
+    }
+
+    @Test func `bytes, entries and age say how much of the log is kept`() {
+        var marks = LogMarks()
+        for index in 1...100 as ClosedRange<UInt64> {
+            marks.add(
+                through: SequenceNumber(index * 10), byteCount: 20_000,
+                at: Timestamp(Int64(index) * 1_000_000_000))
+        }
+        func floor(_ adjust: (inout Retention) -> Void) -> UInt64 {
+            var retention = Retention()
+            retention.entriesMin = 0
+            adjust(&retention)
+            return marks.floor(
+                keeping: retention, through: SequenceNumber(1_000),
+                at: Timestamp(100_000_000_000)
+            ).rawValue
+        }
+        #expect(floor { _ in } == 1)
+        #expect(floor { $0.bytesMax = 100_000 } == 951)
+        #expect(floor { $0.entriesMax = 200 } == 801)
+        #expect(floor { $0.ageMax = .seconds(30) } == 701)
+        #expect(floor { ($0.bytesMax, $0.entriesMin) = (100_000, 400) } == 601)
+        #expect(floor { ($0.bytesMax, $0.entriesMin) = (100_000, 5_000) } == 1)
+    }
+
+    @Test func `a quiet store that keeps the log is digested`() throws {
+        var cluster = Cluster.eager { $0.digestBytesMin = 10_000 }
+        cluster.open("quiet", on: 2)
+        cluster.dispatch(["a"], to: "quiet", from: 2)
+        try grow(&cluster, times: 3)
+        let base = try #require(cluster.base(of: "quiet"))
+        #expect(try cluster.points(of: "quiet").count <= 1)
+        #expect(cluster.disk.snapshots.keys.contains { $0.store.state.text == "quiet" })
+        #expect(cluster.disk.floor > base)
+        cluster.addNode(3, store: "quiet")
+        #expect(cluster.nodes[3]?.texts(of: "quiet") == ["a"])
+    }
+
+    @Test func `a store that keeps the log, and of which nobody votes, is not digested for ever`()
+        throws
+    {
+        var cluster = Cluster.eager { $0.digestBytesMin = 10_000 }
+        cluster.open("quiet", on: 2)
+        cluster.dispatch(["a"], to: "quiet", from: 2)
+        cluster.nodes[2]?.isVotingLate = true
+        try grow(&cluster, times: 2)
+        let last = cluster.disk.last
+        cluster.pass(.seconds(60))
+        let added = try cluster.points(of: "quiet").filter { $0 > last }
+        #expect(added.count <= 1)
+    }
+
+    @Test
+    func `a node behind the floor loads snapshots and goes on, a bridge is told what it missed`()
+        throws
+    {
+        var cluster = Cluster.eager(nodes: ["alpha", "beta", "gamma"])
+        cluster.bridge("list", on: 3)
+        let sleepers = [2, 3].map { ($0, cluster.nodes[$0]) }
+        for (node, _) in sleepers { cluster.nodes[node] = nil }
+        cluster.pass(cluster.settings.silenceMax * 2)
+        try grow(&cluster, times: 3)
+        for (node, sleeper) in sleepers {
+            cluster.nodes[node] = sleeper
+            cluster.reconnect(node)
+        }
+        cluster.pass(.seconds(3))
+        cluster.dispatch(["last"], to: "list", from: 2)
+        cluster.expectAgreement()
+        #expect(cluster.nodes[1]?.texts(of: "list").count == 4)
+        let missed = cluster.nodes[3]?.events.contains { event in
+            if case .missed = event { true } else { false }
+        }
+        #expect(missed == true)
+        #expect(cluster.nodes[3]?.bridgedTexts.last?.hasSuffix("last") == true)
+        cluster.expectBounds()
+    }
+
+    @Test func `a store that nothing concerned since is caught up from the floor`() throws {
+        var cluster = Cluster.eager()
+        cluster.open("quiet", on: 2)
+        let life = try #require(cluster.base(of: "quiet"))
+        try grow(&cluster, times: 3)
+        #expect(cluster.base(of: "quiet") == life && cluster.disk.floor > life.next)
+        cluster.addNode(3, store: "quiet")
+        cluster.dispatch(["a"], to: "quiet", from: 3)
+        #expect(cluster.nodes[3]?.texts(of: "quiet") == ["a"])
+        #expect(cluster.nodes[2]?.texts(of: "quiet") == ["a"])
+        try grow(&cluster, times: 2)
+    }
+
+    @Test func `a start has the floor, the snapshots and what stands behind them`() throws {
+        var cluster = Cluster.eager()
+        cluster.open("quiet", on: 2)
+        try grow(&cluster, times: 3)
+        let base = cluster.base(of: "list")
+        let floor = cluster.disk.floor
+        cluster.restartFromDisk()
+        #expect(cluster.base(of: "list") == base)
+        #expect(cluster.sequencer?.tenure.floor == floor)
+        try expectNoneMissed(cluster)
+        cluster.addNode(3, store: "list")
+        cluster.open("quiet", on: 3)
+        cluster.dispatch(["a"], to: "quiet", from: 3)
+        cluster.dispatch(["b"], to: "list", from: 3)
+        #expect(cluster.nodes[2]?.texts(of: "quiet") == cluster.nodes[3]?.texts(of: "quiet"))
+        cluster.expectAgreement()
+        try grow(&cluster, times: 2)
+        #expect(cluster.disk.floor > floor)
+    }
+
+    @Test func `a snapshot that is lost while it is loaded is loaded from another point`() throws {
+        var cluster = Cluster.eager()
+        cluster.grow("list", by: 3_000, from: 1)
+        cluster.disk.snapshots = [:]
+        cluster.addNode(3, named: "gamma", store: "list")
+        #expect(cluster.nodes[3]?.replicas.isEmpty == true)
+        cluster.pass(.seconds(5))
+        cluster.dispatch(["a"], to: "list", from: 1)
+        cluster.pass(.seconds(5))
+        #expect(cluster.nodes[3]?.texts(of: "list").count == 2)
+        cluster.expectAgreement()
+    }
+}

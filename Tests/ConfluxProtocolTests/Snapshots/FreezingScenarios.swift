@@ -1,0 +1,171 @@
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxProtocol
+
+/// Stores that are frozen (rule 21), and entries that are skipped (rule 23).
+struct FreezingScenarios {
+    private let list = StoreName("list")!
+
+    private func freeze(_ isFrozen: Bool, by node: Int, in cluster: inout Cluster) -> UInt64 {
+        let request = cluster.nodes[node]?.freeze("list", isFrozen) ?? 0
+        cluster.flushInputs(of: node)
+        return request
+    }
+
+    private func skip(
+        _ sequence: SequenceNumber, by node: Int, in cluster: inout Cluster
+    ) -> ReachOutcome? {
+        let request = cluster.nodes[node]?.skip(sequence, .store(list)) ?? 0
+        cluster.flushInputs(of: node)
+        cluster.run()
+        return cluster.nodes[node]?.reached[request]
+    }
+
+    private func isRejected(_ counter: UInt64, of node: Int, in cluster: Cluster) -> Bool {
+        guard case .rejected(.frozen, _)? = cluster.nodes[node]?.outcomes[counter] else {
+            return false
+        }
+        return true
+    }
+
+    @Test func `no entry reaches a store that is frozen`() {
+        var cluster = Cluster.eager()
+        let request = freeze(true, by: 1, in: &cluster)
+        cluster.run()
+        #expect(cluster.nodes[1]?.reached[request] != nil)
+        cluster.dispatch(["list/shared:a"], to: "list/shared", from: 2)
+        #expect(isRejected(1, of: 2, in: cluster))
+        // What is for the whole state passes it by.
+        cluster.dispatch(["state:list:b"], to: "list", from: 1)
+        _ = freeze(false, by: 2, in: &cluster)
+        cluster.run()
+        cluster.dispatch(["list/shared:c"], to: "list/shared", from: 2)
+        for node in [1, 2] { #expect(cluster.nodes[node]?.texts(of: "list").last == "c") }
+        cluster.expectAgreement()
+        cluster.addNode(3, store: "list")
+        cluster.expectAgreement()
+    }
+
+    @Test func `a freeze counts from when it is admitted`() {
+        var cluster = Cluster.eager()
+        cluster.isDiskSlow = true
+        _ = freeze(true, by: 1, in: &cluster)
+        cluster.run()
+        cluster.submit(["a"], to: "list/shared", from: 1)
+        cluster.run()
+        cluster.finishAppends()
+        #expect(isRejected(1, of: 1, in: cluster))
+        #expect(cluster.nodes[1]?.texts(of: "list") == [])
+    }
+
+    @Test func `a store that is frozen is not digested, and has its state after a start`() throws {
+        var cluster = Cluster.eager { $0.digestBytesMin = 1_000 }
+        cluster.grow("list", by: 900, from: 1)
+        _ = freeze(true, by: 1, in: &cluster)
+        cluster.run()
+        cluster.grow("list", by: 5_000, from: 1)
+        #expect(try cluster.points(of: "list").isEmpty)
+        try cluster.disk.expectCheckpointsToFit()
+        try cluster.saveCheckpoint()
+        cluster.restartFromDisk()
+        #expect(cluster.sequencer?.directory.store(list)?.isFrozen == true)
+        _ = freeze(false, by: 2, in: &cluster)
+        cluster.run()
+        // What passed it by is no load of its own.
+        #expect(cluster.sequencer?.directory.load(of: list) ?? 0 < 1_000)
+        cluster.grow("list", by: 900, from: 1)
+        #expect(try cluster.points(of: "list").count == 1)
+        cluster.expectAgreement()
+    }
+
+    @Test func `a word on a life that was dropped says nothing of the next one`() throws {
+        var cluster = Cluster.eager(nodes: ["alpha"])
+        cluster.addNode(2, named: "beta")
+        let life = try #require(cluster.base(of: "list"))
+        cluster.isDiskSlow = true
+        cluster.dispatch(["a"], to: "list/shared", from: 1)
+        _ = freeze(true, by: 1, in: &cluster)
+        _ = cluster.drop("list", by: 1)
+        cluster.open("list", on: 2)
+        cluster.submit(["b"], to: "list/shared", from: 2)
+        cluster.run()
+        cluster.finishAppends()
+        cluster.pass(.seconds(1))
+        #expect(try #require(cluster.base(of: "list")) > life)
+        #expect(!isRejected(1, of: 2, in: cluster))
+    }
+
+    @Test func `a store whose replicas never agree is frozen`() {
+        var cluster = Cluster.eager { $0.unconfirmedBytesMax = 1_000 }
+        cluster.nodes[2]?.replicas[list]?.texts.append("wrong")
+        for _ in 1...6 { cluster.grow("list", by: 900, from: 1) }
+        #expect(cluster.sequencer?.directory.store(list)?.freezing?.reason == .unconfirmed)
+    }
+
+    @Test func `an entry that a replica has is not skipped, and who stopped there gets its state`()
+        throws
+    {
+        var cluster = Cluster.eager { $0.digestBytesMin = 1_000 }
+        cluster.nodes[2]?.poisons = ["bad"]
+        cluster.dispatch(["a"], to: "list", from: 1)
+        cluster.dispatch(["bad"], to: "list", from: 1)
+        let stopped = try #require(cluster.nodes[2]?.replicas[list]?.stoppedAt)
+        cluster.dispatch(["b"], to: "list", from: 1)
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["a"])
+        cluster.pass(.seconds(1))
+        guard case .failed(.passed, _)? = skip(stopped, by: 2, in: &cluster) else {
+            Issue.record("it was not refused")
+            return
+        }
+        cluster.pass(.seconds(1))
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["a", "bad", "b"])
+        cluster.expectAgreement()
+        cluster.expectBounds()
+    }
+
+    @Test func `an entry at which all stopped is skipped, and later openers are told`() throws {
+        var cluster = Cluster.eager { $0.digestBytesMin = 1_000 }
+        for node in [1, 2] { cluster.nodes[node]?.poisons = ["bad"] }
+        cluster.dispatch(["a"], to: "list", from: 1)
+        cluster.dispatch(["bad"], to: "list", from: 1)
+        cluster.dispatch(["b"], to: "list", from: 1)
+        let stopped = try #require(cluster.nodes[2]?.replicas[list]?.stoppedAt)
+        cluster.pass(.seconds(1))
+        guard case .reached? = skip(stopped, by: 1, in: &cluster) else {
+            Issue.record("it was refused")
+            return
+        }
+        cluster.pass(.seconds(1))
+        cluster.addNode(3, named: "gamma")
+        cluster.nodes[3]?.poisons = ["bad"]
+        cluster.open("list", on: 3)
+        cluster.dispatch(["c"], to: "list", from: 3)
+        for node in [1, 2, 3] {
+            #expect(cluster.nodes[node]?.texts(of: "list") == ["a", "b", "c"])
+        }
+        // All of them digest alike, the refused entry among it.
+        cluster.grow("list", by: 2_000, from: 1)
+        #expect(cluster.taken.count == 1 && cluster.divergences.isEmpty)
+        try cluster.disk.expectCheckpointsToFit()
+    }
+
+    @Test func `to ask for what can't be skipped costs one snapshot, however often`() throws {
+        var cluster = Cluster.eager()
+        cluster.dispatch(["a"], to: "list", from: 1)
+        cluster.pass(.seconds(1))
+        let last = cluster.disk.last
+        for number in [1, last.rawValue, last.rawValue + 9, last.rawValue, last.rawValue] {
+            guard case .failed(.passed, _)? = skip(SequenceNumber(number), by: 1, in: &cluster)
+            else {
+                Issue.record("\(number) was not refused")
+                continue
+            }
+            cluster.pass(.seconds(1))
+        }
+        // By it those that stopped at the entry begin behind it.
+        #expect(try cluster.points(of: "list").count == 1)
+        #expect(cluster.disk.last == last.next)
+        #expect(cluster.taken.count == 1)
+    }
+}

@@ -1,0 +1,202 @@
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxProtocol
+
+/// The bounds of what snapshots, points and skips take (P7).
+struct SnapshotBoundTests {
+    private let list = StoreName("list")!
+
+    /// One node that hosts so many stores of one state.
+    private func manyStores(
+        _ count: Int, adjusting adjust: (inout SequencerSettings) -> Void = { _ in }
+    ) -> Cluster {
+        var cluster = Cluster.eager(nodes: []) {
+            $0.digestBytesMin = 1_000
+            adjust(&$0)
+        }
+        cluster.addNode(1, named: "alpha")
+        for index in 0..<count { cluster.nodes[1]?.open("many/\(index)") }
+        cluster.flushInputs(of: 1)
+        cluster.run()
+        cluster.pass(cluster.settings.beatInterval * 2)
+        return cluster
+    }
+
+    @Test func `one commit has so many digest points, and the next one others`() throws {
+        var cluster = manyStores(100)
+        cluster.grow("many", by: 1_100, from: 1)
+        var points: [Int] = []
+        for entry in cluster.disk.bodies {
+            let blocks = try Commit.decode(body: entry.body).blocks
+            let count = blocks.count { block in
+                if case .event(.digestPoint) = block { true } else { false }
+            }
+            if count > 0 { points.append(count) }
+        }
+        #expect(points == [PointSchedule.perCommitMax, 36])
+        cluster.expectBounds()
+    }
+
+    @Test func `so many snapshots are on their way to the log, and others wait`() {
+        var cluster = manyStores(10) { $0.uploadsMax = 3 }
+        cluster.isSavingSlow = true
+        cluster.grow("many", by: 1_100, from: 1)
+        #expect(cluster.waitingSaves.count == 3)
+        #expect(cluster.sequencer?.uploads.count == 10)
+        cluster.expectBounds()
+        cluster.finishSaves()
+        #expect(cluster.taken.count == 10)
+        #expect(cluster.sequencer?.uploads.count == 0)
+    }
+
+    @Test func `many that wait for nodes that are gone are given up together`() {
+        var cluster = manyStores(150) { $0.uploadsMax = 1 }
+        cluster.isSavingSlow = true
+        cluster.grow("many", by: 1_100, from: 1)
+        cluster.pass(.milliseconds(500))
+        let waiting = cluster.sequencer?.uploads.count ?? 0
+        #expect(waiting > 100)
+        cluster.input(.leave, to: 1)
+        cluster.run()
+        cluster.removeNode(1)
+        cluster.finishSaves()
+        cluster.pass(cluster.settings.snapshotPatience * 2)
+        #expect(cluster.sequencer?.uploads.count == 0)
+    }
+
+    @Test func `so many snapshots are on their way to a node, and others wait`() {
+        var cluster = manyStores(10)
+        cluster.grow("many", by: 1_100, from: 1)
+        #expect(cluster.taken.count == 10)
+        cluster.addNode(2, named: "beta") { $0.loadsMax = 2 }
+        for index in 0..<10 { cluster.nodes[2]?.open("many/\(index)") }
+        cluster.flushInputs(of: 2)
+        var most = 0
+        for _ in 0..<3_000 {
+            if cluster.queue.isEmpty {
+                cluster.handle(.drained)
+            }
+            if cluster.queue.isEmpty {
+                cluster.now += cluster.settings.beatInterval
+                cluster.handle(.tick)
+            }
+            if !cluster.queue.isEmpty { cluster.deliver(cluster.queue.removeFirst()) }
+            most = max(most, cluster.nodes[2]?.machine.loads.activeCount ?? 0)
+        }
+        #expect(most == 2)
+        cluster.expectBounds()
+        cluster.pass(.seconds(1))
+        #expect(cluster.nodes[2]?.opened.count == 10)
+        #expect(cluster.nodes[2]?.replicas.values.allSatisfy(\.isAttached) == true)
+    }
+
+    @Test func `of a state above the bound no snapshot is taken, and a node loads none`() {
+        var cluster = Cluster.eager { $0.snapshotBytesMax = 1_000 }
+        cluster.grow("list", by: 1_500, from: 1)
+        #expect(cluster.taken.isEmpty && cluster.failed.count == 1)
+        cluster = Cluster.eager()
+        cluster.grow("list", by: 1_500, from: 1)
+        #expect(cluster.taken.count == 1)
+        cluster.addNode(3, named: "gamma") { $0.snapshotBytesMax = 1_000 }
+        cluster.open("list", on: 3)
+        guard case .failed(.payloadTooLarge, _)? = cluster.nodes[3]?.opened.values.first else {
+            Issue.record("\(String(describing: cluster.nodes[3]?.opened))")
+            return
+        }
+        #expect(cluster.sequencer?.voters(of: list).count == 2)
+    }
+
+    @Test func `so many entries are skipped, and no more`() throws {
+        var cluster = Cluster.eager { $0.digestBytesMin = 1 << 20 }
+        for node in [1, 2] { cluster.nodes[node]?.poisons = ["bad"] }
+        cluster.dispatch(["bad"], to: "list", from: 1)
+        let first = try #require(cluster.nodes[1]?.replicas[list]?.stoppedAt)
+        let texts = Array(repeating: "x", count: StoreDirectory.skipsMax + 1)
+        cluster.dispatch(texts, to: "list", from: 1)
+        cluster.pass(.seconds(1))
+        // Both stopped before, so that nobody has any of them.
+        for offset in 1...UInt64(StoreDirectory.skipsMax) + 1 {
+            _ = cluster.nodes[1]?.skip(first.advanced(by: offset), .store(list))
+        }
+        cluster.flushInputs(of: 1)
+        cluster.pass(.seconds(3))
+        #expect(cluster.sequencer?.directory.skips.count == StoreDirectory.skipsMax)
+        let failures = cluster.nodes[1]?.reached.values.count { outcome in
+            if case .failed(.tableFull, _) = outcome { true } else { false }
+        }
+        // One is above the machine's bound of waits, or the sequencer's of skips.
+        #expect(failures ?? 0 >= 1)
+        cluster.expectBounds()
+    }
+
+    @Test func `so many votes count for one point`() throws {
+        let place = SnapshotPlace(
+            store: list, life: SequenceNumber(3), sequence: SequenceNumber(9))
+        var table = DigestTable()
+        table.begin(
+            DigestTable.Round(
+                place: place, schemaVersion: 1, load: 0, deadline: .zero, awaited: []))
+        let vote = Vote(
+            place: place, schemaVersion: 1, digest: Digest(rawValue: 1),
+            refusals: Digest(rawValue: 2), byteCount: 3)
+        let counted = (1...UInt64(DigestTable.votesMax) + 5).count { number in
+            table.add(vote, of: Incarnation(number))
+        }
+        #expect(counted == DigestTable.votesMax)
+    }
+
+    @Test func `so many wait for one decision, and who is left out asks again`() throws {
+        var peers = RawPeers()
+        peers.join(1)
+        peers.open("list", request: 1, on: 1)
+        let life = try #require(peers.cluster.base(of: "list"))
+        peers.cluster.isDiskSlow = true
+        for request in 1...1_030 as ClosedRange<UInt64> {
+            peers.say(
+                .freeze(Freeze(request: request, store: list, life: life, isFrozen: true)), on: 1)
+        }
+        peers.cluster.finishAppends()
+        func confirmed() -> Int {
+            peers.heard(on: 1).count { if case .confirmed = $0 { true } else { false } }
+        }
+        #expect(confirmed() == 1_024)
+        for request in 1_025...1_030 as ClosedRange<UInt64> {
+            peers.say(
+                .freeze(Freeze(request: request, store: list, life: life, isFrozen: true)), on: 1)
+        }
+        #expect(confirmed() == 6)
+    }
+
+    @Test func `the marks of a log are bounded however long it is`() {
+        var marks = LogMarks()
+        for index in 1...20_000 as ClosedRange<UInt64> {
+            marks.add(
+                through: SequenceNumber(index), byteCount: 50_000, at: Timestamp(Int64(index)))
+            #expect(marks.marks.count <= LogMarks.countMax)
+        }
+        var retention = Retention()
+        retention.entriesMin = 0
+        retention.bytesMax = 100_000_000
+        let floor = marks.floor(
+            keeping: retention, through: SequenceNumber(20_000), at: Timestamp(0))
+        // At least as much is kept as was asked for, and not much more.
+        #expect((17_900...18_001).contains(floor.rawValue), "\(floor)")
+        marks.forget(below: floor)
+        #expect(marks.byteCount(behind: SequenceNumber(20_000)) < 2_000_000)
+        #expect(marks.marks.count < 200)
+    }
+
+    @Test func `settings that snapshots can't be taken with say which`() {
+        func fault(_ adjust: (inout SequencerSettings) -> Void) -> String? {
+            var settings = SequencerSettings(feed: "feed")
+            adjust(&settings)
+            return settings.fault
+        }
+        #expect(fault { _ in } == nil)
+        #expect(fault { $0.snapshotPartBytesMax = 63 }?.contains("snapshotPartBytesMax") == true)
+        #expect(fault { $0.uploadsMax = 0 }?.contains("uploadsMax") == true)
+        #expect(fault { $0.digestBytesMin = 0 }?.contains("digestBytesMin") == true)
+        #expect(fault { $0.floorReviewInterval = .zero }?.contains("floorReviewInterval") == true)
+    }
+}
