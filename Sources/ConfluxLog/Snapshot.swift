@@ -92,6 +92,7 @@ public struct SavedSnapshot: Sendable, Hashable {
     /// - else those of its own kind.
     ///
     /// - Parameter others: Whole ones of the same store.
+    /// - Returns: Those of them that go.
     func retires(among others: [SavedSnapshot]) -> [SavedSnapshot] {
         guard kind == .confirmed else {
             return others.filter { $0.life != life || $0.kind == kind }

@@ -47,7 +47,7 @@ package final class AsideRun: @unchecked Sendable {
             case .batch(_, let batch):
                 for row in batch.targets { add(row.target) }
             case .event(.upgraded(let name, _, _, _)), .event(.frozen(let name, _, _)),
-                .event(.thawed(let name, _)):
+                .event(.thawed(let name, _)), .event(.digestPoint(let name, _)):
                 add(.store(name))
             case .event(.skipped(_, let target)): add(target)
             case .event: break

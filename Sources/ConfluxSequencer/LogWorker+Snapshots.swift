@@ -18,6 +18,8 @@ extension LogWorker {
             snapshot: SavedSnapshot(part), offset: part.offset, bytes: part.bytes)
         var failure: String?
         do throws(LogError) {
+            // Those of a newer tenure must not be retired for it.
+            try log.confirm()
             try log.save(piece)
             if piece.isLast { snapshots.remember(piece.snapshot) }
         } catch {

@@ -93,6 +93,8 @@ package final class LogWorker {
         case .saveSnapshot(let part): try save(part)
         case .readSnapshot(let job): answer(.snapshotRead(job, readPart(job)))
         case .removeSnapshots(let store):
+            // A newer tenure may have snapshots of another life by now.
+            try log.confirm()
             snapshots.remove(store)
             try log.removeSnapshots(of: store)
         case .truncate(let floor): return try truncate(below: floor)

@@ -15,7 +15,7 @@ struct SnapshotCache {
     private static let perStoreMax = 4
 
     /// The sizes of those that the log has, or had a moment ago, newest last.
-    private var sizes: [StoreName: [(key: SavedSnapshot.Key, byteCount: UInt64)]] = [:]
+    private var sizes: [StoreName: [SavedSnapshot]] = [:]
     private var parts: [Place: Bytes] = [:]
     /// In the order in which they were read.
     private var order: [Place] = []
@@ -28,8 +28,11 @@ struct SnapshotCache {
     mutating func remember(_ snapshot: SavedSnapshot) {
         var known = sizes[snapshot.store] ?? []
         known.removeAll { $0.key == snapshot.key }
-        known.append((snapshot.key, snapshot.byteCount))
-        sizes[snapshot.store] = Array(known.suffix(Self.perStoreMax))
+        known.append(snapshot)
+        // What is kept aside, or only compared with, is replaced again and again while the snapshot
+        // that openers begin with stays: one kind does not push out another.
+        let former = known.filter { $0.kind == snapshot.kind }.dropLast(Self.perStoreMax)
+        sizes[snapshot.store] = known.filter { !former.contains($0) }
         // One of the same number may have been replaced.
         drop { $0.key == snapshot.key }
     }

@@ -23,6 +23,14 @@ struct SimulationTests {
         #expect(report.violation == nil, "\(report)")
     }
 
+    /// Snapshots that took the place of others, votes that came late or with what was skipped, and
+    /// loads that never ended were found in these worlds.
+    @Test(arguments: [UInt64](arrayLiteral: 19, 84, 189, 496, 603, 1_958, 2_014))
+    func `what was found before is not there again`(seed: UInt64) {
+        let report = Simulation(seed: seed).run()
+        #expect(report.violation == nil, "\(report)")
+    }
+
     @Test func `a world without faults needs no recovery`() {
         let report = Simulation(seed: 5, plan: .calm).run()
         #expect(report.violation == nil, "\(report)")

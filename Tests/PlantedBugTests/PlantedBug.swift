@@ -17,5 +17,5 @@ struct PlantedBug: Sendable, CustomTestStringConvertible {
 
     var testDescription: String { "rule \(rule): \(name)" }
 
-    static let all: [PlantedBug] = sequencer + sessions + feed + history + shells
+    static let all: [PlantedBug] = sequencer + sessions + feed + history + shells + stores
 }

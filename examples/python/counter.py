@@ -10,7 +10,7 @@ import argparse
 import json
 import sys
 
-from conflux.client import Client, Ended, Rejected, TooOld
+from conflux.client import Client, Ended, Rejected, Stopped, TooOld
 from conflux.counter import Counter
 
 STORE = "counter/shared"
@@ -36,7 +36,9 @@ def dispatch(client, action, timeout):
         rejection = added.outcome["rejection"]
         print(f"rejected: {rejection['code']}: {rejection['message']}", file=sys.stderr)
         return REJECTED
-    client.wait(lambda: counter.position >= added.sequence, timeout)
+    client.wait(lambda: counter.position >= added.sequence or counter.stopped, timeout)
+    if counter.stopped:
+        raise Stopped(counter.stopped[1])
     if added.sequence in counter.refusals:
         print(f"refused: {counter.refusals[added.sequence]}", file=sys.stderr)
         return REFUSED
@@ -49,6 +51,10 @@ def follow(client, timeout):
     tell(counter)
     while not counter.is_over:
         client.step(1.0)
+        if counter.stopped:
+            raise Stopped(counter.stopped[1])
+        if counter.failure:
+            raise Rejected(counter.failure)
     return 0
 
 
@@ -73,7 +79,7 @@ def main():
     except TimeoutError as error:
         print(error, file=sys.stderr)
         return TIMED_OUT
-    except (Ended, Rejected, TooOld) as error:
+    except (Ended, Rejected, Stopped, TooOld) as error:
         print(error, file=sys.stderr)
         return TURNED_AWAY
     except KeyboardInterrupt:

@@ -49,8 +49,8 @@ enum SequencerCommand {
             and SIGTERM end it cleanly: what was admitted is committed, and the log is closed.
 
             An entry is given up when one of the --keep options has it so, and nobody can need it: \
-            each store that it concerns has a newer snapshot, and two newer checkpoints were made, \
-            each about a quarter of --keep-bytes after the other, and 64 MiB at most. The newest \
+            each hosted store that it concerns has a newer snapshot (for others it is kept aside), \
+            and two newer checkpoints were made, each about a quarter of --keep-bytes after the other, and 64 MiB at most. The newest \
             10,000 entries (or --keep-entries, if that is less) are kept in any case, so that who was \
             away for a moment needs no snapshot. What was given up is gone from conflux log, too.
             """,

@@ -15,9 +15,8 @@ enum FreezeCommand {
             The store stays open where it is, and can be observed. What is dispatched to it is \
             rejected (frozen); an action for its whole state reaches the state's other stores, and \
             is not made up for. conflux thaw has it go on, and conflux status shows what is frozen. \
-            The sequencer itself freezes a store whose replicas did not agree for a long time.
-
-            While a store is frozen the log is kept from the store's snapshot on.
+            The sequencer itself freezes a store whose replicas did not agree for a long time, and \
+            one that nobody hosts and that much comes for, which is thawed when it is opened.
             """,
         parameters: [store] + Connection.parameters,
         examples: [

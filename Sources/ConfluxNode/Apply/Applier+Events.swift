@@ -4,6 +4,9 @@ import ConfluxProtocol
 /// What the log's own events mean for the stores here.
 extension Applier {
     /// - Parameters:
+    ///   - event: The event.
+    ///   - sequence: Its number.
+    ///   - isCatchUp: Whether the commit is one that stores catch up with.
     ///   - only: The only store that it is for; nil for all that it concerns.
     ///   - dropped: Gets the stores whose life ends here.
     ///   - points: Gets the digest points of stores here.
@@ -25,7 +28,8 @@ extension Applier {
             hosted(store, life, isCatchUp: isCatchUp, only: only)?.isFrozen = false
         case .digestPoint(let store, let life):
             guard let hosted = hosted(store, life, isCatchUp: isCatchUp, only: only),
-                sequence > hosted.restoredAt, hosted.stopped == nil, !hosted.isDropped
+                sequence > hosted.restoredAt, hosted.stopped == nil, !hosted.isDropped,
+                !hosted.isStale
             else { return }
             points.append(SnapshotPlace(store: store, life: life, sequence: sequence))
         case .skipped(let skipped, let target):
@@ -54,6 +58,7 @@ extension Applier {
         guard sequence > hosted.restoredAt, !hosted.skips.contains(sequence) else { return }
         hosted.skips.insert(sequence)
         let isPassed = hosted.lastChange >= sequence
+        if isPassed { hosted.isStale = true }
         if isPassed || hosted.stoppedAt == sequence { tell(.reload(hosted.name)) }
     }
 }

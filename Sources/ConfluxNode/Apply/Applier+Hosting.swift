@@ -76,12 +76,24 @@ extension Applier {
     /// Gives a store the entries behind its snapshot that the log holds no longer.
     func follow(_ store: StoreName, _ aside: Bytes) {
         do throws(WireError) {
-            for entry in try AsideEntries.commits(of: aside) {
+            let entries = try AsideEntries.commits(of: aside)
+            // Of what the log holds no longer nobody tells but what was kept with it.
+            for entry in entries { noteSkips(of: entry.commit, for: store) }
+            for entry in entries {
                 apply(entry.commit, byteCount: 0, isCatchUp: true, only: store)
             }
         } catch {
             appliers[store.state]?.hosted(store)?.stopped =
                 "what is kept of \(store) beside the log can't be read: \(error)"
+        }
+    }
+
+    /// Notes which entries have no effect on a store, before it gets any.
+    private func noteSkips(of commit: Commit, for store: StoreName) {
+        for block in commit.blocks {
+            guard case .event(.skipped(let sequence, let target)) = block, target.concerns(store)
+            else { continue }
+            appliers[store.state]?.hosted(store)?.skips.insert(sequence)
         }
     }
 

@@ -86,6 +86,7 @@ package final class Applier {
     ///   - journal: Where stores note what they apply; nil for nowhere.
     ///   - shelf: Where encodings are kept.
     ///   - background: Runs functions one after the other, in order; on any thread.
+    ///   - inPlaceBytesMax: The largest snapshot that is decoded without it.
     ///   - tap: Given every commit that is delivered.
     package init(
         refusalsMax: Int, tell: @escaping @Sendable (ReplicaInput) -> Void,
@@ -209,7 +210,11 @@ package final class Applier {
 
     // MARK: Commits
 
-    /// - Parameter only: The only store that it is for; nil for all that it concerns.
+    /// - Parameters:
+    ///   - commit: The commit.
+    ///   - byteCount: Its size, as its delivery counts.
+    ///   - isCatchUp: Whether it is one that stores catch up with.
+    ///   - only: The only store that it is for; nil for all that it concerns.
     func apply(
         _ commit: Commit, byteCount: Int, isCatchUp: Bool, only: StoreName? = nil
     ) {

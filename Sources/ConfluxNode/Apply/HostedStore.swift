@@ -10,6 +10,8 @@ protocol HostedReplica: AnyObject {
     var isRestored: Bool { get set }
     /// Whether no entry reaches it until it is thawed (rule 21).
     var isFrozen: Bool { get set }
+    /// Whether it has applied an entry that was skipped since: until it begins anew it has no vote.
+    var isStale: Bool { get set }
     /// The entries above its snapshot that have no effect (rule 23).
     var skips: Set<SequenceNumber> { get set }
     /// The schema version of its state here.
@@ -49,7 +51,9 @@ protocol HostedReplica: AnyObject {
     /// on the lane it only takes a copy of the value. With it goes the digest of the numbers of the
     /// entries that had no effect since this was called last, or since the snapshot.
     ///
-    /// - Parameter completion: Called once, on any thread; not when the store was released.
+    /// - Parameters:
+    ///   - background: Where it is encoded.
+    ///   - completion: Called once, on any thread; not when the store was released.
     func encode(
         in background: @escaping Background,
         _ completion: @escaping @Sendable (Result<[UInt8], any Error>, Digest) -> Void)
@@ -98,6 +102,7 @@ final class HostedStore<S: BridgedState>: HostedReplica {
     private(set) var crashes: CrashRecord?
     var isDropped = false
     var isFrozen = false
+    var isStale = false
     var skips: Set<SequenceNumber> = []
     /// The entries without an effect since the last digest point.
     let refused = RefusalDigest()
@@ -156,6 +161,7 @@ final class HostedStore<S: BridgedState>: HostedReplica {
         self.crashes = crashes
         isDropped = false
         isFrozen = false
+        isStale = false
         restoring = request
         let (name, refused, decoding, mark) = (name, refused, decoding, crashes?.commitMark())
         // Decodes it; what is left is for the thread that applies.

@@ -269,9 +269,14 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
         }
     }
 
-    /// A replica that is older than an entry never skips it: it stops (rule 17).
+    /// A replica that is older than an entry never skips it by itself: it stops (rule 17).
     private func stop(_ runs: [Run], at place: EntryPlace, version: UInt32) {
         for run in runs where run.awaits(place) {
+            if run.hosted?.skips.contains(place.sequence) == true {
+                // It says for itself why the entry has no effect.
+                _ = run.takes(place)
+                continue
+            }
             let name = run.hosted?.name.description ?? name.text
             let message = """
                 \(name) stopped at \(place.sequence): the entry has schema version \(version) and \

@@ -74,7 +74,7 @@ extension Applier {
     /// Up to which number a snapshot may have jumped over entries of a batch, so that nobody here
     /// knows which of them were refused; zero where none has.
     private func doubtfulThrough(_ batch: Submitted) -> SequenceNumber {
-        batch.targets.lazy.map { target in
+        batch.targets.lazy.map { target -> SequenceNumber in
             guard let applier = self.applier(of: target) else { return .zero }
             switch target {
             case .store(let store): return applier.hosted(store)?.restoredAt ?? .zero

@@ -64,7 +64,7 @@ public enum Mark: String, Sendable, Hashable, CaseIterable {
 
     // The floor (rule 20)
     case truncated, truncateFailed, startedAboveFloor, fallback, fallbackAboveFloor
-    case behindFloor, missed
+    case behindFloor, missed, keptAside, asideLoaded
 
     // Questions
     case questionAnswered, questionFailed

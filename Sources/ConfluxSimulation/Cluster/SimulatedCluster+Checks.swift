@@ -30,10 +30,8 @@ extension SimulatedCluster {
             case .nameTaken: marks.hit(.nameTaken)
             case .tableFull: marks.hit(.tableFull)
             case .forgotten:
-                if let node = connections[connection].flatMap({ nodes[$0.node] }),
-                    node.machine.incarnation != .none, sequencer.machine.epoch == disk.epoch
-                {
-                    try truth.forgot(node.machine.incarnation, of: node.machine.log)
+                if let session = named[connection], sequencer.machine.epoch == disk.epoch {
+                    try truth.forgot(session.incarnation, of: session.log)
                 }
             default: break
             }
@@ -121,7 +119,8 @@ extension SimulatedCluster {
         case .catchUp(let commit, _): try truth.delivered(commit)
         case .reset: node.delivered = nil
         case .attach: marks.hit(.lateStoreAttached)
-        case .restore(let store, let life, let snapshot, _, _, _):
+        case .restore(let store, let life, let snapshot, let aside, _, _):
+            if aside != nil { marks.hit(.asideLoaded) }
             node.restoredAt[store] = max(node.restoredAt[store] ?? .zero, snapshot.sequence)
             if snapshot.sequence > life { marks.hit(.snapshotLoaded) }
             if life.rawValue < node.machine.incarnation.rawValue { marks.hit(.adopted) }

@@ -22,6 +22,9 @@ extension SimulatedCluster {
     func hear(
         _ message: NodeMessage, from connection: ConnectionID, _ sequencer: SimulatedSequencer
     ) {
+        if case .hello(let hello) = message {
+            named[connection.rawValue] = hello.session
+        }
         guard case .digest(.vote(let vote)) = message,
             let node = connections[connection.rawValue].flatMap({ nodes[$0.node] }),
             sequencer.machine.epoch == disk.epoch
@@ -48,13 +51,12 @@ extension SimulatedCluster {
         }?.sequence ?? history.life
     }
 
-    /// Up to here everything that concerns a store is in its snapshot, or kept aside.
-    private func kept(of history: StoreHistory) -> SequenceNumber {
-        let aside = disk.shelves.snapshots.listed(through: disk.last).last { snapshot in
+    /// Up to which number what concerns a store is kept beside the log.
+    private func keptAside(of history: StoreHistory) -> SequenceNumber {
+        disk.shelves.snapshots.listed(through: disk.last).last { snapshot in
             snapshot.store == history.name && snapshot.life == history.life
                 && snapshot.kind == .aside
-        }
-        return max(base(of: history), aside?.sequence ?? .zero)
+        }?.sequence ?? .zero
     }
 
     // MARK: The floor
@@ -73,13 +75,12 @@ extension SimulatedCluster {
                 promise: "floor", message: "\(floor) is above the older of two checkpoints")
         }
         for history in truth.branch.presentLives {
-            let base = kept(of: history)
+            let base = max(base(of: history), keptAside(of: history))
             if let need = history.firstNeed(behind: base), need < floor {
                 throw Violation(
                     promise: "floor",
-                    message:
-                        "\(floor) is above \(need), which \(history.name) needs: it is kept up "
-                        + "to \(base)")
+                    message: "\(floor) is above \(need), which \(history.name) needs: its snapshot "
+                        + "is at \(base)")
             }
         }
     }

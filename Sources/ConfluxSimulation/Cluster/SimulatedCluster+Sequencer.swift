@@ -166,6 +166,7 @@ extension SimulatedCluster {
             try checkFloor(floor, sequencer)
             post(.truncate(below: floor), sequencer)
         case .keepAside(let stores, let last):
+            marks.hit(.keptAside)
             post(.keepAside(AsideRun(stores, through: last)), sequencer)
         case .serve(let beat): try serve(beat, sequencer)
         case .publishCommit(let frame): try publish(commit: Array(frame), sequencer)

@@ -19,6 +19,8 @@ public struct Keeping: Sendable, Hashable {
     public var retainedBytesMax = 4_000
     /// See `SequencerSettings.unconfirmedBytesMax`.
     public var unconfirmedBytesMax = 1 << 30
+    /// See `SequencerSettings.asideBytesMax`.
+    public var asideBytesMax = 1 << 20
     /// How many bytes of commits stand behind a checkpoint before the next one is made.
     public var checkpointBytes = 4_096
     /// See `NodeSettings.encodingsBytesMax`.
@@ -38,6 +40,7 @@ public struct Keeping: Sendable, Hashable {
         transfersMax = random.int(in: 1...2)
         retainedBytesMax = random.pick([1_000, 4_000, 20_000])
         if random.chance(0.3) { unconfirmedBytesMax = 3_000 }
+        asideBytesMax = random.pick([500, 4_000, 30_000])
         checkpointBytes = random.pick([1_024, 4_096])
         if random.chance(0.2) { encodingsBytesMax = random.pick([300, 1_000]) }
         if random.chance(0.5) { inPlaceBytesMax = 150 }
@@ -54,6 +57,7 @@ public struct Keeping: Sendable, Hashable {
         settings.retention.bytesMax = UInt64(retainedBytesMax)
         settings.retention.entriesMin = 5
         settings.floorReviewInterval = .milliseconds(200)
+        settings.asideBytesMax = UInt64(asideBytesMax)
         settings.unconfirmedBytesMax = UInt64(unconfirmedBytesMax)
     }
 }

@@ -79,8 +79,7 @@ extension Delivery {
         switch self {
         case .restore(let store, let life, let snapshot, let aside, let skipped, let request):
             "gets \(store), life \(life), at \(snapshot.sequence), version "
-                + "\(snapshot.schemaVersion), \(aside?.count ?? 0) bytes kept aside, without "
-                + "\(skipped), by request \(request)"
+                + "\(snapshot.schemaVersion), without \(skipped), aside: \(aside?.count ?? 0) bytes, by request \(request)"
         case .detach(let store): "lets go of \(store)"
         case .attach(let store): "attaches \(store)"
         case .begin(let store): "begins \(store)"

@@ -150,6 +150,8 @@ public struct SimulationPlan: Sendable, Hashable {
         badPart = rate(&random, 0.2)
         damagedCheckpoint = random.chance(0.3) ? 0.3 : 0
         keeping = Keeping(drawnFrom: &random)
+        // What is large would not come in time, part by part.
+        if latency.upperBound > .milliseconds(2) { keeping.partBytesMax = 1_024 }
     }
 
     /// Whether the log may forget what it said it had.

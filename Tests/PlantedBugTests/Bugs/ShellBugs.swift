@@ -45,7 +45,7 @@ extension PlantedBug {
                 """, foundAt: 3),
         PlantedBug(
             name: "a life goes on behind its end", rule: 16,
-            file: "ConfluxNode/Apply/Applier.swift",
+            file: "ConfluxNode/Apply/Applier+Events.swift",
             original: """
                                 hosted.isDropped = true
                 """,

@@ -16,16 +16,16 @@ sequencer, and every batch without an outcome is submitted again after each welc
 
 import os
 import time
-from collections import OrderedDict
 
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
 from . import wire
-from .coding import canonical
-from .counter import Refused
-from .following import Action, BrokenOrder, Follower
+from .coding import Invalid, canonical, read_json
+from .following import BrokenOrder, Follower, entries_of
 from .outbox import Outbox
+from .replica import Replica
+from .snapshots import Load, first_difference, part_of
 
 SECOND = 1_000_000_000
 NOBODY = "00" * 16
@@ -33,8 +33,9 @@ NOBODY = "00" * 16
 CONNECTED = zmq.EVENT_HANDSHAKE_SUCCEEDED
 RETRY_SECONDS, RETRY_SECONDS_MAX = 1.0, 8.0
 FETCH_BYTES = 1 << 20
-#: How many refusals a replica remembers, to answer who asks for them.
-REFUSALS_MAX = 4_096
+PART_BYTES = 256 << 10
+#: The largest snapshot that is loaded, and the most octets that are kept aside for a store.
+SNAPSHOT_BYTES_MAX = 256 << 20
 QUESTIONS_MAX = 256
 
 
@@ -54,43 +55,8 @@ class Rejected(Exception):
     """The sequencer did not open a store."""
 
 
-class Replica:
-    """A store that is hosted here: its state, and how far it is.
-
-    `position` is the number up to which entries are in the state, `last` that of the last entry
-    that concerned the store.
-    """
-
-    def __init__(self, store, state, observer):
-        self.store, self.state, self.observer = store, state, observer
-        self.initial = state.encode()
-        self.life = self.position = self.last = 0
-        self.is_open = self.is_over = False
-        self.failure = None
-        self.request = None
-        self.refusals = OrderedDict()
-        self.refusals_from = 0
-
-    def concerns(self, entry):
-        state, _, _ = self.store.partition("/")
-        return (
-            entry.sequence > self.position
-            and entry.target in (self.store, state)
-            and entry.life in (0, self.life)
-        )
-
-    def apply(self, entry):
-        self.last = entry.sequence
-        if entry.version > self.state.version:
-            raise TooOld(f"{self.store}: an action of version {entry.version}")
-        try:
-            self.state.apply(entry.payload, entry.coding)
-        except Refused as refusal:
-            self.refusals[entry.sequence] = str(refusal)
-            if len(self.refusals) > REFUSALS_MAX:
-                self.refusals_from, _ = self.refusals.popitem(last=False)
-        if self.observer:
-            self.observer(self, entry)
+class Stopped(Exception):
+    """A replica stopped while it caught up: an entry is newer than this program."""
 
 
 class Client:
@@ -117,6 +83,8 @@ class Client:
         self.follower = Follower()
         self.outbox = Outbox()
         self.replicas = {}
+        #: Snapshots on their way, by request.
+        self.loads = {}
         self.request = 0
         self.questions = []
         # The feed's: where it is, whether a message proved it, whether it was connected before.
@@ -126,9 +94,10 @@ class Client:
         self.fetched_at, self.fetch_pause = 0.0, RETRY_SECONDS
         self.opened_at = self.full_since = 0.0
         self.told, self.told_at = None, 0.0
-        #: What happened, by name: `hellos`, `welcomes`, `fetches`, `submits`, `unreadable`.
+        #: What happened, by name: `hellos`, `welcomes`, `fetches`, `submits`, `unreadable` …
         self.counts = dict.fromkeys(
-            ("hellos", "welcomes", "fetches", "submits", "unreadable", "lost"), 0)
+            ("hellos", "welcomes", "fetches", "submits", "unreadable", "lost", "opens", "loads",
+             "votes", "parts", "reloads"), 0)
         self.connect()
 
     # What a program calls.
@@ -138,6 +107,10 @@ class Client:
 
         Args:
             observer: Called with the replica and the entry behind each entry that concerned it.
+
+        Raises:
+            Rejected: The sequencer has it not, or what it has is none of this state.
+            Stopped: The log has entries for it that are newer than this program.
         """
         replica = self.replicas[store] = Replica(store, state, observer)
         self.opened_at = 0.0
@@ -146,7 +119,15 @@ class Client:
             del self.replicas[store]
             raise Rejected(replica.failure)
         self.wait(lambda: self.is_proven and self.follower.wanted is None, timeout)
+        if replica.stopped is not None:
+            self.end(store)
+            raise Stopped(replica.stopped[1])
         return replica
+
+    def end(self, store):
+        """Hosts a store no longer."""
+        if self.replicas.pop(store, None) is not None and not self.awaits_welcome:
+            self.say("close", {"subject": {"store": store}})
 
     def dispatch(self, target, action, **options):
         """Dispatches an action, which is submitted by the next step.
@@ -335,6 +316,7 @@ class Client:
 
     def say_hello(self):
         self.awaits_welcome, self.is_proven = True, False
+        self.cancel_loads()
         self.hello_epoch = self.epoch
         hosted = [
             {"store": replica.store, "life": replica.life, "schemaVersion": replica.state.version}
@@ -386,7 +368,7 @@ class Client:
         self.history = None
         self.follower.forget()
         for replica in self.replicas.values():
-            replica.is_open = False
+            self.reopen(replica)
 
     def hear_farewell(self, frame):
         code, message = frame.value["code"], frame.value["message"]
@@ -409,9 +391,16 @@ class Client:
             raise Ended(code, message)
 
     def tell_progress(self):
-        told = (self.follower.position, self.outbox.settled)
-        if self.say("progress", {"applied": told[0], "settled": told[1]}):
+        told = self.progress()
+        if self.say("progress", told):
             self.told, self.told_at = told, time.monotonic()
+
+    def progress(self):
+        return {
+            "applied": self.follower.position, "settled": self.outbox.settled,
+            "stopped": [
+                replica.place(replica.stopped[0]) for replica in self.replicas.values()
+                if replica.is_open and replica.stopped is not None]}
 
     def note(self, sequence, epoch=None):
         """The node has this number, from an entry, a receipt or a snapshot: its history has it."""
@@ -444,9 +433,10 @@ class Client:
             self.opened_at = now
             self.ask_open()
         self.fetch(now)
+        self.ask_parts(now)
         self.submit(now, beat)
-        told = (self.follower.position, self.outbox.settled)
-        if now - self.told_at >= (beat if told != self.told else silence / 4):
+        is_told = self.told == self.progress()
+        if now - self.told_at >= (silence / 4 if is_told else beat):
             self.tell_progress()
         self.answer_questions(now)
 
@@ -480,10 +470,14 @@ class Client:
 
     def ask_open(self):
         for replica in self.replicas.values():
-            if replica.is_open or replica.is_over or replica.failure is not None:
+            if (
+                replica.is_open or replica.is_loading or replica.is_over
+                or replica.failure is not None
+            ):
                 continue
             self.request += 1
             replica.request = self.request
+            self.counts["opens"] += 1
             self.say("open", {
                 "request": self.request, "subject": {"store": replica.store},
                 "schemaVersion": replica.state.version, "events": [],
@@ -493,32 +487,192 @@ class Client:
     def hear_opened(self, frame):
         if not self.is_current(frame):
             return
-        for replica in self.replicas.values():
-            if replica.request != frame.value["request"] or replica.is_open:
+        for replica in list(self.replicas.values()):
+            if (
+                replica.request != frame.value["request"] or replica.is_open or replica.is_loading
+            ):
                 continue
             outcome = frame.value["outcome"]
             if "failed" in outcome:
                 failed = outcome["failed"]
-                replica.failure = f"{failed['0']}: {failed['message']}"
+                self.fail(replica, f"{failed['0']}: {failed['message']}")
             else:
                 self.begin(replica, outcome["opened"])
 
+    def fail(self, replica, failure):
+        """It can't be opened: the sequencer need not count with it."""
+        replica.failure, replica.is_loading = failure, False
+        self.say("close", {"subject": {"store": replica.store}})
+
     def begin(self, replica, opened):
-        snapshot = opened["snapshot"]
-        if snapshot is None or opened["schemaVersion"] != replica.state.version:
-            raise TooOld(f"{replica.store} has version {opened['schemaVersion']}")
+        """Gets what a store begins with: its snapshot, then what is kept aside behind that."""
+        offer = opened["snapshot"]
+        if offer is None:
+            self.fail(replica, f"{replica.store} was offered no state")
+            return
+        for reference in (offer.get("saved"), opened["aside"]):
+            if reference is not None and reference["byteCount"] > SNAPSHOT_BYTES_MAX:
+                self.fail(replica, f"{replica.store}: {reference['byteCount']} octets are to be "
+                                   f"loaded, and this program takes {SNAPSHOT_BYTES_MAX}")
+                return
+        replica.is_loading = True
+        if "whole" in offer:
+            self.follow_up(replica, opened, offer["whole"])
+            return
+        saved = offer["saved"]
+
+        def loaded(octets):
+            if octets is None:
+                # There is a newer one by now: it is asked for again.
+                replica.is_loading = False
+            else:
+                self.follow_up(replica, opened, {
+                    "sequence": saved["sequence"], "schemaVersion": saved["schemaVersion"],
+                    "state": {"coding": "json", "bytes": octets}})
+
+        self.load(replica, opened["life"], saved, loaded)
+
+    def follow_up(self, replica, opened, snapshot):
+        if opened["aside"] is None:
+            self.restore(replica, opened, snapshot, b"")
+            return
+
+        def loaded(octets):
+            if octets is None:
+                replica.is_loading = False
+            else:
+                self.restore(replica, opened, snapshot, octets)
+
+        self.load(replica, opened["life"], opened["aside"], loaded)
+
+    def restore(self, replica, opened, snapshot, aside):
+        replica.is_loading = False
+        try:
+            replica.begin(opened["life"], snapshot, opened["skipped"])
+            commits = list(wire.decode_aside(aside))
+        except wire.Unsupported as error:
+            raise TooOld(str(error)) from None
+        except (Invalid, wire.Malformed) as error:
+            self.fail(replica, f"{replica.store}: {error}")
+            return
+        entries = [entry for commit in commits for entry in entries_of(commit)]
+        # What takes an effect away may be kept aside with it.
+        replica.skip([entry.event for entry in entries if hasattr(entry, "event")])
+        for entry in entries:
+            replica.take(entry)
+        # What the log gave up behind these did not concern the store.
+        begins = max(opened["floor"] - 1, (opened["aside"] or snapshot)["sequence"])
+        if replica.stopped is None:
+            replica.position = begins
         is_first = not any(other.is_open for other in self.replicas.values())
-        replica.state.load(snapshot["state"]["bytes"], snapshot["state"]["coding"])
-        replica.life = opened["life"]
-        replica.position = replica.last = replica.refusals_from = snapshot["sequence"]
-        replica.refusals.clear()
         replica.is_open = True
         # All follow one position: that of who is behind the most. Others skip what they have.
-        if is_first or replica.position < self.follower.position:
-            self.follower.begin(replica.position)
+        if is_first or begins < self.follower.position:
+            self.follower.begin(begins)
         self.follower.learn(self.welcome["last"])
-        self.note(replica.position)
+        self.note(begins)
         self.connect_feed()
+
+    def reopen(self, replica):
+        """A replica begins anew, with what there is by then."""
+        if replica.is_open:
+            self.counts["reloads"] += 1
+        replica.is_open, replica.request, replica.stopped = False, None, None
+        # A comparison that is under way is of what it was.
+        self.loads = {
+            request: load for request, load in self.loads.items()
+            if load.place["store"] != replica.store}
+        replica.is_loading = False
+        self.opened_at = 0.0
+
+    # Snapshots: see section 7, Stores and Digests.
+
+    def load(self, replica, life, reference, done):
+        """Asks for a snapshot, part by part. `done` gets its octets, or None.
+
+        There is one load of a store at a time: it begins, or it is compared with what was told last.
+        """
+        self.loads = {
+            request: other for request, other in self.loads.items()
+            if other.place["store"] != replica.store}
+        self.request += 1
+        self.counts["loads"] += 1
+        self.loads[self.request] = Load(replica.store, life, reference, done)
+        self.ask_parts(time.monotonic())
+
+    def ask_parts(self, now):
+        """Asks for the next parts, and again for what was not answered, ever less often."""
+        for request, load in self.loads.items():
+            if now - load.asked_at < load.pause:
+                continue
+            load.asked_at = now
+            load.pause = min(load.pause * 2 or RETRY_SECONDS, RETRY_SECONDS_MAX)
+            self.say("load", {
+                "request": request, "place": load.place, "offset": len(load.octets),
+                "limitBytes": PART_BYTES})
+
+    def hear_snapshotServed(self, frame):
+        load = self.loads.get(frame.value["request"])
+        if load is None or not self.is_current(frame):
+            return
+        # Who gets it may ask for another one.
+        del self.loads[frame.value["request"]]
+        if load.take(frame.value["chunk"]):
+            self.loads[frame.value["request"]] = load
+            self.ask_parts(time.monotonic())
+
+    def cancel_loads(self):
+        loads, self.loads = self.loads, {}
+        for load in loads.values():
+            load.done(None)
+
+    def replica_of(self, store, life):
+        replica = self.replicas.get(store)
+        return replica if replica and replica.is_open and replica.life == life else None
+
+    def encoding_at(self, place):
+        replica = self.replica_of(place["store"], place["life"])
+        return replica and replica.points.get(place["sequence"])
+
+    def hear_snapshotRequest(self, frame):
+        if self.is_current(frame):
+            self.counts["parts"] += 1
+            self.say("snapshot", part_of(self.encoding_at(frame.value["place"]), frame.value))
+
+    def hear_divergence(self, frame):
+        """Replicas of a store differ: this one is compared with what the sequencer has."""
+        divergence = frame.value
+        replica = self.replica_of(divergence["store"], divergence["life"])
+        if replica is None or not self.is_current(frame):
+            return
+        place = replica.place(divergence["reference"]["sequence"])
+
+        def loaded(octets):
+            own, path = self.encoding_at(place), None
+            if octets is not None and own is not None:
+                path = first_difference(read_json(own), read_json(octets))
+            replica.divergence = {
+                "lastEqual": divergence["lastEqual"], "firstUnequal": place["sequence"],
+                "isMajority": divergence["isMajority"], "path": path}
+            if path is not None:
+                self.say("digest", {"located": {"place": place, "path": path}})
+            if divergence["mustReload"] and self.replica_of(place["store"], place["life"]):
+                self.reopen(replica)
+
+        if divergence["reference"]["byteCount"] > SNAPSHOT_BYTES_MAX:
+            loaded(None)
+        else:
+            self.load(replica, replica.life, divergence["reference"], loaded)
+
+    def hear_reload(self, frame):
+        """A replica that stopped begins anew behind what it could not apply."""
+        place = frame.value["place"]
+        replica = self.replica_of(place["store"], place["life"])
+        if (
+            self.is_current(frame) and replica is not None and replica.stopped is not None
+            and replica.stopped[0] <= place["sequence"]
+        ):
+            self.reopen(replica)
 
     # The log.
 
@@ -558,8 +712,9 @@ class Client:
         position = self.follower.position
         self.follower.learn(frame.value["last"])
         if frame.value["floor"] > position + 1:
-            # The log holds no more what is next: only a newer snapshot leads on.
-            self.load_anew()
+            # The log holds no more what is next: only newer snapshots lead on.
+            for replica in self.replicas.values():
+                self.reopen(replica)
             return
         try:
             commits = [wire.decode_commit(octets) for octets in frame.value["commits"]]
@@ -595,16 +750,13 @@ class Client:
 
     def apply(self, entry):
         for replica in self.replicas.values():
-            if not replica.is_open or entry.sequence <= replica.position:
-                continue
-            if isinstance(entry, Action):
-                if replica.concerns(entry):
-                    replica.apply(entry)
-            elif "dropped" in entry.event:
-                dropped = entry.event["dropped"]
-                if (dropped["0"], dropped["life"]) == (replica.store, replica.life):
-                    replica.is_open, replica.is_over = False, True
-            replica.position = entry.sequence
+            outcome = replica.take(entry) if replica.is_open else None
+            if outcome == "over":
+                replica.is_open = False
+            elif outcome == "reload":
+                self.reopen(replica)
+            elif outcome is not None:
+                self.counts["votes"] += self.say("digest", outcome)
 
     # Questions that others ask of this node.
 
@@ -650,6 +802,9 @@ class Client:
             if replica.is_open and target in (replica.store, replica.store.partition("/")[0])]
         if not hosts:
             return {"failed": {"0": "notHosted", "message": f"{target} is not hosted"}}
+        for replica in hosts:
+            if replica.stopped is not None and replica.stopped[0] <= sequence:
+                return {"failed": {"0": "storeStopped", "message": replica.stopped[1]}}
         if any(replica.position < sequence for replica in hosts):
             return None
         for replica in hosts:

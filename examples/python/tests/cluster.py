@@ -58,6 +58,9 @@ class Process:
 class Cluster:
     """A sequencer with its log in a folder of its own, and what joins it. Use it in `with`."""
 
+    def __init__(self, *options):
+        self.options = options
+
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory(prefix="conflux-python-")
         self.log = os.path.join(self.folder.name, "log")
@@ -68,15 +71,16 @@ class Cluster:
 
     def start(self, address, feed):
         self.sequencer = Process(
-            "sequencer", "--bind", address, "--feed", feed, "--data", self.log)
+            "sequencer", "--bind", address, "--feed", feed, "--data", self.log,
+            *self.options)
         self.address, self.feed = self.sequencer.ready["address"], self.sequencer.ready["feed"]
 
     def restart(self):
         self.start(self.address, self.feed)
 
-    def work(self, name):
+    def work(self, name, store="counter"):
         self.workers.append(Process(
-            "worker", "--connect", self.address, "--name", name, "--store", "counter"))
+            "worker", "--connect", self.address, "--name", name, "--store", store))
 
     def run(self, client, *arguments, text=None, timeout=10):
         """Runs `conflux` to its end, while a client goes on. Returns the values it printed."""
@@ -100,13 +104,13 @@ class Cluster:
             printed.seek(0)
             return [json.loads(line) for line in printed]
 
-    def observe(self, client, nodes, timeout=10):
+    def observe(self, client, nodes, store="counter", timeout=10):
         """What these nodes have, once all of them are at the same number."""
         end = time.monotonic() + timeout
         while True:
             lines = {
                 line["node"]: (line["sequence"], line["state"])
-                for line in self.run(client, "observe", "counter")}
+                for line in self.run(client, "observe", store)}
             if set(nodes) <= set(lines) and len({lines[node][0] for node in nodes}) == 1:
                 return [lines[node][1] for node in nodes]
             if time.monotonic() > end:

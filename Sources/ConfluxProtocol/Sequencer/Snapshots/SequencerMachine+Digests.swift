@@ -107,6 +107,15 @@ extension SequencerMachine {
         }
     }
 
+    /// Whether an entry is on its way by which what replicas have now counts no more: nothing is
+    /// voted on until it is there.
+    private func isUnsettled(_ name: StoreName) -> Bool {
+        upgrading[name] != nil
+            || decisions.keys.contains {
+                if case .skip(_, let target) = $0 { target.concerns(name) } else { false }
+            }
+    }
+
     /// The point is in the log: its hosts are expected to say what their states are.
     mutating func pointLanded(
         _ name: StoreName, life: SequenceNumber, at sequence: SequenceNumber, now: Moment,
@@ -114,7 +123,9 @@ extension SequencerMachine {
     ) {
         points.admitted.remove(name)
         directory.note(.digestPoint(name, life: life), at: sequence)
-        guard let store = directory.store(name), store.life == life else { return }
+        guard let store = directory.store(name), store.life == life, !isUnsettled(name) else {
+            return
+        }
         // Votes count only before the next point.
         if digests.round(of: name)?.verdict == nil { decide(name, at: now, into: &effects) }
         digests.begin(

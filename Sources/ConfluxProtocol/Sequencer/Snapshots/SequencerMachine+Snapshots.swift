@@ -144,11 +144,21 @@ extension SequencerMachine {
         _ place: SnapshotPlace, _ offset: UInt64, _ failure: String?, at now: Moment,
         into effects: inout [SequencerEffect]
     ) {
-        guard phase == .serving, let (answered, bytes) = uploads.answered(place, offset) else {
-            return
-        }
+        guard phase == .serving,
+            let (answered, bytes, isGivenUp) = uploads.answered(place, offset)
+        else { return }
         var upload = answered
         defer { beginUploads(at: now, into: &effects) }
+        if isGivenUp {
+            // The log keeps no more than the newest two: what is whole there counts here, too.
+            if failure == nil, upload.isConfirmed,
+                upload.offset + bytes == upload.reference.byteCount,
+                directory.take(upload.reference, of: upload.place)
+            {
+                points.snapshotLoads[place.store] = upload.load
+            }
+            return
+        }
         if let failure {
             fail(upload, "it can't be saved: \(failure)", into: &effects)
             return
@@ -180,7 +190,7 @@ extension SequencerMachine {
     }
 
     /// Replicas that stopped at an entry which others have passed begin anew behind it (rule 23).
-    private func tellReload(
+    func tellReload(
         of place: SnapshotPlace, into effects: inout [SequencerEffect]
     ) {
         for session in sessions.all.sorted(by: { $0.incarnation < $1.incarnation }) {

@@ -48,9 +48,10 @@ struct UploadTable: Sendable {
     private(set) var uploads: [StoreName: Upload] = [:]
     /// Those that wait for their turn, in their order.
     private var waiting: [StoreName] = []
-    /// Of how many parts the log has still to answer that they are saved, though they were given up.
-    /// *Use*: such an answer is not taken for that of a later part.
-    private var givenUp: [StoreName: Int] = [:]
+    /// The uploads that were given up while the log saved a part of them, in the order in which it
+    /// answers. *Use*: such an answer is not taken for that of a later part; and what was whole by it
+    /// is there all the same.
+    private var givenUp: [StoreName: [Upload]] = [:]
 
     subscript(store: StoreName) -> Upload? {
         get { uploads[store] }
@@ -75,24 +76,36 @@ struct UploadTable: Sendable {
 
     mutating func remove(_ store: StoreName) {
         guard let upload = uploads.removeValue(forKey: store) else { return }
-        if case .saving = upload.step { givenUp[store, default: 0] += 1 }
+        if case .saving = upload.step { givenUp[store, default: []].append(upload) }
         waiting.removeAll { $0 == store }
     }
 
     /// The log has answered for a part; it answers in the order in which it was asked.
     ///
-    /// - Returns: What the part is of, and how many bytes it has; nil where that was given up.
-    mutating func answered(_ place: SnapshotPlace, _ offset: UInt64) -> (Upload, bytes: UInt64)? {
-        if let count = givenUp[place.store] {
-            givenUp[place.store] = count > 1 ? count - 1 : nil
-            return nil
+    /// - Returns: What the part is of, how many bytes it has, and whether that was given up; nil where
+    ///   nobody waits for it.
+    mutating func answered(
+        _ place: SnapshotPlace, _ offset: UInt64
+    ) -> (Upload, bytes: UInt64, isGivenUp: Bool)? {
+        if var former = givenUp[place.store] {
+            let upload = former.removeFirst()
+            givenUp[place.store] = former.isEmpty ? nil : former
+            guard case .saving(let bytes) = upload.step else { return nil }
+            return (upload, bytes, true)
         }
         guard var upload = uploads[place.store], upload.place == place, upload.offset == offset,
             case .saving(let bytes) = upload.step
         else { return nil }
         upload.step = .waiting
         uploads[place.store] = upload
-        return (upload, bytes)
+        return (upload, bytes, false)
+    }
+
+    /// Whether the log saves a part of a store's snapshot, be it one that was given up.
+    func isSaving(_ store: StoreName) -> Bool {
+        if givenUp[store] != nil { return true }
+        if case .saving? = uploads[store]?.step { return true }
+        return false
     }
 
     /// The next one that waits, if there is room; it counts as under way from here on.

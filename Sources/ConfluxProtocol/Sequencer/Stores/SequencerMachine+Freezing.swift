@@ -62,6 +62,13 @@ extension SequencerMachine {
             return
         }
         if let reason = reasonNotToSkip(entry) {
+            // Replicas that stopped there need not wait for a snapshot that is there already.
+            for (name, store) in directory.stores.sorted(by: { $0.key < $1.key })
+            where skip.target.concerns(name) && store.baseSequence >= skip.sequence {
+                let place = SnapshotPlace(
+                    store: name, life: store.life, sequence: store.baseSequence)
+                tellReload(of: place, into: &effects)
+            }
             refuse(.passed, reason, to: asker, into: &effects)
             return
         }
@@ -85,6 +92,13 @@ extension SequencerMachine {
                 return
                     "the snapshot of \(name) at \(store.baseSequence) has entry \(skip.sequence) "
                     + "in it: replicas that stopped begin there when they are opened again"
+            }
+        }
+        for name in directory.stores.keys where skip.target.concerns(name) {
+            // A replica that is gone by now may have had the entry, and its state be on its way.
+            let isComing = uploads[name].map { $0.place.sequence >= skip.sequence } ?? false
+            if isComing || uploads.isSaving(name) {
+                return "a snapshot of \(name) is being saved; ask again"
             }
         }
         for session in sessions.all where session.presence == .live {
@@ -117,7 +131,13 @@ extension SequencerMachine {
             switch decision {
             case .freeze(let name, _, _): freezesUnderWay[name] = true
             case .thaw(let name, _): freezesUnderWay[name] = false
-            case .skip: break
+            case .skip(let sequence, let target):
+                // What was said of later points was said with the entry.
+                for name in directory.stores.keys where target.concerns(name) {
+                    if let round = digests.round(of: name), round.place.sequence >= sequence {
+                        digests.forget(name)
+                    }
+                }
             }
         }
         if let asker, decisions[decision, default: []].count < Self.decisionAskersMax,

@@ -97,6 +97,12 @@ extension SequencerMachine {
             // Another version than the one that is on its way: it is asked for again.
             if pending.schemaVersion == schemaVersion { upgrading[name]?.openers.append(opener) }
         } else if schemaVersion > store.schemaVersion {
+            // What the log saves just now may take the place of the snapshot that is to be migrated:
+            // it is left unanswered, and asked for again.
+            guard !uploads.isSaving(name) else {
+                uploads.remove(name)
+                return
+            }
             // Without room it is left unanswered, and asked for again.
             guard pipeline.hasRoom(bytes: 0) else { return }
             upgrading[name] = PendingUpgrade(

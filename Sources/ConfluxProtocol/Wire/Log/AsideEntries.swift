@@ -82,7 +82,9 @@ package struct AsideEntries: Sendable {
         case .frozen(let name, let life, _): name == store && life == self.life
         case .thawed(let name, let life): name == store && life == self.life
         case .skipped(_, let target): target.concerns(store)
-        case .claim, .joined, .left, .forgotten, .created, .dropped, .digestPoint: false
+        // What had no effect counts from a point to the next one, for those that were there.
+        case .digestPoint(let name, let life): name == store && life == self.life
+        case .claim, .joined, .left, .forgotten, .created, .dropped: false
         }
     }
 

@@ -1,0 +1,102 @@
+import Conflux
+import ConfluxNode
+import ConfluxProtocol
+
+/// What the programs do that nodes run in.
+extension SimulatedCluster {
+    func dispatch(_ node: SimulatedNode) throws(Violation) {
+        defer {
+            schedule(
+                .dispatch(process: node.process),
+                after: random.duration(
+                    around: isHostile
+                        ? plan.dispatchEvery
+                        : max(
+                            plan.dispatchEvery,
+                            .milliseconds(100) + plan.latency.upperBound * 12)))
+        }
+        guard !node.isLeaving, isBusy else { return }
+        askSkips(node)
+        guard node.opening.isEmpty else { return }
+        let burst = isHostile && random.chance(0.1) ? random.int(in: 2...40) : 1
+        for _ in 0..<burst { dispatchOne(node) }
+        if random.chance(0.05) { ask(node) }
+        if random.chance(0.05) { askBarrier(node) }
+        if random.chance(0.02) { awaitReceipt(node) }
+        if random.chance(0.1) { try withdraw(node) }
+        try turn(node)
+    }
+
+    /// The program wants some of what it dispatched not to happen.
+    private func withdraw(_ node: SimulatedNode) throws(Violation) {
+        let open = node.pending + node.unplaced
+        guard !open.isEmpty else { return }
+        for _ in 0..<random.int(in: 1...3) {
+            let record = random.pick(open)
+            record.isWithdrawalAsked = true
+            record.handle.requestWithdrawal()
+        }
+        let withdrawals = node.tells.withdrawals.withLock { withdrawals in
+            defer { withdrawals = [] }
+            return withdrawals
+        }
+        var counters = RangeSet<UInt64>()
+        for (index, block) in withdrawals {
+            if let counter = node.sent.counter(of: index, in: block) {
+                counters.insert(contentsOf: counter..<counter + 1)
+            }
+        }
+        if !counters.isEmpty {
+            marks.hit(.withdrawalAsked)
+            try handle(.withdraw(counters), node)
+        }
+    }
+
+    private func dispatchOne(_ node: SimulatedNode) {
+        let place = SimulatedState.Place(process: node.process, index: node.dispatchCount)
+        let handle: DispatchHandle
+        let isBad = strikes(plan.badAction)
+        if isBad {
+            handle = dispatchBadly(node)
+        } else if !node.stores.isEmpty, random.chance(0.7) {
+            handle = node.scope.run { random.pick(node.stores).dispatch(place, &random) }
+        } else if !node.bridges.isEmpty {
+            handle = node.scope.run { random.pick(node.bridges).dispatch(place, &random) }
+        } else {
+            return
+        }
+        let record = DispatchRecord(
+            process: node.process, index: node.dispatchCount, handle: handle)
+        record.isUnknownTarget = isBad
+        node.dispatchCount += 1
+        if let outcome = handle.outcome {
+            // It never left: the outbox is full, or the action too large.
+            if case .failed(let error) = outcome, error.code == .outboxFull {
+                marks.hit(.outboxFull)
+            }
+            record.outcome = outcome
+        } else {
+            node.unplaced.append(record)
+        }
+    }
+
+    private func dispatchBadly(_ node: SimulatedNode) -> DispatchHandle {
+        let target = Target(random.pick(["nowhere", "nowhere/7"]))
+        let row = BatchTarget(
+            target: target ?? .state(.shared), schemaVersion: 1, coding: .json)
+        return node.outbox.submit(Outbox.Aim(row), Array("{}".utf8), mayWait: false)
+    }
+
+    private func ask(_ node: SimulatedNode) {
+        guard let name = states.flatMap(\.stores).first else { return }
+        let body: Question.Body =
+            random.chance(0.5)
+            ? .status
+            : .observe(name, node: random.chance(0.5) ? Name("node-0") : nil, after: .zero)
+        let question = Question(
+            number: takeNumber(), patience: random.duration(in: .milliseconds(5)...(.seconds(2))),
+            body: body)
+        node.tells.inputs.withLock { $0.append(.ask(question)) }
+        schedule(.tell(process: node.process), after: .zero)
+    }
+}

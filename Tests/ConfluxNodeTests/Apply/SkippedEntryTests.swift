@@ -1,0 +1,92 @@
+import Conflux
+import Testing
+
+@testable import ConfluxNode
+@testable import ConfluxProtocol
+
+/// Entries that have no effect any more (rule 23), in the thread that applies.
+struct SkippedEntryTests {
+    private let setup: ApplierSetup
+    private let name = StoreName(state: Name("tally")!, instance: .shared)
+
+    init() throws {
+        setup = try ApplierSetup()
+    }
+
+    /// A commit of one action for the store, of a schema version.
+    private func commit(
+        at sequence: UInt64, schemaVersion: UInt32,
+        _ payload: String = "{\"countOn\":{\"upTo\":10}}"
+    ) -> Commit {
+        var builder = BatchBuilder()
+        builder.append(
+            target: BatchTarget(
+                target: .store(name), schemaVersion: schemaVersion, coding: .json),
+            payload: Array(payload.utf8))
+        return commit(
+            at: sequence,
+            .batch(Incarnation(9), builder.finish(firstCounter: sequence, settled: 0)))
+    }
+
+    private func commit(at sequence: UInt64, _ block: Commit.Block) -> Commit {
+        Commit(
+            log: setup.log, epoch: Epoch(1), predecessor: Epoch(1),
+            first: SequenceNumber(sequence), count: 1, timestamp: Timestamp(0), blocks: [block])
+    }
+
+    /// Gives the store its first state, and what is kept aside behind it.
+    private func restore(skipped: [SequenceNumber], aside: Bytes?) {
+        let state = EncodedState(coding: .json, bytes: Array("{\"count\":0}".utf8)[...])
+        setup.deliver(
+            .restore(
+                name, life: SequenceNumber(2),
+                Snapshot(sequence: SequenceNumber(2), schemaVersion: 1, state: state),
+                aside: aside, skipped: skipped, request: 7))
+        setup.deliver(.begin(name))
+        setup.deliver(.attach(name))
+    }
+
+    private var reloads: Int {
+        setup.told.inputs.withLock { inputs in
+            inputs.count { if case .reload = $0 { true } else { false } }
+        }
+    }
+
+    @Test func `a replica goes on behind a skipped entry that is newer than it`() {
+        restore(skipped: [SequenceNumber(3)], aside: nil)
+        setup.deliver(.commit(commit(at: 3, schemaVersion: 2), byteCount: 100))
+        setup.deliver(.commit(commit(at: 4, schemaVersion: 1), byteCount: 100))
+        #expect(setup.store.computed.count == 1)
+        // Any other newer entry stops it.
+        setup.deliver(.commit(commit(at: 5, schemaVersion: 2), byteCount: 100))
+        setup.deliver(.commit(commit(at: 6, schemaVersion: 1), byteCount: 100))
+        #expect(setup.store.computed.count == 1)
+    }
+
+    @Test func `an entry that is kept aside has no effect when its skipping is kept with it`() {
+        var aside = AsideEntries(name, life: SequenceNumber(2), after: SequenceNumber(2))
+        aside.add(commit(at: 3, schemaVersion: 1))
+        aside.add(commit(at: 4, schemaVersion: 1))
+        aside.add(commit(at: 5, .event(.skipped(SequenceNumber(3), .store(name)))))
+        restore(skipped: [], aside: aside.bytes[...])
+        #expect(setup.store.computed.count == 1)
+        #expect(setup.applier.refusals.message(of: SequenceNumber(3)) != nil)
+        #expect(reloads == 0)
+    }
+
+    @Test func `what was refused before a digest point that is kept aside counts no more`() throws {
+        let life = SequenceNumber(2)
+        var aside = AsideEntries(name, life: life, after: life)
+        aside.add(commit(at: 3, schemaVersion: 1, "{\"fail\":{}}"))
+        aside.add(commit(at: 4, .event(.digestPoint(name, life: life))))
+        restore(skipped: [], aside: aside.bytes[...])
+        // Who was there at the first point has counted from there on.
+        setup.deliver(
+            .commit(commit(at: 5, .event(.digestPoint(name, life: life))), byteCount: 100))
+        let votes = setup.told.inputs.withLock { inputs in
+            inputs.compactMap { if case .digested(let vote) = $0 { vote } else { nil } }
+        }
+        #expect(votes.last?.place.sequence == SequenceNumber(5))
+        #expect(votes.last?.refusals == DigestHasher().finish())
+    }
+}

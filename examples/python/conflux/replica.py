@@ -1,0 +1,162 @@
+"""A store that is hosted here: its state, how far it is, and what it says at digest points.
+
+    opened ──▶ snapshot ──▶ what is kept aside ──▶ entries … ──▶ stopped
+       ▲                                                 │
+       └───────────── begins anew with what there is ◀───┘
+
+A replica is told entries in order, each once. It knows nothing of sockets.
+"""
+
+from collections import OrderedDict
+
+from .coding import Invalid
+from .counter import Refused
+from .following import Action
+from .snapshots import Digest
+
+#: How many refusals a replica remembers, to answer who asks for them.
+REFUSALS_MAX = 4_096
+#: Of how many digest points it keeps the encodings: of one a snapshot may be asked for while the
+#: next one comes.
+POINTS_MAX = 2
+
+
+class Replica:
+    """A store that is hosted here.
+
+    `position` is the number up to which entries are in the state, `last` that of the last entry
+    that concerned the store. `began` is that of its snapshot.
+    """
+
+    def __init__(self, store, state, observer):
+        self.store, self.state, self.observer = store, state, observer
+        self.initial = state.encode()
+        self.life = self.position = self.last = self.began = 0
+        self.is_open = self.is_over = self.is_frozen = self.is_loading = False
+        #: Why it can't be opened.
+        self.failure = None
+        self.request = None
+        #: The entry that it did not apply, and why: it goes no further.
+        self.stopped = None
+        self.skips = set()
+        self.refusals = OrderedDict()
+        self.refusals_from = 0
+        #: The numbers of the entries without effect, since the last digest point.
+        self.refused = Digest()
+        #: The encodings at the last digest points.
+        self.points = OrderedDict()
+        #: What was last heard of replicas that differ: `lastEqual`, `firstUnequal`, `path` …
+        self.divergence = None
+
+    def begin(self, life, snapshot, skipped):
+        """Takes a snapshot: `sequence`, `schemaVersion` and `state`.
+
+        Raises:
+            Invalid: It is none of this state.
+        """
+        version, encoded = snapshot["schemaVersion"], snapshot["state"]
+        if version == self.state.version:
+            self.state.load(encoded["bytes"], encoded["coding"])
+        elif version < self.state.version and hasattr(self.state, "migrate"):
+            self.state.migrate(encoded["bytes"], encoded["coding"], version)
+        else:
+            raise Invalid(
+                f"the state has version {version}, of which this program makes no version "
+                f"{self.state.version}")
+        self.life = life
+        self.began = self.position = self.last = self.refusals_from = snapshot["sequence"]
+        self.skips, self.stopped, self.is_frozen = set(skipped), None, False
+        self.refusals.clear()
+        self.points.clear()
+        self.refused = Digest()
+
+    def is_meant(self, target):
+        state, _, _ = self.store.partition("/")
+        return target in (self.store, state)
+
+    def take(self, entry):
+        """Takes the next entry.
+
+        Returns: What it comes to besides: `over`, `reload`, a vote, or None.
+        """
+        if entry.sequence <= self.position:
+            return None
+        if isinstance(entry, Action):
+            outcome = self.apply(entry)
+        else:
+            (name, fields), = entry.event.items()
+            outcome = self.note(entry.sequence, name, fields)
+        if self.stopped is None:
+            self.position = entry.sequence
+        return outcome
+
+    def apply(self, entry):
+        is_concerned = self.is_meant(entry.target) and entry.life in (0, self.life)
+        if not is_concerned or self.is_frozen or self.stopped is not None:
+            return
+        if entry.sequence in self.skips:
+            self.refuse(entry.sequence, "it is skipped")
+        elif entry.version > self.state.version:
+            # What is older than an entry never skips it.
+            self.stopped = (
+                entry.sequence,
+                f"{self.store} stopped at {entry.sequence}: the entry has schema version "
+                f"{entry.version} and this program knows {self.state.version}; "
+                "run a newer program")
+            return
+        else:
+            try:
+                self.state.apply(entry.payload, entry.coding)
+            except Refused as refusal:
+                self.refuse(entry.sequence, str(refusal))
+        self.last = entry.sequence
+        if self.observer:
+            self.observer(self, entry)
+
+    def refuse(self, sequence, reason):
+        self.refused.update(sequence.to_bytes(8, "little"))
+        self.refusals[sequence] = reason
+        if len(self.refusals) > REFUSALS_MAX:
+            self.refusals_from, _ = self.refusals.popitem(last=False)
+
+    def note(self, sequence, name, fields):
+        """Takes an event of the log. An `upgraded` one changes nothing here: the replica stops at
+        the first action of the newer version."""
+        if name == "skipped":
+            skipped, target = fields["0"], fields["1"]
+            if not self.is_meant(target) or skipped <= self.began or skipped in self.skips:
+                return None
+            self.skips.add(skipped)
+            stopped_at, _ = self.stopped or (None, None)
+            return "reload" if self.last >= skipped or stopped_at == skipped else None
+        if name not in ("dropped", "frozen", "thawed", "digestPoint"):
+            return None
+        if (fields["0"], fields["life"]) != (self.store, self.life):
+            return None
+        if name == "dropped":
+            self.is_over = True
+            return "over"
+        if name in ("frozen", "thawed"):
+            self.is_frozen = name == "frozen"
+            return None
+        return self.vote(sequence) if self.stopped is None else None
+
+    def skip(self, events):
+        """Takes the numbers of entries without effect from events that stand behind these."""
+        for event in events:
+            if "skipped" in event and self.is_meant(event["skipped"]["1"]):
+                self.skips.add(event["skipped"]["0"])
+
+    def vote(self, sequence):
+        """What this replica is at a digest point. Its encoding is kept for who asks for it."""
+        octets = self.state.encode()
+        self.points[sequence] = octets
+        if len(self.points) > POINTS_MAX:
+            self.points.popitem(last=False)
+        refusals, self.refused = self.refused.digits(), Digest()
+        return {"vote": {
+            "place": self.place(sequence), "schemaVersion": self.state.version,
+            "digest": Digest(octets).digits(), "refusals": refusals, "byteCount": len(octets)}}
+
+    def place(self, sequence):
+        return {"store": self.store, "life": self.life, "sequence": sequence}

@@ -1,0 +1,246 @@
+"""Stores that live long: snapshots, the floor, digests, upgrades, freezing, skipping, in a session
+with the real sequencer."""
+
+import unittest
+
+from conflux import wire
+from conflux.client import Client, Rejected, Stopped
+from conflux.counter import Counter
+
+from .cluster import Cluster
+
+STORE = "counter/shared"
+INCREMENT = {"increment": {}}
+#: Counts one up, and is so long that few of these are what a snapshot is taken for.
+LONG = b'{"increment":{}}' + b" " * 300_000
+
+
+class Newer(Counter):
+    """A later version of the counter, which is made of the first one."""
+
+    version = 2
+
+    def migrate(self, octets, coding, _):
+        self.load(octets, coding)
+
+
+class LongLogTests(unittest.TestCase):
+    def setUp(self):
+        # Checkpoints are made every 256 KiB, and no more is kept than is needed.
+        self.cluster = Cluster("--keep-bytes", "1MiB", "--keep-entries", "1")
+        self.addCleanup(self.cluster.__exit__)
+        self.cluster.__enter__()
+        self.clients = []
+
+    def join(self, name, state=None):
+        client = Client(self.cluster.address, name)
+        client.floor = 1
+
+        def hears(octets):
+            frame = wire.decode(octets, "feed")
+            client.floor = frame.value.get("floor", client.floor)
+            return True
+
+        client.hears = hears
+        self.addCleanup(client.close)
+        self.clients.append(client)
+        return client, client.open(STORE, state or Counter())
+
+    def wait(self, condition, timeout=15, *, but=()):
+        """All clients step until a condition holds, but for some."""
+        def others():
+            for client in self.clients:
+                if client not in but:
+                    client.step(0)
+            return condition()
+
+        first = next(client for client in self.clients if client not in but)
+        first.wait(others, timeout)
+
+    def dispatch(self, client, action=INCREMENT, **options):
+        dispatched = client.dispatch(STORE, action, **options)
+        self.wait(lambda: dispatched.outcome is not None)
+        return dispatched
+
+    def raise_floor(self, client, but=()):
+        """Dispatches until the log has given up what concerned the store. Returns how much."""
+        first, count = None, 0
+        while first is None or client.floor <= first:
+            self.assertLess(count, 100, "the floor does not move")
+            dispatched = client.dispatch(STORE, LONG)
+            self.wait(lambda: dispatched.outcome is not None, but=but)
+            first, count = first or dispatched.sequence, count + 1
+            # Checkpoints and snapshots are taken meanwhile.
+            if count % 8 == 0:
+                try:
+                    self.wait(lambda: client.floor > first, 1.5, but=but)
+                except TimeoutError:
+                    pass
+        return count
+
+    def assert_same(self, count, *nodes):
+        """Clients and workers have this count, and say so to who observes them."""
+        names = [one.name for one in self.clients] + list(nodes)
+        # Whoever is asked answers in its turn.
+        states = self.cluster.observe(self, names)
+        self.assertEqual(states, [{"count": count}] * len(names))
+
+    def skip(self, dispatched):
+        """Skips an entry, once everybody has come to it and has said so."""
+        while True:
+            try:
+                return self.cluster.run(self, "log", "skip", str(dispatched.sequence))
+            except RuntimeError as error:
+                if "ask again" not in str(error):
+                    raise
+
+    def test_a_late_joiner_begins_with_a_snapshot_that_python_gave(self):
+        first, counter = self.join("first")
+        count = self.raise_floor(first)
+        self.assertGreater(first.counts["votes"], 0)
+        self.assertGreater(first.counts["parts"], 0)
+        late, replica = self.join("late")
+        self.assertGreater(late.floor, 1)
+        self.assertGreater(late.counts["loads"], 0)
+        self.assertGreater(replica.began, replica.life)
+        self.assertEqual(replica.state.count, count)
+        # A worker begins with it, too, and all go on.
+        self.cluster.work("alpha")
+        self.dispatch(late)
+        self.wait(lambda: counter.state.count == count + 1)
+        self.assert_same(count + 1, "alpha")
+
+    def test_who_is_behind_the_floor_begins_anew(self):
+        self.cluster.work("alpha")
+        slow, replica = self.join("slow")
+        fast, _ = self.join("fast")
+        self.dispatch(slow)
+        before = replica.began
+        # Of such long commits the feed says the numbers alone.
+        count = 1 + self.raise_floor(fast, but=[slow])
+        self.wait(lambda: replica.is_open and replica.state.count == count)
+        self.assertGreater(slow.counts["reloads"], 0)
+        self.assertGreater(replica.began, before)
+        self.assertGreaterEqual(replica.position, slow.floor - 1)
+        last = self.dispatch(slow)
+        self.wait(lambda: replica.position >= last.sequence)
+        self.assert_same(count + 1, "alpha")
+
+    def test_a_replica_that_differs_says_where_and_is_made_the_majoritys(self):
+        self.cluster.work("alpha")
+        sick, replica = self.join("sick")
+        well, other = self.join("well")
+        self.dispatch(well)
+        self.wait(lambda: replica.state.count == 1)
+        replica.state.count = 1_000
+        # One digest point: at a second one it might differ still, and begin anew twice.
+        self.dispatch(well, LONG)
+        self.wait(lambda: replica.divergence is not None and replica.is_open)
+        self.assertEqual(replica.divergence["path"], "/count")
+        self.assertTrue(replica.divergence["isMajority"])
+        self.wait(lambda: replica.is_open and replica.state.count == 2)
+        self.assertEqual(sick.counts["reloads"], 1)
+        self.wait(lambda: other.divergence is not None)
+        self.assertIsNone(other.divergence["path"])
+        self.assertEqual(well.counts["reloads"], 0)
+        # A snapshot's number is that of its digest point, until something comes.
+        self.dispatch(sick)
+        self.assert_same(3, "alpha")
+
+    def test_nothing_reaches_a_frozen_store_until_it_is_thawed(self):
+        self.cluster.work("alpha")
+        client, replica = self.join("python")
+        self.dispatch(client)
+        self.cluster.run(client, "freeze", "counter")
+        self.assertEqual(self.dispatch(client).outcome["rejection"]["code"], "frozen")
+        passed = client.dispatch("counter", INCREMENT)
+        client.wait(lambda: passed.outcome is not None)
+        self.assertIsNotNone(passed.sequence)
+        client.wait(lambda: replica.position >= passed.sequence)
+        self.assertTrue(replica.is_frozen)
+        # Who opens it now learns it from the log.
+        _, late = self.join("late")
+        self.assertTrue(late.is_frozen)
+        self.cluster.run(client, "thaw", "counter")
+        self.dispatch(client)
+        self.wait(lambda: late.state.count == 2 and replica.state.count == 2)
+        self.assert_same(2, "alpha")
+
+    def test_an_older_replica_stops_at_the_first_newer_entry_and_not_at_the_upgrade(self):
+        old, replica = self.join("old")
+        self.dispatch(old)
+        new, newer = self.join("new", Newer())
+        self.assertEqual(newer.state.count, 1)
+        # The store was upgraded; the older replica goes on with entries of its own version.
+        kept = self.dispatch(old)
+        self.wait(lambda: replica.position >= kept.sequence and newer.state.count == 2)
+        self.assertEqual((replica.state.count, replica.stopped), (2, None))
+        last = self.dispatch(new, version=2)
+        self.wait(lambda: replica.stopped is not None and newer.state.count == 3)
+        self.assertEqual(replica.stopped[0], last.sequence)
+        self.assertIn("run a newer program", replica.stopped[1])
+        self.assertEqual((replica.state.count, replica.position), (2, last.sequence - 1))
+        self.wait(lambda: old.told is not None and old.told["stopped"])
+        with self.assertRaisesRegex(Rejected, "schemaVersion"):
+            self.join("older")
+
+    def test_an_entry_that_is_skipped_has_no_effect(self):
+        old, replica = self.join("old")
+        new, _ = self.join("new", Newer())
+        self.clients.remove(new)
+        new.end(STORE)
+        self.dispatch(old)
+        # There is nobody who can apply it.
+        skipped = self.dispatch(old, version=2)
+        self.wait(lambda: old.told is not None and old.told["stopped"])
+        self.skip(skipped)
+        # It stopped there: it is opened again, which its version is too old for.
+        self.wait(lambda: replica.failure is not None)
+        self.assertIn("schemaVersion", replica.failure)
+        last = self.dispatch(old, version=2)
+        again = new.open(STORE, Newer())
+        new.wait(lambda: again.position >= last.sequence)
+        self.assertEqual(again.state.count, 2)
+        self.assertEqual(list(again.refusals), [skipped.sequence])
+
+    def test_a_replica_that_stopped_is_given_the_state_of_others(self):
+        self.cluster.work("alpha")
+        client, replica = self.join("python")
+        # As if it could not apply what comes next.
+        replica.stopped = (client.follower.position + 1, "it is sick")
+        passed = client.dispatch("counter", INCREMENT)
+        client.wait(lambda: passed.outcome is not None and client.told["stopped"])
+        with self.assertRaisesRegex(RuntimeError, "passed"):
+            self.cluster.run(client, "log", "skip", str(passed.sequence))
+        self.dispatch(client)
+        client.wait(lambda: replica.is_open and replica.stopped is None)
+        client.wait(lambda: replica.position >= passed.sequence)
+        self.assertGreaterEqual(replica.began, passed.sequence)
+        self.assert_same(2, "alpha")
+
+    def test_a_replica_that_stops_while_it_catches_up_is_opened_once_the_entry_is_skipped(self):
+        self.cluster.work("alpha", "counter/other")
+        old, _ = self.join("old")
+        old.open("counter/other", Counter())
+        old.end("counter/other")
+        old.end(STORE)
+        new, newer = self.join("new", Newer())
+        # It is for the other store, too, which nobody has upgraded.
+        passed = new.dispatch("counter", INCREMENT, version=2)
+        self.wait(lambda: passed.outcome is not None)
+        self.assertIsNotNone(passed.sequence, passed.outcome)
+        self.wait(lambda: newer.state.count == 1)
+        with self.assertRaisesRegex(Stopped, f"stopped at {passed.sequence}"):
+            old.open("counter/other", Counter())
+        new.end(STORE)
+        self.skip(passed)
+        other = old.open("counter/other", Counter())
+        self.assertEqual((other.state.count, list(other.refusals)), (0, [passed.sequence]))
+        # So does a worker, which stopped there as well.
+        added = old.dispatch("counter/other", INCREMENT)
+        self.wait(lambda: added.outcome is not None and other.state.count == 1)
+        self.cluster.observe(self, ["alpha", "old"], "counter/other")
+
+
+if __name__ == "__main__":
+    unittest.main()
