@@ -297,3 +297,14 @@ int partner_client_round_trips(partner_client *client, uint64_t count, uint64_t 
     zmq_msg_close(&message);
     return failure;
 }
+
+int partner_client_skip(partner_client *client) {
+    zmq_msg_t message;
+    if (zmq_msg_init(&message) != 0) return zmq_errno();
+    int failure;
+    do {
+        failure = zmq_msg_recv(&message, client->subscriber, 0) < 0 ? zmq_errno() : 0;
+    } while (failure == EINTR || (failure == 0 && zmq_msg_more(&message)));
+    zmq_msg_close(&message);
+    return failure;
+}

@@ -35,3 +35,21 @@ struct Spread: Codable, Sendable {
 func percentile(_ share: Double, of sorted: [UInt64]) -> Double {
     Double(sorted[Swift.min(sorted.count - 1, Int(Double(sorted.count) * share))])
 }
+
+/// The value below which half of the values lie, in milliseconds.
+func medianMilliseconds(_ nanoseconds: [UInt64]) -> Double {
+    percentile(0.5, of: nanoseconds.sorted()) / 1e6
+}
+
+/// The bytes of memory that this process has now, and had at most; zeros where the system does not
+/// tell.
+func usedMemory() -> (now: UInt64, most: UInt64) {
+    func bytes(_ key: String, in text: String) -> UInt64 {
+        let line = text.split(separator: "\n").first { $0.hasPrefix(key) }
+        let kilobytes = line?.split(whereSeparator: { !$0.isNumber }).first.flatMap { UInt64($0) }
+        return (kilobytes ?? 0) << 10
+    }
+    let data = FileManager.default.contents(atPath: "/proc/self/status")
+    let text = String(decoding: data ?? Data(), as: UTF8.self)
+    return (bytes("VmRSS:", in: text), bytes("VmHWM:", in: text))
+}

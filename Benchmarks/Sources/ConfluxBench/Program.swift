@@ -50,7 +50,7 @@ struct Program {
             \(settings.rounds) alternating rounds; median [min–max]; the ratio is Conflux by \
             partner in the same round.
             The partner of stream and latency is plain libzmq in C over the same hops; of local \
-            and read, a lock.
+            and read, a lock; of the others, what the row says.
             \(ProcessInfo.processInfo.activeProcessorCount) processors, load \
             \(String(format: "%.1f", load[0])) at the start; logs in \(settings.folder.path).
 
@@ -69,6 +69,11 @@ struct Program {
                 try await NodeRoles.replica(address: address, count: count)
             case .roundTrips(let address, let count):
                 try await NodeRoles.roundTrips(address: address, count: count)
+            case .keeper(let folder, let settings):
+                try await LedgerRoles.keeper(folder: folder, settings)
+            case .ledger(let address): try await LedgerRoles.node(address: address)
+            case .listener(let feed): try await LedgerRoles.listener(feed: feed)
+            case .decoder: try await LedgerRoles.decoder()
             case .partnerSequencer(let path, let zeroedBytes, let subscribers):
                 try PartnerRoles.sequencer(
                     path: path, zeroedBytes: zeroedBytes, subscribers: subscribers)

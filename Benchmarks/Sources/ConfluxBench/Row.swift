@@ -6,9 +6,10 @@ struct Row: Codable, Sendable {
     let name: String
     let unit: String
     let conflux: Spread
-    let partner: Spread
+    /// Nil where a figure has no partner.
+    let partner: Spread?
     /// Ours by theirs.
-    let ratio: Spread
+    let ratio: Spread?
     let isHigherBetter: Bool
 
     /// Takes one value a round of ours, and of theirs in the same rounds.
@@ -20,9 +21,14 @@ struct Row: Codable, Sendable {
         self.name = name
         self.unit = unit
         conflux = Spread(ours)
-        partner = Spread(theirs)
-        ratio = Spread(zip(ours, theirs).map { $0 / $1 })
+        partner = theirs.isEmpty ? nil : Spread(theirs)
+        ratio = theirs.isEmpty ? nil : Spread(zip(ours, theirs).map { $0 / $1 })
         self.isHigherBetter = isHigherBetter
+    }
+
+    /// Figures that have no partner.
+    init(_ workload: String, _ name: String, _ unit: String, alone ours: [Double]) {
+        self.init(workload, name, unit, ours, [])
     }
 
     /// The row as one line of JSON with sorted keys.
@@ -46,10 +52,13 @@ struct Row: Codable, Sendable {
         |---|---|---|---|---|---|
         """
 
-    private static func text(_ spread: Spread, digits: Int? = nil) -> String {
-        let texts = [spread.median, spread.min, spread.max].map { value in
-            String(format: "%.\(digits ?? (value < 10 ? 2 : value < 1_000 ? 1 : 0))f", value)
-        }
+    private static func text(_ spread: Spread?, digits: Int? = nil) -> String {
+        guard let spread else { return "–" }
+        if spread.min == spread.max { return number(spread.median, digits) }
+        let texts = [spread.median, spread.min, spread.max].map { number($0, digits) }
         return "\(texts[0]) [\(texts[1])–\(texts[2])]"
+    }
+    private static func number(_ value: Double, _ digits: Int?) -> String {
+        String(format: "%.\(digits ?? (value < 10 ? 2 : value < 1_000 ? 1 : 0))f", value)
     }
 }

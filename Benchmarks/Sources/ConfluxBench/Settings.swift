@@ -7,6 +7,12 @@ struct Settings {
         case latency
         case local
         case read
+        case join
+        case replay
+        case digest
+        case stores
+        case large
+        case start
     }
 
     var workloads = Workload.allCases
@@ -16,11 +22,20 @@ struct Settings {
     var folder = FileManager.default.temporaryDirectory
 
     static let usage = """
-        usage: conflux-bench [stream] [latency] [local] [read] [options]
+        usage: conflux-bench [workload ...] [options]
 
-        Measures Conflux beside plain libzmq doing the same hops, in alternating rounds on this
-        machine: stream (actions dispatched as fast as possible), latency (one in flight), local
-        (dispatch without a node) and read. All four unless some are named.
+        Measures Conflux in alternating rounds on this machine. All workloads unless some are named:
+
+          stream            actions dispatched as fast as possible, beside plain libzmq
+          latency           one action in flight, beside plain libzmq
+          local             dispatch without a node
+          read              a model's value by key path
+          join              a new node opens a store with a long history
+          replay            a new node applies the whole log
+          digest            applying with and without digests
+          stores            many stores in one log
+          large             a large state: what waits while it is digested and saved
+          start             a sequencer starts with a long history
 
           --full            five rounds or more, more actions, and every shape
           --rounds NUMBER   how many rounds (3; with --full 5)
@@ -75,6 +90,19 @@ struct Settings {
                 try deliver(LocalWorkload(count: isFull ? 1_000_000 : 200_000).measure(self))
             case .read:
                 try deliver(ReadWorkload(count: isFull ? 10_000_000 : 2_000_000).measure(self))
+            case .join:
+                try deliver(JoinWorkload(count: isFull ? 2_000_000 : 400_000).measure(self))
+            case .replay:
+                try deliver(ReplayWorkload(count: isFull ? 1_000_000 : 200_000).measure(self))
+            case .digest:
+                try deliver(DigestWorkload(count: isFull ? 1_000_000 : 300_000).measure(self))
+            case .stores:
+                try deliver(StoresWorkload(count: isFull ? 10_000 : 2_000).measure(self))
+            case .large:
+                try deliver(
+                    LargeWorkload(stateBytes: isFull ? 100_000_000 : 25_000_000).measure(self))
+            case .start:
+                try deliver(StartWorkload(count: isFull ? 2_000_000 : 400_000).measure(self))
             }
         }
     }

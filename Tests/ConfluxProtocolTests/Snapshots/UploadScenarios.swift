@@ -133,4 +133,35 @@ struct UploadScenarios {
         #expect(answered?.bytes == 2)
         #expect(table.answered(place, 0) == nil)
     }
+
+    /// Both replicas take long to say what they are.
+    private func slow(_ cluster: inout Cluster) {
+        for node in [1, 2] { cluster.nodes[node]?.isVotingLate = true }
+        for _ in 0..<4 { cluster.grow("list", by: 2_000, from: 1) }
+    }
+
+    @Test func `a store whose votes are awaited has no further point until time is up`() throws {
+        var cluster = Cluster.eager()
+        slow(&cluster)
+        #expect(try cluster.points(of: "list").count == 1)
+        cluster.pass(cluster.settings.votePatience + .seconds(2))
+        #expect(try cluster.points(of: "list").count == 2)
+        cluster.expectBounds()
+    }
+
+    @Test func `a point that was due before a store's size was known is left out if too soon`()
+        throws
+    {
+        var cluster = Cluster.eager { $0.digestRatioMin = 16 }
+        slow(&cluster)
+        for node in [1, 2] {
+            for vote in cluster.nodes[node]?.heldVotes ?? [] {
+                cluster.input(.digested(vote), to: node)
+            }
+        }
+        cluster.run()
+        cluster.dispatch(["a"], to: "list", from: 2)
+        #expect(try cluster.points(of: "list").count == 1)
+        #expect(cluster.taken.count == 1)
+    }
 }

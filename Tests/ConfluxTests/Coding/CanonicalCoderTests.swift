@@ -109,6 +109,23 @@ struct CanonicalCoderTests {
         }
     }
 
+    @Test func `keys are in the order of their bytes, however long they are`() throws {
+        for seed in 1...20 as ClosedRange<UInt64> {
+            var random = SplitMix64(seed: seed)
+            var keys: Set<String> = ["", "\0", "\0\0", "aaaaaaaa", "aaaaaaaa\0", "aaaaaaaaé"]
+            for _ in 0..<200 {
+                let letters = (0..<Int.random(in: 1...12, using: &random)).map { _ in
+                    ["\0", "a", "b", "é", "z"].randomElement(using: &random) ?? ""
+                }
+                keys.insert(letters.joined())
+            }
+            let members = keys.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+            let expected = try members.map { try text($0) + ":0" }.joined(separator: ",")
+            let table = Dictionary(uniqueKeysWithValues: keys.map { ($0, 0) })
+            #expect(try text(table) == "{\(expected)}", "seed \(seed)")
+        }
+    }
+
     @Test func `dictionaries with other keys than texts are sorted wherever they are nested`()
         throws
     {

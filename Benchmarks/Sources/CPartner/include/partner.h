@@ -72,3 +72,6 @@ int partner_client_receive(partner_client *client, uint64_t count, partner_order
 
 // One action in flight: sends it and waits until it comes back, `count` times. Nanoseconds each.
 int partner_client_round_trips(partner_client *client, uint64_t count, uint64_t *nanoseconds);
+
+// Waits for the next message, whatever it is, and lets go of it.
+int partner_client_skip(partner_client *client);

@@ -9,7 +9,7 @@ final class Child {
     private let name: String
 
     /// How long a process may take for whatever it is waited for.
-    static let patience = Duration.seconds(120)
+    static let patience = Duration.seconds(600)
 
     /// Starts this program in a role.
     init(_ role: Role) throws {
@@ -36,6 +36,50 @@ final class Child {
             throw BenchError("\(name) told something else than its usage")
         }
         return nanoseconds
+    }
+
+    /// Has the process do something, and waits until it has.
+    func perform(_ order: Order) throws -> Report {
+        try begin(order)
+        return try next()
+    }
+
+    /// The nanoseconds that something took, by the process's own clock.
+    @discardableResult
+    func time(_ order: Order) throws -> UInt64 {
+        guard case .took(let nanoseconds) = try perform(order) else {
+            throw BenchError("\(name) told something else than how long it took")
+        }
+        return nanoseconds
+    }
+
+    /// The nanoseconds that each of several things took.
+    func times(_ order: Order) throws -> [UInt64] {
+        guard case .times(let nanoseconds) = try perform(order) else {
+            throw BenchError("\(name) told something else than times")
+        }
+        return nanoseconds
+    }
+
+    /// What a sequencer has kept by now.
+    func kept() throws -> Kept {
+        guard case .kept(let kept) = try perform(.count) else {
+            throw BenchError("\(name) told something else than what it keeps")
+        }
+        return kept
+    }
+
+    /// The memory that the process has now, and had at most.
+    func memory() throws -> (now: UInt64, most: UInt64) {
+        guard case .memory(let now, let most) = try perform(.weigh) else {
+            throw BenchError("\(name) told something else than its memory")
+        }
+        return (now, most)
+    }
+
+    /// Has the process begin something.
+    func begin(_ order: Order) throws {
+        try tell(String(decoding: try JSONEncoder().encode(order), as: UTF8.self))
     }
 
     private func tell(_ line: String) throws {

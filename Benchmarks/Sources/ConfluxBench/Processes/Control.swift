@@ -3,6 +3,7 @@ import Foundation
 /// A started process's side: what it is told on its standard input, and what it tells.
 enum Control {
     private static let start = DispatchSemaphore(value: 0)
+    private static let (orders, giving) = AsyncStream<Order>.makeStream()
 
     /// Begins to listen. The process ends with the one that started it.
     static func begin() {
@@ -11,11 +12,25 @@ enum Control {
                 switch line {
                 case "go": start.signal()
                 case "usage": tell(.usage(usedProcessorNanoseconds()))
-                default: tell(.failed("told \(line), which means nothing"))
+                default: take(line)
                 }
             }
             exit(0)
         }.start()
+    }
+
+    private static func take(_ line: String) {
+        do {
+            giving.yield(try JSONDecoder().decode(Order.self, from: Data(line.utf8)))
+        } catch {
+            tell(.failed("told \(line), which means nothing: \(error)"))
+        }
+    }
+
+    /// Does what is ordered, one after the other, and tells what came of it, for as long as the
+    /// process lives.
+    static func obey(_ perform: (Order) async throws -> Report) async throws {
+        for await order in orders { tell(try await perform(order)) }
     }
 
     /// Says that all is ready, and waits for the word to begin.

@@ -9,6 +9,14 @@ enum Role: Codable, Sendable {
     case replica(address: String, count: Int)
     /// A node with one action in flight.
     case roundTrips(address: String, count: Int)
+    /// A sequencer that is ordered about: see ``Order``.
+    case keeper(folder: String, KeeperSettings)
+    /// A node that is ordered about. It connects when it is first told to open something.
+    case ledger(address: String)
+    /// Whoever listens to a feed, and tells how long it was silent.
+    case listener(feed: String)
+    /// Decoding and applying, without anything else.
+    case decoder
     /// The same hops over plain libzmq; the log at a path, or none.
     case partnerSequencer(path: String?, zeroedBytes: Int, subscribers: Int)
     case partnerProducer(input: String, producer: Int, count: Int)
@@ -35,6 +43,14 @@ enum Report: Codable, Sendable {
     case usage(UInt64)
     /// Nanoseconds from each dispatch until it was applied, and until its receipt was there.
     case roundTrips(applied: [UInt64], receipt: [UInt64])
+    /// What was ordered took so many nanoseconds.
+    case took(UInt64)
+    /// Each of what was ordered took so many nanoseconds.
+    case times([UInt64])
+    /// What a sequencer has kept.
+    case kept(Kept)
+    /// The bytes of memory that the process has now, and had at most.
+    case memory(now: UInt64, most: UInt64)
     /// The process can't go on.
     case failed(String)
 }

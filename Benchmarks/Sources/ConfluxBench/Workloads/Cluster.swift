@@ -36,6 +36,20 @@ final class Cluster {
         return child
     }
 
+    /// A file, or a folder, that lives as long as the measurement.
+    func path(_ name: String) -> String { folder.appendingPathComponent(name).path }
+
+    /// Starts a sequencer that is ordered about, and waits until it serves.
+    func startKeeper(
+        _ settings: KeeperSettings, log: String = "log"
+    ) throws -> (child: Child, address: String, feed: String) {
+        let child = try start(.keeper(folder: path(log), settings))
+        guard case .listening(let addresses) = try child.next() else {
+            throw BenchError("the sequencer does not listen")
+        }
+        return (child, addresses[0], addresses[1])
+    }
+
     /// Starts a sequencer, and waits until it has its addresses.
     func startSequencer(_ side: Side, _ durability: Durability, zeroedBytes: Int, subscribers: Int)
         throws -> (child: Child, addresses: [String])

@@ -262,18 +262,42 @@ final class Tape: @unchecked Sendable {
     /// An object's members in the order of their keys; of equal keys, only the last that was set.
     func sortedMembers(of index: UInt32) -> [UInt32] {
         var sorted: [UInt32] = []
-        // `sorted(by:)` is stable, so that of equal keys the one added last stands last.
-        for child in children(of: index).sorted(by: keyPrecedes) {
+        sorted.reserveCapacity(Int(nodes[Int(index)].count))
+        for child in sortedChildren(of: index) {
             if let last = sorted.last, !keyPrecedes(last, child) { sorted.removeLast() }
             sorted.append(child)
         }
         return sorted
     }
 
+    /// An object's members in the order of their keys; equal keys in the order in which they came.
+    ///
+    /// Most comparisons are of two numbers that stand together, the keys' first bytes: of a large
+    /// object the keys themselves are all over the memory.
+    private func sortedChildren(of index: UInt32) -> [UInt32] {
+        let entries = children(of: index).map { (prefix: keyPrefix(of: $0), node: $0) }
+        return entries.sorted { left, right in
+            left.prefix == right.prefix
+                ? keyPrecedes(left.node, right.node) : left.prefix < right.prefix
+        }.map(\.node)
+    }
+
+    /// The first eight bytes of a member's key as a number, the first one highest, and zeros behind a
+    /// shorter key: where two differ, the keys have their order.
+    private func keyPrefix(of index: UInt32) -> UInt64 {
+        let node = nodes[Int(index)]
+        let (start, count) = (Int(node.keyStart), min(8, Int(node.keyLength)))
+        return text.withUnsafeBufferPointer { text in
+            var prefix: UInt64 = 0
+            for place in 0..<count { prefix = prefix << 8 | UInt64(text[start + place]) }
+            return count == 0 ? 0 : prefix << UInt64(8 * (8 - count))
+        }
+    }
+
     /// A key that an object has twice, if there is one.
     func duplicateKey(in index: UInt32) -> UInt32? {
         guard !isSorted(index) else { return nil }
-        let sorted = children(of: index).sorted(by: keyPrecedes)
+        let sorted = sortedChildren(of: index)
         return zip(sorted, sorted.dropFirst()).first { !keyPrecedes($0, $1) }?.1
     }
 

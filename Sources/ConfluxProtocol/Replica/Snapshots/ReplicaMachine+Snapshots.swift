@@ -48,22 +48,22 @@ extension ReplicaMachine {
     mutating func served(
         _ served: SnapshotServed, at now: Duration, into effects: inout [ReplicaEffect]
     ) {
-        guard var load = loads[served.request], served.chunk.place == load.place else { return }
+        guard loads[served.request]?.place == served.chunk.place else { return }
         // One that is not there, or not the one that was announced, will never be whole.
-        guard served.chunk.byteCount == load.reference.byteCount else {
-            loads[served.request] = nil
-            giveUp(load, isTooLarge: false, at: now, into: &effects)
+        guard loads[served.request]?.reference.byteCount == served.chunk.byteCount else {
+            if let load = loads.remove(served.request) {
+                giveUp(load, isTooLarge: false, at: now, into: &effects)
+            }
             beginLoads(at: now, into: &effects)
             return
         }
         // What was asked for twice comes twice.
-        guard load.take(served.chunk) else { return }
-        loads[served.request] = load
-        guard load.isWhole else {
+        guard loads.take(served.chunk, for: served.request) else { return }
+        guard loads[served.request]?.isWhole == true, let load = loads.remove(served.request)
+        else {
             ask(forNextOf: served.request, at: now, into: &effects)
             return
         }
-        loads[served.request] = nil
         if load.isIntact {
             finish(load, at: now, into: &effects)
         } else {

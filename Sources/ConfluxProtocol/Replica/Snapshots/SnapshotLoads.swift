@@ -63,6 +63,14 @@ struct SnapshotLoads: Sendable {
         set { loads[request] = newValue }
     }
 
+    /// Gives the next part to a load, where it is: a copy of what has come would cost more with each
+    /// part.
+    ///
+    /// - Returns: Whether it was that.
+    mutating func take(_ chunk: SnapshotChunk, for request: UInt64) -> Bool {
+        loads[request]?.take(chunk) ?? false
+    }
+
     var count: Int { loads.count }
     var activeCount: Int { loads.values.count { $0.deadline != nil } }
     /// The bytes that are here. *Use*: what they may come to.
@@ -70,6 +78,11 @@ struct SnapshotLoads: Sendable {
 
     /// The next one that waits for its turn.
     var waiting: UInt64? { loads.filter { $0.value.deadline == nil }.keys.min() }
+
+    /// One is whole, or will never be.
+    mutating func remove(_ request: UInt64) -> SnapshotLoad? {
+        loads.removeValue(forKey: request)
+    }
 
     /// A store is closed, or begins anew.
     mutating func remove(_ store: StoreName) {

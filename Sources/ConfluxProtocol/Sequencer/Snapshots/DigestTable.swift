@@ -78,6 +78,10 @@ struct DigestTable: Sendable {
     static let votesMax = 10_000
 
     func round(of store: StoreName) -> Round? { rounds[store] }
+
+    /// Whether replicas still have time to say what they are at the newest point.
+    func isOpen(_ store: StoreName) -> Bool { open.contains(store) }
+
     var count: Int { rounds.count }
 
     /// A point is in the log. The round before it is over.

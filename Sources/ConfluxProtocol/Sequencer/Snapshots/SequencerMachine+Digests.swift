@@ -53,10 +53,12 @@ extension SequencerMachine {
 
     /// Whether enough of the log concerned a store since its last point.
     mutating func reviewPoint(of name: StoreName) {
-        guard let store = directory.store(name), !store.isFrozen else { return }
-        if directory.load(of: name) - store.pointLoad >= spacing(of: name) {
-            points.due.insert(name)
-        }
+        if isPointSpaced(name) { points.due.insert(name) }
+    }
+
+    private func isPointSpaced(_ name: StoreName) -> Bool {
+        guard let store = directory.store(name), !store.isFrozen else { return false }
+        return directory.load(of: name) - store.pointLoad >= spacing(of: name)
     }
 
     /// The bytes of log between two points of a store: the larger its state, the more.
@@ -85,9 +87,13 @@ extension SequencerMachine {
     }
 
     /// Puts what is due behind the batches of the commit that is about to be launched.
+    ///
+    /// A store whose votes are awaited waits, too: a large state takes long to encode, and would be
+    /// encoded again and again for points of which none is ever decided, since votes count only
+    /// before the next one. How far apart its points are to be is known once it has voted.
     mutating func admitPoints() {
-        guard !points.due.isEmpty else { return }
-        let names = points.due.sorted().prefix(PointSchedule.perCommitMax)
+        let names = points.due.filter { !digests.isOpen($0) }.sorted()
+            .prefix(PointSchedule.perCommitMax)
         for name in names {
             points.due.remove(name)
             // Who opens it, or what comes for it, has it looked at again.
@@ -166,6 +172,8 @@ extension SequencerMachine {
         switch verdict {
         case .majority(let result, let losers):
             points.sizes[name] = result.byteCount
+            // It became due while nobody knew how large it is.
+            if !points.wanted.contains(name), !isPointSpaced(name) { points.due.remove(name) }
             if losers.isEmpty {
                 if digests.converge(name) {
                     effects.append(.note(.converged(name, at: round.place.sequence)))
