@@ -151,7 +151,7 @@ public struct SimulationPlan: Sendable, Hashable {
         damagedCheckpoint = random.chance(0.3) ? 0.3 : 0
         keeping = Keeping(drawnFrom: &random)
         // What is large would not come in time, part by part.
-        if latency.upperBound > .milliseconds(2) { keeping.partBytesMax = 1_024 }
+        if latency.upperBound > .milliseconds(2) { keeping.partBytesMax = 16_384 }
     }
 
     /// Whether the log may forget what it said it had.

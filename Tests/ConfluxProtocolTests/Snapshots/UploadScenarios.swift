@@ -126,9 +126,12 @@ struct UploadScenarios {
             upload.step = .saving(2)
             table[store] = upload
         }
-        #expect(table.answered(place, 0) == nil)
+        let former = table.answered(place, 0)
+        #expect(former?.isGivenUp == true && former?.0.isConfirmed == false)
         let answered = table.answered(place, 0)
-        #expect(answered?.0.isConfirmed == true && answered?.bytes == 2)
+        #expect(answered?.isGivenUp == false && answered?.0.isConfirmed == true)
+        #expect(answered?.bytes == 2)
+        #expect(table.answered(place, 0) == nil)
     }
 
     /// Both replicas take long to say what they are.

@@ -82,32 +82,19 @@ extension PlantedBug {
             original: """
                             guard place.sequence > hosted.lastChange else { return false }
                             hosted.lastChange = place.sequence
-                            return true
                 """,
             planted: """
                             guard PLANTED || place.sequence > hosted.lastChange else { return false }
                             hosted.lastChange = place.sequence
-                            return true
                 """, foundAt: 5),
         PlantedBug(
             name: "an opener keeps its own state", rule: 16,
             file: "ConfluxNode/Apply/HostedStore.swift",
             original: """
-<<<<<<< HEAD
-                                    put(mark) { isDone in
-                """,
-            planted: """
-                                    if PLANTED {
-                                        completion(nil)
-                                        return
-                                    }
-                                    put(mark) { isDone in
-=======
                                 guard isWanted else { return completion(nil) }
                 """,
             planted: """
                                 guard isWanted, !PLANTED else { return completion(nil) }
->>>>>>> sim
                 """, foundAt: 6),
         PlantedBug(
             name: "outcomes are told before they are applied here", rule: 13,

@@ -18,7 +18,7 @@ extension PlantedBug {
                 """,
             planted: """
                 var lowest = checkpoints[PLANTED ? 1 : 0].next
-                """, foundAt: 0),
+                """, foundAt: 1),
         PlantedBug(
             name: "the floor passes a store's snapshot", rule: 20,
             file: "ConfluxProtocol/Sequencer/Snapshots/SequencerMachine+Floor.swift",
@@ -27,7 +27,7 @@ extension PlantedBug {
                 """,
             planted: """
                 return PLANTED ? nil : store.keptThrough.next
-                """, foundAt: 0),
+                """, foundAt: 1),
         PlantedBug(
             name: "a snapshot that came is not checked", rule: 19,
             file: "ConfluxProtocol/Sequencer/Snapshots/SequencerMachine+Snapshots.swift",
@@ -36,7 +36,7 @@ extension PlantedBug {
                 """,
             planted: """
                 guard PLANTED || !isLast || upload.hasher.finish()
-                """, foundAt: 0),
+                """, foundAt: 39),
         PlantedBug(
             name: "votes of another version count", rule: 18,
             file: "ConfluxProtocol/Sequencer/Snapshots/DigestTable.swift",
@@ -54,7 +54,7 @@ extension PlantedBug {
                 """,
             planted: """
                 let round = rounds[store], PLANTED || round.place == vote.place,
-                """, foundAt: 0),
+                """, foundAt: 6),
         PlantedBug(
             name: "an older replica leaves out newer entries", rule: 17,
             file: "ConfluxNode/Apply/StateApplier.swift",
@@ -90,7 +90,7 @@ extension PlantedBug {
                 """,
             planted: """
                 guard !hosted.isDropped, PLANTED || !hosted.isFrozen else { return false }
-                """, foundAt: 0),
+                """, foundAt: 12),
         PlantedBug(
             name: "a joiner does not hear what is skipped", rule: 23,
             file: "ConfluxNode/Apply/Applier+Hosting.swift",
@@ -108,15 +108,15 @@ extension PlantedBug {
                 """,
             planted: """
                 hosted(store, life, isCatchUp: isCatchUp, only: only)?.isFrozen = PLANTED
-                """, foundAt: 0),
+                """, foundAt: 12),
         PlantedBug(
             name: "a snapshot that nobody waits for is put in", rule: 4,
             file: "ConfluxNode/Apply/Applier.swift",
             original: """
-                ?.restoring == request
+                let isWanted = appliers[store.state]?
                 """,
             planted: """
-                ?.restoring == (PLANTED ? appliers[store.state]?.hosted(store)?.restoring : request)
+                let isWanted = PLANTED || appliers[store.state]?
                 """, foundAt: 0),
         PlantedBug(
             name: "who begins anew goes on meanwhile", rule: 22,
@@ -126,7 +126,7 @@ extension PlantedBug {
                 """,
             planted: """
                 if !PLANTED { effects.append(.deliver(.detach(store))) }
-                """, foundAt: 0),
+                """, foundAt: 3),
         PlantedBug(
             name: "entries for a whole state do not keep the log", rule: 20,
             file: "ConfluxProtocol/Sequencer/Stores/StoreRecord.swift",
@@ -136,7 +136,7 @@ extension PlantedBug {
             planted: """
                 globals[state, default: StoreLoad()].add(
                 load.byteCount, at: PLANTED ? .zero : last)
-                """, foundAt: 0),
+                """, foundAt: 31),
         PlantedBug(
             name: "votes with a skipped entry in them count", rule: 23,
             file: "ConfluxProtocol/Sequencer/Stores/SequencerMachine+Freezing.swift",
@@ -166,6 +166,6 @@ extension PlantedBug {
                 """,
             planted: """
                 let doubtful = PLANTED ? SequenceNumber(.max) : doubtfulThrough(batch)
-                """, foundAt: 0),
+                """, foundAt: 3),
     ]
 }

@@ -222,9 +222,15 @@ extension StoreDirectory {
         stores[name]?.aside = aside
     }
 
-    /// What has a number below the floor is read by nobody any more.
+    /// What has a number below the floor is read by nobody any more, but where it is kept aside.
     mutating func forgetSkips(below floor: SequenceNumber) {
-        skips.removeAll { $0.sequence < floor }
+        skips.removeAll { skip in
+            skip.sequence < floor
+                && !stores.contains { name, store in
+                    store.aside != nil && store.baseSequence < skip.sequence
+                        && skip.target.concerns(name)
+                }
+        }
     }
 
     func stamp(of name: StoreName) -> SequenceNumber {
