@@ -151,7 +151,8 @@ public struct SimulationPlan: Sendable, Hashable {
         damagedCheckpoint = random.chance(0.3) ? 0.3 : 0
         keeping = Keeping(drawnFrom: &random)
         // What is large would not come in time, part by part.
-        if latency.upperBound > .milliseconds(2) { keeping.partBytesMax = 16_384 }
+        let slowest = max(latency.upperBound, logLatency.upperBound)
+        if slowest > .milliseconds(3) { keeping.partBytesMax = 16_384 }
     }
 
     /// Whether the log may forget what it said it had.

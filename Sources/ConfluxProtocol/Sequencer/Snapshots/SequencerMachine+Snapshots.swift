@@ -45,8 +45,16 @@ extension SequencerMachine {
             return
         }
         // What was wanted of this point before a replica voted late.
-        if uploads[name]?.place == round.place, uploads[name]?.reference != reference {
+        if let former = uploads[name], former.place == round.place,
+            former.reference != reference || former.isConfirmed != isConfirmed
+        {
             uploads.remove(name)
+        }
+        // The log may have it whole at once, and a point has one snapshot: the next one tells.
+        guard !uploads.isSavingGivenUp(round.place) else {
+            points.due.insert(name)
+            if isConfirmed { points.wanted.insert(name) }
+            return
         }
         guard result.byteCount <= settings.snapshotBytesMax else {
             let text =
@@ -156,6 +164,10 @@ extension SequencerMachine {
                 directory.take(upload.reference, of: upload.place)
             {
                 points.snapshotLoads[place.store] = upload.load
+                // A point has one snapshot: what is wanted of it since a late vote would take this
+                // one's place in the log.
+                if uploads[place.store]?.place == place { uploads.remove(place.store) }
+                tellDivergence(of: place, upload.reference, into: &effects)
             }
             return
         }

@@ -108,6 +108,11 @@ struct UploadTable: Sendable {
         return false
     }
 
+    /// Whether the log saves a part of a snapshot that was given up.
+    func isSavingGivenUp(_ place: SnapshotPlace) -> Bool {
+        givenUp[place.store]?.contains { $0.place == place } ?? false
+    }
+
     /// The next one that waits, if there is room; it counts as under way from here on.
     mutating func next(most: Int) -> Upload? {
         guard activeCount < most, !waiting.isEmpty else { return nil }
