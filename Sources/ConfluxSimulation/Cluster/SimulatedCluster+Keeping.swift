@@ -24,8 +24,9 @@ extension SimulatedCluster {
     ) {
         if case .hello(let hello) = message {
             named[connection.rawValue] = hello.session
+            greeted.insert(connection.rawValue)
         }
-        guard case .digest(.vote(let vote)) = message,
+        guard case .digest(.vote(let vote)) = message, greeted.contains(connection.rawValue),
             let node = connections[connection.rawValue].flatMap({ nodes[$0.node] }),
             sequencer.machine.epoch == disk.epoch
         else { return }

@@ -27,6 +27,8 @@ final class SimulatedCluster {
     var pointAt: [SnapshotPlace: Duration] = [:]
     /// Who was asked last for a part of each snapshot. *Use*: marks.
     var asked: [SnapshotPlace: UInt64] = [:]
+    /// The connections by which a hello was heard. Before it nothing counts (rule 8).
+    var greeted: Set<UInt64> = []
     /// The session that each connection's last hello named.
     var named: [UInt64: SessionToken] = [:]
     /// The entries that processes die of.
