@@ -95,7 +95,10 @@ public struct SavedSnapshot: Sendable, Hashable {
     /// - Returns: Those of them that go.
     func retires(among others: [SavedSnapshot]) -> [SavedSnapshot] {
         guard kind == .confirmed else {
-            return others.filter { $0.life != life || $0.kind == kind }
+            return others.filter {
+                $0.life != life || $0.kind == kind
+                    || ($0.kind == .compared && $0.sequence == sequence)
+            }
         }
         let rivals = others.filter {
             $0.life == life && $0.kind == .confirmed && $0.sequence != sequence
@@ -105,6 +108,14 @@ public struct SavedSnapshot: Sendable, Hashable {
             let isNewer = other.life == life && other.kind == .aside && other.sequence > sequence
             return !isNewer && !(rivals.contains(other) && newest.contains(other.sequence))
         }
+    }
+
+    /// Whether another one with its key stays, and this one goes as soon as it is whole: a key names
+    /// one of them, and what is kept to be compared with matters least.
+    ///
+    /// - Parameter others: Whole ones of the same store.
+    func gives(wayTo others: [SavedSnapshot]) -> Bool {
+        kind == .compared && others.contains { $0.key == key && $0.kind != .compared }
     }
 
     /// In the order in which they are listed.

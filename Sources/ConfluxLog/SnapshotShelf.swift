@@ -64,6 +64,7 @@ package struct SnapshotShelf {
             return
         }
         let others = whole.values.map(\.snapshot).filter { $0.store == snapshot.store }
+        guard !snapshot.gives(wayTo: others) else { return }
         for retired in snapshot.retires(among: others) { whole[retired.key] = nil }
         whole[snapshot.key] = volume
     }

@@ -27,6 +27,8 @@ struct SnapshotCache {
 
     mutating func remember(_ snapshot: SavedSnapshot) {
         var known = sizes[snapshot.store] ?? []
+        // The log keeps what is no state to compare with, where both have one number.
+        if snapshot.kind == .compared, known.contains(where: { $0.key == snapshot.key }) { return }
         known.removeAll { $0.key == snapshot.key }
         known.append(snapshot)
         // What is kept aside, or only compared with, is replaced again and again while the snapshot

@@ -81,7 +81,7 @@ public struct SequencerSettings: Sendable, Hashable {
     /// bound* the store is frozen (rule 21).
     public var asideBytesMax: UInt64 = 16 << 20
     /// A store whose replicas did not agree for so many bytes of what concerns it is frozen.
-    public var unconfirmedBytesMax: UInt64 = 1 << 30
+    public var unconfirmedBytesMax: UInt64 = 256 << 20
     /// Where the feed is, as the welcome announces it; a host of `*` is the one connected to.
     public var feed: String
 

@@ -150,7 +150,9 @@ struct SQLiteSnapshotStatements {
         advance.bind(id, at: 1)
         advance.bind(Int64(piece.bytes.count), at: 2)
         try advance.run()
-        if piece.isLast {
+        if piece.isLast, snapshot.gives(wayTo: whole.map(\.snapshot)) {
+            try mark(id)
+        } else if piece.isLast {
             let goes = Set(snapshot.retires(among: whole.map(\.snapshot)))
             for row in whole where goes.contains(row.snapshot) { try mark(row.id) }
         }
