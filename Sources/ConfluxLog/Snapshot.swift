@@ -110,12 +110,20 @@ public struct SavedSnapshot: Sendable, Hashable {
         }
     }
 
-    /// Whether another one with its key stays, and this one goes as soon as it is whole: a key names
-    /// one of them, and what is kept to be compared with matters least.
+    /// Whether this one goes as soon as it is whole: a key names one of them, what is kept to be
+    /// compared with matters least, and entries that a confirmed one contains are of no use.
     ///
     /// - Parameter others: Whole ones of the same store.
+    /// - Returns: Whether it goes.
     func gives(wayTo others: [SavedSnapshot]) -> Bool {
-        kind == .compared && others.contains { $0.key == key && $0.kind != .compared }
+        others.contains { other in
+            guard other.life == life else { return false }
+            return switch kind {
+            case .confirmed: false
+            case .aside: other.kind == .confirmed && other.sequence >= sequence
+            case .compared: other.kind != .compared && other.sequence == sequence
+            }
+        }
     }
 
     /// In the order in which they are listed.

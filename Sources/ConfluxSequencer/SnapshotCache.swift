@@ -27,8 +27,19 @@ struct SnapshotCache {
 
     mutating func remember(_ snapshot: SavedSnapshot) {
         var known = sizes[snapshot.store] ?? []
-        // The log keeps what is no state to compare with, where both have one number.
-        if snapshot.kind == .compared, known.contains(where: { $0.key == snapshot.key }) { return }
+        // Where both have one number the log keeps what matters more.
+        let rank = { (kind: SavedSnapshot.Kind) in
+            switch kind {
+            case .compared: 0
+            case .aside: 1
+            case .confirmed: 2
+            }
+        }
+        if known.contains(where: {
+            $0.key == snapshot.key && rank($0.kind) > rank(snapshot.kind)
+        }) {
+            return
+        }
         known.removeAll { $0.key == snapshot.key }
         known.append(snapshot)
         // What is kept aside, or only compared with, is replaced again and again while the snapshot

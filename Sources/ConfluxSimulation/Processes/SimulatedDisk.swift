@@ -230,7 +230,9 @@ final class SimulatedLog: ActionLog {
         try disk.change { shelves throws(LogError) in
             try shelves.snapshots.save(piece, endingAt: disk.last)
         }
+        // It may have given way to another one with its number.
         if piece.isLast,
+            disk.shelves.snapshots.listed(through: disk.last).contains(piece.snapshot),
             let bytes = disk.shelves.snapshots.read(piece.snapshot.key, from: 0, limitBytes: .max)
         {
             saved(piece.snapshot, bytes)

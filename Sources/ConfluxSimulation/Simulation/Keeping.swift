@@ -34,7 +34,7 @@ public struct Keeping: Sendable, Hashable {
     init(drawnFrom random: inout SimulationRandom) {
         digestBytesMin = random.pick([100, 200, 600])
         snapshotBytesMin = random.pick([300, 500, 2_000])
-        partBytesMax = random.pick([256, 512, 2_048])
+        partBytesMax = random.pick([64, 100, 1_024])
         votePatience = random.pick([.milliseconds(30), .milliseconds(300), .seconds(2)])
         partPatience = random.pick([.milliseconds(300), .milliseconds(500), .seconds(2)])
         transfersMax = random.int(in: 1...2)

@@ -152,7 +152,11 @@ public struct SimulationPlan: Sendable, Hashable {
         keeping = Keeping(drawnFrom: &random)
         // What is large would not come in time, part by part.
         let slowest = max(latency.upperBound, logLatency.upperBound)
-        if slowest > .milliseconds(3) { keeping.partBytesMax = 16_384 }
+        if slowest > .milliseconds(3) {
+            keeping.partBytesMax = 16_384
+        } else if dispatchEvery < .milliseconds(60) {
+            keeping.partBytesMax = max(keeping.partBytesMax, 512)
+        }
     }
 
     /// Whether the log may forget what it said it had.
