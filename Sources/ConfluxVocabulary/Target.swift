@@ -20,6 +20,15 @@ public enum Target: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
+    /// Whether an entry with this target is for a store; what is for an event goes by subscriptions.
+    package func concerns(_ store: StoreName) -> Bool {
+        switch self {
+        case .store(let name): name == store
+        case .state(let state): store.state == state
+        case .event: false
+        }
+    }
+
     /// `state/instance` for a store, `state` for a state, `event:name` for an event.
     public var description: String {
         switch self {

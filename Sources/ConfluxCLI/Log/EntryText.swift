@@ -11,9 +11,7 @@ enum EntryText {
         switch (wanted, target) {
         case (nil, _): true
         case (.state(let wanted), _): target.state == wanted
-        case (.store(let wanted), .store(let store)): wanted == store
-        case (.store(let wanted), .state(let state)): wanted.state == state
-        case (.store, .event): false
+        case (.store(let wanted), _): target.concerns(wanted)
         case (.event(let wanted), _): target == .event(wanted)
         }
     }

@@ -22,14 +22,12 @@ package final class EncodingShelf: Sendable {
 
     /// How many of one store are kept: while a snapshot of one point is asked for, the next may come.
     private static let perStoreMax = 2
-    /// The default bound: 256 MiB.
-    package static let bytesMax = 256 << 20
 
     private let bytesMax: Int
     private let shelf = Mutex(Shelf())
 
-    /// Makes an empty shelf.
-    package init(bytesMax: Int = EncodingShelf.bytesMax) {
+    /// Makes an empty shelf. *Bound*: `NodeSettings.encodingsBytesMax`.
+    package init(bytesMax: Int = NodeSettings().encodingsBytesMax) {
         self.bytesMax = bytesMax
     }
 

@@ -193,7 +193,7 @@ final class Branch {
             }
             history.pointBytes = history.byteCount
         case .skipped(let skipped, let target):
-            for name in lives.keys.sorted() where target.reaches(name) {
+            for name in lives.keys.sorted() where target.concerns(name) {
                 guard let history = presentLife(name), history.life < skipped else { continue }
                 history.skip(skipped, at: sequence)
                 let index = Int(skipped.rawValue) - 1
@@ -267,7 +267,7 @@ final class Branch {
             var fact = Fact(commit: commits.count - 1, record: record)
             let context = (commit.timestamp, Origin(incarnation: incarnation, counter: counter))
             try checkLife(of: row, at: sequence)
-            for name in lives.keys.sorted() where row.target.reaches(name) {
+            for name in lives.keys.sorted() where row.target.concerns(name) {
                 guard let history = presentLife(name), !history.isFrozen else { continue }
                 let hadEffect = history.apply(
                     StoreHistory.Entry(
@@ -331,16 +331,5 @@ final class Branch {
                 message: "\(record.text) stands at \(sequence), behind action \(index)")
         }
         lastIndexes[record.process] = record.index
-    }
-}
-
-extension Target {
-    /// Whether an entry with this target concerns a store.
-    func reaches(_ store: StoreName) -> Bool {
-        switch self {
-        case .store(let name): name == store
-        case .state(let state): store.state == state
-        case .event: false
-        }
     }
 }

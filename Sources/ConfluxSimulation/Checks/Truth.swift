@@ -244,7 +244,7 @@ final class Truth {
                 let target = record.target
             else { return false }
             let here = hosted.filter { hosted in
-                target.reaches(hosted.store) && hosted.life < receipt.sequence
+                target.concerns(hosted.store) && hosted.life < receipt.sequence
                     && fact.concerned.contains(hosted.store)
                     && branch.history(of: hosted.store, life: hosted.life) != nil
             }

@@ -205,7 +205,7 @@ extension SimulatedCluster {
         _ receipt: Receipt, of record: DispatchRecord, _ node: SimulatedNode
     ) throws(Violation) {
         guard let target = record.target, !node.hasLostHistory else { return }
-        for store in node.stores where target.reaches(store.name) {
+        for store in node.stores where target.concerns(store.name) {
             guard let place = node.applier.place(of: store.name), place.isAttached,
                 place.stopped == nil,
                 let due = truth.lastChange(of: store.name, place.life, through: receipt),

@@ -129,7 +129,7 @@ extension PlantedBug {
                 """, foundAt: 3),
         PlantedBug(
             name: "entries for a whole state do not keep the log", rule: 20,
-            file: "ConfluxProtocol/Sequencer/Stores/StoreRecord.swift",
+            file: "ConfluxProtocol/Sequencer/Stores/StoreDirectory.swift",
             original: """
                 globals[state, default: StoreLoad()].add(load.byteCount, at: last)
                 """,

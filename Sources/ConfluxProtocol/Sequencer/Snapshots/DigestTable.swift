@@ -25,11 +25,6 @@ struct DigestTable: Sendable {
         case majority(Result, losers: [Incarnation])
         /// No state is.
         case none(voters: [Incarnation])
-
-        /// Whether all that voted have one state.
-        var isUnanimous: Bool {
-            if case .majority(_, let losers) = self { losers.isEmpty } else { false }
-        }
     }
 
     /// The votes for one point.

@@ -123,8 +123,3 @@ extension SequencerMachine {
         if !kept.isEmpty { reviewFloor(at: now, into: &effects) }
     }
 }
-
-extension SnapshotIndexEntry {
-    /// Snapshots come before what is kept behind them.
-    var order: (Int, SequenceNumber) { (isAside ? 1 : 0, place.sequence) }
-}

@@ -157,17 +157,14 @@ extension SequencerMachine {
         else { return }
         var upload = answered
         defer { beginUploads(at: now, into: &effects) }
+        let isWhole = upload.offset + bytes == upload.reference.byteCount
         if isGivenUp {
-            // The log keeps no more than the newest two: what is whole there counts here, too.
-            if failure == nil, upload.isConfirmed,
-                upload.offset + bytes == upload.reference.byteCount,
-                directory.take(upload.reference, of: upload.place)
-            {
-                points.snapshotLoads[place.store] = upload.load
-                // A point has one snapshot: what is wanted of it since a late vote would take this
-                // one's place in the log.
+            // The log keeps no more than the newest two: what is whole there counts here, too. And a
+            // point has one snapshot: what is wanted of it since a late vote would take this one's
+            // place in the log.
+            if failure == nil, upload.isConfirmed, isWhole {
                 if uploads[place.store]?.place == place { uploads.remove(place.store) }
-                tellDivergence(of: place, upload.reference, into: &effects)
+                finish(upload, into: &effects)
             }
             return
         }
@@ -175,8 +172,8 @@ extension SequencerMachine {
             fail(upload, "it can't be saved: \(failure)", into: &effects)
             return
         }
-        upload.offset += bytes
-        guard upload.offset == upload.reference.byteCount else {
+        guard isWhole else {
+            upload.offset += bytes
             ask(for: upload, at: now, into: &effects)
             return
         }
@@ -266,4 +263,9 @@ extension SequencerMachine {
         let served = SnapshotServed(request: job.request, chunk: chunk)
         effects.append(.send(.snapshotServed(served), to: job.connection))
     }
+}
+
+extension SnapshotIndexEntry {
+    /// Snapshots come before what is kept behind them.
+    var order: (Int, SequenceNumber) { (isAside ? 1 : 0, place.sequence) }
 }

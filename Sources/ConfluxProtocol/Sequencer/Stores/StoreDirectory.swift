@@ -3,11 +3,11 @@ import ConfluxVocabulary
 /// The stores and states that the sequencer knows: what a target is checked against at the door.
 struct StoreDirectory: Sendable, Equatable {
     /// The stores whose `created` entry is in the log.
-    var stores: [StoreName: StoreRecord] = [:]
+    private(set) var stores: [StoreName: StoreRecord] = [:]
     /// What entries for whole states make of the log.
-    var globals: [Name: StoreLoad] = [:]
+    private(set) var globals: [Name: StoreLoad] = [:]
     /// Entries that have no effect (rule 23), ascending. *Invariant*: at most `skipsMax`.
-    var skips: [SkippedEntry] = []
+    private(set) var skips: [SkippedEntry] = []
     /// The bytes of all first states held, and of those to come. *Use*: their bound.
     private(set) var initialBytes = 0
     /// States of which the log has, or will have, an entry. *Invariant*: a state that entered it
@@ -67,9 +67,9 @@ struct StoreDirectory: Sendable, Equatable {
         stores[name]?.globalBase = store.globalBase
     }
 
-    /// Its first state is needed no more.
-    mutating func forgetInitial(of name: StoreName) {
-        initialBytes -= stores[name]?.initialBytes ?? 0
+    /// Puts in what entries for a whole state made of the log, as a checkpoint has it.
+    mutating func restore(_ load: StoreLoad, of state: Name) {
+        globals[state] = load
     }
 
     /// A life is over. Its state stays seen: the log has entries of it.
@@ -134,5 +134,114 @@ struct StoreDirectory: Sendable, Equatable {
         let shown = names.prefix(Self.namesShownMax)
         let text = shown.joined(separator: ", ")
         return count > shown.count ? "\(text) and \(count - shown.count) more" : text
+    }
+}
+
+/// What the log says of stores.
+extension StoreDirectory {
+    /// How many skipped entries are known. *At the bound* no further one is skipped.
+    static let skipsMax = 1_024
+
+    /// Entries are in the log, the last of them at a number.
+    mutating func note(_ loads: [TargetLoad], through last: SequenceNumber) {
+        for load in loads {
+            switch load.target {
+            case .store(let name): stores[name]?.own.add(load.byteCount, at: last)
+            case .state(let state):
+                see(state)
+                globals[state, default: StoreLoad()].add(load.byteCount, at: last)
+            case .event: break
+            }
+        }
+    }
+
+    /// An event of a store's present life is in the log; others change nothing.
+    mutating func note(_ event: LogEvent, at sequence: SequenceNumber) {
+        switch event {
+        case .upgraded(let name, let life, let version, let base):
+            update(name, life: life, at: sequence) { store, _ in
+                store.schemaVersion = max(store.schemaVersion, version)
+                store.migratedFrom = base
+            }
+        case .frozen(let name, let life, let reason):
+            update(name, life: life, at: sequence) { store, global in
+                store.own.stamp = max(store.own.stamp, global?.stamp ?? .zero)
+                store.freezing = StoreRecord.Freezing(
+                    sequence: sequence, reason: reason, globalBytes: global?.byteCount ?? 0)
+            }
+        case .thawed(let name, let life):
+            update(name, life: life, at: sequence) { store, global in
+                guard let freezing = store.freezing else { return }
+                store.globalBase += (global?.byteCount ?? 0) - freezing.globalBytes
+                store.freezing = nil
+            }
+        case .digestPoint(let name, let life):
+            guard stores[name]?.life == life else { return }
+            let load = load(of: name)
+            stores[name]?.lastPoint = sequence
+            stores[name]?.pointLoad = load
+        case .skipped(let sequence, let target):
+            let skip = SkippedEntry(sequence: sequence, target: target)
+            guard !skips.contains(skip), skips.count < Self.skipsMax else { return }
+            let index = skips.firstIndex { $0.sequence > sequence } ?? skips.count
+            skips.insert(skip, at: index)
+        case .claim, .joined, .left, .forgotten, .created, .dropped: break
+        }
+    }
+
+    private mutating func update(
+        _ name: StoreName, life: SequenceNumber, at sequence: SequenceNumber,
+        _ change: (inout StoreRecord, StoreLoad?) -> Void
+    ) {
+        guard var store = stores[name], store.life == life else { return }
+        change(&store, globals[name.state])
+        store.own.stamp = max(store.own.stamp, sequence)
+        stores[name] = store
+    }
+
+    /// A snapshot is there, and confirmed.
+    ///
+    /// - Returns: Whether openers begin with it from now on.
+    mutating func take(_ reference: SnapshotReference, of place: SnapshotPlace) -> Bool {
+        guard var store = stores[place.store], store.life == place.life, store.takes(reference)
+        else { return false }
+        initialBytes -= store.initialBytes
+        store.base = .saved(reference)
+        if let aside = store.aside, aside.through <= reference.sequence { store.aside = nil }
+        stores[place.store] = store
+        return true
+    }
+
+    /// Entries of a store are kept aside.
+    mutating func keep(_ aside: StoreRecord.Aside, of name: StoreName, life: SequenceNumber) {
+        guard let store = stores[name], store.life == life, aside.through > store.keptThrough
+        else { return }
+        stores[name]?.aside = aside
+    }
+
+    /// What has a number below the floor is read by nobody any more, but where it is kept aside.
+    mutating func forgetSkips(below floor: SequenceNumber) {
+        skips.removeAll { skip in
+            skip.sequence < floor
+                && !stores.contains { name, store in
+                    store.aside != nil && store.baseSequence < skip.sequence
+                        && skip.target.concerns(name)
+                }
+        }
+    }
+
+    func stamp(of name: StoreName) -> SequenceNumber {
+        stores[name]?.stamp(globals[name.state]) ?? .zero
+    }
+
+    func load(of name: StoreName) -> UInt64 {
+        stores[name]?.load(globals[name.state]) ?? 0
+    }
+
+    /// The entries above a store's snapshot that have no effect on it.
+    func skips(of name: StoreName) -> [SequenceNumber] {
+        guard !skips.isEmpty, let base = stores[name]?.baseSequence else { return [] }
+        return skips.lazy.filter { $0.sequence > base && $0.target.concerns(name) }
+            .map(\.sequence)
     }
 }

@@ -79,7 +79,7 @@ extension LogFold {
             guard stamp <= last, bytes <= Self.loadMost, directory.seen.contains(name),
                 directory.globals[name] == nil
             else { throw .malformed(at: at, expected: "a state of its own that was seen") }
-            directory.globals[name] = StoreLoad(stamp: stamp, byteCount: bytes)
+            directory.restore(StoreLoad(stamp: stamp, byteCount: bytes), of: name)
         }
         for (name, store) in directory.stores {
             let global = directory.globals[name.state]
