@@ -28,9 +28,10 @@ extension Applier {
             hosted(store, life, isCatchUp: isCatchUp, only: only)?.isFrozen = false
         case .digestPoint(let store, let life):
             guard let hosted = hosted(store, life, isCatchUp: isCatchUp, only: only),
-                sequence > hosted.restoredAt, hosted.stopped == nil, !hosted.isDropped,
+                sequence > hosted.lastPoint, hosted.stopped == nil, !hosted.isDropped,
                 !hosted.isStale
             else { return }
+            hosted.lastPoint = sequence
             points.append(SnapshotPlace(store: store, life: life, sequence: sequence))
         case .skipped(let skipped, let target):
             for applier in appliers.values {

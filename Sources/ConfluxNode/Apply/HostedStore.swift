@@ -17,6 +17,9 @@ protocol HostedReplica: AnyObject {
     /// The schema version of its state here.
     var schemaVersion: UInt32 { get }
     var lastChange: SequenceNumber { get }
+    /// The number of its last digest point, or of its snapshot. *Use*: what another store catches up
+    /// with passes this one again, and what its state was at a former point is not known any more.
+    var lastPoint: SequenceNumber { get set }
     /// The number of its snapshot: entries up to it were not applied one by one here.
     var restoredAt: SequenceNumber { get }
     /// Why it takes no further entries, if it does not.
@@ -93,6 +96,7 @@ final class HostedStore<S: BridgedState>: HostedReplica {
     var isRestored = false
     /// The number of the last entry that concerned it.
     var lastChange = SequenceNumber.zero
+    var lastPoint = SequenceNumber.zero
     /// The number of its snapshot.
     private(set) var restoredAt = SequenceNumber.zero
     /// Why it takes no further entries, if it does not.
@@ -155,6 +159,7 @@ final class HostedStore<S: BridgedState>: HostedReplica {
         route.mean(life)
         seed = ActionContext.seed(log: log, store: name)
         lastChange = snapshot.sequence
+        lastPoint = snapshot.sequence
         restoredAt = snapshot.sequence
         stopped = nil
         stoppedAt = nil

@@ -52,6 +52,12 @@ struct SkippedEntryTests {
         }
     }
 
+    private var votes: [Vote] {
+        setup.told.inputs.withLock { inputs in
+            inputs.compactMap { if case .digested(let vote) = $0 { vote } else { nil } }
+        }
+    }
+
     @Test func `a replica goes on behind a skipped entry that is newer than it`() {
         restore(skipped: [SequenceNumber(3)], aside: nil)
         setup.deliver(.commit(commit(at: 3, schemaVersion: 2), byteCount: 100))
@@ -83,10 +89,31 @@ struct SkippedEntryTests {
         // Who was there at the first point has counted from there on.
         setup.deliver(
             .commit(commit(at: 5, .event(.digestPoint(name, life: life))), byteCount: 100))
-        let votes = setup.told.inputs.withLock { inputs in
-            inputs.compactMap { if case .digested(let vote) = $0 { vote } else { nil } }
-        }
         #expect(votes.last?.place.sequence == SequenceNumber(5))
         #expect(votes.last?.refusals == DigestHasher().finish())
+    }
+
+    @Test func `a digest point that passes again for another store is not voted on again`() {
+        let life = SequenceNumber(2)
+        let refused = commit(at: 3, schemaVersion: 1, "{\"fail\":{}}")
+        let point = commit(at: 4, .event(.digestPoint(name, life: life)))
+        setup.restore(
+            name, life: life, EncodedState(coding: .json, bytes: Array("{\"count\":0}".utf8)[...]))
+        setup.deliver(.detach(name))
+        setup.deliver(.begin(name))
+        setup.deliver(.catchUp(refused, byteCount: 100))
+        setup.deliver(.catchUp(point, byteCount: 100))
+        setup.deliver(
+            .catchUp(commit(at: 5, schemaVersion: 1, "{\"fail\":{}}"), byteCount: 100))
+        // Another store begins, and all of it comes once more.
+        setup.deliver(.catchUp(refused, byteCount: 100))
+        setup.deliver(.catchUp(point, byteCount: 100))
+        #expect(votes.map(\.place.sequence) == [SequenceNumber(4)])
+        setup.deliver(
+            .catchUp(commit(at: 6, .event(.digestPoint(name, life: life))), byteCount: 100))
+        var refusals = DigestHasher()
+        refusals.update(UInt64(5))
+        #expect(votes.last?.place.sequence == SequenceNumber(6))
+        #expect(votes.last?.refusals == refusals.finish())
     }
 }
