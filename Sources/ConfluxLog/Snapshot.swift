@@ -93,7 +93,7 @@ public struct SavedSnapshot: Sendable, Hashable {
     ///
     /// - Parameter others: Whole ones of the same store.
     /// - Returns: Those of them that go.
-    func retires(among others: [SavedSnapshot]) -> [SavedSnapshot] {
+    package func retires(among others: [SavedSnapshot]) -> [SavedSnapshot] {
         guard kind == .confirmed else {
             return others.filter {
                 $0.life != life || $0.kind == kind
@@ -115,7 +115,7 @@ public struct SavedSnapshot: Sendable, Hashable {
     ///
     /// - Parameter others: Whole ones of the same store.
     /// - Returns: Whether it goes.
-    func gives(wayTo others: [SavedSnapshot]) -> Bool {
+    package func gives(wayTo others: [SavedSnapshot]) -> Bool {
         others.contains { other in
             guard other.life == life else { return false }
             return switch kind {

@@ -14,8 +14,11 @@ package final class AsideRun: @unchecked Sendable {
     fileprivate var next: SequenceNumber
     /// In the order of `stores`; empty until the first step.
     fileprivate var entries: [AsideEntries] = []
-    /// How many of the stores are kept.
+    /// What is kept of the first of the stores.
     fileprivate var kept: [AsideKept] = []
+    /// What is being saved of the next one, and how much of it is there.
+    fileprivate var saving: SavedSnapshot?
+    fileprivate var savedBytes = 0
 
     /// Makes a pass.
     ///
@@ -54,6 +57,16 @@ package final class AsideRun: @unchecked Sendable {
             }
         }
         for index in concerned { entries[index].add(commit) }
+    }
+
+    /// The next one is in the log; nil where nothing of the log concerns it.
+    fileprivate func keep(_ snapshot: SavedSnapshot?, of job: AsideJob) {
+        kept.append(
+            AsideKept(
+                store: job.store, life: job.life, through: through,
+                reference: snapshot.map(SnapshotReference.init)))
+        saving = nil
+        savedBytes = 0
     }
 }
 
@@ -117,35 +130,32 @@ extension LogWorker {
             job.store, life: job.life, after: job.after, behind: kept[...])
     }
 
-    /// Saves what was found for the next store.
+    /// Saves the next piece of what was found.
     ///
     /// - Returns: Whether it was the last one.
     private func save(_ run: AsideRun) throws(LogError) -> Bool {
-        if run.kept.count < run.stores.count {
-            let job = run.stores[run.kept.count]
-            let bytes = run.entries[run.kept.count].bytes[...]
-            let snapshot = SavedSnapshot(
+        guard run.kept.count < run.stores.count else {
+            answer(.keptAside(run.kept))
+            return true
+        }
+        let job = run.stores[run.kept.count]
+        let bytes = run.entries[run.kept.count].bytes[...]
+        guard !bytes.isEmpty else {
+            run.keep(nil, of: job)
+            return false
+        }
+        let snapshot =
+            run.saving
+            ?? SavedSnapshot(
                 store: job.store, life: job.life, sequence: run.through, schemaVersion: 0,
                 digest: Digest(of: bytes), byteCount: UInt64(bytes.count), kind: .aside)
-            var offset = 0
-            while offset < bytes.count {
-                let piece = bytes.dropFirst(offset).prefix(Self.asidePieceBytes)
-                try log.save(
-                    SnapshotPiece(snapshot: snapshot, offset: UInt64(offset), bytes: piece))
-                offset += piece.count
-            }
-            if !bytes.isEmpty { snapshots.remember(snapshot) }
-            run.kept.append(
-                AsideKept(
-                    store: job.store, life: job.life, through: run.through,
-                    reference: bytes.isEmpty
-                        ? nil
-                        : SnapshotReference(
-                            sequence: snapshot.sequence, schemaVersion: 0,
-                            digest: snapshot.digest, byteCount: snapshot.byteCount)))
-        }
-        guard run.kept.count == run.stores.count else { return false }
-        answer(.keptAside(run.kept))
-        return true
+        run.saving = snapshot
+        let piece = SnapshotPiece(
+            snapshot: snapshot, offset: UInt64(run.savedBytes),
+            bytes: bytes.dropFirst(run.savedBytes).prefix(Self.asidePieceBytes))
+        try save(piece)
+        run.savedBytes += piece.bytes.count
+        if piece.isLast { run.keep(snapshot, of: job) }
+        return false
     }
 }

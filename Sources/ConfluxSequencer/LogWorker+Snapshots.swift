@@ -6,7 +6,7 @@ import ConfluxVocabulary
 extension LogWorker {
     func readSnapshots() throws(LogError) {
         let found = try log.snapshots()
-        for snapshot in found { snapshots.remember(snapshot) }
+        snapshots = SnapshotCache(found)
         answer(
             .snapshotsRead(
                 found.filter { $0.kind != .compared }.map { SnapshotIndexEntry($0) }))
@@ -14,19 +14,23 @@ extension LogWorker {
 
     /// What the log has no room for is no reason to end the tenure.
     func save(_ part: SnapshotPart) throws(LogError) {
-        let piece = SnapshotPiece(
-            snapshot: SavedSnapshot(part), offset: part.offset, bytes: part.bytes)
         var failure: String?
         do throws(LogError) {
-            // Those of a newer tenure must not be retired for it.
-            try log.confirm()
-            try log.save(piece)
-            if piece.isLast { snapshots.remember(piece.snapshot) }
+            try save(
+                SnapshotPiece(
+                    snapshot: SavedSnapshot(part), offset: part.offset, bytes: part.bytes))
         } catch {
             guard Self.isPassing(error) else { throw error }
             failure = error.message
         }
         answer(.snapshotSaved(part.place, offset: part.offset, failure: failure))
+    }
+
+    /// Saves a piece while the tenure holds: those of a newer one must not be retired for it.
+    func save(_ piece: SnapshotPiece) throws(LogError) {
+        try log.confirm()
+        try log.save(piece)
+        if piece.isLast { snapshots.remember(piece.snapshot) }
     }
 
     func readPart(_ job: LoadJob) -> SnapshotChunk {
@@ -88,14 +92,19 @@ extension SavedSnapshot {
     }
 }
 
+extension SnapshotReference {
+    init(_ snapshot: SavedSnapshot) {
+        self.init(
+            sequence: snapshot.sequence, schemaVersion: snapshot.schemaVersion,
+            digest: snapshot.digest, byteCount: snapshot.byteCount)
+    }
+}
+
 extension SnapshotIndexEntry {
     fileprivate init(_ snapshot: SavedSnapshot) {
         self.init(
             place: SnapshotPlace(
                 store: snapshot.store, life: snapshot.life, sequence: snapshot.sequence),
-            reference: SnapshotReference(
-                sequence: snapshot.sequence, schemaVersion: snapshot.schemaVersion,
-                digest: snapshot.digest, byteCount: snapshot.byteCount),
-            isAside: snapshot.kind == .aside)
+            reference: SnapshotReference(snapshot), isAside: snapshot.kind == .aside)
     }
 }

@@ -11,47 +11,34 @@ struct SnapshotCache {
 
     /// The most bytes that are kept. *At the bound* those that were read first are dropped.
     static let bytesMax = 32 << 20
-    /// How many snapshots of a store are known: those that the log keeps, and one to compare with.
-    private static let perStoreMax = 4
-
-    /// The sizes of those that the log has, or had a moment ago, newest last.
-    private var sizes: [StoreName: [SavedSnapshot]] = [:]
+    /// What the log has of each store.
+    private var known: [StoreName: [SavedSnapshot]]
     private var parts: [Place: Bytes] = [:]
     /// In the order in which they were read.
     private var order: [Place] = []
     private(set) var byteCount = 0
 
-    func size(of key: SavedSnapshot.Key) -> UInt64? {
-        sizes[key.store]?.last { $0.key == key }?.byteCount
+    /// Makes one for what the log has.
+    init(_ snapshots: [SavedSnapshot] = []) {
+        known = Dictionary(grouping: snapshots, by: \.store)
     }
 
+    func size(of key: SavedSnapshot.Key) -> UInt64? {
+        known[key.store]?.first { $0.key == key }?.byteCount
+    }
+
+    /// One is whole in the log; others are there no more for it.
     mutating func remember(_ snapshot: SavedSnapshot) {
-        var known = sizes[snapshot.store] ?? []
-        // Where both have one number the log keeps what matters more.
-        let rank = { (kind: SavedSnapshot.Kind) in
-            switch kind {
-            case .compared: 0
-            case .aside: 1
-            case .confirmed: 2
-            }
-        }
-        if known.contains(where: {
-            $0.key == snapshot.key && rank($0.kind) > rank(snapshot.kind)
-        }) {
-            return
-        }
-        known.removeAll { $0.key == snapshot.key }
-        known.append(snapshot)
-        // What is kept aside, or only compared with, is replaced again and again while the snapshot
-        // that openers begin with stays: one kind does not push out another.
-        let former = known.filter { $0.kind == snapshot.kind }.dropLast(Self.perStoreMax)
-        sizes[snapshot.store] = known.filter { !former.contains($0) }
-        // One of the same number may have been replaced.
-        drop { $0.key == snapshot.key }
+        let others = known[snapshot.store] ?? []
+        guard !snapshot.gives(wayTo: others) else { return }
+        let retired = Set(snapshot.retires(among: others))
+        known[snapshot.store] = others.filter { !retired.contains($0) } + [snapshot]
+        let stale = Set(retired.map(\.key))
+        drop { stale.contains($0.key) }
     }
 
     mutating func remove(_ store: StoreName) {
-        sizes[store] = nil
+        known[store] = nil
         drop { $0.key.store == store }
     }
 
