@@ -24,25 +24,34 @@ extension Applier {
         }
         guard hosted.isAttached, hosted.lastChange > after else { return false }
         let position = hosted.lastChange
-        let tell = tell
-        let bytesMax = WireLimits.standard.frameBytesMax - 4_096
-        hosted.encode { result in
-            let body: Answer.Body =
-                switch result {
-                case .success(let bytes) where bytes.count <= bytesMax:
-                    .state(store, position, bytes[...])
-                case .success(let bytes):
-                    .failed(
-                        .tooLarge,
-                        message: "the state of \(store) has \(bytes.count) bytes")
-                case .failure(let error):
-                    .failed(.tooLarge, message: "the state of \(store) can't be encoded: \(error)")
-                case nil:
-                    .failed(.notHosted, message: "the node does not host \(store) any more")
-                }
-            tell(.answer(Answer(number: number, isLast: true, node: nil, body: body)))
+        let (tell, background) = (tell, background)
+        hosted.copy { encoding in
+            background {
+                let body = Self.stateAnswer(store, position, encoding)
+                tell(.answer(Answer(number: number, isLast: true, node: nil, body: body)))
+            }
         }
         return true
+    }
+
+    private static func stateAnswer(
+        _ store: StoreName, _ position: SequenceNumber, _ encoding: Encoding?
+    ) -> Answer.Body {
+        guard let encoding else {
+            return .failed(
+                .notHosted, message: "the node does not host \(store) any more")
+        }
+        do {
+            let bytes = try encoding()
+            guard bytes.count <= WireLimits.standard.frameBytesMax - 4_096 else {
+                return .failed(
+                    .tooLarge, message: "the state of \(store) has \(bytes.count) bytes")
+            }
+            return .state(store, position, bytes[...])
+        } catch {
+            return .failed(
+                .tooLarge, message: "the state of \(store) can't be encoded: \(error)")
+        }
     }
 
     /// - Returns: Whether the question was answered.

@@ -50,21 +50,14 @@ protocol HostedReplica: AnyObject {
     /// Nothing reaches it until it gets a snapshot.
     func detach()
 
-    /// Encodes the state as it is when every commit delivered so far is applied, in the background:
-    /// on the lane it only takes a copy of the value. With it goes the digest of the numbers of the
-    /// entries that had no effect since this was called last, or since the snapshot.
-    ///
-    /// - Parameters:
-    ///   - background: Where it is encoded.
-    ///   - completion: Called once, on any thread; not when the store was released.
-    func encode(
-        in background: @escaping Background,
-        _ completion: @escaping @Sendable (Result<[UInt8], any Error>, Digest) -> Void)
+    /// The digest of the numbers of the entries that had no effect.
+    var refused: RefusalDigest { get }
 
-    /// Encodes the state as it is when every commit delivered so far is applied.
+    /// Takes a copy of the state as it is when every commit delivered so far is applied.
     ///
-    /// - Parameter completion: Called once, on any thread; nil when the store was released.
-    func encode(_ completion: @escaping @Sendable (Result<[UInt8], any Error>?) -> Void)
+    /// - Parameter body: Called once, in the lane, with what encodes the copy on any thread; with nil
+    ///   when the store was released.
+    func copy(_ body: @escaping @Sendable (Encoding?) -> Void)
 }
 
 extension HostedReplica {
@@ -74,6 +67,9 @@ extension HostedReplica {
         return only == name
     }
 }
+
+/// Encodes a copy of a state, which may take long.
+typealias Encoding = @Sendable () throws -> [UInt8]
 
 /// Runs functions one after the other, in order, beside what is applied.
 typealias Background = @Sendable (@escaping @Sendable () -> Void) -> Void
@@ -114,7 +110,6 @@ final class HostedStore<S: BridgedState>: HostedReplica {
     private(set) var restoring: UInt64 = 0
     private let route: OutboxRoute<S>
     private let decoding: Decoding
-    private let encoding: (@escaping @Sendable (Result<[UInt8], any Error>?) -> Void) -> Void
     private let copying: Copying
 
     /// Puts a state into the store, with the mark for what follows.
@@ -123,24 +118,18 @@ final class HostedStore<S: BridgedState>: HostedReplica {
     /// Decodes a snapshot.
     private typealias Decoding = @Sendable (Snapshot) throws -> Putting
 
-    /// Takes a copy of the state in the lane, where the function is called behind it, and encodes it
-    /// in the background.
-    private typealias Copying = (
-        @escaping Background, @escaping @Sendable () -> Digest,
-        @escaping @Sendable (Result<[UInt8], any Error>, Digest) -> Void
-    ) -> Void
+    /// See `copy`.
+    private typealias Copying = (@escaping @Sendable (Encoding?) -> Void) -> Void
 
     private init(
         name: StoreName, core: StoreCore<S>, route: OutboxRoute<S>,
-        decoding: @escaping Decoding, copying: @escaping Copying,
-        encoding: @escaping (@escaping @Sendable (Result<[UInt8], any Error>?) -> Void) -> Void
+        decoding: @escaping Decoding, copying: @escaping Copying
     ) {
         self.name = name
         self.core = core
         self.route = route
         self.decoding = decoding
         self.copying = copying
-        self.encoding = encoding
     }
 
     var schemaVersion: UInt32 { UInt32(clamping: S.schemaVersion) }
@@ -192,13 +181,7 @@ final class HostedStore<S: BridgedState>: HostedReplica {
         }
     }
 
-    func encode(
-        in background: @escaping Background,
-        _ completion: @escaping @Sendable (Result<[UInt8], any Error>, Digest) -> Void
-    ) {
-        let refused = refused
-        copying(background, { refused.take() }, completion)
-    }
+    func copy(_ body: @escaping @Sendable (Encoding?) -> Void) { copying(body) }
 
     /// It takes no further entries: not this one, and none behind it. The first reason stays.
     ///
@@ -209,16 +192,11 @@ final class HostedStore<S: BridgedState>: HostedReplica {
         stoppedAt = sequence
         return true
     }
-
-    func encode(_ completion: @escaping @Sendable (Result<[UInt8], any Error>?) -> Void) {
-        encoding(completion)
-    }
 }
 
 extension HostedStore where S: ReplicatedState {
     /// Makes the replica of a store.
     convenience init(_ name: StoreName, core: StoreCore<S>, route: OutboxRoute<S>) {
-        let encoder = CanonicalEncoder()
         self.init(
             name: name, core: core, route: route,
             decoding: { snapshot in
@@ -229,20 +207,11 @@ extension HostedStore where S: ReplicatedState {
                         value, at: snapshot.sequence, mark: mark, completion: completion)
                 }
             },
-            copying: { background, takeRefusals, completion in
+            copying: { body in
                 core.inspect { state, _ in
-                    guard let state else { return }
+                    guard let state else { return body(nil) }
                     let value = state.snapshot
-                    let refusals = takeRefusals()
-                    background {
-                        completion(Result { try CanonicalEncoder().encode(value) }, refusals)
-                    }
-                }
-            },
-            encoding: { completion in
-                core.inspect { state, _ in
-                    guard let state else { return completion(nil) }
-                    completion(Result { try encoder.encode(state.snapshot) })
+                    body { try CanonicalEncoder().encode(value) }
                 }
             })
     }

@@ -126,7 +126,7 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
     /// The only store that the commit is for; nil for all that it concerns.
     private var only: StoreName?
     /// Whether the runs of the present commit include every store of the state.
-    private var hasOthers = false
+    private var hasAll = false
     private var isCatchUp = false
     /// Whether a store here notes what it applies; it spares the others the look.
     private var isNoting = false
@@ -168,7 +168,7 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
         self.isCatchUp = isCatchUp
         self.only = only
         self.own = own
-        hasOthers = false
+        hasAll = false
         isNoting = false
         hasPoison = false
     }
@@ -189,8 +189,10 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
     }
 
     /// A global action reaches every store that there is, but for those that another node changes.
-    private func addOthers(_ log: LogID) {
-        hasOthers = true
+    private func addAll(_ log: LogID) {
+        hasAll = true
+        for hosted in replicas.values.sorted(by: { $0.name < $1.name }) { _ = run(of: hosted) }
+        guard isBridged, !isCatchUp else { return }
         let replicated = Set(replicas.values.map { ObjectIdentifier($0.core) })
         let seed = StoreName(state: name, instance: .shared)
         for core in scope.cores(of: S.self)
@@ -234,8 +236,7 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
         switch target {
         case .state(let state):
             guard state == name else { return [] }
-            for hosted in replicas.values.sorted(by: { $0.name < $1.name }) { _ = run(of: hosted) }
-            if isBridged, !isCatchUp, !hasOthers { addOthers(log) }
+            if !hasAll { addAll(log) }
             return runs
         case .store(let store): return run(of: replicas[store]).map { [$0] } ?? []
         case .event: return []

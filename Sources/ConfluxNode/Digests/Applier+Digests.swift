@@ -4,22 +4,26 @@ import ConfluxProtocol
 /// Digest points and divergence, in this node (rules 18 and 22).
 extension Applier {
     /// Says what a store is at its digest point. What takes long is done in the background; the lane
-    /// gives a copy of the state.
+    /// gives a copy of the state, and what had no effect up to there.
     func digest(at place: SnapshotPlace) {
         guard let hosted = appliers[place.store.state]?.hosted(place.store) else { return }
-        let (tell, shelf) = (tell, shelf)
-        let schemaVersion = hosted.schemaVersion
-        hosted.encode(in: background) { result, refusals in
-            // A state that can't be encoded has no vote: the others have.
-            guard case .success(let bytes) = result, !bytes.isEmpty else { return }
-            let digest = Digest(of: bytes)
-            let byteCount = UInt64(bytes.count)
-            shelf.keep(bytes, at: place)
-            tell(
-                .digested(
-                    Vote(
-                        place: place, schemaVersion: schemaVersion, digest: digest,
-                        refusals: refusals, byteCount: byteCount)))
+        let (tell, shelf, background) = (tell, shelf, background)
+        let (schemaVersion, refused) = (hosted.schemaVersion, hosted.refused)
+        hosted.copy { encoding in
+            guard let encoding else { return }
+            let refusals = refused.take()
+            background {
+                // A state that can't be encoded has no vote: the others have.
+                guard let bytes = try? encoding(), !bytes.isEmpty else { return }
+                let digest = Digest(of: bytes)
+                let byteCount = UInt64(bytes.count)
+                shelf.keep(bytes, at: place)
+                tell(
+                    .digested(
+                        Vote(
+                            place: place, schemaVersion: schemaVersion, digest: digest,
+                            refusals: refusals, byteCount: byteCount)))
+            }
         }
     }
 
