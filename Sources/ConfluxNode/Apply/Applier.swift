@@ -312,8 +312,12 @@ package final class Applier {
                 tell(.applied(.zero, bytes: record.byteCount))
             case .restored(let store, let request, let record, let aside):
                 guard record.isDone else { break steps }
+                // It may have been given another snapshot meanwhile, or been closed.
+                guard let hosted = appliers[store.state]?.hosted(store),
+                    hosted.restoring == request
+                else { break }
                 if let failure = record.failures.first?.1 {
-                    appliers[store.state]?.hosted(store)?.stopped =
+                    hosted.stopped =
                         "the snapshot of \(store) can't be read: \(failure.message)"
                 }
                 if let aside { follow(store, aside) }

@@ -20,16 +20,28 @@ final class ApplierSetup {
     final class Told: Sendable {
         let inputs = Mutex<[ReplicaInput]>([])
         let events = Mutex<[NodeEvent]>([])
+        /// What is done beside what is applied, once it is its turn.
+        let background = Mutex<[@Sendable () -> Void]>([])
+        /// What is posted for the thread that applies.
+        let posted = Mutex<[ApplyJob]>([])
     }
 
-    init(executor: Executor = .immediate, journal: CrashJournal? = nil) throws {
+    /// - Parameter inPlaceBytesMax: The largest snapshot that is decoded at once; what is larger
+    ///   waits for ``workBehind()``.
+    init(
+        executor: Executor = .immediate, journal: CrashJournal? = nil, inPlaceBytesMax: Int = .max
+    ) throws {
         let scope = Scope()
         let told = Told()
         self.told = told
         applier = Applier(
             refusalsMax: 1_024, tell: { input in told.inputs.withLock { $0.append(input) } },
-            post: { _ in }, clock: { .zero },
-            announce: { event in told.events.withLock { $0.append(event) } }, journal: journal)
+            post: { job in told.posted.withLock { $0.append(job) } }, clock: { .zero },
+            announce: { event in told.events.withLock { $0.append(event) } }, journal: journal,
+            background: { body in
+                inPlaceBytesMax == .max
+                    ? body() : told.background.withLock { $0.append(body) }
+            }, inPlaceBytesMax: inPlaceBytesMax)
         store = scope.run { Store(state: .init(), mutations: .init(), executor: executor) }
         let name = StoreName(state: try #require(Name("tally")), instance: .shared)
         applier.perform(.identified(own))
@@ -53,6 +65,20 @@ final class ApplierSetup {
                 Snapshot(sequence: life, schemaVersion: 1, state: state), aside: nil, skipped: [],
                 request: life.rawValue))
         deliver(.begin(store))
+    }
+
+    /// Does what waits beside what is applied, and what is posted for it.
+    func workBehind() {
+        let bodies = told.background.withLock { bodies in
+            defer { bodies = [] }
+            return bodies
+        }
+        for body in bodies { body() }
+        let jobs = told.posted.withLock { jobs in
+            defer { jobs = [] }
+            return jobs
+        }
+        for job in jobs { applier.perform(job) }
     }
 
     func deliver(_ delivery: Delivery) {
