@@ -98,8 +98,8 @@ public protocol ActionLog: AnyObject {
     /// store. A snapshot is never ahead of the log, as a checkpoint is not.
     ///
     /// - Parameter piece: What to save.
-    /// - Throws: `invalidSnapshot`; `full`, `failed`: nothing was changed; `unknownOutcome`,
-    ///   `closed`.
+    /// - Throws: `invalidSnapshot`; `notClaimed`, `superseded`; `full`, `failed`: nothing was changed;
+    ///   `unknownOutcome`, `closed`.
     func save(_ piece: SnapshotPiece) throws(LogError)
 
     /// The snapshots that are whole and not above `last`, ascending by store and number.
@@ -123,7 +123,8 @@ public protocol ActionLog: AnyObject {
     /// Gives up all snapshots of a store, as when it was dropped.
     ///
     /// - Parameter store: The store.
-    /// - Throws: `full`, `failed`: nothing was changed; `unknownOutcome`, `closed`.
+    /// - Throws: `notClaimed`, `superseded`; `full`, `failed`: nothing was changed; `unknownOutcome`,
+    ///   `closed`.
     func removeSnapshots(of store: StoreName) throws(LogError)
 
     /// Gives up commits that are wholly below a number, oldest first, a part of them at each call,

@@ -150,11 +150,10 @@ public final class MemoryLog: ActionLog {
     /// Saves a piece of a store's snapshot.
     ///
     /// - Parameter piece: What to save.
-    /// - Throws: `invalidSnapshot`, `full`, `closed`.
+    /// - Throws: `invalidSnapshot`, `notClaimed`, `superseded`, `full`, `closed`.
     public func save(_ piece: SnapshotPiece) throws(LogError) {
-        guard !isClosed else { throw .closed }
         let limitBytes = history.limitBytes
-        try history.change { state throws(LogError) in
+        try changing { state throws(LogError) in
             guard piece.bytes.count <= limitBytes - state.keptBytes else {
                 throw Self.full(limitBytes)
             }
@@ -188,10 +187,9 @@ public final class MemoryLog: ActionLog {
     /// Gives up all snapshots of a store.
     ///
     /// - Parameter store: The store.
-    /// - Throws: `closed`.
+    /// - Throws: `notClaimed`, `superseded`, `closed`.
     public func removeSnapshots(of store: StoreName) throws(LogError) {
-        guard !isClosed else { throw .closed }
-        history.state.withLock { $0.snapshots.remove(store) }
+        try changing { $0.snapshots.remove(store) }
     }
 
     /// Gives up commits that are wholly below a number.
@@ -204,9 +202,8 @@ public final class MemoryLog: ActionLog {
     public func truncate(
         below floor: SequenceNumber, limitBytes: Int
     ) throws(LogError) -> Bool {
-        try confirm()
         var isDone = true
-        try history.change { state throws(LogError) in
+        try changing { state throws(LogError) in
             guard floor > state.commits.floor else { return }
             guard state.checkpoints.permits(floor) else { throw .invalidFloor(floor) }
             isDone = state.commits.truncate(below: floor, limitBytes: limitBytes)
@@ -226,6 +223,18 @@ public final class MemoryLog: ActionLog {
     /// Gives up this object's hold on the history.
     public func close() {
         isClosed = true
+    }
+
+    /// Changes what lies beside the commits, where no newer claim exists (rule 1).
+    private func changing(
+        _ body: (inout History.State) throws(LogError) -> Void
+    ) throws(LogError) {
+        guard !isClosed else { throw .closed }
+        guard let claimed else { throw .notClaimed }
+        try history.change { state throws(LogError) in
+            guard state.epoch == claimed else { throw .superseded(claimed, by: state.epoch) }
+            try body(&state)
+        }
     }
 
     private static func full(_ limitBytes: Int) -> LogError {

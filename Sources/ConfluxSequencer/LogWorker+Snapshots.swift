@@ -26,9 +26,7 @@ extension LogWorker {
         answer(.snapshotSaved(part.place, offset: part.offset, failure: failure))
     }
 
-    /// Saves a piece while the tenure holds: those of a newer one must not be retired for it.
     func save(_ piece: SnapshotPiece) throws(LogError) {
-        try log.confirm()
         try log.save(piece)
         if piece.isLast { snapshots.remember(piece.snapshot) }
     }

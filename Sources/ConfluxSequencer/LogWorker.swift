@@ -93,10 +93,8 @@ package final class LogWorker {
         case .saveSnapshot(let part): try save(part)
         case .readSnapshot(let job): answer(.snapshotRead(job, readPart(job)))
         case .removeSnapshots(let store):
-            // A newer tenure may have snapshots of another life by now.
-            try log.confirm()
-            snapshots.remove(store)
             try log.removeSnapshots(of: store)
+            snapshots.remove(store)
         case .truncate(let floor): return try truncate(below: floor)
         case .keepAside(let run): return try work(on: run)
         case .claim(let nonce): try claim(nonce)

@@ -167,6 +167,24 @@ import Testing
         #expect(try log.readAll().count == 1)
     }
 
+    @Test func `who is superseded changes nothing beside the commits`() throws {
+        let log = try open()
+        try log.fill(10)
+        let snapshot = SavedSnapshot.sample(8)
+        try log.keep(snapshot)
+        for number in [12, 16] as [UInt64] { try log.save(.sample(number)) }
+        try folder.run("UPDATE meta SET epoch = epoch + 1")
+        for piece in SavedSnapshot.sample(10).pieces(of: 7) {
+            #expect(code { try log.save(piece) } == .superseded)
+        }
+        #expect(code { try log.removeSnapshots(of: .sample()) } == .superseded)
+        #expect(
+            code { _ = try log.truncate(below: SequenceNumber(3), limitBytes: 1) } == .superseded)
+        #expect(try log.snapshots() == [snapshot])
+        #expect(try log.contents(of: snapshot) == snapshot.contents)
+        #expect(log.floor == SequenceNumber(1))
+    }
+
     @Test func `a newer format is refused and stays as it is`() throws {
         try open().close()
         try folder.run("PRAGMA user_version = 3")

@@ -6,17 +6,15 @@ extension SQLiteLog {
     /// retired before.
     ///
     /// - Parameter piece: What to save.
-    /// - Throws: `invalidSnapshot`, `full`, `failed`, `unknownOutcome`, `closed`.
+    /// - Throws: `invalidSnapshot`, `notClaimed`, `superseded`, `full`, `failed`, `unknownOutcome`,
+    ///   `closed`.
     public func save(_ piece: SnapshotPiece) throws(LogError) {
-        let files = try writableFiles()
-        try piece.validate(endingAt: last)
         let attempt = "Saving the snapshot of \(piece.snapshot.key)"
-        let isSaved = try writing(attempt) { () throws(DatabaseFailure) in
-            try files.database.transaction { () throws(DatabaseFailure) in
-                // Twice what is added, so that what is retired comes to an end.
-                _ = try files.statements.snapshots.collect(limitBytes: 2 * piece.bytes.count)
-                return try files.statements.snapshots.save(piece)
-            }
+        try piece.validate(endingAt: last)
+        let isSaved = try changing(attempt) { statements throws(DatabaseFailure) in
+            // Twice what is added, so that what is retired comes to an end.
+            _ = try statements.snapshots.collect(limitBytes: 2 * piece.bytes.count)
+            return try statements.snapshots.save(piece)
         }
         guard isSaved else { throw .outOfOrder(piece) }
     }
@@ -46,11 +44,11 @@ extension SQLiteLog {
     /// Gives up all snapshots of a store.
     ///
     /// - Parameter store: The store.
-    /// - Throws: `full`, `failed`, `unknownOutcome`, `closed`.
+    /// - Throws: `notClaimed`, `superseded`, `full`, `failed`, `unknownOutcome`, `closed`.
     public func removeSnapshots(of store: StoreName) throws(LogError) {
-        let files = try writableFiles()
-        try writing("Giving up the snapshots of \(store)") { () throws(DatabaseFailure) in
-            try files.statements.snapshots.remove(store)
+        try changing("Giving up the snapshots of \(store)") {
+            statements throws(DatabaseFailure) in
+            try statements.snapshots.remove(store)
         }
     }
 
@@ -67,31 +65,45 @@ extension SQLiteLog {
     public func truncate(
         below floor: SequenceNumber, limitBytes: Int
     ) throws(LogError) -> Bool {
-        let files = try writableFiles()
-        try confirm()
         if floor > self.floor {
-            let isPermitted = try SQLiteFormat.reading("Looking for checkpoints") {
-                () throws(DatabaseFailure) in
-                try files.statements.checkpoints.permit(floor, endingAt: last)
+            let last = last
+            let raised = try changing("Giving up the entries below \(floor)") {
+                statements throws(DatabaseFailure) -> SequenceNumber?? in
+                guard try statements.checkpoints.permit(floor, endingAt: last) else { return nil }
+                return .some(
+                    try statements.truncation.truncate(below: floor, limitBytes: limitBytes))
             }
-            guard isPermitted else { throw .invalidFloor(floor) }
-            let attempt = "Giving up the entries below \(floor)"
-            let raised = try writing(attempt) { () throws(DatabaseFailure) in
-                try files.database.transaction { () throws(DatabaseFailure) in
-                    try files.statements.truncation.truncate(below: floor, limitBytes: limitBytes)
-                }
-            }
+            guard let raised else { throw .invalidFloor(floor) }
             if let raised {
                 rise(to: raised)
                 return false
             }
         }
-        return try writing("Giving back space") { () throws(DatabaseFailure) -> Bool in
-            let isClean = try files.database.transaction { () throws(DatabaseFailure) in
-                try files.statements.snapshots.collect(limitBytes: limitBytes)
-            }
-            guard isClean else { return false }
-            return try files.statements.truncation.shrink(limitBytes: limitBytes)
+        let isClean = try changing("Giving up retired snapshots") {
+            statements throws(DatabaseFailure) in
+            try statements.snapshots.collect(limitBytes: limitBytes)
         }
+        guard isClean else { return false }
+        let files = try writableFiles()
+        return try writing("Giving back space") { () throws(DatabaseFailure) in
+            try files.statements.truncation.shrink(limitBytes: limitBytes)
+        }
+    }
+
+    /// Changes what lies beside the commits, in one transaction, and only where no newer claim
+    /// exists (rule 1).
+    private func changing<Result>(
+        _ attempt: String, _ body: (SQLiteLogStatements) throws(DatabaseFailure) -> Result
+    ) throws(LogError) -> Result {
+        let files = try writableFiles()
+        guard let claimed else { throw .notClaimed }
+        let changed = try writing(attempt) { () throws(DatabaseFailure) -> Result? in
+            try files.database.transaction { () throws(DatabaseFailure) -> Result? in
+                guard try newestEpoch(files) == claimed else { return nil }
+                return try body(files.statements)
+            }
+        }
+        guard let changed else { throw .superseded(claimed, by: try readEpoch(files)) }
+        return changed
     }
 }

@@ -25,7 +25,7 @@ public final class SQLiteLog: ActionLog {
     public private(set) var floor: SequenceNumber
 
     private let settings: SQLiteLogSettings
-    private var claimed: Epoch?
+    private(set) var claimed: Epoch?
     /// The lowest damage that a read has met.
     private var damage: LogError?
     /// The error of the disk after which no append can be trusted.
@@ -324,14 +324,19 @@ public final class SQLiteLog: ActionLog {
         return hasRow ? try SQLiteLogRow(files.statements.end).commit() : nil
     }
 
-    private func readEpoch(_ files: Files) throws(LogError) -> Epoch {
-        defer { files.statements.epoch.reset() }
+    func readEpoch(_ files: Files) throws(LogError) -> Epoch {
         let epoch = try SQLiteFormat.reporting("Reading the log's epoch") {
-            () throws(DatabaseFailure) in
-            try files.statements.epoch.step() ? files.statements.epoch.integer(0) : -1
+            () throws(DatabaseFailure) in try newestEpoch(files)
         }
-        guard epoch >= 0 else { throw .epochLost }
-        return Epoch(UInt64(epoch))
+        guard let epoch else { throw .epochLost }
+        return epoch
+    }
+
+    /// The epoch of the newest claim; nil where the file does not say.
+    func newestEpoch(_ files: Files) throws(DatabaseFailure) -> Epoch? {
+        defer { files.statements.epoch.reset() }
+        guard try files.statements.epoch.step() else { return nil }
+        return UInt64(exactly: files.statements.epoch.integer(0)).map { Epoch($0) }
     }
 
     private func failureWords(_ failure: DatabaseFailure) -> String {

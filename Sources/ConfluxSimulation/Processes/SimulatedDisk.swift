@@ -226,6 +226,7 @@ final class SimulatedLog: ActionLog {
 
     func save(_ piece: SnapshotPiece) throws(LogError) {
         guard !isClosed else { throw LogError(.closed, "the simulated log is closed") }
+        try confirm()
         if case .failed = nextFault() { throw Self.failure }
         try disk.change { shelves throws(LogError) in
             try shelves.snapshots.save(piece, endingAt: disk.last)
@@ -251,6 +252,7 @@ final class SimulatedLog: ActionLog {
 
     func removeSnapshots(of store: StoreName) throws(LogError) {
         guard !isClosed else { throw LogError(.closed, "the simulated log is closed") }
+        try confirm()
         if case .failed = nextFault() { throw Self.failure }
         disk.change { $0.snapshots.remove(store) }
     }
