@@ -12,8 +12,6 @@ struct PlantedBug: Sendable, CustomTestStringConvertible {
     let original: String
     /// What stands there then. `PLANTED` is true while this mistake is chosen, and false else.
     let planted: String
-    /// The seed, counted from 1, that found it when this was last written down.
-    let foundAt: Int
 
     var testDescription: String { "rule \(rule): \(name)" }
 

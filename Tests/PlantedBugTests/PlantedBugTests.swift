@@ -41,7 +41,7 @@ struct PlantedBugTests {
                 planted: number + 1)
             // A trap ends the program: the simulation has found it, too.
             let last = found.output.split(separator: "\n").last.map(String.init) ?? ""
-            print("planted, rule \(bug.rule): \(bug.name): \(last) (written down: \(bug.foundAt))")
+            print("planted, rule \(bug.rule): \(bug.name): \(last)")
             #expect(
                 found.status != 1, "rule \(bug.rule), \(bug.name): survived \(Self.seedsMax) seeds")
         }

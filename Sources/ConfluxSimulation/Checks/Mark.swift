@@ -28,7 +28,7 @@ public enum Mark: String, Sendable, Hashable, CaseIterable {
     case nodePaused, sequencerPaused, rivalStarted
     case powerLostWithTail, oldCopyRestored, memoryLost
     case appendUnknownLanded, appendUnknownLost, logFailed, tenureRenewed, logSlow, applySlow,
-        clockJumped
+        codingSlow, clockJumped
 
     // Sessions (rules 2, 8, 10)
     case joined, sessionTakenUp, rejoinedAfterLeft, rejoinAsked, sessionForgotten

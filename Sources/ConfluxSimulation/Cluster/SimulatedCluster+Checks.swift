@@ -56,7 +56,7 @@ extension SimulatedCluster {
 
     // MARK: What the log says
 
-    func markEvents(of commit: Commit) {
+    func lookAtEvents(of commit: Commit) throws(Violation) {
         var next = commit.first
         for block in commit.blocks {
             let sequence = next
@@ -81,7 +81,8 @@ extension SimulatedCluster {
                 {
                     marks.hit(.keeperDigested)
                 }
-            case .claim, .joined, .upgraded, .frozen, .thawed, .skipped: break
+            case .upgraded(let name, _, _, _): try checkNeed(of: name)
+            case .claim, .joined, .frozen, .thawed, .skipped: break
             }
         }
     }

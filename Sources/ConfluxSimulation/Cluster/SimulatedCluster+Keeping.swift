@@ -75,15 +75,25 @@ extension SimulatedCluster {
             throw Violation(
                 promise: "floor", message: "\(floor) is above the older of two checkpoints")
         }
-        for history in truth.branch.presentLives {
-            let base = max(base(of: history), keptAside(of: history))
-            if let need = history.firstNeed(behind: base), need < floor {
-                throw Violation(
-                    promise: "floor",
-                    message: "\(floor) is above \(need), which \(history.name) needs: its snapshot "
-                        + "is at \(base)")
-            }
-        }
+        for history in truth.branch.presentLives { try checkNeed(of: history, floor) }
+    }
+
+    /// What an opener of the store needs is there: its snapshot, and all that concerns it behind that.
+    private func checkNeed(
+        of history: StoreHistory, _ floor: SequenceNumber
+    ) throws(Violation) {
+        let base = max(base(of: history), keptAside(of: history))
+        guard let need = history.firstNeed(behind: base), need < floor else { return }
+        throw Violation(
+            promise: "floor",
+            message: "\(floor) is above \(need), which \(history.name) needs: its snapshot is at "
+                + "\(base)")
+    }
+
+    /// The same for a store of which something has just been saved, or that has been upgraded.
+    func checkNeed(of store: StoreName) throws(Violation) {
+        guard let history = truth.branch.presentLife(store) else { return }
+        try checkNeed(of: history, disk.shelves.floor)
     }
 
     // MARK: Liveness

@@ -272,6 +272,10 @@ extension SimulatedCluster {
         if strikes(plan.slowApply) {
             takes = random.duration(in: .milliseconds(10)...(.milliseconds(500)))
         }
+        if strikes(plan.slowCoding) {
+            marks.hit(.codingSlow)
+            takes = random.duration(in: .milliseconds(500)...(.seconds(4)))
+        }
         schedule(.background(process: node.process), after: takes)
     }
 

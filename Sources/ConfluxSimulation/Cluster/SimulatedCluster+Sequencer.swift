@@ -42,7 +42,7 @@ extension SimulatedCluster {
     private func appended(_ commit: LoggedCommit) {
         do throws(Violation) {
             try truth.appended(commit)
-            if let commit = truth.branch.commits.last?.commit { markEvents(of: commit) }
+            if let commit = truth.branch.commits.last?.commit { try lookAtEvents(of: commit) }
             trace.note(now, "log: \(commit.first)…\(commit.last) of epoch \(commit.epoch)")
         } catch {
             fail(error)
@@ -56,6 +56,7 @@ extension SimulatedCluster {
                 now,
                 "log: snapshot of \(snapshot.key), \(bytes.count) bytes, version "
                     + "\(snapshot.schemaVersion), \(snapshot.kind)")
+            try checkNeed(of: snapshot.store)
         } catch {
             fail(error)
         }

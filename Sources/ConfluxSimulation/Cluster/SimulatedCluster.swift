@@ -23,6 +23,8 @@ final class SimulatedCluster {
     var timeline = Timeline<ClusterEvent>()
     /// Whether nodes dispatch.
     var isBusy = true
+    /// Whether nobody gets what is published.
+    var isFeedLost = false
     /// When each digest point came into the log. *Use*: marks.
     var pointAt: [SnapshotPlace: Duration] = [:]
     /// Who was asked last for a part of each snapshot. *Use*: marks.

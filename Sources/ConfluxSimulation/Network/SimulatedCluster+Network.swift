@@ -196,7 +196,7 @@ extension SimulatedCluster {
             guard var subscription = subscriptions[number],
                 subscription.sequencer == sequencer.process
             else { continue }
-            if strikes(plan.feedLoss) {
+            if isFeedLost || strikes(plan.feedLoss) {
                 marks.hit(.feedLost)
                 continue
             }

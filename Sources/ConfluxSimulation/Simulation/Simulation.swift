@@ -59,9 +59,7 @@ public struct Simulation: Sendable {
         let cluster = SimulatedCluster(
             plan: plan, states: states, random: random, isTracing: isTracing)
         cluster.begin()
-        while cluster.violation == nil, cluster.now < plan.faultsFor,
-            cluster.stepCount < stepsMax, cluster.step()
-        {}
+        run(cluster, for: plan.faultsFor)
         if cluster.violation == nil { recover(cluster) }
         return SimulationReport(
             seed: seed, steps: cluster.stepCount, simulated: cluster.now, marks: cluster.marks,
@@ -85,7 +83,24 @@ public struct Simulation: Sendable {
                 lacking = cluster.whatTakesEntries
             }
         }
+        endDispatching(cluster)
+    }
+
+    /// The feed loses the last entries, so that only a beat tells of them who waits for nothing
+    /// (rule 6).
+    private func endDispatching(_ cluster: SimulatedCluster) {
+        cluster.isFeedLost = true
+        run(cluster, for: .milliseconds(300))
         cluster.isBusy = false
+        run(cluster, for: .milliseconds(300))
+        cluster.isFeedLost = false
+    }
+
+    private func run(_ cluster: SimulatedCluster, for duration: Duration) {
+        let until = cluster.now + duration
+        while cluster.violation == nil, cluster.now < until, cluster.stepCount < stepsMax,
+            cluster.step()
+        {}
     }
 
     /// The liveness phase.

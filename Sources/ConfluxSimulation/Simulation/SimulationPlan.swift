@@ -67,6 +67,8 @@ public struct SimulationPlan: Sendable, Hashable {
     public var slowLog = 0.0
     /// How likely applying takes up to a second.
     public var slowApply = 0.0
+    /// How likely a state takes up to four seconds to be encoded or decoded.
+    var slowCoding = 0.0
     /// How likely the wall clock jumps between two readings, by up to a minute in either direction.
     public var clockJump = 0.0
     /// How likely the next action has a target that nobody knows, or is too large.
@@ -150,6 +152,7 @@ public struct SimulationPlan: Sendable, Hashable {
         badPart = rate(&random, 0.2)
         damagedCheckpoint = random.chance(0.3) ? 0.3 : 0
         keeping = Keeping(drawnFrom: &random)
+        slowCoding = random.chance(0.15) ? random.pick([0.05, 0.4]) : 0
         // What is large would not come in time, part by part.
         let slowest = max(latency.upperBound, logLatency.upperBound)
         if slowest > .milliseconds(3) {

@@ -194,10 +194,9 @@ struct SimulatedNode {
             return [.applied(.zero, bytes: bytes)] + apply(commit, onlyCatchingUp: true)
         case .restore(let store, let life, let snapshot, let aside, let skipped, let request):
             restore(store, life: life, snapshot, skipped)
-            for entry in (try? AsideEntries.commits(of: aside ?? [])) ?? [] {
-                _ = apply(entry.commit, onlyCatchingUp: true, only: store)
-            }
-            return [.restored(store, request: request)]
+            let entries = (try? AsideEntries.commits(of: aside ?? [])) ?? []
+            return entries.flatMap { apply($0.commit, onlyCatchingUp: true, only: store) }
+                + [.restored(store, request: request)]
         case .begin(let store): replicas[store]?.isBegun = true
         case .detach(let store): replicas[store] = nil
         case .passOver(let last): return [.applied(last, bytes: 0)]

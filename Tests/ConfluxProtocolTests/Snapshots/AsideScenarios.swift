@@ -68,4 +68,34 @@ struct AsideScenarios {
         let name = try #require(StoreName("list/old"))
         #expect(cluster.sequencer?.directory.store(name)?.aside == nil)
     }
+
+    @Test func `an entry that is kept aside can be skipped`() throws {
+        var cluster = try abandoned()
+        let old = try #require(StoreName("list/old"))
+        cluster.addNode(3, named: "gamma")
+        cluster.nodes[3]?.poisons = ["two"]
+        cluster.open("list/old", on: 3)
+        cluster.pass(.seconds(1))
+        let stopped = try #require(cluster.nodes[3]?.replicas[old]?.stoppedAt)
+        #expect(stopped < cluster.disk.floor)
+        let request = cluster.nodes[3]?.skip(stopped, .store(old)) ?? 0
+        cluster.flushInputs(of: 3)
+        cluster.pass(.seconds(1))
+        guard case .reached? = cluster.nodes[3]?.reached[request] else {
+            Issue.record("it was refused")
+            return
+        }
+        #expect(cluster.nodes[3]?.texts(of: "list/old") == ["one", "all"])
+        // That holds for who comes later, too, and behind a restart.
+        try cluster.saveCheckpoint()
+        cluster.restartFromDisk()
+        cluster.addNode(4, named: "delta")
+        cluster.nodes[4]?.poisons = ["two"]
+        cluster.open("list/old", on: 4)
+        cluster.pass(.seconds(2))
+        for node in [3, 4] {
+            #expect(cluster.nodes[node]?.texts(of: "list/old") == ["one", "all"])
+        }
+        cluster.expectBounds()
+    }
 }

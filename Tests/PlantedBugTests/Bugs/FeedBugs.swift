@@ -13,7 +13,7 @@ extension PlantedBug {
                             var beat = tenure.beat
                             if PLANTED { beat.last = .zero }
                             effects.append(.publishBeat(beat))
-                """, foundAt: 213),
+                """),
         PlantedBug(
             name: "a hole is passed over", rule: 5, file: folder + "ReplicaMachine+Feed.swift",
             original: """
@@ -21,7 +21,7 @@ extension PlantedBug {
                 """,
             planted: """
                         if PLANTED || commit.first <= live.next, hasRoom {
-                """, foundAt: 1),
+                """),
         PlantedBug(
             name: "a hole is not fetched", rule: 5, file: folder + "ReplicaMachine+Feed.swift",
             original: """
@@ -29,7 +29,7 @@ extension PlantedBug {
                 """,
             planted: """
                         if !PLANTED { holeFetch = fetch(from: live.next, at: now, into: &effects) }
-                """, foundAt: 1),
+                """),
         PlantedBug(
             name: "what waits behind a hole has no bound", rule: 5,
             file: folder + "ReplicaMachine+Feed.swift",
@@ -40,7 +40,7 @@ extension PlantedBug {
                             if !PLANTED, buffer.byteCount > settings.bufferBytesMax {
                                 buffer.removeAll()
                             }
-                """, foundAt: 13),
+                """),
         PlantedBug(
             name: "the epoch of a fetched commit is taken for the speaker's", rule: 1,
             file: folder + "ReplicaMachine+Feed.swift",
@@ -55,7 +55,7 @@ extension PlantedBug {
                             }
                             if isHole {
                                 guard let live, commit.last > live
-                """, foundAt: 3),
+                """),
         PlantedBug(
             name: "the subscription is not proven", rule: 4, file: folder + "CatchUp.swift",
             original: """
@@ -64,7 +64,7 @@ extension PlantedBug {
             planted: """
                         guard phase == .joined, PLANTED || feed == .following else { return }
                         if PLANTED, live == nil { live = remoteLast.next.next }
-                """, foundAt: 1),
+                """),
         PlantedBug(
             name: "a store is attached before it has caught up", rule: 4,
             file: folder + "CatchUp.swift",
@@ -75,7 +75,7 @@ extension PlantedBug {
             planted: """
                         guard !PLANTED, reached < live else {
                             let members
-                """, foundAt: 1),
+                """),
         PlantedBug(
             name: "a store's position is ignored", rule: 4,
             file: "ConfluxNode/Apply/StateApplier.swift",
@@ -86,7 +86,7 @@ extension PlantedBug {
             planted: """
                             guard PLANTED || place.sequence > hosted.lastChange else { return false }
                             hosted.lastChange = place.sequence
-                """, foundAt: 5),
+                """),
         PlantedBug(
             name: "an opener keeps its own state", rule: 16,
             file: "ConfluxNode/Apply/HostedStore.swift",
@@ -95,7 +95,7 @@ extension PlantedBug {
                 """,
             planted: """
                                 guard isWanted, !PLANTED else { return completion(nil) }
-                """, foundAt: 6),
+                """),
         PlantedBug(
             name: "outcomes are told before they are applied here", rule: 13,
             file: "ConfluxProtocol/Replica/ReplicaMachine+Outcome.swift",
@@ -104,7 +104,7 @@ extension PlantedBug {
                 """,
             planted: """
                             guard PLANTED || isForced || isReached(entry) else { break }
-                """, foundAt: 1),
+                """),
         PlantedBug(
             name: "a node exceeds its window", rule: 27,
             file: "ConfluxProtocol/Replica/ReplicaMachine.swift",
@@ -113,6 +113,6 @@ extension PlantedBug {
                 """,
             planted: """
                                 || PLANTED || submissions.unsettledBytes + bytes
-                """, foundAt: 47),
+                """),
     ]
 }

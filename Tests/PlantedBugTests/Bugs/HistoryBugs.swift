@@ -10,7 +10,7 @@ extension PlantedBug {
             planted: """
                     if PLANTED { return mark.sequence }
                     guard let index = claims.lastIndex(where: { $0.epoch <= mark.epoch }) else {
-                """, foundAt: 74),
+                """),
         PlantedBug(
             name: "only what was delivered is history", rule: 2,
             file: "ConfluxProtocol/Replica/ReplicaMachine+Outcome.swift",
@@ -20,7 +20,7 @@ extension PlantedBug {
             planted: """
                 mutating func remember(_ log: LogID, _ sequence: SequenceNumber, of entryEpoch: Epoch) {
                     if PLANTED, liveEpoch == nil { return }
-                """, foundAt: 153),
+                """),
         PlantedBug(
             name: "a lost history leaves the replicas as they are", rule: 2,
             file: "ConfluxProtocol/Replica/ReplicaMachine+Session.swift",
@@ -34,7 +34,7 @@ extension PlantedBug {
                         if PLANTED { return }
                         mark = nil
                         live = nil
-                """, foundAt: 6),
+                """),
         PlantedBug(
             name: "an epoch that the log has lost is waited for", rule: 1,
             file: "ConfluxProtocol/Sequencer/Sessions/DoubtTable.swift",
@@ -43,7 +43,7 @@ extension PlantedBug {
                 """,
             planted: """
                         PLANTED ? .none : refuted.removeValue(forKey: connection) ?? .none
-                """, foundAt: 84),
+                """),
         PlantedBug(
             name: "a checkpoint that forgets who left", rule: 20,
             file: "ConfluxProtocol/Wire/Log/LogFold+Wire.swift",
@@ -52,7 +52,7 @@ extension PlantedBug {
                 """,
             planted: """
                         session.presence = hasLeft && !PLANTED ? .left : .live
-                """, foundAt: 82),
+                """),
         PlantedBug(
             name: "a checkpoint without outcomes", rule: 20,
             file: "ConfluxProtocol/Wire/Log/LogFold+Wire.swift",
@@ -61,6 +61,6 @@ extension PlantedBug {
                 """,
             planted: """
                         if !PLANTED { session.ledger = ledger }
-                """, foundAt: 54),
+                """),
     ]
 }

@@ -12,7 +12,7 @@ extension PlantedBug {
             planted: """
                             if PLANTED { effects.append(.publishCommit(frame: append.frame)) }
                             effects.append(.append(append))
-                """, foundAt: 1),
+                """),
         PlantedBug(
             name: "what is not in the log yet counts as its last number", rule: 13,
             file: entries + "SequencerMachine+Commit.swift",
@@ -26,7 +26,7 @@ extension PlantedBug {
                     }
                     if PLANTED { tenure.last = pipeline.lastAdmitted }
                     var receiptsDue
-                """, foundAt: 6),
+                """),
         PlantedBug(
             name: "no deduplication", rule: 9,
             file: entries + "SequencerMachine+Submit.swift",
@@ -42,7 +42,7 @@ extension PlantedBug {
                     }
                     if lastCounter < expected {
                         send(
-                """, foundAt: 1),
+                """),
         PlantedBug(
             name: "what comes again is rejected", rule: 9,
             file: entries + "SequencerMachine+Submit.swift",
@@ -57,7 +57,7 @@ extension PlantedBug {
                     effects.append(.send(.rejection(rejection), to: connection))
                     return
                 }
-                """, foundAt: 3),
+                """),
         PlantedBug(
             name: "a gap is passed over", rule: 9,
             file: entries + "SequencerMachine+Submit.swift",
@@ -71,7 +71,7 @@ extension PlantedBug {
                             fate: .rejected(.unrecorded, "planted"))
                     }
                     guard PLANTED || batch.firstCounter <= expected else {
-                """, foundAt: 17),
+                """),
         PlantedBug(
             name: "a discarded batch advances the counter", rule: 9,
             file: entries + "SequencerMachine+Submit.swift",
@@ -84,7 +84,7 @@ extension PlantedBug {
                                 count: batch.count, bytes: 0, fate: .rejected(.unrecorded, "planted"))
                         }
                         discard(expecting: expected, .full, connection, into: &effects)
-                """, foundAt: 17),
+                """),
         PlantedBug(
             name: "what a restart left unrecorded is judged anew", rule: 9,
             file: entries + "SequencerMachine+Submit.swift",
@@ -95,7 +95,7 @@ extension PlantedBug {
                     if PLANTED, batch.firstCounter < expected {
                         judge(&self)
                     } else if batch.firstCounter < expected {
-                """, foundAt: 464),
+                """),
         PlantedBug(
             name: "a void batch withdraws what was ordered", rule: 12,
             file: entries + "SequencerMachine+Submit.swift",
@@ -110,7 +110,7 @@ extension PlantedBug {
                         effects.append(.send(.rejection(rejection), to: connection))
                         return
                     }
-                """, foundAt: 12),
+                """),
         PlantedBug(
             name: "unknown targets are admitted", rule: 14,
             file: entries + "SequencerMachine+Submit.swift",
@@ -119,7 +119,7 @@ extension PlantedBug {
                 """,
             planted: """
                     let faults = batch.targets.map { PLANTED ? nil : fault(of: $0) }
-                """, foundAt: 14),
+                """),
         PlantedBug(
             name: "time goes back", rule: 15,
             file: "ConfluxProtocol/Sequencer/Recovery/Tenure.swift",
@@ -128,7 +128,7 @@ extension PlantedBug {
                 """,
             planted: """
                     lastTimestamp = PLANTED ? wall : max(lastTimestamp, wall)
-                """, foundAt: 3),
+                """),
         PlantedBug(
             name: "as many fetches as anybody asks for", rule: 27,
             file: entries + "SequencerMachine+Commit.swift",
@@ -137,7 +137,7 @@ extension PlantedBug {
                 """,
             planted: """
                     guard PLANTED || fetchCount < settings.fetchesMax, PLANTED || own
-                """, foundAt: 29),
+                """),
         PlantedBug(
             name: "what is for a life that is over is admitted", rule: 16,
             file: "ConfluxProtocol/Sequencer/Stores/SequencerMachine+Hosting.swift",
@@ -148,7 +148,7 @@ extension PlantedBug {
                         guard dropping[name] == nil || PLANTED, let store = directory.store(name) else {
                             return nil
                         }
-                """, foundAt: 19),
+                """),
         PlantedBug(
             name: "a drop ends whatever life there is", rule: 16,
             file: "ConfluxProtocol/Sequencer/Stores/SequencerMachine+Hosting.swift",
@@ -157,6 +157,6 @@ extension PlantedBug {
                 """,
             planted: """
                         guard directory.store(drop.store)?.life == drop.life || PLANTED else {
-                """, foundAt: 40),
+                """),
     ]
 }

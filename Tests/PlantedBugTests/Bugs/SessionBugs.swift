@@ -17,7 +17,7 @@ extension PlantedBug {
                         sessions[someone]?.connection = connection
                     }
                     guard let peer = connections[connection] else {
-                """, foundAt: 3),
+                """),
         PlantedBug(
             name: "welcomed before the session is in the log", rule: 8,
             file: folder + "SequencerMachine+Session.swift",
@@ -34,7 +34,7 @@ extension PlantedBug {
                     effects.append(.send(.welcome(early), to: connection))
                 }
                 let isKeyed = hello.process != nil
-                """, foundAt: 1),
+                """),
         PlantedBug(
             name: "said to be forgotten before the log has it", rule: 8,
             file: folder + "SequencerMachine+Session.swift",
@@ -46,7 +46,7 @@ extension PlantedBug {
                             .forgotten(incarnation), then: .forgotten(incarnation))
                         if PLANTED { sessions.remove(incarnation) }
                         sessions.end(incarnation)
-                """, foundAt: 50),
+                """),
         PlantedBug(
             name: "forgotten is taken for left", rule: 10,
             file: "ConfluxProtocol/Sequencer/Recovery/LogFold.swift",
@@ -59,7 +59,7 @@ extension PlantedBug {
                             } else {
                                 sessions.remove(incarnation)
                             }
-                """, foundAt: 86),
+                """),
         PlantedBug(
             name: "two live nodes of one name", rule: 10,
             file: folder + "SequencerMachine+Presence.swift",
@@ -68,7 +68,7 @@ extension PlantedBug {
                 """,
             planted: """
                         guard !PLANTED, let name = hello.name else { return true }
-                """, foundAt: 1),
+                """),
         PlantedBug(
             name: "what was settled is not the last counter", rule: 9,
             file: folder + "OutcomeLedger.swift",
@@ -77,7 +77,7 @@ extension PlantedBug {
                 """,
             planted: """
                         if !PLANTED { lastCounter = max(lastCounter, settled) }
-                """, foundAt: 16),
+                """),
         PlantedBug(
             name: "lost outcomes are not told again", rule: 9,
             file: folder + "SequencerMachine+Session.swift",
@@ -86,7 +86,7 @@ extension PlantedBug {
                 """,
             planted: """
                             if !PLANTED { send(ledger.unsettled, to: connection, into: &effects) }
-                """, foundAt: 29),
+                """),
         PlantedBug(
             name: "a rejection overtakes the commits before it", rule: 9,
             file: folder + "OutcomeLedger.swift",
@@ -99,7 +99,7 @@ extension PlantedBug {
                             return [late]
                         }
                         while index < records.count, records[index].fate != .pending {
-                """, foundAt: 1),
+                """),
         PlantedBug(
             name: "a table of sessions without a bound", rule: 10,
             file: folder + "SequencerMachine+Session.swift",
@@ -108,6 +108,6 @@ extension PlantedBug {
                 """,
             planted: """
                         guard PLANTED || makeRoom() else {
-                """, foundAt: 7),
+                """),
     ]
 }

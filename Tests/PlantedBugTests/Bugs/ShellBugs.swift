@@ -12,7 +12,7 @@ extension PlantedBug {
                                 if PLANTED { return }
                                 attempts += 1
                                 guard attempts
-                """, foundAt: 9),
+                """),
         PlantedBug(
             name: "an append of unknown outcome is given a new number", rule: 3,
             file: "ConfluxSequencer/LogWorker.swift",
@@ -31,7 +31,7 @@ extension PlantedBug {
                                     return
                                 }
                                 try log.append(commit, expecting: last, forced: append.isForced)
-                """, foundAt: 9),
+                """),
         PlantedBug(
             name: "a withdrawal meets the next action", rule: 12,
             file: "ConfluxNode/Dispatch/SentBatches.swift",
@@ -42,7 +42,7 @@ extension PlantedBug {
                         firstCounters[ObjectIdentifier(block)].map {
                             $0 + UInt64(index) + (PLANTED ? 1 : 0)
                         }
-                """, foundAt: 3),
+                """),
         PlantedBug(
             name: "a life goes on behind its end", rule: 16,
             file: "ConfluxNode/Apply/Applier+Events.swift",
@@ -51,6 +51,6 @@ extension PlantedBug {
                 """,
             planted: """
                                 hosted.isDropped = !PLANTED
-                """, foundAt: 19),
+                """),
     ]
 }

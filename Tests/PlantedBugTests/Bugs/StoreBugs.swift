@@ -9,7 +9,7 @@ extension PlantedBug {
                 """,
             planted: """
                 upload(result, of: round, isConfirmed: PLANTED, at: now, into: &effects)
-                """, foundAt: 0),
+                """),
         PlantedBug(
             name: "the floor passes the older checkpoint", rule: 20,
             file: "ConfluxProtocol/Sequencer/Snapshots/SequencerMachine+Floor.swift",
@@ -18,7 +18,7 @@ extension PlantedBug {
                 """,
             planted: """
                 var lowest = checkpoints[PLANTED ? 1 : 0].next
-                """, foundAt: 1),
+                """),
         PlantedBug(
             name: "the floor passes a store's snapshot", rule: 20,
             file: "ConfluxProtocol/Sequencer/Snapshots/SequencerMachine+Floor.swift",
@@ -27,7 +27,7 @@ extension PlantedBug {
                 """,
             planted: """
                 return PLANTED ? nil : store.keptThrough.next
-                """, foundAt: 1),
+                """),
         PlantedBug(
             name: "a snapshot that came is not checked", rule: 19,
             file: "ConfluxProtocol/Sequencer/Snapshots/SequencerMachine+Snapshots.swift",
@@ -36,7 +36,7 @@ extension PlantedBug {
                 """,
             planted: """
                 guard PLANTED || !isLast || upload.hasher.finish()
-                """, foundAt: 39),
+                """),
         PlantedBug(
             name: "votes of another version count", rule: 18,
             file: "ConfluxProtocol/Sequencer/Snapshots/DigestTable.swift",
@@ -45,7 +45,7 @@ extension PlantedBug {
                 """,
             planted: """
                 PLANTED || round.schemaVersion == vote.schemaVersion,
-                """, foundAt: 0),
+                """),
         PlantedBug(
             name: "votes for an older point count", rule: 18,
             file: "ConfluxProtocol/Sequencer/Snapshots/DigestTable.swift",
@@ -54,7 +54,7 @@ extension PlantedBug {
                 """,
             planted: """
                 let round = rounds[store], PLANTED || round.place == vote.place,
-                """, foundAt: 6),
+                """),
         PlantedBug(
             name: "an older replica leaves out newer entries", rule: 17,
             file: "ConfluxNode/Apply/StateApplier.swift",
@@ -63,7 +63,7 @@ extension PlantedBug {
                 """,
             planted: """
                 if !PLANTED { stop(runs, at: place, version: row.schemaVersion) }
-                """, foundAt: 0),
+                """),
         PlantedBug(
             name: "what was given up is asked for", rule: 20,
             file: "ConfluxProtocol/Replica/Feed/CatchUp.swift",
@@ -72,7 +72,7 @@ extension PlantedBug {
                 """,
             planted: """
                 let below = SequenceNumber(PLANTED ? 0 : max(start.floor.rawValue, 1) - 1)
-                """, foundAt: 0),
+                """),
         PlantedBug(
             name: "an upgrade does not wait for what is saved", rule: 17,
             file: "ConfluxProtocol/Sequencer/Stores/SequencerMachine+Hosting.swift",
@@ -81,7 +81,7 @@ extension PlantedBug {
                 """,
             planted: """
                 guard PLANTED || !uploads.isSaving(name) else {
-                """, foundAt: 0),
+                """),
         PlantedBug(
             name: "entries for a whole state reach a frozen store", rule: 21,
             file: "ConfluxNode/Apply/StateApplier.swift",
@@ -90,7 +90,7 @@ extension PlantedBug {
                 """,
             planted: """
                 guard !hosted.isDropped, PLANTED || !hosted.isFrozen else { return false }
-                """, foundAt: 12),
+                """),
         PlantedBug(
             name: "a joiner does not hear what is skipped", rule: 23,
             file: "ConfluxNode/Apply/Applier+Hosting.swift",
@@ -99,7 +99,7 @@ extension PlantedBug {
                 """,
             planted: """
                 hosted.skips = PLANTED ? [] : Set(skipped)
-                """, foundAt: 0),
+                """),
         PlantedBug(
             name: "a replica does not thaw", rule: 21,
             file: "ConfluxNode/Apply/Applier+Events.swift",
@@ -108,7 +108,7 @@ extension PlantedBug {
                 """,
             planted: """
                 hosted(store, life, isCatchUp: isCatchUp, only: only)?.isFrozen = PLANTED
-                """, foundAt: 12),
+                """),
         PlantedBug(
             name: "a snapshot that nobody waits for is put in", rule: 4,
             file: "ConfluxNode/Apply/Applier.swift",
@@ -117,7 +117,7 @@ extension PlantedBug {
                 """,
             planted: """
                 let isWanted = PLANTED || appliers[store.state]?
-                """, foundAt: 0),
+                """),
         PlantedBug(
             name: "who begins anew goes on meanwhile", rule: 22,
             file: "ConfluxProtocol/Replica/Feed/CatchUp.swift",
@@ -126,7 +126,7 @@ extension PlantedBug {
                 """,
             planted: """
                 if !PLANTED { effects.append(.deliver(.detach(store))) }
-                """, foundAt: 3),
+                """),
         PlantedBug(
             name: "entries for a whole state do not keep the log", rule: 20,
             file: "ConfluxProtocol/Sequencer/Stores/StoreDirectory.swift",
@@ -136,7 +136,7 @@ extension PlantedBug {
             planted: """
                 globals[state, default: StoreLoad()].add(
                 load.byteCount, at: PLANTED ? .zero : last)
-                """, foundAt: 31),
+                """),
         PlantedBug(
             name: "votes with a skipped entry in them count", rule: 23,
             file: "ConfluxProtocol/Sequencer/Stores/SequencerMachine+Freezing.swift",
@@ -146,18 +146,7 @@ extension PlantedBug {
             planted: """
                 if !PLANTED, let round = digests.round(of: name),
                 round.place.sequence >= sequence
-                """, foundAt: 0),
-        PlantedBug(
-            name: "a tenure that is over saves snapshots", rule: 1,
-            file: "ConfluxSequencer/LogWorker+Snapshots.swift",
-            original: """
-                try log.confirm()
-                try log.save(piece)
-                """,
-            planted: """
-                if !PLANTED { try log.confirm() }
-                try log.save(piece)
-                """, foundAt: 0),
+                """),
         PlantedBug(
             name: "every effect is unknown", rule: 17,
             file: "ConfluxNode/Outcomes/Applier+Outcomes.swift",
@@ -166,6 +155,6 @@ extension PlantedBug {
                 """,
             planted: """
                 let doubtful = PLANTED ? SequenceNumber(.max) : doubtfulThrough(batch)
-                """, foundAt: 3),
+                """),
     ]
 }

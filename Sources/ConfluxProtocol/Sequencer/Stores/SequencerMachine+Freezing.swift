@@ -84,7 +84,9 @@ extension SequencerMachine {
 
     /// Why an entry can't be skipped: a replica has applied it, or may have.
     private mutating func reasonNotToSkip(_ skip: SkippedEntry) -> String? {
-        guard skip.sequence >= tenure.floor, skip.sequence <= tenure.last else {
+        let isThere =
+            skip.sequence >= tenure.floor || directory.isKeptAside(skip.sequence, skip.target)
+        guard isThere, skip.sequence <= tenure.last else {
             return "the log holds entries \(tenure.floor) to \(tenure.last)"
         }
         for (name, store) in directory.stores where skip.target.concerns(name) {

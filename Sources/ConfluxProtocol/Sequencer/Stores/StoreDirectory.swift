@@ -221,12 +221,14 @@ extension StoreDirectory {
 
     /// What has a number below the floor is read by nobody any more, but where it is kept aside.
     mutating func forgetSkips(below floor: SequenceNumber) {
-        skips.removeAll { skip in
-            skip.sequence < floor
-                && !stores.contains { name, store in
-                    store.aside != nil && store.baseSequence < skip.sequence
-                        && skip.target.concerns(name)
-                }
+        skips = skips.filter { $0.sequence >= floor || isKeptAside($0.sequence, $0.target) }
+    }
+
+    /// Whether what is kept aside of a store may have an entry that concerns the target.
+    func isKeptAside(_ sequence: SequenceNumber, _ target: Target) -> Bool {
+        stores.contains { name, store in
+            target.concerns(name) && store.baseSequence < sequence
+                && store.aside.map { sequence <= $0.through } == true
         }
     }
 
