@@ -78,8 +78,8 @@ public protocol ActionLog: AnyObject {
     /// gone before the entries that it stands on are.
     ///
     /// - Parameter piece: What to save; its number is `floor` − 1 or more.
-    /// - Throws: `invalidCheckpoint`; `full`, `failed`: nothing was changed; `unknownOutcome`,
-    ///   `closed`.
+    /// - Throws: `invalidCheckpoint`; `notClaimed`, `superseded`; `full`, `failed`: nothing was
+    ///   changed; `unknownOutcome`, `closed`.
     func save(_ piece: CheckpointPiece) throws(LogError)
 
     /// The newest checkpoint at or below a number.

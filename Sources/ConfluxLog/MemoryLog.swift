@@ -129,10 +129,9 @@ public final class MemoryLog: ActionLog {
     /// Saves a piece of a checkpoint.
     ///
     /// - Parameter piece: What to save.
-    /// - Throws: `invalidCheckpoint`, `closed`.
+    /// - Throws: `invalidCheckpoint`, `notClaimed`, `superseded`, `closed`.
     public func save(_ piece: CheckpointPiece) throws(LogError) {
-        guard !isClosed else { throw .closed }
-        try history.change { state throws(LogError) in
+        try changing { state throws(LogError) in
             try state.checkpoints.save(piece, from: state.commits.floor, endingAt: state.last)
         }
     }

@@ -208,6 +208,8 @@ import Testing
         #expect(code { try old.append(.sample(5...5, epoch: 1)) } == .superseded)
         let snapshot = SavedSnapshot.sample(4)
         #expect(code { try old.keep(snapshot) } == .superseded)
+        #expect(code { try old.save(.sample(4)) } == .superseded)
+        #expect(try new.checkpoint(through: new.last) == nil)
         try new.keep(snapshot)
         #expect(code { try old.removeSnapshots(of: .sample()) } == .superseded)
         #expect(try new.snapshots() == [snapshot])

@@ -131,6 +131,7 @@ import Testing
         let again = try open()
         #expect(try again.readAll() == commits)
         #expect(try again.checkpoint(through: SequenceNumber(6)) == nil)
+        _ = try again.claim()
         try again.save(.sample(6))
         #expect(try again.checkpoint(through: SequenceNumber(6)) == .sample(6))
     }

@@ -89,6 +89,7 @@ import Testing
         let again = try open(.fsync)
         #expect(try again.readAll() == commits)
         #expect(try again.checkpoint(through: again.last) == .sample(4))
+        _ = try again.claim()
         try again.save(.sample(8), pieceBytes: 5)
         #expect(try again.checkpoint(through: again.last) == .sample(8))
     }

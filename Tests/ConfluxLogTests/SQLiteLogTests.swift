@@ -178,6 +178,8 @@ import Testing
             #expect(code { try log.save(piece) } == .superseded)
         }
         #expect(code { try log.removeSnapshots(of: .sample()) } == .superseded)
+        #expect(code { try log.save(.sample(20)) } == .superseded)
+        #expect(try log.checkpoint(through: log.last)?.sequence == SequenceNumber(16))
         #expect(
             code { _ = try log.truncate(below: SequenceNumber(3), limitBytes: 1) } == .superseded)
         #expect(try log.snapshots() == [snapshot])

@@ -77,6 +77,7 @@ struct CheckpointTests {
             await node.close()
             await sequencer.stop()
             let log = try SQLiteLog(directory: folder.path)
+            _ = try log.claim()
             // Bytes that were never a checkpoint, though the log keeps them well.
             for piece in SavedCheckpoint(sequence: log.last, bytes: [1, 2, 3]).pieces() {
                 try log.save(piece)

@@ -1,7 +1,33 @@
 import ConfluxVocabulary
 
-/// Snapshots, and what is given up.
+/// Checkpoints and snapshots, and what is given up.
 extension SQLiteLog {
+    /// Saves a piece of a checkpoint, in one transaction.
+    ///
+    /// - Parameter piece: What to save.
+    /// - Throws: `invalidCheckpoint`, `notClaimed`, `superseded`, `full`, `failed`,
+    ///   `unknownOutcome`, `closed`.
+    public func save(_ piece: CheckpointPiece) throws(LogError) {
+        try piece.validate(from: floor, endingAt: last)
+        let attempt = "Saving the checkpoint at \(piece.sequence)"
+        let saved = try changing(attempt) { statements throws(DatabaseFailure) in
+            if piece.index == 0 { try statements.checkpoints.begin(piece) }
+            let saved = try statements.checkpoints.savedCount(piece)
+            if saved == Int(piece.index) { try statements.checkpoints.add(piece) }
+            return saved
+        }
+        guard saved == Int(piece.index) else { throw .outOfOrder(piece, after: saved) }
+    }
+
+    /// The newest checkpoint at or below a number; verified.
+    ///
+    /// - Parameter last: The highest number that it may have.
+    /// - Returns: The checkpoint; nil if there is none.
+    /// - Throws: `damaged`, with its number if that can be told; `failed`, `closed`.
+    public func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint? {
+        try openFiles().statements.reading.checkpoint(through: last)
+    }
+
     /// Saves a piece of a store's snapshot, in one transaction, and gives up some of what was
     /// retired before.
     ///

@@ -217,32 +217,6 @@ public final class SQLiteLog: ActionLog {
         return scan.commits
     }
 
-    /// Saves a piece of a checkpoint, in a transaction of its own.
-    ///
-    /// - Parameter piece: What to save.
-    /// - Throws: `invalidCheckpoint`, `full`, `failed`, `unknownOutcome`, `closed`.
-    public func save(_ piece: CheckpointPiece) throws(LogError) {
-        let files = try writableFiles()
-        try piece.validate(from: floor, endingAt: last)
-        let attempt = "Saving the checkpoint at \(piece.sequence)"
-        let saved = try writing(attempt) { () throws(DatabaseFailure) -> Int in
-            if piece.index == 0 { try files.statements.checkpoints.begin(piece) }
-            let saved = try files.statements.checkpoints.savedCount(piece)
-            if saved == Int(piece.index) { try files.statements.checkpoints.add(piece) }
-            return saved
-        }
-        guard saved == Int(piece.index) else { throw .outOfOrder(piece, after: saved) }
-    }
-
-    /// The newest checkpoint at or below a number; verified.
-    ///
-    /// - Parameter last: The highest number that it may have.
-    /// - Returns: The checkpoint; nil if there is none.
-    /// - Throws: `damaged`, with its number if that can be told; `failed`, `closed`.
-    public func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint? {
-        try openFiles().statements.reading.checkpoint(through: last)
-    }
-
     /// Makes a reader for another thread, with a connection of its own.
     ///
     /// - Returns: The reader.

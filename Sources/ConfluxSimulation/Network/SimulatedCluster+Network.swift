@@ -196,7 +196,8 @@ extension SimulatedCluster {
             guard var subscription = subscriptions[number],
                 subscription.sequencer == sequencer.process
             else { continue }
-            if isFeedLost || strikes(plan.feedLoss) {
+            if isFeedLost { continue }
+            if strikes(plan.feedLoss) {
                 marks.hit(.feedLost)
                 continue
             }

@@ -205,6 +205,7 @@ final class SimulatedLog: ActionLog {
 
     func save(_ piece: CheckpointPiece) throws(LogError) {
         guard !isClosed else { throw LogError(.closed, "the simulated log is closed") }
+        try confirm()
         if case .failed = nextFault() { throw Self.failure }
         try disk.change { shelves throws(LogError) in
             try shelves.checkpoints.save(piece, from: shelves.floor, endingAt: disk.last)
