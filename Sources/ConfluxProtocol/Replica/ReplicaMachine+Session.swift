@@ -114,6 +114,7 @@ extension ReplicaMachine {
         sayClosed(into: &effects)
         sendOpens(into: &effects)
         beginLoads(at: now, into: &effects)
+        pumpCatchUp(at: now, into: &effects)
         askAgain(at: now, into: &effects)
     }
 

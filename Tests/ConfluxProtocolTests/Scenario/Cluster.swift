@@ -268,6 +268,12 @@ struct Cluster {
         run()
     }
 
+    /// The connection breaks, and there is none until ``reconnect(_:)``.
+    mutating func disconnect(_ id: NodeID) {
+        connections[id] = nil
+        input(.reconnected, to: id)
+    }
+
     mutating func removeNode(_ id: NodeID) {
         nodes[id] = nil
         connections[id] = nil

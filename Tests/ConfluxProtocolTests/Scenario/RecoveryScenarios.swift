@@ -188,6 +188,30 @@ struct RecoveryScenarios {
         #expect(cluster.nodes[3]?.machine.catchUp == nil)
     }
 
+    @Test func `a store that catches up goes on when its node is back`() {
+        var cluster = Cluster.twoNodes()
+        for text in ["1", "2", "3"] { cluster.dispatch([text], to: "list", from: 1) }
+        cluster.addNode(3) { $0.deliveryBytesMax = 1 }
+        cluster.bridge("list", on: 3)
+        cluster.nodes[3]?.open("list")
+        cluster.flushInputs(of: 3)
+        while cluster.nodes[3]?.machine.catchUp == nil, !cluster.queue.isEmpty {
+            cluster.deliver(cluster.queue.removeFirst())
+        }
+        // It has applied what it got only when it is away, and nothing else happens meanwhile.
+        cluster.nodes[3]?.isStuck = true
+        cluster.run()
+        let bytes = cluster.nodes[3]?.machine.outstandingBytes ?? 0
+        #expect(bytes > 0)
+        cluster.nodes[3]?.isStuck = false
+        cluster.disconnect(3)
+        cluster.input(.applied(.zero, bytes: bytes), to: 3)
+        cluster.reconnect(3)
+        cluster.pass(.seconds(1))
+        #expect(cluster.nodes[3]?.texts(of: "list") == ["1", "2", "3"])
+        #expect(cluster.nodes[3]?.machine.catchUp == nil)
+    }
+
     @Test func `who follows a history that is lost follows the next one from what both share`() {
         var cluster = Cluster.twoNodes()
         for text in ["1", "2", "3", "4", "5"] { cluster.dispatch([text], to: "list", from: 1) }
