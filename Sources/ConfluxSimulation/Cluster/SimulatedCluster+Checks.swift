@@ -81,7 +81,8 @@ extension SimulatedCluster {
                 {
                     marks.hit(.keeperDigested)
                 }
-            case .upgraded(let name, _, _, _): try checkNeed(of: name)
+            case .upgraded(let name, let life, _, let base):
+                try checkUpgrade(of: name, life: life, from: base)
             case .claim, .joined, .frozen, .thawed, .skipped: break
             }
         }

@@ -90,10 +90,25 @@ extension SimulatedCluster {
                 + "\(base)")
     }
 
-    /// The same for a store of which something has just been saved, or that has been upgraded.
+    /// The same for a store of which something has just been saved.
     func checkNeed(of store: StoreName) throws(Violation) {
         guard let history = truth.branch.presentLife(store) else { return }
         try checkNeed(of: history, disk.shelves.floor)
+    }
+
+    /// What is migrated is the newest snapshot, behind which all is there (rule 17).
+    func checkUpgrade(
+        of store: StoreName, life: SequenceNumber, from base: SequenceNumber
+    ) throws(Violation) {
+        let newest =
+            disk.shelves.snapshots.listed(through: disk.last).last { snapshot in
+                snapshot.store == store && snapshot.life == life && snapshot.kind == .confirmed
+            }?.sequence ?? life
+        guard base == newest else {
+            throw Violation(
+                promise: "snapshot",
+                message: "\(store) is upgraded from \(base), and its snapshot is at \(newest)")
+        }
     }
 
     // MARK: Liveness

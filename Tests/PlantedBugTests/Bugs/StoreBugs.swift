@@ -110,15 +110,6 @@ extension PlantedBug {
                 hosted(store, life, isCatchUp: isCatchUp, only: only)?.isFrozen = PLANTED
                 """),
         PlantedBug(
-            name: "a snapshot that nobody waits for is put in", rule: 4,
-            file: "ConfluxNode/Apply/Applier.swift",
-            original: """
-                let isWanted = appliers[store.state]?
-                """,
-            planted: """
-                let isWanted = PLANTED || appliers[store.state]?
-                """),
-        PlantedBug(
             name: "who begins anew goes on meanwhile", rule: 22,
             file: "ConfluxProtocol/Replica/Feed/CatchUp.swift",
             original: """
