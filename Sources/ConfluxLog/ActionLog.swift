@@ -21,21 +21,22 @@ public protocol ActionLog: AnyObject {
     var id: LogID { get }
 
     /// The highest number that is in the log, as far as this object knows; `zero` if none is.
-    /// After `claim()`, and after each append that succeeded, that is the log's end.
+    /// After a claim, and after each append that succeeded, that is the log's end.
     var last: SequenceNumber { get }
 
     /// The lowest number that the log still holds, or would hold if it were not empty: 1 until
     /// `truncate(below:limitBytes:)` raises it. A commit begins there.
     var floor: SequenceNumber { get }
 
-    /// Begins a tenure: raises the log's epoch by one, durably, whatever the durability of appends.
+    /// Begins a tenure: raises the log's epoch, durably, whatever the durability of appends.
     /// Every earlier claim is superseded from then on. Snapshots above the log's end, whose history
     /// is lost, and those that were not finished are given up.
     ///
+    /// - Parameter step: By how much the epoch rises, 1 or more.
     /// - Returns: The new epoch, and where the log ends.
     /// - Throws: `unknownOutcome`: an epoch may have been used up; claim again. `damaged` if the
     ///   end of the log is. `failed`, `full`, `closed`.
-    func claim() throws(LogError) -> LogClaim
+    func claim(raisingEpochBy step: UInt64) throws(LogError) -> LogClaim
 
     /// Adds a commit to the end, if the claim of its epoch stands and the log ends where expected.
     ///
@@ -224,4 +225,12 @@ public struct LoggedCommit: Sendable, Hashable {
                     + "\(Self.bytesMax). Commit fewer entries at a time.", numbers: first...last)
         }
     }
+}
+
+extension ActionLog {
+    /// Begins a tenure with the next epoch; else as `claim(raisingEpochBy:)`.
+    ///
+    /// - Returns: The new epoch, and where the log ends.
+    /// - Throws: As `claim(raisingEpochBy:)`.
+    public func claim() throws(LogError) -> LogClaim { try claim(raisingEpochBy: 1) }
 }

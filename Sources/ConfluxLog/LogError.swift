@@ -66,7 +66,8 @@ public struct LogError: Error, Sendable, Equatable, CustomStringConvertible {
     static let closed = LogError(.closed, "The log is closed. Open it again to go on.")
 
     static let notClaimed = LogError(
-        .notClaimed, "Nothing was claimed through this log. Call claim() before changing it.")
+        .notClaimed,
+        "Nothing was claimed through this log. Call claim(raisingEpochBy:) before changing it.")
 
     static let epochLost = LogError(
         .damaged, "The log has lost its epoch. Restore it from a backup.")

@@ -61,12 +61,13 @@ public final class MemoryLog: ActionLog {
 
     /// Begins a tenure.
     ///
+    /// - Parameter step: By how much the epoch rises, 1 or more.
     /// - Returns: The new epoch, and where the log ends.
     /// - Throws: `closed`.
-    public func claim() throws(LogError) -> LogClaim {
+    public func claim(raisingEpochBy step: UInt64) throws(LogError) -> LogClaim {
         guard !isClosed else { throw .closed }
         let claim = history.state.withLock { state in
-            state.epoch = state.epoch.next
+            state.epoch = state.epoch.raised(by: step)
             state.snapshots.cut(to: state.last)
             return LogClaim(
                 epoch: state.epoch, last: state.last,

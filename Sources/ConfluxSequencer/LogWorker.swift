@@ -52,6 +52,8 @@ package final class LogWorker {
     static let rebuildBytes = 8 << 20
     /// How many bytes of commits are given up at once, so that no append waits long.
     static let truncateBytes = 1 << 20
+    /// By how much a tenure's epoch is above that of the one before it, at most: it is random.
+    private static let epochStepMax: UInt64 = 1 << 20
     /// How often an append whose outcome is not known is repeated, with the very same bytes.
     private static let attemptsMax = 5
 
@@ -131,7 +133,8 @@ package final class LogWorker {
     }
 
     private func claim(_ nonce: Nonce) throws(LogError) {
-        let claim = try log.claim()
+        // Fences that two histories of a log would both take for theirs hold nothing off (rule 1).
+        let claim = try log.claim(raisingEpochBy: 1 + nonce.low % Self.epochStepMax)
         // What was appended was receipted: a log that ends before it is not gone on with here.
         guard claim.last >= last else {
             throw LogError(

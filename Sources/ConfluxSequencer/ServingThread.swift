@@ -181,9 +181,11 @@ final class ServingThread {
     private func refuse(_ frame: Bytes, _ error: WireError, from connection: ConnectionID) {
         do throws(WireError) {
             let outline = try Frame.outline(ofSubmit: frame)
+            let epoch = try Frame.header(of: frame).epoch
             let code = error.byeCode == .unsupported ? RejectionCode.unsupported : .malformed
             perform(
-                .unreadableSubmit(outline, code, message: error.message, from: connection))
+                .unreadableSubmit(
+                    outline, code, message: error.message, epoch: epoch, from: connection))
         } catch {
             perform(.unreadable(error.byeCode, message: error.message, from: connection))
         }

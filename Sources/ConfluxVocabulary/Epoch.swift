@@ -1,4 +1,5 @@
-/// The number of a tenure: one sequencer's time over the log. It rises by one with each claim.
+/// The number of a tenure: one sequencer's time over the log. It rises with each claim, by a random
+/// step, so that tenures of two histories of a log have different ones.
 ///
 /// Epochs of different logs do not compare. `none` (0) stands before the first tenure.
 public struct Epoch: RawRepresentable, Hashable, Comparable, Sendable, CustomStringConvertible {
@@ -20,8 +21,10 @@ public struct Epoch: RawRepresentable, Hashable, Comparable, Sendable, CustomStr
     /// Before the first tenure; also what a node says that has no welcome yet.
     public static let none = Epoch(0)
 
-    /// The epoch after this one.
-    public var next: Epoch { Epoch(rawValue + 1) }
+    /// A later epoch.
+    ///
+    /// - Parameter step: How much later, 1 or more.
+    public func raised(by step: UInt64) -> Epoch { Epoch(rawValue + step) }
 
     /// Whether the left tenure is the earlier one.
     @inlinable

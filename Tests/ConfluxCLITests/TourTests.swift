@@ -63,13 +63,13 @@ import Testing
             let run = try await Run.tool(
                 ["dispatch", "counter", "--file", input.path, "--wait", "applied"] + connect)
             try #require(run.lines.count == 4)
-            #expect(run.lines[0].hasPrefix(#"{"epoch":1,"sequence":"#))
+            #expect(run.lines[0].hasPrefix(#"{"epoch":"#))
             #expect(run.lines[0].contains(#""target":"counter","timestamp":"#))
             #expect(run.lines[1].hasPrefix(#"{"error":{"code":"invalidAction","message":"#))
             #expect(run.lines[1].hasSuffix(#"},"line":3}"#))
             #expect(run.lines[2].hasPrefix(#"{"error":{"code":"refused","message":"#))
             #expect(run.lines[2].hasSuffix(#"},"line":4}"#))
-            #expect(run.lines[3].hasPrefix(#"{"epoch":1,"sequence":"#))
+            #expect(run.lines[3].hasPrefix(#"{"epoch":"#))
             // The first line that failed decides.
             #expect(run.exitCode == .invalidInput)
         }
@@ -145,9 +145,8 @@ import Testing
             let actions = try await Run.tool(["log", "--target", "counter/shared"] + connect).lines
             #expect(actions.count == 51)
             #expect(actions[0].contains(#""initial":{"count":0},"kind":"created""#))
-            #expect(
-                actions[1].hasPrefix(
-                    #"{"action":{"increment":{}},"epoch":1,"kind":"action","origin":""#))
+            #expect(actions[1].hasPrefix(#"{"action":{"increment":{}},"epoch":"#))
+            #expect(actions[1].contains(#","kind":"action","origin":""#))
         }
     }
 

@@ -181,7 +181,7 @@ struct RenewalTests {
             Issue.record("it did not go on")
             return
         }
-        #expect(claim.last == SequenceNumber(3) && claim.epoch == Epoch(2))
+        #expect(claim.last == SequenceNumber(3) && claim.epoch > Epoch(1))
     }
 
     @Test func `answers of a tenure that is over are told from those of the next`() throws {

@@ -14,7 +14,7 @@ struct ReplicationTests {
             #expect(here.lines.count == 51)
             try await wait(for: there) { $0.lines.count == 51 }
             #expect(there.lines == here.lines)
-            #expect(receipt.log != nil && receipt.epoch == Epoch(1))
+            #expect(receipt.log != nil && receipt.epoch > .none)
             await alpha.close()
             await beta.close()
         }

@@ -106,16 +106,18 @@ public final class SQLiteLog: ActionLog {
 
     /// Begins a tenure; the new epoch is on the disk when this returns.
     ///
+    /// - Parameter step: By how much the epoch rises, 1 or more.
     /// - Returns: The new epoch, and where the log ends.
     /// - Throws: `damaged` if the last commit is; `unknownOutcome` after an error of the disk: an
     ///   epoch may have been used up; `full`, `failed`, `closed`.
-    public func claim() throws(LogError) -> LogClaim {
+    public func claim(raisingEpochBy step: UInt64) throws(LogError) -> LogClaim {
         let files = try writableFiles()
         let end = try readEnd(files)
         let epoch = try writing("Claiming the log") { () throws(DatabaseFailure) -> Int64 in
             defer { files.statements.claim.reset() }
             try files.statements.snapshots.cut(to: end?.last ?? .zero)
             try files.database.setSynchronous(full: true)
+            files.statements.claim.bind(Int64(clamping: step), at: 1)
             guard try files.statements.claim.step() else { return 0 }
             let epoch = files.statements.claim.integer(0)
             // The row comes first; the change is committed by the step that ends the statement.

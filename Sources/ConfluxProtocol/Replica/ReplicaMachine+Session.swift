@@ -160,6 +160,9 @@ extension ReplicaMachine {
         if let mark {
             effects.append(
                 .event(.historyLost(from: agreed.next, through: max(mark.sequence, agreed.next))))
+        } else if session != nil {
+            // It had nothing of that log but its session.
+            effects.append(.event(.sessionForgotten))
         }
         releaseHeld(isForced: true, into: &effects)
         giveUpDrops(above: agreed, into: &effects)

@@ -44,7 +44,8 @@ public enum SequencerInput: Sendable {
     /// A message arrived. `epoch` is the speaker's, from the header.
     case received(NodeMessage, epoch: Epoch, from: ConnectionID)
     /// A submit arrived whose counters can be read, and whose rest can't or mustn't.
-    case unreadableSubmit(BatchOutline, RejectionCode, message: String, from: ConnectionID)
+    case unreadableSubmit(
+        BatchOutline, RejectionCode, message: String, epoch: Epoch, from: ConnectionID)
     /// A frame arrived that is no message.
     case unreadable(ByeCode, message: String, from: ConnectionID)
     /// The feed has a new subscriber, which gets what is published from now on.

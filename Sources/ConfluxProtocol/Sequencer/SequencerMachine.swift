@@ -143,11 +143,12 @@ public struct SequencerMachine: Sendable {
         case .received(let message, let epoch, let connection):
             guard phase == .serving else { return }
             received(message, epoch: epoch, from: connection, at: now, into: &effects)
-        case .unreadableSubmit(let outline, let code, let message, let connection):
+        case .unreadableSubmit(let outline, let code, let message, let epoch, let connection):
             guard phase == .serving, case .member(let incarnation) = connections[connection] else {
                 return
             }
             connections.heard(connection, at: now.monotonic)
+            guard epoch == tenure.epoch else { return }
             let fault = Fault(code: code, message: message)
             submit(
                 outline, bytes: 0, by: incarnation, on: connection, into: &effects,
@@ -208,6 +209,12 @@ public struct SequencerMachine: Sendable {
             return
         }
         connections.heard(connection, at: now.monotonic)
+        // Counters are those of the session of the node's last welcome. What was on its way when this
+        // tenure's was sent may be of another one; it comes again if it is of this.
+        switch message {
+        case .submit, .progress: guard epoch == tenure.epoch else { return }
+        default: break
+        }
         switch (message, peer) {
         case (.hello, _): break
         case (.fetch(let fetch), _):

@@ -107,7 +107,8 @@ extension SimulatedCluster {
         do throws(WireError) {
             let outline = try Frame.outline(ofSubmit: frame)
             return .unreadableSubmit(
-                outline, .malformed, message: error.message, from: connection)
+                outline, .malformed, message: error.message,
+                epoch: try Frame.header(of: frame).epoch, from: connection)
         } catch {
             return .unreadable(.malformed, message: error.message, from: connection)
         }

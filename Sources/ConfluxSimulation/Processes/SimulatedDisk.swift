@@ -41,8 +41,8 @@ final class SimulatedDisk {
         durability == .fsync ? (syncedCount > 0 ? commits[syncedCount - 1].last : .zero) : last
     }
 
-    func claim() -> Epoch {
-        epoch = epoch.next
+    func claim(raisingEpochBy step: UInt64) -> Epoch {
+        epoch = epoch.raised(by: step)
         change { $0.snapshots.cut(to: last) }
         return epoch
     }
@@ -145,9 +145,9 @@ final class SimulatedLog: ActionLog {
     var last: SequenceNumber { disk.last }
     var floor: SequenceNumber { disk.shelves.floor }
 
-    func claim() throws(LogError) -> LogClaim {
+    func claim(raisingEpochBy step: UInt64) throws(LogError) -> LogClaim {
         if case .failed = nextFault() { throw Self.failure }
-        let epoch = disk.claim()
+        let epoch = disk.claim(raisingEpochBy: step)
         claimed = epoch
         return LogClaim(
             epoch: epoch, last: disk.last, lastEpoch: disk.commits.last?.epoch ?? .none)

@@ -40,7 +40,9 @@ struct ThreadBoundTests {
         var id: LogID { inner.id }
         var last: SequenceNumber { inner.last }
         var floor: SequenceNumber { inner.floor }
-        func claim() throws(LogError) -> LogClaim { try inner.claim() }
+        func claim(raisingEpochBy step: UInt64) throws(LogError) -> LogClaim {
+            try inner.claim(raisingEpochBy: step)
+        }
         func append(
             _ commit: LoggedCommit, expecting last: SequenceNumber, forced: Bool
         ) throws(LogError) {

@@ -90,7 +90,7 @@ struct QuestionBoundTests {
     @Test func `hellos that wait for the log's word are bounded, and said again`() {
         var peers = RawPeers { $0.observersMax = 3_000 }
         peers.cluster.isConfirmSlow = true
-        let higher = peers.cluster.disk.epoch.next
+        let higher = peers.cluster.disk.epoch.raised(by: 1)
         func hello(_ connection: UInt64) -> NodeMessage {
             .hello(
                 Hello(nonce: Identifier(high: 77, low: connection), name: nil, role: .observer))

@@ -113,7 +113,7 @@ struct Cluster {
 
     /// A tenure begins, with the checkpoints that there are.
     mutating func claimAndRead() {
-        disk.epoch = disk.epoch.next
+        disk.epoch = disk.epoch.raised(by: 1)
         nonces += 1
         sequencer = SequencerMachine(settings: settings)
         handle(

@@ -212,6 +212,20 @@ struct RecoveryScenarios {
         #expect(cluster.nodes[3]?.machine.catchUp == nil)
     }
 
+    @Test func `who had nothing of a log that is gone is told that its session is`() {
+        var cluster = Cluster.twoNodes()
+        cluster.addNode(3)
+        cluster.isDiskSlow = true
+        cluster.dispatch(["lost"], to: "list", from: 3)
+        cluster.killSequencer()
+        cluster.isDiskSlow = false
+        cluster.disk = Cluster.Disk(id: Identifier(high: 7, low: 2))
+        cluster.restartSequencer()
+        cluster.run()
+        cluster.pass(.seconds(20))
+        #expect(cluster.nodes[3]?.events.contains(.sessionForgotten) == true)
+    }
+
     @Test func `who follows a history that is lost follows the next one from what both share`() {
         var cluster = Cluster.twoNodes()
         for text in ["1", "2", "3", "4", "5"] { cluster.dispatch([text], to: "list", from: 1) }

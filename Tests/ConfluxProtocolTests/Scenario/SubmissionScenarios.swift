@@ -204,6 +204,35 @@ struct SubmissionScenarios {
         #expect(cluster.disk.last == last)
     }
 
+    @Test func `what a node sent in a session of another tenure is none of the present one's`() {
+        var cluster = Cluster.twoNodes()
+        cluster.submit(["stale"], to: "list", from: 1)
+        guard case .toSequencer(_, let frame) = cluster.queue.removeLast(),
+            let message = try? Frame.decodeNodeMessage(frame[...]),
+            let outline = try? Frame.outline(ofSubmit: frame[...])
+        else {
+            Issue.record("no submit")
+            return
+        }
+        let connection = ConnectionID(rawValue: 1)
+        let last = cluster.disk.last
+        cluster.handle(.received(message, epoch: .none, from: connection))
+        cluster.handle(
+            .unreadableSubmit(
+                outline, .malformed, message: "what", epoch: .none, from: connection))
+        let progress = Progress(applied: last, settled: 1)
+        cluster.handle(.received(.progress(progress), epoch: .none, from: connection))
+        cluster.run()
+        #expect(cluster.disk.last == last && cluster.nodes[1]?.outcomes[1] == nil)
+        cluster.handle(.received(message, epoch: Epoch(1), from: connection))
+        cluster.run()
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["stale"])
+        guard case .committed? = cluster.nodes[1]?.outcomes[1] else {
+            Issue.record("no outcome")
+            return
+        }
+    }
+
     @Test func `a submit that can't be read is rejected by its counters, and its node goes on`() {
         var cluster = Cluster.twoNodes()
         cluster.dispatch(["1"], to: "list", from: 1)
@@ -216,7 +245,8 @@ struct SubmissionScenarios {
         }
         let connection = ConnectionID(rawValue: 1)
         cluster.handle(
-            .unreadableSubmit(outline, .unsupported, message: "an extension", from: connection))
+            .unreadableSubmit(
+                outline, .unsupported, message: "an extension", epoch: Epoch(1), from: connection))
         cluster.dispatch(["4"], to: "list", from: 1)
         #expect(cluster.nodes[2]?.texts(of: "list") == ["1", "4"])
         let codes = [UInt64(2), 3].compactMap { counter -> RejectionCode? in

@@ -167,10 +167,10 @@ import Foundation
             for load in briefLoads {
                 audits.append(try await LoadAudit(load, isWhole: false))
             }
-            let (actions, epoch) = try await site.audit(
+            let (actions, tenures) = try await site.audit(
                 audits, at: sequencer.address, in: Self.workerNames, within: .seconds(120))
-            guard epoch == UInt64(1 + sequencersKilled) else {
-                throw Failure("epoch \(epoch) after \(sequencersKilled) kills")
+            guard tenures == 1 + sequencersKilled else {
+                throw Failure("\(tenures) tenures after \(sequencersKilled) kills")
             }
             for worker in workers where !worker.child.isRunning {
                 throw Failure("\(worker.name) ended by itself:\n\(worker.child.report)")

@@ -118,22 +118,23 @@ extension Site {
     /// Replays the whole log, compares the loads with it, and then the document of each node with
     /// what the log makes. What concerns no document is given to `take`.
     ///
-    /// - Returns: How many actions are in the log, and its last epoch.
+    /// - Returns: How many actions and how many tenures are in the log.
     func audit(
         _ audits: [LoadAudit], at address: String, in nodes: [String],
         within limit: Duration = .seconds(60), other take: (LogLine) throws -> Void = { _ in }
-    ) async throws -> (actions: Int, epoch: UInt64) {
+    ) async throws -> (actions: Int, tenures: Int) {
         let path = path("log-\(UUID().uuidString).ndjson")
         let child = try start(["log", "--json", "--connect", address], output: .file(path))
         guard try await child.end(within: limit) == .exited(0) else { throw Failure(child.report) }
 
         var order = LogOrder()
         var reference = ReferenceDocument()
-        var (last, epoch) = (UInt64(0), UInt64(0))
+        var last: UInt64 = 0
+        var epochs: Set<UInt64> = []
         try forEachLine(of: path) { text in
             let line = try LogLine(text)
             try order.take(line)
-            epoch = line.epoch
+            epochs.insert(line.epoch)
             guard case .action(let action, "document", let incarnation, let counter) = line.content
             else { return try take(line) }
             let digest = Digest(of: try action.canonicalBytes())
@@ -159,6 +160,6 @@ extension Site {
                     "\(sighting.node) differs at \(sighting.sequence) from the log at \(last)")
             }
         }
-        return (reference.applied + reference.refused, epoch)
+        return (reference.applied + reference.refused, epochs.count)
     }
 }

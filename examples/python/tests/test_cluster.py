@@ -96,7 +96,7 @@ class ClusterTests(unittest.TestCase):
         self.cluster.sequencer.kill()
         shutil.rmtree(self.cluster.log)
         os.rename(copy, self.cluster.log)
-        # The tenure that is lost had the epoch that the next one has.
+        # The tenure that is lost may have had a higher epoch than the next one has.
         self.cluster.restart()
         client.wait(lambda: counter.is_open and counter.state.count == 5)
         kept = client.dispatch(STORE, add(20))

@@ -165,8 +165,11 @@ struct SequencerRun {
     {
         do throws(WireError) {
             let outline = try Frame.outline(ofSubmit: frame)
+            let epoch = try Frame.header(of: frame).epoch
             let code = error.byeCode == .unsupported ? RejectionCode.unsupported : .malformed
-            handle(.unreadableSubmit(outline, code, message: error.message, from: connection))
+            handle(
+                .unreadableSubmit(
+                    outline, code, message: error.message, epoch: epoch, from: connection))
         } catch {
             handleUnchanged(
                 .unreadable(error.byeCode, message: error.message, from: connection))

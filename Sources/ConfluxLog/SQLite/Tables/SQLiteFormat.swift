@@ -153,7 +153,7 @@ struct SQLiteLogStatements {
     let truncation: SQLiteTruncationStatements
 
     init(_ database: Database) throws(DatabaseFailure) {
-        claim = try database.prepare("UPDATE meta SET epoch = epoch + 1 RETURNING epoch")
+        claim = try database.prepare("UPDATE meta SET epoch = epoch + ?1 RETURNING epoch")
         append = try database.prepare(
             "INSERT INTO commits (\(SQLiteLogRow.columns)) VALUES (?1, ?2, ?3, ?4, ?5)")
         epoch = try database.prepare("SELECT epoch FROM meta")
