@@ -103,7 +103,10 @@ extension SimulatedState {
         state.newer = [newer]
         state.corrupt = { encoded in
             let text = String(decoding: encoded, as: UTF8.self)
-            return Array(text.replacing("\"faults\":", with: "\"faults\":1").utf8)
+            let spoilt = text.replacing(/"faults":([0-9]+)/) { match in
+                "\"faults\":\((Int(match.1) ?? 0) + 1_000)"
+            }
+            return Array(spoilt.utf8)
         }
         state.newer[0].corrupt = state.corrupt
         return state
