@@ -24,6 +24,7 @@ public struct Epoch: RawRepresentable, Hashable, Comparable, Sendable, CustomStr
     /// A later epoch.
     ///
     /// - Parameter step: How much later, 1 or more.
+    /// - Returns: The epoch.
     public func raised(by step: UInt64) -> Epoch { Epoch(rawValue + step) }
 
     /// Whether the left tenure is the earlier one.

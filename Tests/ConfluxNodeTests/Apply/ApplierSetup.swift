@@ -26,8 +26,7 @@ final class ApplierSetup {
         let posted = Mutex<[ApplyJob]>([])
     }
 
-    /// - Parameter inPlaceBytesMax: The largest snapshot that is decoded at once; what is larger
-    ///   waits for ``workBehind()``.
+    // Snapshots that are larger than `inPlaceBytesMax` are decoded by `workBehind()`.
     init(
         executor: Executor = .immediate, journal: CrashJournal? = nil, inPlaceBytesMax: Int = .max
     ) throws {
