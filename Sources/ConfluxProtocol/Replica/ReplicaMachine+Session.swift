@@ -9,19 +9,7 @@ extension ReplicaMachine {
     }
 
     private func sayHello(into effects: inout [ReplicaEffect]) {
-        let hosted = hosting.compactMap { subject, hosting -> HostedStore? in
-            guard case .store(let store) = subject, let life = hosting.phase.life else {
-                return nil
-            }
-            return HostedStore(
-                store: store, life: life, schemaVersion: hosting.open.schemaVersion)
-        }
-        let bridged = hosting.compactMap { subject, hosting -> Name? in
-            guard case .state(let state) = subject, hosting.phase.life != nil else {
-                return nil
-            }
-            return state
-        }
+        let hosted = hosting.hosted()
         effects.append(
             .send(
                 .hello(
@@ -29,8 +17,7 @@ extension ReplicaMachine {
                         nonce: nonce, name: settings.name, role: settings.role,
                         process: process, session: settings.role == .member ? session : nil,
                         history: mark,
-                        hosted: hosted.sorted { $0.store < $1.store },
-                        bridged: bridged.sorted()))))
+                        hosted: hosted.stores, bridged: hosted.states))))
     }
 
     /// The sequencer is not heard of any more: look for it.
@@ -112,6 +99,7 @@ extension ReplicaMachine {
             knownThrough: max(welcome.lastCounter, submissions.reported))
         pump(at: now, into: &effects)
         sayClosed(into: &effects)
+        hosting.wantAgain()
         sendOpens(into: &effects)
         beginLoads(at: now, into: &effects)
         pumpCatchUp(at: now, into: &effects)
@@ -180,7 +168,7 @@ extension ReplicaMachine {
         lastOwn = .zero
         // A number above what both have in common is not one of this history.
         followFrom = followFrom.map { min($0, agreed.next) }
-        for subject in hosting.keys {
+        for subject in hosting.subjects {
             hosting[subject]?.phase = .wanted
             if case .store(let store) = subject { opening.insert(store) }
         }
@@ -254,8 +242,7 @@ extension ReplicaMachine {
 
     /// Whether the sequencer owes this node something.
     var isAnswerDue: Bool {
-        submissions.isAwaiting || isConfirmationDue
-            || hosting.values.contains { $0.phase == .asked }
+        submissions.isAwaiting || isConfirmationDue || hosting.isAsking
     }
 
     /// When the next progress is due: soon when there is some, else as a sign of life.

@@ -70,7 +70,7 @@ public struct ReplicaMachine: Sendable {
     /// The stores that catch up, while there are any.
     var catchUp: CatchUp?
     /// What this node hosts and bridges, or wants to.
-    var hosting: [HostingSubject: Hosting] = [:]
+    var hosting = HostingTable()
     /// What was closed while the sequencer was not heard of, and hosted or asked for when it was: so
     /// each is here once. *Use*: to close it behind the welcome.
     var closedMeanwhile: [HostingSubject] = []

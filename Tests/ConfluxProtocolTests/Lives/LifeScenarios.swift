@@ -28,6 +28,20 @@ struct LifeScenarios {
         #expect(cluster.sequencer?.sessions.all.allSatisfy { $0.hosted.isEmpty } == true)
     }
 
+    @Test func `stores that are opened at once are asked for once each`() {
+        var cluster = Cluster.twoNodes()
+        let before = cluster.nodes[1]?.sent.count ?? 0
+        for number in 0..<40 { cluster.nodes[1]?.open("list/\(number)") }
+        cluster.flushInputs(of: 1)
+        cluster.run()
+        cluster.pass(.seconds(1))
+        let opens = cluster.nodes[1]?.sent.dropFirst(before).count {
+            if case .open = $0 { true } else { false }
+        }
+        #expect(opens == 40)
+        for number in 0..<40 { #expect(life(of: "list/\(number)", on: 1, in: cluster) != nil) }
+    }
+
     @Test func `who opens a dropped store begins another one`() throws {
         var cluster = Cluster.twoNodes()
         cluster.dispatch(["1"], to: "list", from: 1)

@@ -251,7 +251,7 @@ struct ScriptRun {
             let place = replica.isAttached ? "at \(replica.position)" : "and catches up"
             return Narration.line(node, "has \(name): \(texts), \(place)")
         }
-        let isBridged = shown.machine.hosting.keys.contains { subject in
+        let isBridged = shown.machine.hosting.subjects.contains { subject in
             if case .state = subject { true } else { false }
         }
         let bridged = (isBridged ? shown.bridgedTexts : []).map {

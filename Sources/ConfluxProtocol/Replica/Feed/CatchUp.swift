@@ -27,33 +27,6 @@ struct CatchUp: Sendable {
 }
 
 extension ReplicaMachine {
-    /// What this node hosts or bridges, or wants to.
-    struct Hosting: Sendable {
-        enum Phase: Sendable, Equatable {
-            /// To be asked for, once the subscription is proven.
-            case wanted
-            /// Asked for.
-            case asked
-            /// Hosted, and its snapshot is on its way.
-            case loading(life: SequenceNumber)
-            /// Hosted, and the store is given its snapshot. Up to `position` it has everything then.
-            case restoring(life: SequenceNumber, position: SequenceNumber, request: UInt64)
-            /// Hosted; zero is the life of a bridged state.
-            case opened(life: SequenceNumber)
-
-            /// The life that is hosted, as the sequencer knows it.
-            var life: SequenceNumber? {
-                switch self {
-                case .wanted, .asked: nil
-                case .loading(let life), .restoring(let life, _, _), .opened(let life): life
-                }
-            }
-        }
-
-        var open: Open
-        var phase: Phase
-    }
-
     mutating func host(_ open: Open, at now: Duration, into effects: inout [ReplicaEffect]) {
         if !isAnswerDue { owedSince = now }
         hosting[open.subject] = Hosting(open: open, phase: .wanted)
@@ -65,17 +38,13 @@ extension ReplicaMachine {
     /// Asks for what is wanted, once the subscription is proven.
     mutating func sendOpens(into effects: inout [ReplicaEffect]) {
         guard phase == .joined, feed == .following else { return }
-        let due = hosting.values.filter { $0.phase.life == nil }
-        for hosting in due.sorted(by: { $0.open.request < $1.open.request }) {
-            self.hosting[hosting.open.subject]?.phase = .asked
-            effects.append(.send(.open(hosting.open)))
-        }
+        for open in hosting.askForWanted() { effects.append(.send(.open(open))) }
     }
 
     mutating func endHosting(
         of subject: HostingSubject, at now: Duration, into effects: inout [ReplicaEffect]
     ) {
-        guard let former = hosting.removeValue(forKey: subject) else { return }
+        guard let former = hosting.remove(subject) else { return }
         if case .store(let store) = subject {
             opening.remove(store)
             stopped[store] = nil
@@ -102,11 +71,7 @@ extension ReplicaMachine {
     mutating func opened(
         _ opened: Opened, at now: Duration, into effects: inout [ReplicaEffect]
     ) {
-        guard
-            let hosting = hosting.values.first(where: { $0.open.request == opened.request }),
-            hosting.phase == .asked
-        else { return }
-        let subject = hosting.open.subject
+        guard let subject = hosting.asked(by: opened.request) else { return }
         switch opened.outcome {
         case .failed(let code, let message):
             self.hosting[subject] = nil

@@ -233,14 +233,14 @@ extension ReplicaMachine {
         into effects: inout [ReplicaEffect]
     ) {
         let last = SequenceNumber(floor.rawValue - 1)
-        let isBridged = hosting.keys.contains { if case .state = $0 { true } else { false } }
+        let isBridged = hosting.subjects.contains { if case .state = $0 { true } else { false } }
         if isBridged || followFrom != nil {
             effects.append(.event(.missed(from: wanted, through: last)))
         }
         live = last
         liveEpoch = nil
         effects.append(.deliver(.passOver(last)))
-        let stores = hosting.keys.compactMap { subject in
+        let stores = hosting.subjects.compactMap { subject in
             if case .store(let store) = subject { store } else { nil }
         }
         for store in stores.sorted() { reopen(store, at: now, into: &effects) }

@@ -100,7 +100,7 @@ extension ReplicaMachine {
         switch load.purpose {
         case .comparing(let divergence): compare(divergence, with: nil, at: now, into: &effects)
         case .opening where isTooLarge, .following where isTooLarge:
-            guard let request = hosting.removeValue(forKey: subject)?.open.request else { return }
+            guard let request = hosting.remove(subject)?.open.request else { return }
             opening.remove(load.place.store)
             effects.append(.send(.close(Close(subject: subject))))
             let text =
