@@ -12,6 +12,8 @@ struct Campaign: Sendable {
     /// When no further seed begins.
     var deadline: Date?
     var jobs: Int
+    /// What happens in every one of them.
+    var fault: ClusterFault?
 
     /// What came of it.
     struct Result: Sendable {
@@ -23,6 +25,12 @@ struct Campaign: Sendable {
         var seconds = 0.0
     }
 
+    func simulation(of seed: UInt64) -> Simulation {
+        var simulation = Simulation(seed: seed)
+        if let fault { simulation.plan.include(fault) }
+        return simulation
+    }
+
     /// Runs until a violation is found, the seeds are used up, or the time is over.
     func run() -> Result {
         let started = Date()
@@ -32,7 +40,7 @@ struct Campaign: Sendable {
             while deadline.map({ Date() < $0 }) ?? true {
                 let index = next.wrappingAdd(1, ordering: .relaxed).oldValue
                 guard index < count else { return }
-                let report = Simulation(seed: first &+ index).run()
+                let report = simulation(of: first &+ index).run()
                 let goesOn = total.withLock { total in
                     total.seeds += 1
                     total.steps += report.steps

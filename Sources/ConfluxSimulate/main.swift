@@ -18,6 +18,9 @@ enum Simulate {
     private static let jobs = Option(
         "--jobs", default: ProcessInfo.processInfo.activeProcessorCount,
         parse: .integer(in: 1...256), summary: "How many seeds run at once.")
+    private static let fault = Option<ClusterFault?>(
+        "--with", valueName: "FAULT", parse: .choice,
+        summary: "Have this happen in every seed, also where it was not drawn.")
     private static let marks = Flag(
         "--all-marks", summary: "Fail when something worth reaching was never reached.")
     private static let planted = Flag(
@@ -34,7 +37,7 @@ enum Simulate {
 
                 Exit codes: 0 as expected; 1 not; 64 wrong usage.
                 """,
-            parameters: [seed, first, count, seconds, jobs, marks, planted],
+            parameters: [seed, first, count, seconds, jobs, fault, marks, planted],
             examples: [
                 .init("A thousand seeds", "conflux-simulate"),
                 .init("What happens in one of them", "conflux-simulate --seed 42"),
@@ -59,10 +62,10 @@ enum Simulate {
     }
 
     private static func run(_ invocation: Invocation) -> Int32 {
-        if let seed = invocation[seed] { return replay(UInt64(seed)) }
         var campaign = Campaign(
             first: UInt64(invocation[first]), count: UInt64(invocation[count]),
-            jobs: invocation[jobs])
+            jobs: invocation[jobs], fault: invocation[fault])
+        if let seed = invocation[seed] { return replay(campaign.simulation(of: UInt64(seed))) }
         if let seconds = invocation[seconds] {
             campaign.deadline = Date(timeIntervalSinceNow: Double(seconds))
             campaign.count = .max
@@ -78,7 +81,10 @@ enum Simulate {
             "\(result.seeds) seeds from \(campaign.first), \(result.steps) steps, "
             + "\(Int(result.seconds)) s, \(rate) seeds/s"
         if let report = result.violation {
-            print("simulation: FAILED: \(report); replay: conflux-simulate --seed \(report.seed)")
+            let with = campaign.fault.map { " --with \($0)" } ?? ""
+            print(
+                "simulation: FAILED: \(report); replay: conflux-simulate --seed \(report.seed)\(with)"
+            )
             return 1
         }
         let isComplete = missed.isEmpty || !invocation[marks]
@@ -86,8 +92,8 @@ enum Simulate {
         return isComplete ? 0 : 1
     }
 
-    private static func replay(_ seed: UInt64) -> Int32 {
-        var simulation = Simulation(seed: seed)
+    private static func replay(_ simulation: Simulation) -> Int32 {
+        var simulation = simulation
         simulation.isTracing = true
         print("\(simulation.plan)")
         let report = simulation.run()

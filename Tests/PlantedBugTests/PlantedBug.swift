@@ -12,6 +12,8 @@ struct PlantedBug: Sendable, CustomTestStringConvertible {
     let original: String
     /// What stands there then. `PLANTED` is true while this mistake is chosen, and false else.
     let planted: String
+    /// What must happen for it to matter, where that is rare.
+    var fault: String?
 
     var testDescription: String { "rule \(rule): \(name)" }
 

@@ -14,8 +14,8 @@ final class SnapshotTruth {
     private var agreed: [Agreed] = []
     /// The stores of which a replica was spoilt.
     private(set) var spoilt: Set<StoreName> = []
-    /// By place, who said what, and what had the majority at some time.
-    private var votes: [SnapshotPlace: [Incarnation: Digest]] = [:]
+    /// By place, who said what, and what had the majority of its version at some time.
+    private var votes: [SnapshotPlace: [Incarnation: Vote]] = [:]
     private var majorities: [SnapshotPlace: Set<Digest>] = [:]
 
     func spoil(_ store: StoreName) { spoilt.insert(store) }
@@ -28,9 +28,10 @@ final class SnapshotTruth {
 
     func hear(_ vote: Vote, of incarnation: Incarnation) {
         guard votes[vote.place]?[incarnation] == nil else { return }
-        votes[vote.place, default: [:]][incarnation] = vote.digest
-        let all = votes[vote.place] ?? [:]
-        if all.values.count(where: { $0 == vote.digest }) * 2 > all.count {
+        votes[vote.place, default: [:]][incarnation] = vote
+        // Replicas of another version say nothing of this one (rule 18).
+        let all = votes[vote.place]?.values.filter { $0.schemaVersion == vote.schemaVersion } ?? []
+        if all.count(where: { $0.digest == vote.digest }) * 2 > all.count {
             majorities[vote.place, default: []].insert(vote.digest)
         }
     }

@@ -2,25 +2,8 @@ import ConfluxProtocol
 
 /// What goes wrong, when its time has come.
 extension SimulatedCluster {
-    private func interval(of fault: ClusterFault) -> Duration? {
-        switch fault {
-        case .breakConnection: plan.breakEvery
-        case .crashNode: plan.nodeCrashEvery
-        case .crashSequencer: plan.sequencerCrashEvery
-        case .pause: plan.pauseEvery
-        case .leave: plan.leaveEvery
-        case .losePower: plan.powerLossEvery
-        case .restoreCopy: plan.oldCopyEvery
-        case .reopen: plan.reopenEvery
-        case .freeze: plan.freezeEvery
-        case .spoil: plan.spoilEvery
-        case .poison: plan.poisonEvery
-        case .upgrade: plan.upgradeEvery
-        }
-    }
-
     func scheduleNext(_ fault: ClusterFault) {
-        guard let interval = interval(of: fault) else { return }
+        guard let interval = plan.interval(of: fault) else { return }
         schedule(.fault(fault), after: random.duration(around: interval))
     }
 

@@ -30,7 +30,7 @@ enum ClusterEvent {
 }
 
 /// Faults that come again and again.
-enum ClusterFault: CaseIterable {
+public enum ClusterFault: String, CaseIterable, Sendable {
     case breakConnection, crashNode, crashSequencer, pause, leave, losePower, restoreCopy, reopen
     case freeze, spoil, poison, upgrade
 }

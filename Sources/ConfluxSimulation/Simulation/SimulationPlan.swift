@@ -162,6 +162,34 @@ public struct SimulationPlan: Sendable, Hashable {
         }
     }
 
+    /// Has a fault happen about once in a second, unless it happens already.
+    public mutating func include(_ fault: ClusterFault) {
+        let path = Self.path(of: fault)
+        if self[keyPath: path] == nil { self[keyPath: path] = .seconds(1) }
+    }
+
+    /// The mean time between two of a fault; nil for one that does not happen.
+    func interval(of fault: ClusterFault) -> Duration? { self[keyPath: Self.path(of: fault)] }
+
+    private static func path(
+        of fault: ClusterFault
+    ) -> WritableKeyPath<SimulationPlan, Duration?> {
+        switch fault {
+        case .breakConnection: \.breakEvery
+        case .crashNode: \.nodeCrashEvery
+        case .crashSequencer: \.sequencerCrashEvery
+        case .pause: \.pauseEvery
+        case .leave: \.leaveEvery
+        case .losePower: \.powerLossEvery
+        case .restoreCopy: \.oldCopyEvery
+        case .reopen: \.reopenEvery
+        case .freeze: \.freezeEvery
+        case .spoil: \.spoilEvery
+        case .poison: \.poisonEvery
+        case .upgrade: \.upgradeEvery
+        }
+    }
+
     /// Whether the log may forget what it said it had.
     var mayLoseHistory: Bool {
         durability == .memory || oldCopyEvery != nil

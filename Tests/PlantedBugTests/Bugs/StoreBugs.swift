@@ -45,7 +45,7 @@ extension PlantedBug {
                 """,
             planted: """
                 PLANTED || round.schemaVersion == vote.schemaVersion,
-                """),
+                """, fault: "upgrade"),
         PlantedBug(
             name: "votes for an older point count", rule: 18,
             file: "ConfluxProtocol/Sequencer/Snapshots/DigestTable.swift",
@@ -63,7 +63,7 @@ extension PlantedBug {
                 """,
             planted: """
                 if !PLANTED { stop(runs, at: place, version: row.schemaVersion) }
-                """),
+                """, fault: "upgrade"),
         PlantedBug(
             name: "what was given up is asked for", rule: 20,
             file: "ConfluxProtocol/Replica/Feed/CatchUp.swift",
@@ -81,7 +81,7 @@ extension PlantedBug {
                 """,
             planted: """
                 guard PLANTED || !uploads.isSaving(name) else {
-                """),
+                """, fault: "upgrade"),
         PlantedBug(
             name: "entries for a whole state reach a frozen store", rule: 21,
             file: "ConfluxNode/Apply/StateApplier.swift",
@@ -99,7 +99,7 @@ extension PlantedBug {
                 """,
             planted: """
                 hosted.skips = PLANTED ? [] : Set(skipped)
-                """),
+                """, fault: "poison"),
         PlantedBug(
             name: "a replica does not thaw", rule: 21,
             file: "ConfluxNode/Apply/Applier+Events.swift",
@@ -137,7 +137,7 @@ extension PlantedBug {
             planted: """
                 if !PLANTED, let round = digests.round(of: name),
                 round.place.sequence >= sequence
-                """),
+                """, fault: "poison"),
         PlantedBug(
             name: "every effect is unknown", rule: 17,
             file: "ConfluxNode/Outcomes/Applier+Outcomes.swift",
