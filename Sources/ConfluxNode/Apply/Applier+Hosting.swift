@@ -4,7 +4,7 @@ import ConfluxProtocol
 /// What is hosted here: how it begins, and how it ends.
 extension Applier {
     func register(_ registration: Registration) {
-        registrations[registration.request] = registration
+        registrations.add(registration)
         let applier = appliers[registration.state] ?? registration.makeApplier()
         appliers[registration.state] = applier
         registration.attach(applier)
@@ -12,14 +12,12 @@ extension Applier {
         tell(.open(registration.open))
     }
 
-    func unregister(_ subject: HostingSubject) {
-        // Whoever waited for it has given up.
-        for (request, registration) in registrations where registration.subject == subject {
-            registrations[request] = nil
-        }
-        for (request, registration) in hostings where registration.subject == subject {
-            hostings[request] = nil
-        }
+    /// Whoever waited for it has given up, or is told by who calls.
+    ///
+    /// - Returns: What was registered, and whether it was open.
+    @discardableResult
+    func unregister(_ subject: HostingSubject) -> [RegistrationTable.Entry] {
+        let former = registrations.remove(subject)
         switch subject {
         case .store(let store):
             appliers[store.state]?.remove(store)
@@ -30,6 +28,7 @@ extension Applier {
             if appliers[state]?.isIdle == true { appliers[state] = nil }
         }
         tell(.close(subject))
+        return former
     }
 
     func restore(
@@ -98,20 +97,19 @@ extension Applier {
     }
 
     func complete(_ request: UInt64, _ outcome: OpenOutcome) {
-        let opening = registrations.removeValue(forKey: request)
-        guard let registration = opening ?? hostings[request] else { return }
+        guard let (registration, isOpen) = registrations[request] else { return }
         if let error = failure(of: outcome, registration.subject) {
             unregister(registration.subject)
             // It was open, and the history that it was open in is lost: nobody waits for this.
-            if opening == nil {
+            if isOpen {
                 registration.lost(error)
             } else {
                 registration.completion(.failure(error))
             }
             return
         }
-        hostings[request] = registration
-        guard opening != nil, case .opened(let life) = outcome else { return }
+        registrations.open(request)
+        guard !isOpen, case .opened(let life) = outcome else { return }
         if case .state(let state) = registration.subject { appliers[state]?.isBridged = true }
         registration.completion(.success(life))
     }
@@ -120,12 +118,13 @@ extension Applier {
     func drop(_ store: StoreName) {
         // It may have been closed, or loaded anew, meanwhile.
         guard appliers[store.state]?.hosted(store)?.isDropped == true else { return }
-        let subject = HostingSubject.store(store)
-        let opening = registrations.values.filter { $0.subject == subject }
-        let open = hostings.values.filter { $0.subject == subject }
-        unregister(subject)
-        for registration in opening { registration.completion(.failure(.dropped(store))) }
-        for registration in open { registration.lost(.dropped(store)) }
+        for (registration, isOpen) in unregister(.store(store)) {
+            if isOpen {
+                registration.lost(.dropped(store))
+            } else {
+                registration.completion(.failure(.dropped(store)))
+            }
+        }
     }
 
     private func failure(of outcome: OpenOutcome, _ subject: HostingSubject) -> NodeError? {

@@ -60,10 +60,7 @@ package final class Applier {
     private let tap: (@Sendable (Commit) -> Void)?
 
     var appliers: [Name: StateApplier] = [:]
-    var registrations: [UInt64: Registration] = [:]
-    /// What is hosted, by the request that opened it: the machine names it again when it opens it
-    /// again.
-    var hostings: [UInt64: Registration] = [:]
+    var registrations = RegistrationTable()
     private var waits: [UInt64: Wait] = [:]
     var line: [Step] = []
     var submitted: [Submitted] = []
@@ -356,9 +353,9 @@ package final class Applier {
             batch.block.settle(from: 0, count: batch.count, with: .failed(.outcomeUnknown))
         }
         submitted.removeAll()
-        for registration in registrations.values { registration.completion(.failure(.closed)) }
-        registrations.removeAll()
-        hostings.removeAll()
+        for (registration, isOpen) in registrations.removeAll() where !isOpen {
+            registration.completion(.failure(.closed))
+        }
         for wait in waits.values { wait.completion(.failure(.closed)) }
         waits.removeAll()
         appliers.removeAll()

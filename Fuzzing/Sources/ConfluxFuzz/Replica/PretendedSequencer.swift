@@ -49,7 +49,7 @@ struct PretendedSequencer {
 
     /// Another tenure begins, of a log that lost its last commits, or of another log.
     mutating func restart(losing count: Int, ofAnotherLog isOther: Bool) {
-        epoch = epoch.next
+        epoch = epoch.raised(by: 1)
         frames.removeLast(min(count, frames.count))
         if isOther {
             log = Identifier(high: 7, low: log.low + 1)

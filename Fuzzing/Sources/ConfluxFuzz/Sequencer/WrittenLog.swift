@@ -173,7 +173,7 @@ struct WrittenLog {
     }
 
     mutating func beginTenure() {
-        epoch = epoch.next
+        epoch = epoch.raised(by: 1)
         unfinished = [:]
         toldCheckpoints = []
     }
