@@ -66,7 +66,7 @@ import Testing
 
     // MARK: Freezing and skipping
 
-    @Test(.timeLimit(.minutes(1)))
+    @Test(.timeLimit(.minutes(5)))
     func `a store is frozen, shown as such, and thawed`() async throws {
         try await `A tour of the commands`.withNodes("alpha") { connect in
             let frozen = try await Run.tool(["freeze", "counter"] + connect)
@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    @Test(.timeLimit(.minutes(1)))
+    @Test(.timeLimit(.minutes(5)))
     func `what replicas have applied is not skipped, nor an event, nor what is not there`()
         async throws
     {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConfluxCLI
 
-@Suite(.timeLimit(.minutes(1))) struct `Lines on their way` {
+@Suite(.timeLimit(.minutes(5))) struct `Lines on their way` {
     @Test func `so many lines are on their way, and reading goes on when some are done`()
         async throws
     {

@@ -52,7 +52,7 @@ import Testing
         #expect(folder?.message.contains("is a folder") == true)
     }
 
-    @Test(.timeLimit(.minutes(1)))
+    @Test(.timeLimit(.minutes(5)))
     func `a reader that waits for input is stopped by another thread`() async throws {
         // A named pipe that nobody writes to, but that has a writer: reading would wait for ever.
         let path = NSTemporaryDirectory() + "conflux-cli-pipe-\(UUID().uuidString)"

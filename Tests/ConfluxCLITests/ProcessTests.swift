@@ -46,7 +46,7 @@ import Testing
         #expect(interruption.reason == .terminated)
     }
 
-    @Test(.timeLimit(.minutes(1))) func `a wish to end cancels what is under way`() async throws {
+    @Test(.timeLimit(.minutes(5))) func `a wish to end cancels what is under way`() async throws {
         let interruption = Interruption()
         let running = Task {
             try await interruption.cancelling { () async throws(CommandFailure) in
@@ -61,7 +61,7 @@ import Testing
         #expect(try await running.value)
     }
 
-    @Test(.timeLimit(.minutes(1))) func `a pause ends when its task is cancelled`() async {
+    @Test(.timeLimit(.minutes(5))) func `a pause ends when its task is cancelled`() async {
         let pausing = Task { await Pause.wait(for: .seconds(86_400)) }
         pausing.cancel()
         await pausing.value

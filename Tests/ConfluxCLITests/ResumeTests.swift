@@ -9,7 +9,7 @@ import Testing
 @testable import ConfluxCLI
 
 /// `dispatch --resume` and `dispatch --timeout`, against a sequencer in this process.
-@Suite(.timeLimit(.minutes(1))) struct `A dispatch that is run again` {
+@Suite(.timeLimit(.minutes(5))) struct `A dispatch that is run again` {
     private static func withCounter(
         _ body: (_ connect: [String], _ sequencer: Sequencer) async throws -> Void
     ) async throws {

@@ -14,7 +14,8 @@ enum StatusCommand {
 
             Of a store whose replicas differ the text says since when, at which place of its state, \
             and in which nodes. That is until all of them have one state again, or the sequencer \
-            starts anew.
+            starts anew. Of a replica that goes no further it says before which entry it stopped: a \
+            newer program is needed there, or `conflux log skip`.
             """,
         parameters: Connection.parameters,
         examples: [.init("Show who is there", "conflux status")])
@@ -69,6 +70,16 @@ enum StatusCommand {
             "snapshot": .number(store.snapshot), "store": .string(store.store.description),
         ]
         fields["divergence"] = store.divergence.map { .object(DivergenceText.json($0, names)) }
+        if !store.stopped.isEmpty {
+            fields["stopped"] = .array(
+                store.stopped.map { replica in
+                    var fields: JSONObject = [
+                        "incarnation": .number(replica.node), "sequence": .number(replica.sequence),
+                    ]
+                    fields["name"] = names[replica.node].map { .string($0.text) }
+                    return .object(fields)
+                })
+        }
         return .object(fields)
     }
 
@@ -110,17 +121,22 @@ enum StatusCommand {
                 DivergenceText.words(store.store, $0, names)
             }
         }
-        if !divergences.isEmpty { lines += [""] + divergences }
+        let stops = status.stores.flatMap { store in
+            store.stopped.map { replica in
+                "\(store.store) stopped before entry \(replica.sequence) in "
+                    + (names[replica.node]?.text ?? "node \(replica.node)")
+            }
+        }
+        if !(divergences + stops).isEmpty { lines += [""] + divergences + stops }
         return lines
     }
 
     private static func condition(of store: StoreStatus) -> String {
-        switch (store.isFrozen, store.divergence != nil) {
-        case (false, false): "-"
-        case (true, false): "frozen"
-        case (false, true): "diverged"
-        case (true, true): "frozen diverged"
-        }
+        let words = [
+            store.isFrozen ? "frozen" : nil, store.divergence != nil ? "diverged" : nil,
+            store.stopped.isEmpty ? nil : "stopped",
+        ].compactMap(\.self)
+        return words.isEmpty ? "-" : words.joined(separator: " ")
     }
 
     /// Rows under their titles, in columns; nothing where there are no rows.

@@ -166,11 +166,14 @@ public struct StoreStatus: Sendable, Equatable {
     public var isFrozen: Bool
     /// Where its replicas differ, if they do (rule 22).
     public var divergence: DivergenceStatus?
+    /// The replicas in live nodes that go no further, by the node's number (rules 17 and 23).
+    public var stopped: [StoppedReplica]
 
     /// Makes a status.
     public init(
         store: StoreName, life: SequenceNumber, schemaVersion: UInt32, hosts: UInt32,
-        snapshot: SequenceNumber, isFrozen: Bool = false, divergence: DivergenceStatus? = nil
+        snapshot: SequenceNumber, isFrozen: Bool = false, divergence: DivergenceStatus? = nil,
+        stopped: [StoppedReplica] = []
     ) {
         self.store = store
         self.life = life
@@ -179,6 +182,21 @@ public struct StoreStatus: Sendable, Equatable {
         self.snapshot = snapshot
         self.isFrozen = isFrozen
         self.divergence = divergence
+        self.stopped = stopped
+    }
+}
+
+/// A replica that goes no further.
+public struct StoppedReplica: Sendable, Equatable {
+    /// Its node.
+    public var node: Incarnation
+    /// The entry that it did not apply.
+    public var sequence: SequenceNumber
+
+    /// Makes a status.
+    public init(node: Incarnation, sequence: SequenceNumber) {
+        self.node = node
+        self.sequence = sequence
     }
 }
 

@@ -127,7 +127,11 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                                 divergence: DivergenceStatus(
                                     lastEqual: SequenceNumber(9),
                                     firstUnequal: SequenceNumber(15), nodes: [Incarnation(11)],
-                                    isMajority: true, path: "/title")),
+                                    isMajority: true, path: "/title"),
+                                stopped: [
+                                    StoppedReplica(
+                                        node: Incarnation(11), sequence: SequenceNumber(14))
+                                ]),
                         ])))
         ),
         (

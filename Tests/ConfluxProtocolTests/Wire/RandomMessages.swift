@@ -230,7 +230,10 @@ struct RandomMessages {
                 StoreStatus(
                     store: $0.storeName(), life: $0.sequence(), schemaVersion: $0.word(),
                     hosts: $0.word(), snapshot: $0.sequence(), isFrozen: $0.flag(),
-                    divergence: $0.optional { $0.divergenceStatus() })
+                    divergence: $0.optional { $0.divergenceStatus() },
+                    stopped: $0.list {
+                        StoppedReplica(node: $0.incarnation(), sequence: $0.sequence())
+                    })
             })
     }
 

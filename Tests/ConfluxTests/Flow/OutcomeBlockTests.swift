@@ -1,7 +1,7 @@
 import Conflux
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct OutcomeBlockTests {
     private func receipt(_ number: UInt64) -> Receipt {
         Receipt(

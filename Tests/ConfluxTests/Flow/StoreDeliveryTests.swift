@@ -17,7 +17,7 @@ private final class Road: ActionRoute {
     var numbers: [Int] { submitted.withLock { $0 } }
 }
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct StoreDeliveryTests {
     private func run(_ numbers: ClosedRange<UInt64>) -> [OrderedAction<TallyState>] {
         numbers.map { number in

@@ -1,7 +1,7 @@
 import Conflux
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ModelChangesTests {
     @Test func `changes carry the old and the new value of one part`() async {
         let stock = ModelStore<Stock>()

@@ -2,7 +2,7 @@ import Conflux
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ModelStoreTests {
     @Test func `a model changes by actions and is read by its parts' names`() async throws {
         let stock = ModelStore<Stock>()

@@ -3,7 +3,7 @@ import Dispatch
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct GlobalDispatchTests {
     @Test func `a global action reaches every store of its state in the scope, and no other`() {
         let scope = Scope()

@@ -3,7 +3,7 @@ import Foundation
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct LaneTests {
     @Test(arguments: ["immediate", "global queue", "at once"])
     func `each thread's actions keep their order, and commits never overlap`(

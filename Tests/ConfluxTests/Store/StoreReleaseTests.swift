@@ -2,7 +2,7 @@ import Conflux
 import Dispatch
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct StoreReleaseTests {
     /// Changes by an observer that dispatches to the store that it observes.
     final class EchoState: State, Sendable {

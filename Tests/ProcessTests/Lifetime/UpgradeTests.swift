@@ -73,6 +73,9 @@ extension ProcessTests {
                 let status = try await site.status(of: "ledger/shared", at: sequencer.address)
                 #expect(status[key: "schemaVersion"]?.number == 2)
                 #expect(status[key: "divergence"] == nil)
+                let stopped = try #require(status[key: "stopped"]?.array)
+                #expect(stopped.map { $0[key: "name"]?.string } == ["old-1", "old-2"])
+                #expect(stopped.allSatisfy { $0[key: "sequence"]?.number == booked })
                 #expect(new.isRunning && old.allSatisfy(\.isRunning))
             }
         }

@@ -280,7 +280,8 @@ STATUS = Record(
             divergence=Optional(
                 Record(
                     lastEqual=NUMBER, firstUnequal=NUMBER, nodes=List(NUMBER), isMajority=FLAG,
-                    path=Optional(TEXT)))),
+                    path=Optional(TEXT))),
+            stopped=List(Record(node=NUMBER, sequence=NUMBER))),
     ),
 )
 ANSWER = Record(

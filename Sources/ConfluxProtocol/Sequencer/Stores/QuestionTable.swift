@@ -221,6 +221,7 @@ extension SequencerMachine {
         }
         let sessionBytes = sessions.all.reduce(0) { sum, session in
             session.hosted.keys.reduce(sum + 128) { $0 + bytes(of: $1) }
+                + 16 * session.stopped.count
                 + session.bridged.reduce(0) { $0 + bytes(of: $1) }
         }
         let divergenceBytes = digests.divergences.values.reduce(sessionBytes) {
@@ -231,8 +232,14 @@ extension SequencerMachine {
 
     private var status: SequencerStatus {
         var hosts: [StoreName: UInt32] = [:]
-        for session in sessions.all where session.presence == .live {
+        var stopped: [StoreName: [StoppedReplica]] = [:]
+        for session in sessions.all.sorted(by: { $0.incarnation < $1.incarnation })
+        where session.presence == .live {
             for store in session.hosted.keys { hosts[store, default: 0] += 1 }
+            for (store, sequence) in session.stopped {
+                stopped[store, default: []].append(
+                    StoppedReplica(node: session.incarnation, sequence: sequence))
+            }
         }
         return SequencerStatus(
             log: tenure.log, epoch: tenure.epoch, last: tenure.last, floor: tenure.floor,
@@ -250,7 +257,8 @@ extension SequencerMachine {
                 StoreStatus(
                     store: name, life: store.life, schemaVersion: store.schemaVersion,
                     hosts: hosts[name] ?? 0, snapshot: store.baseSequence,
-                    isFrozen: store.isFrozen, divergence: digests.divergences[name])
+                    isFrozen: store.isFrozen, divergence: digests.divergences[name],
+                    stopped: stopped[name] ?? [])
             })
     }
 }
@@ -279,6 +287,6 @@ extension SequencerStatus {
         let sessionBytes = sessions.reduce(0) { sum, session in
             sum + 128 + 130 * session.hosted.count + 65 * session.bridged.count
         }
-        return sessionBytes + 160 * stores.count
+        return stores.reduce(sessionBytes) { $0 + 160 + 16 * $1.stopped.count }
     }
 }

@@ -161,7 +161,7 @@ extension SessionStatus: WireField {
 }
 
 extension StoreStatus: WireField {
-    static let bytesMin = StoreName.bytesMin + 8 + 4 + 4 + 8 + 1 + 1
+    static let bytesMin = StoreName.bytesMin + 8 + 4 + 4 + 8 + 1 + 1 + 4
 
     init(reading reader: inout FrameReader) throws(WireError) {
         let store = try StoreName(reading: &reader)
@@ -170,10 +170,11 @@ extension StoreStatus: WireField {
         let hosts = try reader.fixed(UInt32.self, "how many hosts")
         let snapshot = try reader.sequence("a snapshot's number")
         let isFrozen = try reader.flag("whether the store is frozen")
+        let divergence = try reader.optional(DivergenceStatus.self, "a divergence")
         self.init(
             store: store, life: life, schemaVersion: schemaVersion, hosts: hosts,
-            snapshot: snapshot, isFrozen: isFrozen,
-            divergence: try reader.optional(DivergenceStatus.self, "a divergence"))
+            snapshot: snapshot, isFrozen: isFrozen, divergence: divergence,
+            stopped: try reader.list(StoppedReplica.self, "the stopped replicas"))
     }
 
     func write(to writer: inout FrameWriter) {
@@ -184,6 +185,21 @@ extension StoreStatus: WireField {
         writer.number(snapshot)
         writer.flag(isFrozen)
         writer.optional(divergence)
+        writer.list(stopped)
+    }
+}
+
+extension StoppedReplica: WireField {
+    static let bytesMin = 8 + 8
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        let node = try reader.incarnation("an incarnation")
+        self.init(node: node, sequence: try reader.sequence("the entry before which it stopped"))
+    }
+
+    func write(to writer: inout FrameWriter) {
+        writer.number(node)
+        writer.number(sequence)
     }
 }
 
