@@ -85,7 +85,7 @@ public struct SavedSnapshot: Sendable, Hashable {
     /// What it is found by.
     public var key: Key { Key(store: store, life: life, sequence: sequence) }
 
-    /// Which others of its store go once this one is whole: those of other lives, and of its own life
+    /// Which others of its store go once this one is whole: those of former lives, and of its own life
     ///
     /// - with a confirmed one, all but the newest confirmed ones, so that ``keptCount`` of them are
     ///   there, and entries kept aside that it does not contain;
@@ -95,9 +95,9 @@ public struct SavedSnapshot: Sendable, Hashable {
     /// - Returns: Those of them that go.
     package func retires(among others: [SavedSnapshot]) -> [SavedSnapshot] {
         guard kind == .confirmed else {
-            return others.filter {
-                $0.life != life || $0.kind == kind
-                    || ($0.kind == .compared && $0.sequence == sequence)
+            return others.filter { other in
+                guard other.life == life else { return other.life < life }
+                return other.kind == kind || (other.kind == .compared && other.sequence == sequence)
             }
         }
         let rivals = others.filter {
@@ -105,19 +105,21 @@ public struct SavedSnapshot: Sendable, Hashable {
         }
         let newest = (rivals.map(\.sequence) + [sequence]).sorted(by: >).prefix(Self.keptCount)
         return others.filter { other in
-            let isNewer = other.life == life && other.kind == .aside && other.sequence > sequence
+            guard other.life == life else { return other.life < life }
+            let isNewer = other.kind == .aside && other.sequence > sequence
             return !isNewer && !(rivals.contains(other) && newest.contains(other.sequence))
         }
     }
 
     /// Whether this one goes as soon as it is whole: a key names one of them, what is kept to be
-    /// compared with matters least, and entries that a confirmed one contains are of no use.
+    /// compared with matters least, and of no use are entries that a confirmed one contains, and
+    /// what is of a former life.
     ///
     /// - Parameter others: Whole ones of the same store.
     /// - Returns: Whether it goes.
     package func gives(wayTo others: [SavedSnapshot]) -> Bool {
         others.contains { other in
-            guard other.life == life else { return false }
+            guard other.life == life else { return other.life > life }
             return switch kind {
             case .confirmed: false
             case .aside: other.kind == .confirmed && other.sequence >= sequence

@@ -7,15 +7,17 @@ import ConfluxVocabulary
 // Sendable: whoever has the job has the run, one thread at a time.
 package final class AsideRun: @unchecked Sendable {
     let stores: [AsideJob]
-    let through: SequenceNumber
+    /// The last number that is looked at; less than was asked for where that would be too much.
+    fileprivate(set) var through: SequenceNumber
     private let byStore: [StoreName: Int]
     private let byState: [Name: [Int]]
     /// What is read next.
     fileprivate var next: SequenceNumber
     /// In the order of `stores`; empty until the first step.
     fileprivate var entries: [AsideEntries] = []
-    /// What is kept of the first of the stores.
+    /// What is kept of the first of the stores, or why it is not.
     fileprivate var kept: [AsideKept] = []
+    private var failures: [StoreName: String] = [:]
     /// What is being saved of the next one, and how much of it is there.
     fileprivate var saving: SavedSnapshot?
     fileprivate var savedBytes = 0
@@ -59,12 +61,22 @@ package final class AsideRun: @unchecked Sendable {
         for index in concerned { entries[index].add(commit) }
     }
 
-    /// The next one is in the log; nil where nothing of the log concerns it.
+    /// How many bytes of entries it holds.
+    fileprivate var byteCount: Int { entries.reduce(0) { $0 + $1.bytes.count } }
+
+    /// What a store has can't be kept. The others can.
+    fileprivate func fail(_ store: StoreName, _ error: LogError) {
+        failures[store] = failures[store] ?? error.message
+    }
+
+    fileprivate func hasFailed(_ store: StoreName) -> Bool { failures[store] != nil }
+
+    /// The next one is in the log; nil where nothing of the log concerns it, or it has failed.
     fileprivate func keep(_ snapshot: SavedSnapshot?, of job: AsideJob) {
         kept.append(
             AsideKept(
                 store: job.store, life: job.life, through: through,
-                reference: snapshot.map(SnapshotReference.init)))
+                reference: snapshot.map(SnapshotReference.init), failure: failures[job.store]))
         saving = nil
         savedBytes = 0
     }
@@ -75,6 +87,8 @@ extension LogWorker {
     private static let asideBytes = 4 << 20
     /// The most bytes of one piece that is saved.
     private static let asidePieceBytes = 1 << 20
+    /// Behind how many bytes of entries that it holds a pass reads no further. The next one does.
+    private static let asideHeldBytes = 64 << 20
 
     /// Does the next step of a pass.
     ///
@@ -91,8 +105,17 @@ extension LogWorker {
     }
 
     private func step(_ run: AsideRun) throws(LogError) -> Bool {
-        if run.entries.isEmpty {
-            for job in run.stores { run.entries.append(try beginning(of: job)) }
+        if run.entries.count < run.stores.count {
+            // One at a step, so that no append waits long.
+            let job = run.stores[run.entries.count]
+            do throws(LogError) {
+                run.entries.append(try beginning(of: job))
+            } catch {
+                guard Self.isPassing(error) || error.code == .damaged else { throw error }
+                run.fail(job.store, error)
+                run.entries.append(AsideEntries(job.store, life: job.life, after: job.after))
+            }
+            return run.stores.isEmpty
         }
         guard run.next <= run.through else { return try save(run) }
         let commits = try log.read(from: run.next, limitBytes: Self.asideBytes)
@@ -106,6 +129,9 @@ extension LogWorker {
             }
         }
         run.next = commits.last?.last.next ?? run.through.next
+        if run.byteCount > Self.asideHeldBytes, let last = commits.last?.last {
+            run.through = min(run.through, last)
+        }
         return false
     }
 
@@ -140,7 +166,7 @@ extension LogWorker {
         }
         let job = run.stores[run.kept.count]
         let bytes = run.entries[run.kept.count].bytes[...]
-        guard !bytes.isEmpty else {
+        guard !bytes.isEmpty, !run.hasFailed(job.store) else {
             run.keep(nil, of: job)
             return false
         }
@@ -153,7 +179,15 @@ extension LogWorker {
         let piece = SnapshotPiece(
             snapshot: snapshot, offset: UInt64(run.savedBytes),
             bytes: bytes.dropFirst(run.savedBytes).prefix(Self.asidePieceBytes))
-        try save(piece)
+        do throws(LogError) {
+            try save(piece)
+        } catch {
+            // Too much, for example.
+            guard error.code == .invalidSnapshot else { throw error }
+            run.fail(job.store, error)
+            run.keep(nil, of: job)
+            return false
+        }
         run.savedBytes += piece.bytes.count
         if piece.isLast { run.keep(snapshot, of: job) }
         return false

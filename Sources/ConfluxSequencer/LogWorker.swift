@@ -22,6 +22,8 @@ package enum LogJob: Sendable {
     /// Saves a piece of a checkpoint; what comes of it goes to who made it, and not to the machine.
     case save(CheckpointPiece, @Sendable (LogError?) -> Void)
     case close
+    /// What is left of a job of the tenure with that epoch; nothing where that is over.
+    indirect case rest(LogJob, of: Epoch)
 }
 
 /// What works on the log: the machine's wishes become calls of an ``ActionLog``, and what comes of
@@ -80,8 +82,9 @@ package final class LogWorker {
     /// - Returns: What is left of it, to be done once others had their turn.
     @discardableResult
     package func work(_ job: LogJob) -> LogJob? {
+        if case .rest(let job, let epoch) = job { return epoch == self.epoch ? work(job) : nil }
         do throws(LogError) {
-            return try perform(job) ? nil : job
+            return try perform(job) ? nil : .rest(job, of: epoch)
         } catch {
             answer(.logFailed(Self.end(error)))
             return nil
@@ -128,6 +131,7 @@ package final class LogWorker {
             answer(.tenureConfirmed)
         case .save(let piece, let done): done(save(piece))
         case .close: log.close()
+        case .rest: preconditionFailure("the rest of a job is done as that job")
         }
         return true
     }

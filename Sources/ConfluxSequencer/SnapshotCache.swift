@@ -50,18 +50,21 @@ struct SnapshotCache {
         let place = Place(key: key, offset: offset)
         guard parts.updateValue(bytes, forKey: place) == nil else { return }
         order.append(place)
-        byteCount += bytes.count
+        byteCount += Self.cost(of: bytes)
         var count = 0
         while byteCount > Self.bytesMax, count < order.count {
-            byteCount -= parts.removeValue(forKey: order[count])?.count ?? 0
+            byteCount -= parts.removeValue(forKey: order[count]).map(Self.cost) ?? 0
             count += 1
         }
         order.removeFirst(count)
     }
 
+    /// What a part takes, also one that somebody asked for byte by byte.
+    private static func cost(of bytes: Bytes) -> Int { max(bytes.count, 1_024) }
+
     private mutating func drop(_ isStale: (Place) -> Bool) {
         for place in order where isStale(place) {
-            byteCount -= parts.removeValue(forKey: place)?.count ?? 0
+            byteCount -= parts.removeValue(forKey: place).map(Self.cost) ?? 0
         }
         order.removeAll(where: isStale)
     }

@@ -103,7 +103,7 @@ struct SequencerTelling {
                     this log does not have; it loads its stores anew
                     """)
         case .created, .dropped, .upgraded, .frozen, .thawed, .skipped, .snapshotTaken,
-            .snapshotFailed, .diverged, .converged:
+            .snapshotFailed, .asideFailed, .diverged, .converged:
             tellOfStores(note)
         }
     }
@@ -150,6 +150,13 @@ struct SequencerTelling {
                 "snapshotFailed", place.store,
                 ["reason": .string(reason), "sequence": .number(place.sequence)],
                 "no snapshot of \(place.store) at \(place.sequence): \(reason)")
+        case .asideFailed(let store, let reason):
+            announce(
+                "asideFailed", store, ["reason": .string(reason)],
+                """
+                the log is kept for \(store), which nobody hosts, since its entries can't be kept \
+                elsewhere: \(reason). Have a program open it, or drop it.
+                """)
         case .diverged(let store, let status): tell(status, of: store)
         case .converged(let store, let sequence):
             divergences[store] = nil

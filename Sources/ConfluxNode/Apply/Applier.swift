@@ -232,6 +232,8 @@ package final class Applier {
             }
             sequence = sequence.advanced(by: UInt64(block.count))
         }
+        // What a process dies of now is what it applies, in whichever store.
+        for applier in appliers.values { applier.endDecoding() }
         for applier in appliers.values {
             applier.flush(into: record)
             guard !applier.stops.isEmpty else { continue }

@@ -37,6 +37,11 @@ class StateApplier {
         preconditionFailure("overridden")
     }
 
+    /// What was added is decoded, and nothing is applied yet.
+    func endDecoding() {
+        preconditionFailure("overridden")
+    }
+
     /// Hands what was added to the stores, as one run each.
     func flush(into record: CommitRecord) {
         preconditionFailure("overridden")
@@ -130,8 +135,8 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
     private var isCatchUp = false
     /// Whether a store here notes what it applies; it spares the others the look.
     private var isNoting = false
-    /// Whether there is an entry that a store here must not apply.
-    private var hasPoison = false
+    /// Whether there is an entry that a store here must not apply, or not even decode.
+    private var isSelective = false
 
     init(name: Name, scope: Scope, payloadBytesMax: Int) {
         self.scope = scope
@@ -170,7 +175,7 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
         self.own = own
         hasAll = false
         isNoting = false
-        hasPoison = false
+        isSelective = false
     }
 
     /// The run of a replica, if the commit is for it: made when it is concerned first, so that those
@@ -181,9 +186,10 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
         let run = Run(hosted.core, hosted: hosted, seed: hosted.seed)
         runs.append(run)
         runOf[hosted.name] = run
+        isSelective = isSelective || !hosted.skips.isEmpty
         if let crashes = hosted.crashes {
             isNoting = true
-            hasPoison = hasPoison || crashes.isPoisoned
+            isSelective = isSelective || crashes.isPoisoned
         }
         return run
     }
@@ -251,7 +257,7 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
             stop(runs, at: place, version: row.schemaVersion)
             return
         }
-        if hasPoison, !isWanted(runs, at: place) { return }
+        if isSelective, !isWanted(runs, at: place) { return }
         if isNoting { for run in runs { run.decoding?.begin(place.sequence) } }
         do {
             let action = try coder.decode(payload, as: row.coding)
@@ -293,28 +299,32 @@ final class TypedStateApplier<S: BridgedState>: StateApplier {
         stops.append(Stop(store: hosted.name, at: place.sequence, message: message))
     }
 
-    /// Stops the stores that must not apply the entry, since processes died of it (rule 23).
+    /// Stops the stores that must not apply the entry, since processes died of it (rule 23). One that
+    /// is skipped is no store's: what decoding it would do is not known.
     ///
     /// - Returns: Whether any store still takes the entry: otherwise not even its payload is decoded.
     private func isWanted(_ runs: [Run], at place: EntryPlace) -> Bool {
         var isWanted = false
         for run in runs {
+            let isSkipped = run.hosted?.skips.contains(place.sequence) == true
             let poison = run.hosted?.crashes?.poison
-            if let poison, poison.at == place.sequence, run.awaits(place),
-                run.hosted?.skips.contains(place.sequence) != true
-            {
+            if let poison, poison.at == place.sequence, run.awaits(place), !isSkipped {
                 stop(run.hosted, at: place, poison.message)
             }
-            isWanted = isWanted || run.hosted?.stopped == nil
+            isWanted = isWanted || (run.hosted?.stopped == nil && !isSkipped)
         }
         // Each says for itself why the entry has no effect.
         if !isWanted { for run in runs { _ = run.takes(place) } }
         return isWanted
     }
 
+    override func endDecoding() {
+        guard isNoting else { return }
+        for run in runs { run.decoding?.end() }
+    }
+
     override func flush(into record: CommitRecord) {
         for run in runs {
-            if isNoting { run.decoding?.end() }
             // A replica's position rises with every commit; the others only need their actions.
             let isNeeded =
                 run.hosted != nil || !run.actions.isEmpty || !run.failures.isEmpty

@@ -42,9 +42,18 @@ extension ReplicaMachine {
         // agreed of what *that* hello named. What was received since then is more, and no loss:
         // within a tenure nothing is lost, and of another one the next welcome tells.
         let isShort = !isOfSameTenure && (mark.map { welcome.agreed < $0.sequence } ?? false)
-        if isShort, !isOfOtherLog, phase == .joined {
-            lose(at: now, into: &effects)
-            return
+        if isShort, !isOfOtherLog {
+            guard phase != .joined else {
+                lose(at: now, into: &effects)
+                return
+            }
+            // A hello that waited in a socket names less than this node has by now. What is lost is
+            // so only when the answer to a hello that is said from here on says it, too.
+            guard doubtedClaim == welcome.claim else {
+                doubtedClaim = welcome.claim
+                greet(at: now, into: &effects)
+                return
+            }
         }
         owedSince = now
         let isLost = isOfOtherLog || isShort

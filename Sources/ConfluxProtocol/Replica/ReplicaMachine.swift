@@ -48,6 +48,8 @@ public struct ReplicaMachine: Sendable {
     var session: SessionToken?
     /// What the last welcome said. *Invariant*: nil until the first.
     var welcome: Welcome?
+    /// The claim of a tenure whose welcome agreed on less than this node has.
+    var doubtedClaim: Identifier?
     /// The epoch of the last welcome: the only one of which anything is applied (rule 4).
     public internal(set) var epoch = Epoch.none
     /// The highest number that was applied, receipted, restored or skipped, with the tenure in which
@@ -289,7 +291,7 @@ public struct ReplicaMachine: Sendable {
             self.opened(opened, at: now, into: &effects)
         case .receipts(let receipts):
             let settled = submissions.settled
-            defer { if submissions.settled > settled { owedSince = now } }
+            defer { if submissions.settled > settled { hearAnswer(at: now) } }
             for run in receipts.runs {
                 learn(
                     ActionOutcome(
@@ -300,7 +302,7 @@ public struct ReplicaMachine: Sendable {
             }
             pump(at: now, into: &effects)
         case .rejection(let rejection):
-            owedSince = now
+            hearAnswer(at: now)
             learn(
                 ActionOutcome(
                     firstCounter: rejection.firstCounter, count: rejection.count,
@@ -336,10 +338,16 @@ public struct ReplicaMachine: Sendable {
                 reopen(reload.place.store, at: now, into: &effects)
             }
         case .confirmed(let confirmed):
-            owedSince = now
+            hearAnswer(at: now)
             take(confirmed, into: &effects)
             fillHole(at: now, into: &effects)
         }
+    }
+
+    /// An answer came. It says nothing of an open that is without one: who is busy must not wait for
+    /// that for ever.
+    private mutating func hearAnswer(at now: Duration) {
+        if !hosting.isAsking { owedSince = now }
     }
 
     /// A speaker of another epoch than the session's.

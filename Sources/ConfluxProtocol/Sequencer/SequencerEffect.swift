@@ -81,6 +81,8 @@ public enum SequencerNote: Sendable, Equatable {
     case snapshotTaken(SnapshotPlace, byteCount: UInt64)
     /// A snapshot that was wanted is not there, for this reason.
     case snapshotFailed(SnapshotPlace, String)
+    /// The entries of a store that nobody hosts could not be kept aside: they keep the log.
+    case asideFailed(StoreName, String)
     /// Replicas differ (rule 22).
     case diverged(StoreName, DivergenceStatus)
     /// All replicas that voted have one state again.

@@ -149,16 +149,19 @@ public struct AsideKept: Sendable, Hashable {
     public var through: SequenceNumber
     /// Where they are; nil where there are none.
     public var reference: SnapshotReference?
+    /// Why they are not kept, if they are not.
+    public var failure: String?
 
     /// Makes one.
     public init(
         store: StoreName, life: SequenceNumber, through: SequenceNumber,
-        reference: SnapshotReference?
+        reference: SnapshotReference?, failure: String? = nil
     ) {
         self.store = store
         self.life = life
         self.through = through
         self.reference = reference
+        self.failure = failure
     }
 }
 

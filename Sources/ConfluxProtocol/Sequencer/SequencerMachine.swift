@@ -76,6 +76,10 @@ public struct SequencerMachine: Sendable {
     var isKeepingAside = false
     /// When it is looked at next what of the log is needed.
     var floorReviewAt = Duration.zero
+    var servingSince = Duration.zero
+    /// The stores whose entries could not be kept aside, and when it is tried again. *Invariant*: of
+    /// jobs of passes, so no more than there are stores.
+    var asideRetryAt: [StoreName: Duration] = [:]
     /// Whether the replicas keep up.
     var admission = Admission()
     /// The fetches that the log is reading for, by who asked. *Use*: their bounds.

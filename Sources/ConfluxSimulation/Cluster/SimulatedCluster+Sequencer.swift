@@ -237,6 +237,7 @@ extension SimulatedCluster {
         case .snapshotTaken: marks.hit(.snapshotTaken)
         case .snapshotFailed(_, let reason):
             marks.hit(reason.contains("digest") ? .digestMismatch : .snapshotFailed)
+        case .asideFailed: break
         case .diverged(let store, let status):
             marks.hit(status.isMajority ? .divergedMajority : .divergedNone)
             if status.path != nil { marks.hit(.located) }

@@ -34,6 +34,21 @@ import Testing
     }
 
     @Test(arguments: Engine.allCases)
+    func `what is of a former life takes nothing of the present one`(_ engine: Engine) throws {
+        let log = try engine.make(folder)
+        let present = SavedSnapshot.sample(8, life: 6)
+        try log.keep(present)
+        try log.keep(.sample(12, life: 2, kind: .aside))
+        try log.keep(.sample(10, life: 2))
+        #expect(try log.snapshots() == [present])
+        #expect(try log.contents(of: present) == present.contents)
+        // The next one takes the former one's place.
+        let next = SavedSnapshot.sample(14, life: 13)
+        try log.keep(next)
+        #expect(try log.snapshots() == [next])
+    }
+
+    @Test(arguments: Engine.allCases)
     func `two confirmed ones of a store are kept`(_ engine: Engine) throws {
         let log = try engine.make(folder)
         let other = SavedSnapshot.sample(3, of: .sample("other"), life: 3)

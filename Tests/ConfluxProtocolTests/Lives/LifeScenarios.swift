@@ -39,6 +39,11 @@ struct LifeScenarios {
             if case .open = $0 { true } else { false }
         }
         #expect(opens == 40)
+        // What they catch up with is fetched once for all of them.
+        let fetches = cluster.nodes[1]?.sent.dropFirst(before).count {
+            if case .fetch = $0 { true } else { false }
+        }
+        #expect(fetches ?? 0 < 10, "\(fetches ?? 0)")
         for number in 0..<40 { #expect(life(of: "list/\(number)", on: 1, in: cluster) != nil) }
     }
 

@@ -40,6 +40,19 @@ struct LostMessageScenarios {
         #expect(cluster.nodes[2]?.texts(of: store) == ["x"])
     }
 
+    @Test func `the answer to an open, of a node that is busy`() {
+        var cluster = started()
+        cluster.addNode(2, store: "other")
+        cluster.nextLoss = { if case .opened = $0 { true } else { false } }
+        cluster.open("list", on: 2)
+        #expect(cluster.nextLoss == nil)
+        for round in 0..<20 {
+            cluster.dispatch(["\(round)"], to: "other", from: 2)
+            cluster.pass(.milliseconds(200))
+        }
+        #expect(cluster.nodes[2]?.opened.count == 2)
+    }
+
     /// A node that hosts nothing hears of its outcomes by these messages alone.
     @Test func `receipts`() {
         var cluster = started()

@@ -103,6 +103,24 @@ struct FreezingScenarios {
         #expect(cluster.sequencer?.directory.store(list)?.freezing?.reason == .unconfirmed)
     }
 
+    @Test func `a store of which nobody says what its state is does not keep the log in silence`() {
+        var cluster = Cluster.eager { $0.unconfirmedBytesMax = 1_000 }
+        for node in [1, 2] { cluster.nodes[node]?.isVotingLate = true }
+        for _ in 1...6 {
+            cluster.grow("list", by: 900, from: 1)
+            cluster.pass(cluster.settings.votePatience + .seconds(1))
+        }
+        let failures = cluster.notes.count {
+            if case .snapshotFailed(_, let text) = $0 {
+                text.contains("said in time")
+            } else {
+                false
+            }
+        }
+        #expect(failures > 0)
+        #expect(cluster.sequencer?.directory.store(list)?.freezing?.reason == .unconfirmed)
+    }
+
     @Test func `an entry that a replica has is not skipped, and who stopped there gets its state`()
         throws
     {

@@ -32,6 +32,7 @@ extension Site {
         of store: String, at address: String, in nodes: [String], from sequence: UInt64,
         options: [String] = [], within limit: Duration = .seconds(60)
     ) async throws -> [Sighting] {
+        try await untilHosted(store, at: address, by: nodes, within: limit)
         let child = try start(
             ["observe", store, "--follow", "--json", "--connect", address] + options)
         var current: [String: Sighting] = [:]
@@ -44,6 +45,24 @@ extension Site {
         let end = try await child.end()
         #expect(end == .exited(0), "\(child.title)")
         return try nodes.map { try #require(current[$0]) }
+    }
+
+    /// Behind a restart of the sequencer nodes have to say first what they host.
+    private func untilHosted(
+        _ store: String, at address: String, by nodes: [String], within limit: Duration
+    ) async throws {
+        let name = store.contains("/") ? store : store + "/shared"
+        let deadline = ContinuousClock.now + limit
+        var hosts: [String] = []
+        while ContinuousClock.now < deadline {
+            let sessions = try await status(at: address)[key: "sessions"]?.array ?? []
+            hosts = sessions.filter { session in
+                session[key: "live"] == true
+                    && session[key: "hosted"]?.array?.contains { $0.string == name } == true
+            }.compactMap { $0[key: "name"]?.string }
+            if nodes.allSatisfy(hosts.contains) { return }
+        }
+        throw Failure("\(name) is hosted by \(hosts), not by all of \(nodes)")
     }
 
     /// Dispatches one action and expects a receipt.

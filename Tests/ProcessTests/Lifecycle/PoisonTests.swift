@@ -46,9 +46,11 @@ extension ProcessTests {
             }
         }
 
-        @Test func `a skipped entry has no effect, in those that died of it and in those to come`()
-            async throws
-        {
+        /// One traps when it is applied, the other when it is decoded.
+        @Test(arguments: ["explode", #"{"add":{"amount":-1}}"#])
+        func `a skipped entry has no effect, in those that died of it and in those to come`(
+            _ poison: String
+        ) async throws {
             try await withSite { site in
                 let sequencer = try await site.sequencer()
                 let first = try ["v", "w"].map { try startWorker($0, site, of: sequencer) }
@@ -56,7 +58,7 @@ extension ProcessTests {
                 let before = try await dispatch(
                     site, sequencer, "mine", #"{"add":{"amount":2}}"#, ["--wait", "applied"])
                 try await expectRejected(site, sequencer, before, "passed")
-                let poisoned = try await dispatch(site, sequencer, "mine", "explode")
+                let poisoned = try await dispatch(site, sequencer, "mine", poison)
                 for child in first { #expect(try await isTrap(child.end())) }
                 try await dispatch(site, sequencer, "mine", #"{"add":{"amount":4}}"#)
                 for name in ["v", "w"] {

@@ -159,6 +159,8 @@ extension ReplicaMachine {
         if !isAnswerDue { owedSince = now }
         hosting[.store(store)]?.phase = .wanted
         opening.insert(store)
+        // What is told as applied here, or as refused, the store must have by then (P6).
+        for index in held.indices { held[index].opening.insert(store) }
         stopped[store] = nil
         leaveCatchUp(store)
         effects.append(.deliver(.detach(store)))
@@ -178,8 +180,9 @@ extension ReplicaMachine {
             catchUp = CatchUp(cursor: position, members: [member])
         } else {
             catchUp?.members.append(member)
-            if let cursor = catchUp?.cursor, position < cursor { catchUp?.cursor = position }
+            guard let cursor = catchUp?.cursor, position < cursor else { return }
             // What is under way begins above the new cursor; it is asked for anew.
+            catchUp?.cursor = position
             catchUp?.fetch = nil
         }
     }

@@ -17,6 +17,7 @@ extension SequencerMachine {
         tenure.lastEpoch = tenure.epoch
         if phase == .claiming {
             phase = .serving
+            servingSince = now.monotonic
             sweepAt = now.monotonic + settings.silenceMax / 4
             floorReviewAt = now.monotonic + settings.floorReviewInterval
             // Silence is measured afresh in each epoch (rule 10).

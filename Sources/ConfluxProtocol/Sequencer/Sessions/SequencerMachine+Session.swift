@@ -192,7 +192,11 @@ extension SequencerMachine {
         resolveInquiry(heldBy: incarnation, into: &effects)
         let welcome = welcome(
             hello, connection, incarnation: incarnation, ledger: sessions[incarnation]?.ledger)
-        if let mark = hello.history, welcome.agreed < mark.sequence {
+        if let mark = hello.history, welcome.agreed < mark.sequence,
+            // It says it again before it believes it.
+            sessions[incarnation]?.lostThrough != mark.sequence
+        {
+            sessions[incarnation]?.lostThrough = mark.sequence
             effects.append(
                 .note(
                     .historyLost(hello.name, from: welcome.agreed.next, through: mark.sequence)))

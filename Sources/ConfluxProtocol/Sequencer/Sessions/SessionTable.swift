@@ -32,6 +32,8 @@ struct Session: Sendable, Equatable {
     var process: Nonce?
     /// Where it is to be reached; nil until it said hello in this tenure.
     var connection: ConnectionID?
+    /// The end of the history that its node was told this log lost, in this tenure. *Use*: one note.
+    var lostThrough: SequenceNumber?
     /// How far its replicas are.
     var applied = SequenceNumber.zero
     /// The stores that it hosts, as its last hello and what followed said.

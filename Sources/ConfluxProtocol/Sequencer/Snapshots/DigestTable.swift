@@ -105,6 +105,15 @@ struct DigestTable: Sendable {
         rounds[store]?.awaited.remove(incarnation)
     }
 
+    /// The rounds for which the time is over, and in which nobody of those that are there has voted.
+    func silent(at now: Duration) -> [Round] {
+        open.compactMap { store in
+            rounds[store].flatMap { round in
+                now >= round.deadline && round.votes.isEmpty && !round.awaited.isEmpty ? round : nil
+            }
+        }.sorted { $0.place.store < $1.place.store }
+    }
+
     /// The stores whose votes can be decided, ascending.
     func due(at now: Duration) -> [StoreName] {
         open.filter { store in

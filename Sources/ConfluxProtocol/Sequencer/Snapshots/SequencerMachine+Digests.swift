@@ -160,6 +160,13 @@ extension SequencerMachine {
 
     /// Decides what can be decided.
     mutating func decideDue(at now: Moment, into effects: inout [SequencerEffect]) {
+        for round in digests.silent(at: now.monotonic) {
+            let text =
+                "no replica said in time what its state is; one with a number that is not finite, for "
+                + "instance, can't be encoded"
+            effects.append(.note(.snapshotFailed(round.place, text)))
+            freezeUnconfirmed(round.place.store, round)
+        }
         for name in digests.due(at: now.monotonic) { decide(name, at: now, into: &effects) }
     }
 

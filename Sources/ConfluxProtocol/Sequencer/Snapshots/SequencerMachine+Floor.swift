@@ -49,23 +49,31 @@ extension SequencerMachine {
             effects.append(.note(.truncated(below: floor)))
             effects.append(.truncate(below: floor))
         }
-        if floor < retained { reviewKeepers(below: retained, into: &effects) }
+        if floor < retained { reviewKeepers(below: retained, at: now.monotonic, into: &effects) }
     }
 
     /// Looks after the stores for which more is kept than is retained. One that is hosted is digested
     /// for a snapshot, but for a large one, of which a snapshot would cost more than the log that it
     /// frees. Of others the entries are kept aside, so that no abandoned store keeps the log for all.
     private mutating func reviewKeepers(
-        below retained: SequenceNumber, into effects: inout [SequencerEffect]
+        below retained: SequenceNumber, at now: Duration, into effects: inout [SequencerEffect]
     ) {
         let hosted = hostedStores
+        // Who hosts what is heard by their hellos.
+        let isEarly = now < servingSince + settings.silenceMax
+        asideRetryAt = asideRetryAt.filter { $0.value > now }
         var jobs: [AsideJob] = []
+        var formerBytes: UInt64 = 0
         for name in directory.stores.keys.sorted() {
             guard let needed = lowestNeeded(by: name), needed < retained,
                 let store = directory.store(name)
             else { continue }
             if store.isFrozen || !hosted.contains(name) {
-                guard jobs.count < Self.asideJobsMax else { continue }
+                guard !isEarly || store.isFrozen, asideRetryAt[name] == nil,
+                    isAsideDue(store, below: retained), jobs.count < Self.asideJobsMax,
+                    formerBytes < Self.asideFormerBytesMax
+                else { continue }
+                formerBytes += store.aside?.reference?.byteCount ?? 0
                 jobs.append(
                     AsideJob(
                         store: name, life: store.life, after: store.keptThrough,
@@ -86,11 +94,24 @@ extension SequencerMachine {
         effects.append(.keepAside(jobs, through: SequenceNumber(retained.rawValue - 1)))
     }
 
+    /// Whether it is worth the while: what is kept aside is written anew each time.
+    private func isAsideDue(_ store: StoreRecord, below retained: SequenceNumber) -> Bool {
+        guard store.aside?.reference != nil else { return true }
+        let marks = tenure.marks
+        return marks.byteCount(behind: store.keptThrough)
+            >= marks.byteCount(behind: retained) + settings.retention.bytesMax / 8
+    }
+
     /// For how many stores entries are kept aside in one go. Others follow in the next one.
     private static let asideJobsMax = 1_024
+    /// Behind how many bytes that are kept aside already no further store is added to a pass, which
+    /// holds all of them.
+    private static let asideFormerBytesMax: UInt64 = 32 << 20
+    /// When it is tried again to keep a store's entries aside.
+    private static let asidePatience = Duration.seconds(60)
 
     /// The stores of which a live replica can say what its state is: see `voters`.
-    private var hostedStores: Set<StoreName> {
+    var hostedStores: Set<StoreName> {
         var names: Set<StoreName> = []
         for session in sessions.all where session.presence == .live {
             for (name, hosted) in session.hosted
@@ -108,18 +129,24 @@ extension SequencerMachine {
     ) {
         isKeepingAside = false
         guard phase == .serving else { return }
+        let hosted = hostedStores
         for aside in kept {
+            if let failure = aside.failure {
+                asideRetryAt[aside.store] = now.monotonic + Self.asidePatience
+                effects.append(.note(.asideFailed(aside.store, failure)))
+                continue
+            }
             directory.keep(
                 StoreRecord.Aside(through: aside.through, reference: aside.reference),
                 of: aside.store, life: aside.life)
             // It is not opened any more, and more and more comes for it.
             if aside.reference?.byteCount ?? 0 > settings.asideBytesMax,
                 let store = directory.store(aside.store), store.life == aside.life,
-                !isFrozenAtAdmission(aside.store)
+                !isFrozenAtAdmission(aside.store), !hosted.contains(aside.store)
             {
                 decide(.freeze(aside.store, life: aside.life, .abandoned), for: nil)
             }
         }
-        if !kept.isEmpty { reviewFloor(at: now, into: &effects) }
+        if kept.contains(where: { $0.failure == nil }) { reviewFloor(at: now, into: &effects) }
     }
 }

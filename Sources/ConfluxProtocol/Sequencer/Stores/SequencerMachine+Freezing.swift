@@ -157,6 +157,8 @@ extension SequencerMachine {
         case .freeze(let name, _, let reason):
             freezesUnderWay[name] = nil
             effects.append(.note(.frozen(name, reason)))
+            // Somebody may have come for it meanwhile.
+            if reason == .abandoned, hostedStores.contains(name) { thawHosted(name) }
         case .thaw(let name, _):
             freezesUnderWay[name] = nil
             effects.append(.note(.thawed(name)))

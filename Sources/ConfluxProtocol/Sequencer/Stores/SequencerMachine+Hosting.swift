@@ -209,10 +209,15 @@ extension SequencerMachine {
             .send(.opened(Opened(request: opener.request, outcome: outcome)), to: connection))
         sessions[opener.incarnation]?.stopped[name] = nil
         reviewPoint(of: name)
-        // It was frozen because nobody hosted it (rule 21).
-        if let freezing = store.freezing, freezing.reason == .abandoned {
-            decide(.thaw(name, life: store.life), for: nil)
+        thawHosted(name)
+    }
+
+    /// A store that was frozen because nobody hosted it is hosted again (rule 21).
+    mutating func thawHosted(_ name: StoreName) {
+        guard let store = directory.store(name), store.freezing?.reason == .abandoned else {
+            return
         }
+        decide(.thaw(name, life: store.life), for: nil)
     }
 
     /// The `created` entry is in the log: the store's life begins, and its openers are answered.
@@ -296,6 +301,7 @@ extension SequencerMachine {
         for hosted in hello.hosted where directory.store(hosted.store)?.life == hosted.life {
             sessions[incarnation]?.hosted[hosted.store] = hosted
             reviewPoint(of: hosted.store)
+            thawHosted(hosted.store)
         }
         for state in hello.bridged {
             guard

@@ -205,7 +205,6 @@ extension StoreDirectory {
     mutating func take(_ reference: SnapshotReference, of place: SnapshotPlace) -> Bool {
         guard var store = stores[place.store], store.life == place.life, store.takes(reference)
         else { return false }
-        initialBytes -= store.initialBytes
         store.base = .saved(reference)
         if let aside = store.aside, aside.through <= reference.sequence { store.aside = nil }
         stores[place.store] = store

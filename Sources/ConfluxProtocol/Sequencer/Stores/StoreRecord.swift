@@ -54,6 +54,8 @@ struct StoreRecord: Sendable, Equatable {
 
     /// The number of its `created` entry.
     let life: SequenceNumber
+    /// The size of its first state, which checkpoints have as long as it lives.
+    let initialBytes: Int
     var schemaVersion: UInt32
     var base: Base
     /// What is kept of it that the log may give up (rule 21). *Invariant*: in no fold.
@@ -91,6 +93,7 @@ struct StoreRecord: Sendable, Equatable {
     init(life: SequenceNumber, schemaVersion: UInt32, initial: EncodedState) {
         self.life = life
         self.schemaVersion = schemaVersion
+        initialBytes = initial.bytes.count
         base = .initial(initial, schemaVersion: schemaVersion)
         own = StoreLoad(stamp: life, byteCount: 0)
         lastPoint = life
@@ -106,10 +109,6 @@ struct StoreRecord: Sendable, Equatable {
 
     /// What concerns the store up to here is in its snapshot, or kept aside.
     var keptThrough: SequenceNumber { max(baseSequence, aside?.through ?? .zero) }
-
-    var initialBytes: Int {
-        if case .initial(let state, _) = base { state.bytes.count } else { 0 }
-    }
 
     /// What an opener is told to begin with.
     var offer: SnapshotOffer {
