@@ -139,6 +139,20 @@ struct RecoveryScenarios {
         #expect(cluster.nodes[2]?.outcomes.count == 1)
     }
 
+    @Test func `an outcome that is held waits for a store that begins anew meanwhile`() throws {
+        var cluster = Cluster.twoNodes()
+        let list = try #require(StoreName("list"))
+        cluster.nodes[2]?.feedDrops = 1
+        cluster.dispatch(["x"], to: "list", from: 2)
+        #expect(cluster.nodes[2]?.outcomes.isEmpty == true)
+        cluster.nextLoss = { if case .opened = $0 { true } else { false } }
+        cluster.input(.reload(list), to: 2)
+        // The node itself sees to it that the store has the action when its outcome is told.
+        cluster.pass(.seconds(4))
+        #expect(cluster.nodes[2]?.outcomes.count == 1)
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["x"])
+    }
+
     @Test func `what was applied of a history that is lost is no progress in the next one`() {
         var cluster = Cluster.twoNodes()
         for text in ["1", "2", "3", "4", "5"] { cluster.dispatch([text], to: "list", from: 1) }
