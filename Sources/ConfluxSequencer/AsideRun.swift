@@ -6,9 +6,14 @@ import ConfluxVocabulary
 /// It is done in steps, with whatever else is asked of the log in between.
 // Sendable: whoever has the job has the run, one thread at a time.
 package final class AsideRun: @unchecked Sendable {
+    /// How many bytes of entries are held. *At the bound* it is read no further, and the next pass
+    /// goes on.
+    package static let heldBytesMax = 64 << 20
+
     let stores: [AsideJob]
     /// The last number that is looked at; less than was asked for where that would be too much.
     fileprivate(set) var through: SequenceNumber
+    private let heldBytesMax: Int
     private let byStore: [StoreName: Int]
     private let byState: [Name: [Int]]
     /// What is read next.
@@ -27,9 +32,13 @@ package final class AsideRun: @unchecked Sendable {
     /// - Parameters:
     ///   - stores: Of which entries are wanted.
     ///   - through: The last number that is looked at.
-    package init(_ stores: [AsideJob], through: SequenceNumber) {
+    ///   - heldBytesMax: How many bytes of entries are held.
+    package init(
+        _ stores: [AsideJob], through: SequenceNumber, heldBytesMax: Int = AsideRun.heldBytesMax
+    ) {
         self.stores = stores
         self.through = through
+        self.heldBytesMax = heldBytesMax
         byStore = Dictionary(
             stores.enumerated().map { ($0.element.store, $0.offset) },
             uniquingKeysWith: { first, _ in first })
@@ -61,8 +70,8 @@ package final class AsideRun: @unchecked Sendable {
         for index in concerned { entries[index].add(commit) }
     }
 
-    /// How many bytes of entries it holds.
-    fileprivate var byteCount: Int { entries.reduce(0) { $0 + $1.bytes.count } }
+    /// Whether it holds so much that it ends where it is.
+    fileprivate var isFull: Bool { entries.reduce(0) { $0 + $1.bytes.count } > heldBytesMax }
 
     /// What a store has can't be kept. The others can.
     fileprivate func fail(_ store: StoreName, _ error: LogError) {
@@ -80,6 +89,13 @@ package final class AsideRun: @unchecked Sendable {
         saving = nil
         savedBytes = 0
     }
+
+    /// A pass that ended early did not come to what this one has already: that stays as it is.
+    fileprivate func leave(_ job: AsideJob) {
+        kept.append(
+            AsideKept(
+                store: job.store, life: job.life, through: job.after, reference: job.former))
+    }
 }
 
 extension LogWorker {
@@ -87,8 +103,6 @@ extension LogWorker {
     private static let asideBytes = 4 << 20
     /// The most bytes of one piece that is saved.
     private static let asidePieceBytes = 1 << 20
-    /// Behind how many bytes of entries that it holds a pass reads no further. The next one does.
-    private static let asideHeldBytes = 64 << 20
 
     /// Does the next step of a pass.
     ///
@@ -115,7 +129,7 @@ extension LogWorker {
                 run.fail(job.store, error)
                 run.entries.append(AsideEntries(job.store, life: job.life, after: job.after))
             }
-            return run.stores.isEmpty
+            return false
         }
         guard run.next <= run.through else { return try save(run) }
         let commits = try log.read(from: run.next, limitBytes: Self.asideBytes)
@@ -129,7 +143,7 @@ extension LogWorker {
             }
         }
         run.next = commits.last?.last.next ?? run.through.next
-        if run.byteCount > Self.asideHeldBytes, let last = commits.last?.last {
+        if run.isFull, let last = commits.last?.last {
             run.through = min(run.through, last)
         }
         return false
@@ -165,6 +179,10 @@ extension LogWorker {
             return true
         }
         let job = run.stores[run.kept.count]
+        guard job.after < run.through else {
+            run.leave(job)
+            return false
+        }
         let bytes = run.entries[run.kept.count].bytes[...]
         guard !bytes.isEmpty, !run.hasFailed(job.store) else {
             run.keep(nil, of: job)

@@ -9,12 +9,7 @@ enum DivergenceText {
         var fields: JSONObject = [
             "firstUnequal": .number(status.firstUnequal), "lastEqual": .number(status.lastEqual),
             "majority": .bool(status.isMajority),
-            "nodes": .array(
-                status.nodes.map { incarnation in
-                    var node: JSONObject = ["incarnation": .number(incarnation)]
-                    node["name"] = names[incarnation].map { .string($0.text) }
-                    return .object(node)
-                }),
+            "nodes": .array(status.nodes.map { .object(NodeText.json($0, names)) }),
         ]
         fields["path"] = status.path.map { .string($0) }
         return fields
@@ -23,8 +18,7 @@ enum DivergenceText {
     static func words(
         _ store: StoreName, _ status: DivergenceStatus, _ names: [Incarnation: Name]
     ) -> String {
-        let nodes = status.nodes.map { names[$0].map { "\($0)" } ?? "node \($0)" }
-            .joined(separator: ", ")
+        let nodes = status.nodes.map { NodeText.words($0, names) }.joined(separator: ", ")
         let place = status.path.map { $0.isEmpty ? "" : ", first at \($0)" } ?? ""
         let what =
             status.isMajority
@@ -32,6 +26,19 @@ enum DivergenceText {
             : "\(nodes) have no majority for any state, and nobody reloads"
         return "\(store) diverged between entries \(status.lastEqual) and \(status.firstUnequal)"
             + "\(place): \(what)"
+    }
+}
+
+/// A node, as it is printed.
+enum NodeText {
+    static func json(_ node: Incarnation, _ names: [Incarnation: Name]) -> JSONObject {
+        var fields: JSONObject = ["incarnation": .number(node)]
+        fields["name"] = names[node].map { .string($0.text) }
+        return fields
+    }
+
+    static func words(_ node: Incarnation, _ names: [Incarnation: Name]) -> String {
+        names[node]?.text ?? "node \(node)"
     }
 }
 

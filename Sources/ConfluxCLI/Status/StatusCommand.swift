@@ -73,10 +73,8 @@ enum StatusCommand {
         if !store.stopped.isEmpty {
             fields["stopped"] = .array(
                 store.stopped.map { replica in
-                    var fields: JSONObject = [
-                        "incarnation": .number(replica.node), "sequence": .number(replica.sequence),
-                    ]
-                    fields["name"] = names[replica.node].map { .string($0.text) }
+                    var fields = NodeText.json(replica.node, names)
+                    fields["sequence"] = .number(replica.sequence)
                     return .object(fields)
                 })
         }
@@ -124,7 +122,7 @@ enum StatusCommand {
         let stops = status.stores.flatMap { store in
             store.stopped.map { replica in
                 "\(store.store) stopped before entry \(replica.sequence) in "
-                    + (names[replica.node]?.text ?? "node \(replica.node)")
+                    + NodeText.words(replica.node, names)
             }
         }
         if !(divergences + stops).isEmpty { lines += [""] + divergences + stops }

@@ -92,7 +92,6 @@ extension SQLiteLog {
         below floor: SequenceNumber, limitBytes: Int
     ) throws(LogError) -> Bool {
         if floor > self.floor {
-            let last = last
             let raised = try changing("Giving up the entries below \(floor)") {
                 statements throws(DatabaseFailure) -> SequenceNumber?? in
                 guard try statements.checkpoints.permit(floor, endingAt: last) else { return nil }

@@ -13,7 +13,7 @@ extension Applier {
             guard let encoding else { return }
             let refusals = refused.take()
             background {
-                // A state that can't be encoded has no vote: the others have.
+                // A state that can't be encoded has no vote: where none has, the sequencer says so.
                 guard let bytes = try? encoding(), !bytes.isEmpty else { return }
                 let digest = Digest(of: bytes)
                 let byteCount = UInt64(bytes.count)

@@ -58,17 +58,23 @@ extension ReplicaMachine {
     mutating func releaseHeld(isForced: Bool, into effects: inout [ReplicaEffect]) {
         var count = 0
         for entry in held {
-            guard isForced || isReached(entry) else { break }
+            guard isForced || isReached(entry, isFormer: count < begunAnew.heldCount) else { break }
             effects.append(.deliver(.settle(entry.outcome)))
             count += 1
         }
-        if count > 0 { held.removeFirst(count) }
+        if count > 0 {
+            held.removeFirst(count)
+            begunAnew.heldCount -= min(count, begunAnew.heldCount)
+            if begunAnew.heldCount == 0 { begunAnew.stores = [] }
+        }
         releaseWaiters(into: &effects)
     }
 
-    private func isReached(_ entry: HeldOutcome) -> Bool {
+    private func isReached(_ entry: HeldOutcome, isFormer: Bool) -> Bool {
         guard case .committed(_, let first, _, _) = entry.outcome.fate else { return true }
-        guard entry.opening.isDisjoint(with: opening) else { return false }
+        guard entry.opening.isDisjoint(with: opening),
+            !isFormer || begunAnew.stores.isDisjoint(with: opening)
+        else { return false }
         guard let live else { return true }
         let last = first.advanced(by: UInt64(entry.outcome.count) - 1)
         return last <= min(live, catchUp?.cursor ?? live)

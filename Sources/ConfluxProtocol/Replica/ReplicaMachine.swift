@@ -90,6 +90,9 @@ public struct ReplicaMachine: Sendable {
     var submissions = Submissions()
     /// Outcomes that are known, and wait until this node has applied what they are about (P6).
     var held: [HeldOutcome] = []
+    /// The stores that began anew while outcomes were held, and how many of these there still are:
+    /// what they are about the stores must have again when they are told (P6).
+    var begunAnew: (stores: Set<StoreName>, heldCount: Int) = ([], 0)
 
     /// Who waits until this node has applied a number, by request. Bounded by `waitersMax`.
     var waiters: [UInt64: Waiter] = [:]

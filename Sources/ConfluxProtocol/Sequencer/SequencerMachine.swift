@@ -76,6 +76,7 @@ public struct SequencerMachine: Sendable {
     var isKeepingAside = false
     /// When it is looked at next what of the log is needed.
     var floorReviewAt = Duration.zero
+    /// When this tenure began to serve.
     var servingSince = Duration.zero
     /// The stores whose entries could not be kept aside, and when it is tried again. *Invariant*: of
     /// jobs of passes, so no more than there are stores.
@@ -213,8 +214,8 @@ public struct SequencerMachine: Sendable {
             return
         }
         connections.heard(connection, at: now.monotonic)
-        // Counters are those of the session of the node's last welcome. What was on its way when this
-        // tenure's was sent may be of another one; it comes again if it is of this.
+        // Counters are those of the session of the node's last welcome (rule 1). What was on its way
+        // when this tenure's was sent may be of another one; it comes again if it is of this.
         switch message {
         case .submit, .progress: guard epoch == tenure.epoch else { return }
         default: break

@@ -26,11 +26,20 @@ extension SimulatedCluster {
             named[connection.rawValue] = hello.session
             greeted.insert(connection.rawValue)
         }
-        guard case .digest(.vote(let vote)) = message, greeted.contains(connection.rawValue),
-            let node = connections[connection.rawValue].flatMap({ nodes[$0.node] }),
-            sequencer.machine.epoch == disk.epoch
+        guard greeted.contains(connection.rawValue),
+            let node = connections[connection.rawValue].flatMap({ nodes[$0.node] })
         else { return }
-        truth.snapshots.hear(vote, of: node.machine.incarnation)
+        let incarnation = node.machine.incarnation
+        switch message {
+        case .open(let open): closed[incarnation]?.remove(open.subject)
+        case .close(let close): closed[incarnation, default: []].insert(close.subject)
+        default: break
+        }
+        guard case .digest(.vote(let vote)) = message, sequencer.machine.epoch == disk.epoch,
+            // What it hosts no longer it has no voice in.
+            closed[incarnation]?.contains(.store(vote.place.store)) != true
+        else { return }
+        truth.snapshots.hear(vote, of: incarnation)
         if let at = pointAt[vote.place], now > at + plan.keeping.votePatience {
             marks.hit(.lateVote)
         }

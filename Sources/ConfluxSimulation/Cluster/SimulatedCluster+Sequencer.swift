@@ -168,7 +168,9 @@ extension SimulatedCluster {
             post(.truncate(below: floor), sequencer)
         case .keepAside(let stores, let last):
             marks.hit(.keptAside)
-            post(.keepAside(AsideRun(stores, through: last)), sequencer)
+            let run = AsideRun(
+                stores, through: last, heldBytesMax: plan.keeping.asideHeldBytesMax)
+            post(.keepAside(run), sequencer)
         case .serve(let beat): try serve(beat, sequencer)
         case .publishCommit(let frame): try publish(commit: Array(frame), sequencer)
         case .publishBeat(let beat):

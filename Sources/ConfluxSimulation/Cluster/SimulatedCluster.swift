@@ -31,6 +31,8 @@ final class SimulatedCluster {
     var asked: [SnapshotPlace: UInt64] = [:]
     /// The connections by which a hello was heard. Before it nothing counts (rule 8).
     var greeted: Set<UInt64> = []
+    /// What each session said to host no longer.
+    var closed: [Incarnation: Set<HostingSubject>] = [:]
     /// The session that each connection's last hello named.
     var named: [UInt64: SessionToken] = [:]
     /// The entries that processes die of.

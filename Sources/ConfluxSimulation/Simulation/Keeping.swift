@@ -1,5 +1,6 @@
 import ConfluxNode
 import ConfluxProtocol
+import ConfluxSequencer
 
 /// What is digested, saved and kept: so little that all of it comes about within one run.
 public struct Keeping: Sendable, Hashable {
@@ -21,6 +22,8 @@ public struct Keeping: Sendable, Hashable {
     public var unconfirmedBytesMax = 1 << 30
     /// See `SequencerSettings.asideBytesMax`.
     public var asideBytesMax = 1 << 20
+    /// See `AsideRun.heldBytesMax`.
+    var asideHeldBytesMax = AsideRun.heldBytesMax
     /// How many bytes of commits stand behind a checkpoint before the next one is made.
     public var checkpointBytes = 4_096
     /// See `NodeSettings.encodingsBytesMax`.
@@ -44,6 +47,7 @@ public struct Keeping: Sendable, Hashable {
         checkpointBytes = random.pick([1_024, 4_096])
         if random.chance(0.2) { encodingsBytesMax = random.pick([300, 1_000]) }
         if random.chance(0.5) { inPlaceBytesMax = 150 }
+        if random.chance(0.5) { asideHeldBytesMax = 2_000 }
     }
 
     func set(_ settings: inout SequencerSettings) {

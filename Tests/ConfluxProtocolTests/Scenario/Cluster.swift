@@ -53,6 +53,9 @@ struct Cluster {
     var waitingAppends: [Append] = []
     /// Whether answers to what is saved of snapshots wait, those that do, and why none is saved.
     var isSavingSlow = false
+    /// Whether what is kept aside waits for ``finishKeeping()``, and what waits.
+    var isKeepingSlow = false
+    var waitingKeeps: [(jobs: [AsideJob], last: SequenceNumber)] = []
     var waitingSaves: [Step] = []
     var savingFailure: String?
     /// Whether the log keeps confirmations waiting, and how many it does.

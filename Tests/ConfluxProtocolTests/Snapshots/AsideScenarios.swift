@@ -8,9 +8,10 @@ struct AsideScenarios {
     /// A cluster in which `beta` had `list/old`, which has an entry behind its first state, and has
     /// left; so much came for another store since that the log could be cut.
     private func abandoned(
-        adjusting adjust: (inout SequencerSettings) -> Void = { _ in }
+        isKeepingSlow: Bool = false, adjusting adjust: (inout SequencerSettings) -> Void = { _ in }
     ) throws -> Cluster {
         var cluster = Cluster.eager(adjusting: adjust)
+        cluster.isKeepingSlow = isKeepingSlow
         cluster.open("list/old", on: 2)
         cluster.dispatch(["one", "two"], to: "list/old", from: 2)
         cluster.removeNode(2)
@@ -56,6 +57,53 @@ struct AsideScenarios {
         #expect(cluster.sequencer?.directory.store(name)?.isFrozen == false)
         cluster.dispatch(["again"], to: "list/old", from: 3)
         #expect(cluster.nodes[3]?.texts(of: "list/old") == ["one", "two", "again"])
+    }
+
+    @Test func `who comes while its store is kept aside does not find it frozen`() throws {
+        var cluster = try abandoned(isKeepingSlow: true) { $0.asideBytesMax = 1 }
+        #expect(!cluster.waitingKeeps.isEmpty)
+        cluster.addNode(3, named: "gamma", store: "list/old")
+        cluster.finishKeeping()
+        cluster.pass(.seconds(2))
+        #expect(cluster.notes.allSatisfy { if case .frozen = $0 { false } else { true } })
+        cluster.dispatch(["again"], to: "list/old", from: 3)
+        #expect(cluster.nodes[3]?.texts(of: "list/old") == ["one", "two", "all", "again"])
+    }
+
+    @Test func `who comes while its store is being frozen has it thawed`() throws {
+        var cluster = try abandoned(isKeepingSlow: true) { $0.asideBytesMax = 1 }
+        cluster.isDiskSlow = true
+        cluster.finishKeeping()
+        cluster.addNode(3, named: "gamma")
+        cluster.finishAppends()
+        cluster.isDiskSlow = true
+        cluster.nodes[3]?.open("list/old")
+        cluster.flushInputs(of: 3)
+        cluster.run()
+        cluster.finishAppends()
+        cluster.pass(.seconds(2))
+        let name = try #require(StoreName("list/old"))
+        #expect(cluster.sequencer?.directory.store(name)?.isFrozen == false)
+    }
+
+    @Test func `nobody's store is taken for abandoned before its node could say hello`() throws {
+        var cluster = Cluster.eager { $0.asideBytesMax = 1 }
+        cluster.open("list/old", on: 2)
+        cluster.dispatch(["one"], to: "list/old", from: 2)
+        for round in 0..<4 {
+            cluster.grow("list/shared", by: 20_000, from: 1, text: "\(round)")
+            try cluster.saveCheckpoint()
+        }
+        let sleeper = cluster.nodes[2]
+        cluster.nodes[2] = nil
+        cluster.restartFromDisk()
+        cluster.pass(.seconds(3))
+        #expect(cluster.disk.asides.isEmpty)
+        cluster.nodes[2] = sleeper
+        cluster.reconnect(2)
+        cluster.pass(.seconds(2))
+        cluster.dispatch(["two"], to: "list/old", from: 2)
+        #expect(cluster.nodes[2]?.texts(of: "list/old") == ["one", "two"])
     }
 
     @Test func `a snapshot takes the place of what is kept aside`() throws {

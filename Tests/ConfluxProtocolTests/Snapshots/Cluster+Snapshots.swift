@@ -105,6 +105,10 @@ extension Cluster {
 
     /// What concerns the stores, of the entries up to a number, is put beside the log.
     mutating func keepAside(_ jobs: [AsideJob], through last: SequenceNumber) {
+        guard !isKeepingSlow else {
+            waitingKeeps.append((jobs, last))
+            return
+        }
         var kept: [AsideKept] = []
         for job in jobs {
             let former = disk.asides[job.store]
@@ -133,6 +137,14 @@ extension Cluster {
                 AsideKept(store: job.store, life: job.life, through: last, reference: reference))
         }
         handle(.keptAside(kept))
+    }
+
+    mutating func finishKeeping() {
+        isKeepingSlow = false
+        let waiting = waitingKeeps
+        waitingKeeps = []
+        for (jobs, last) in waiting { keepAside(jobs, through: last) }
+        run()
     }
 
     mutating func finishSaves() {

@@ -159,8 +159,10 @@ extension ReplicaMachine {
         if !isAnswerDue { owedSince = now }
         hosting[.store(store)]?.phase = .wanted
         opening.insert(store)
-        // What is told as applied here, or as refused, the store must have by then (P6).
-        for index in held.indices { held[index].opening.insert(store) }
+        if !held.isEmpty {
+            begunAnew.stores.insert(store)
+            begunAnew.heldCount = held.count
+        }
         stopped[store] = nil
         leaveCatchUp(store)
         effects.append(.deliver(.detach(store)))

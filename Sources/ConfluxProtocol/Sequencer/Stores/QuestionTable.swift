@@ -233,8 +233,8 @@ extension SequencerMachine {
     private var status: SequencerStatus {
         var hosts: [StoreName: UInt32] = [:]
         var stopped: [StoreName: [StoppedReplica]] = [:]
-        for session in sessions.all.sorted(by: { $0.incarnation < $1.incarnation })
-        where session.presence == .live {
+        let sessions = sessions.all.sorted { $0.incarnation < $1.incarnation }
+        for session in sessions where session.presence == .live {
             for store in session.hosted.keys { hosts[store, default: 0] += 1 }
             for (store, sequence) in session.stopped {
                 stopped[store, default: []].append(
@@ -244,15 +244,13 @@ extension SequencerMachine {
         return SequencerStatus(
             log: tenure.log, epoch: tenure.epoch, last: tenure.last, floor: tenure.floor,
             checkpoint: checkpoints.last ?? .zero,
-            sessions: sessions.all.filter { !$0.isEnding }
-                .sorted { $0.incarnation < $1.incarnation }
-                .map { session in
-                    SessionStatus(
-                        incarnation: session.incarnation, name: session.name,
-                        isLive: session.presence == .live, applied: session.applied,
-                        lastCounter: session.ledger.lastCounter,
-                        hosted: session.hosted.keys.sorted(), bridged: session.bridged.sorted())
-                },
+            sessions: sessions.filter { !$0.isEnding }.map { session in
+                SessionStatus(
+                    incarnation: session.incarnation, name: session.name,
+                    isLive: session.presence == .live, applied: session.applied,
+                    lastCounter: session.ledger.lastCounter,
+                    hosted: session.hosted.keys.sorted(), bridged: session.bridged.sorted())
+            },
             stores: directory.stores.sorted { $0.key < $1.key }.map { name, store in
                 StoreStatus(
                     store: name, life: store.life, schemaVersion: store.schemaVersion,

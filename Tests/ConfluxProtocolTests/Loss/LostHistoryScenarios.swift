@@ -1,0 +1,229 @@
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxProtocol
+
+/// Logs that lost their end, were put back to an earlier copy, or are others than they were (rules 1
+/// and 2).
+struct LostHistoryScenarios {
+    @Test func `what was applied of a history that is lost is no progress in the next one`() {
+        var cluster = Cluster.twoNodes()
+        for text in ["1", "2", "3", "4", "5"] { cluster.dispatch([text], to: "list", from: 1) }
+        cluster.killSequencer()
+        cluster.disk = Cluster.Disk(id: Identifier(high: 7, low: 2))
+        cluster.restartSequencer()
+        cluster.pass(.milliseconds(300))
+        // A slow thread reports what it was given before.
+        cluster.input(.applied(SequenceNumber(1_000), bytes: 0), to: 2)
+        let node = cluster.nodes[2]?.machine
+        #expect((node?.applied ?? .zero) <= (node?.live ?? .zero))
+    }
+
+    @Test func `who had nothing of a log that is gone is told that its session is`() {
+        var cluster = Cluster.twoNodes()
+        cluster.addNode(3)
+        cluster.isDiskSlow = true
+        cluster.dispatch(["lost"], to: "list", from: 3)
+        cluster.killSequencer()
+        cluster.isDiskSlow = false
+        cluster.disk = Cluster.Disk(id: Identifier(high: 7, low: 2))
+        cluster.restartSequencer()
+        cluster.run()
+        cluster.pass(.seconds(20))
+        #expect(cluster.nodes[3]?.events.contains(.sessionForgotten) == true)
+    }
+
+    @Test func `who follows a history that is lost follows the next one from what both share`() {
+        var cluster = Cluster.twoNodes()
+        for text in ["1", "2", "3", "4", "5"] { cluster.dispatch([text], to: "list", from: 1) }
+        cluster.addNode(3)
+        cluster.input(.follow(from: cluster.disk.last), to: 3)
+        cluster.open("list", on: 3)
+        #expect(cluster.nodes[3]?.texts(of: "list").count == 5)
+        cluster.killSequencer()
+        cluster.disk = Cluster.Disk(id: Identifier(high: 7, low: 2))
+        cluster.restartSequencer()
+        cluster.pass(.milliseconds(300))
+        cluster.dispatch(["new"], to: "list", from: 3)
+        #expect(cluster.nodes[3]?.machine.live == cluster.disk.last)
+        #expect(cluster.nodes[3]?.texts(of: "list") == ["new"])
+    }
+
+    @Test func `a node that has only a snapshot notices that the log lost it`() throws {
+        var cluster = Cluster.twoNodes()
+        let name = try #require(StoreName("list"))
+        // Neither node has applied anything; the second has a snapshot alone.
+        let created = try #require(cluster.nodes[2]?.replicas[name]?.life)
+        let lost = cluster.disk.last
+        cluster.killSequencer()
+        while cluster.disk.last >= created { cluster.disk.bodies.removeLast() }
+        cluster.restartSequencer()
+        cluster.pass(.milliseconds(300))
+        #expect(
+            cluster.nodes[2]?.events.contains(.historyLost(from: created, through: lost)) == true)
+        let lives = [1, 2].compactMap { cluster.nodes[$0]?.replicas[name]?.life }
+        #expect(lives.count == 2 && lives[0] == lives[1] && lives[0] > created)
+    }
+
+    @Test func `a node that skipped what the log then lost notices it`() {
+        var cluster = Cluster.twoNodes()
+        for text in ["1", "2", "3"] { cluster.dispatch([text], to: "list", from: 1) }
+        cluster.addNode(3)
+        cluster.bridge("list", on: 3)
+        #expect(cluster.nodes[3]?.machine.live == cluster.disk.last)
+        cluster.killSequencer()
+        cluster.disk.bodies.removeLast(4)
+        cluster.restartSequencer()
+        cluster.pass(.milliseconds(300))
+        for text in ["4", "5", "6", "7"] { cluster.dispatch([text], to: "list", from: 1) }
+        // The numbers that were lost are others' now, and are heard of all the same.
+        #expect(cluster.nodes[3]?.bridgedTexts.suffix(4).map { $0.last } == ["4", "5", "6", "7"])
+    }
+
+    @Test func `counters that begin anew do not meet a session whose end the log has lost`() {
+        var cluster = Cluster()
+        cluster.settings.forgetAfter = .seconds(1)
+        cluster.startSequencer()
+        cluster.addNode(1, named: "alpha", store: "list")
+        cluster.addNode(2, named: "beta", store: "list")
+        cluster.dispatch(["1", "2"], to: "list", from: 1)
+        let kept = cluster.disk.bodies.count
+        // It is silent, has left, and is forgotten; it comes back, and joins anew.
+        let sleeper = cluster.nodes[1]
+        cluster.removeNode(1)
+        cluster.pass(cluster.settings.silenceMax * 2)
+        cluster.nodes[1] = sleeper
+        cluster.reconnect(1)
+        cluster.pass(.seconds(3))
+        #expect(cluster.nodes[1]?.events.contains(.sessionForgotten) == true)
+        // The log loses all of that, and knows the first session again.
+        cluster.killSequencer()
+        cluster.disk.bodies.removeLast(cluster.disk.bodies.count - kept)
+        cluster.restartSequencer()
+        cluster.pass(.seconds(3))
+        cluster.dispatch(["3"], to: "list", from: 1)
+        cluster.pass(.seconds(1))
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["1", "2", "3"])
+    }
+
+    @Test func `what waits behind a hole does not outlive its tenure`() {
+        var cluster = Cluster.twoNodes()
+        cluster.dispatch(["1"], to: "list", from: 1)
+        let copy = cluster.disk
+        // In the next tenure the answer that brings its claim is slow; what stands behind it waits.
+        cluster.entriesDelay = .seconds(1)
+        cluster.restartSequencer()
+        cluster.pass(cluster.settings.beatInterval)
+        cluster.dispatch(["lost"], to: "list", from: 1)
+        cluster.dispatch(["lost, too"], to: "list", from: 1)
+        #expect(cluster.nodes[2].map { $0.machine.bufferedBytes > 0 } == true)
+        // The log is put back to a copy of the tenure before: the next one has the same epoch, and
+        // gives the same numbers again.
+        cluster.killSequencer()
+        cluster.disk = copy
+        cluster.entriesDelay = .zero
+        cluster.nodes[2]?.feedDrops = 1
+        cluster.restartSequencer()
+        cluster.dispatch(["kept"], to: "list", from: 1)
+        cluster.pass(.seconds(1))
+        #expect(cluster.nodes[1]?.texts(of: "list") == ["1", "kept"])
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["1", "kept"])
+    }
+
+    @Test func `numbers that a node only heard of, and that the log has lost, are not asked for`() {
+        var cluster = Cluster.twoNodes()
+        let copy = cluster.disk
+        // It hears of them, and has none of them.
+        cluster.entriesDelay = .seconds(60)
+        cluster.nodes[2]?.feedDrops = 4
+        for text in ["lost 1", "lost 2", "lost 3", "lost 4"] {
+            cluster.dispatch([text], to: "list", from: 1)
+        }
+        cluster.pass(cluster.settings.beatInterval * 2)
+        cluster.removeNode(1)
+        cluster.killSequencer()
+        let epoch = cluster.disk.epoch
+        cluster.disk = copy
+        cluster.disk.epoch = epoch
+        cluster.entriesDelay = .zero
+        cluster.restartSequencer()
+        cluster.pass(.seconds(2))
+        #expect(cluster.nodes[2]?.machine.remoteLast == cluster.disk.last)
+        cluster.nodes[2]?.sent.removeAll()
+        cluster.pass(.seconds(5))
+        let fetches = cluster.nodes[2]?.sent.count { if case .fetch = $0 { true } else { false } }
+        #expect(fetches == 0)
+    }
+
+    @Test func `what a node fetched of a tenure that it never met is compared by its own`() {
+        var cluster = Cluster.twoNodes()
+        let copy = cluster.disk
+        // The second node is away for a whole tenure, and fetches a part of it in the next one.
+        let sleeper = cluster.nodes[2]
+        cluster.removeNode(2)
+        cluster.restartSequencer()
+        for text in ["lost 1", "lost 2", "lost 3", "lost 4"] {
+            cluster.dispatch([text], to: "list", from: 1)
+        }
+        cluster.restartSequencer()
+        cluster.nodes[2] = sleeper
+        cluster.reconnect(2)
+        cluster.now += cluster.settings.beatInterval
+        cluster.handle(.tick)
+        while cluster.nodes[2]?.texts(of: "list").isEmpty == true, !cluster.queue.isEmpty {
+            cluster.deliver(cluster.queue.removeFirst())
+        }
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["lost 1", "lost 2"])
+        // The log is put back to a copy from before both: its numbers are given again.
+        let reader = cluster.nodes[2]
+        for id in [1, 2] { cluster.removeNode(id) }
+        cluster.killSequencer()
+        cluster.disk = copy
+        cluster.startSequencer()
+        cluster.addNode(3, named: "gamma", store: "list")
+        for text in ["kept 1", "kept 2", "kept 3", "kept 4", "kept 5", "kept 6"] {
+            cluster.dispatch([text], to: "list", from: 3)
+        }
+        cluster.nodes[2] = reader
+        cluster.reconnect(2)
+        cluster.pass(.seconds(2))
+        #expect(cluster.nodes[2]?.texts(of: "list") == cluster.nodes[3]?.texts(of: "list"))
+    }
+
+    @Test func `the feed of a log that was put back is not applied to what was lost`() throws {
+        var cluster = Cluster.twoNodes()
+        let copy = cluster.disk
+        cluster.restartSequencer()
+        for text in ["lost 1", "lost 2", "lost 3"] { cluster.dispatch([text], to: "list", from: 1) }
+        // The next tenure has the same epoch. The second node's feed is connected anew, and its
+        // connection is not yet.
+        let cutOff = cluster.nodes[2]
+        cluster.killSequencer()
+        cluster.disk = copy
+        for id in [1, 2] { cluster.removeNode(id) }
+        cluster.startSequencer()
+        cluster.published.removeAll()
+        cluster.handle(.subscribed)
+        cluster.addNode(3, named: "gamma", store: "list")
+        for index in 1...6 { cluster.dispatch(["kept \(index)"], to: "list", from: 3) }
+        cluster.nodes[2] = cutOff
+        cluster.input(.feedReconnected, to: 2)
+        for effect in cluster.published {
+            switch effect {
+            case .publishBeat(let beat):
+                cluster.input(.beaten(beat, epoch: cluster.disk.epoch), to: 2)
+            case .publishCommit(let frame):
+                if case .commit(let commit) = try Frame.decodeFeedMessage(frame) {
+                    cluster.input(
+                        .fed(commit, byteCount: frame.count, epoch: cluster.disk.epoch), to: 2)
+                }
+            default: break
+            }
+        }
+        let lost = ["lost 1", "lost 2", "lost 3"]
+        #expect(cluster.nodes[2]?.texts(of: "list") == lost)
+        cluster.reconnect(2)
+        cluster.pass(.seconds(3))
+        #expect(cluster.nodes[2]?.texts(of: "list") == cluster.nodes[3]?.texts(of: "list"))
+    }
+}
