@@ -322,6 +322,7 @@ extension SimulatedCluster {
         }
         for job in node.jobs {
             node.scope.run { node.applier.perform(job) }
+            try hearEvents(node)
             try hearReached(node)
         }
         node.scope.run { node.applier.finish(dropping: []) }
