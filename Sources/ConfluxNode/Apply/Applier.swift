@@ -71,6 +71,8 @@ package final class Applier {
     /// Up to it the stores that are attached have everything: what others catch up with they have, too.
     var applied = SequenceNumber.zero
     var questions = PendingQuestions()
+    /// How often the history was lost, as far as the jobs here have come.
+    private(set) var resets: UInt64 = 0
 
     /// Makes one without stores.
     ///
@@ -201,6 +203,7 @@ package final class Applier {
             ownFailures.removeAll()
             ownEffects = OwnEffects()
             journal?.forgetHistory()
+            resets += 1
         }
         advance()
     }
@@ -241,7 +244,9 @@ package final class Applier {
                 announce(.storeStopped(stop.store, at: stop.at, message: stop.message))
                 guard let life = applier.hosted(stop.store)?.life else { continue }
                 tell(
-                    .stopped(StoppedStore(store: stop.store, life: life, sequence: stop.at)))
+                    .stopped(
+                        StoppedStore(store: stop.store, life: life, sequence: stop.at),
+                        resets: resets))
             }
             applier.stops.removeAll()
         }

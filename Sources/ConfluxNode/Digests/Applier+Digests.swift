@@ -7,7 +7,7 @@ extension Applier {
     /// gives a copy of the state, and what had no effect up to there.
     func digest(at place: SnapshotPlace) {
         guard let hosted = appliers[place.store.state]?.hosted(place.store) else { return }
-        let (tell, shelf, background) = (tell, shelf, background)
+        let (tell, shelf, background, resets) = (tell, shelf, background, resets)
         let (schemaVersion, refused) = (hosted.schemaVersion, hosted.refused)
         hosted.copy { encoding in
             guard let encoding else { return }
@@ -22,7 +22,7 @@ extension Applier {
                     .digested(
                         Vote(
                             place: place, schemaVersion: schemaVersion, digest: digest,
-                            refusals: refusals, byteCount: byteCount)))
+                            refusals: refusals, byteCount: byteCount), resets: resets))
             }
         }
     }

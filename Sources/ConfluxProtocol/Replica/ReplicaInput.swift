@@ -38,7 +38,9 @@ public enum ReplicaInput: Sendable {
     /// The store has the state of ``Delivery/restore(_:life:_:aside:skipped:request:)``, or takes none.
     case restored(StoreName, request: UInt64)
     /// What a store here is at a digest point.
-    case digested(Vote)
+    /// `resets` is how often its replicas began anew before (``Delivery/reset``): what was said of a
+    /// lost history does not count.
+    case digested(Vote, resets: UInt64)
     /// Where a store here differs from the state that it was compared with.
     case located(DigestReport.Location)
     /// Answers ``ReplicaEffect/give(_:)``.
@@ -46,7 +48,7 @@ public enum ReplicaInput: Sendable {
     /// Load the store's newest snapshot: what it has is of no use.
     case reload(StoreName)
     /// The store did not apply this entry, and goes no further.
-    case stopped(StoppedStore)
+    case stopped(StoppedStore, resets: UInt64)
     /// Freeze or thaw a store, and tell when that is applied here; answered alike.
     case freeze(Freeze)
     /// Have an entry be without effect; answered alike.

@@ -163,6 +163,7 @@ extension ReplicaMachine {
         }
         releaseHeld(isForced: true, into: &effects)
         giveUpDrops(above: agreed, into: &effects)
+        resets += 1
         effects.append(.deliver(.reset))
         mark = nil
         live = nil

@@ -69,6 +69,8 @@ public struct ReplicaMachine: Sendable {
     /// The fetch that fills the hole, while one is under way.
     var holeFetch: PendingFetch?
     var nextRequest: UInt64 = 1
+    /// How often a history was lost: `Delivery.reset` was delivered so often.
+    var resets: UInt64 = 0
     /// The stores that catch up, while there are any.
     var catchUp: CatchUp?
     /// What this node hosts and bridges, or wants to.
@@ -245,14 +247,15 @@ public struct ReplicaMachine: Sendable {
         case .skip(let skip): ask(.skip(skip), skip.request, at: instant, into: &effects)
         case .restored(let store, let request):
             restored(store, request, at: instant, into: &effects)
-        case .digested(let vote):
+        case .digested(let vote, resets):
             if phase == .joined { effects.append(.send(.digest(.vote(vote)))) }
         case .located(let location):
             if phase == .joined { effects.append(.send(.digest(.located(location)))) }
         case .given(let chunk):
             if phase == .joined { effects.append(.send(.snapshot(chunk))) }
         case .reload(let store): reopen(store, at: instant, into: &effects)
-        case .stopped(let store): stopped(store, at: instant, into: &effects)
+        case .stopped(let store, resets): stopped(store, at: instant, into: &effects)
+        case .digested, .stopped: break
         case .await(let sequence, let log, let request):
             awaitReceipt(sequence, of: log, request, into: &effects)
         case .giveUp(let request): waiters[request] = nil

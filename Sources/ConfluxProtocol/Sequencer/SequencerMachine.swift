@@ -214,10 +214,11 @@ public struct SequencerMachine: Sendable {
             return
         }
         connections.heard(connection, at: now.monotonic)
-        // Counters are those of the session of the node's last welcome (rule 1). What was on its way
-        // when this tenure's was sent may be of another one; it comes again if it is of this.
+        // Counters are those of the session of the node's last welcome, and votes are about the history
+        // that it knew then (rule 1). What was on its way when this tenure's was sent may be of another
+        // one; it comes again if it is of this.
         switch message {
-        case .submit, .progress: guard epoch == tenure.epoch else { return }
+        case .submit, .progress, .digest: guard epoch == tenure.epoch else { return }
         default: break
         }
         switch (message, peer) {

@@ -54,7 +54,7 @@ struct SkippedEntryTests {
 
     private var votes: [Vote] {
         setup.told.inputs.withLock { inputs in
-            inputs.compactMap { if case .digested(let vote) = $0 { vote } else { nil } }
+            inputs.compactMap { if case .digested(let vote, _) = $0 { vote } else { nil } }
         }
     }
 

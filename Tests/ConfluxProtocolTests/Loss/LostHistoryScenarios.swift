@@ -226,4 +226,45 @@ struct LostHistoryScenarios {
         cluster.pass(.seconds(3))
         #expect(cluster.nodes[2]?.texts(of: "list") == cluster.nodes[3]?.texts(of: "list"))
     }
+
+    /// Votes are encoded beside what is applied, and may come late.
+    @Test func `a vote on a history that is lost is none on the one that is there`() throws {
+        var cluster = Cluster.eager()
+        cluster.nodes[2]?.isVotingLate = true
+        let copy = cluster.disk
+        cluster.grow("list", by: 200, from: 1, text: "lost")
+        let vote = try #require(cluster.nodes[2]?.heldVotes.first)
+        cluster.killSequencer()
+        cluster.disk = copy
+        cluster.restartSequencer()
+        cluster.pass(.seconds(3))
+        let resets = try #require(cluster.nodes[2]?.resets)
+        #expect(resets == 1)
+        var votes: Int {
+            cluster.nodes[2]?.sent.count { if case .digest = $0 { true } else { false } } ?? 0
+        }
+        cluster.input(.digested(vote, resets: 0), to: 2)
+        #expect(votes == 0)
+        cluster.input(
+            .stopped(
+                StoppedStore(
+                    store: vote.place.store, life: vote.place.life, sequence: vote.place.sequence),
+                resets: 0), to: 2)
+        #expect(cluster.nodes[2]?.machine.stopped.isEmpty == true)
+        cluster.input(.digested(vote, resets: resets), to: 2)
+        #expect(votes == 1)
+    }
+
+    @Test func `what is said of a tenure that is over is no vote in the next one`() throws {
+        var cluster = Cluster.eager()
+        for node in [1, 2] { cluster.nodes[node]?.isVotingLate = true }
+        cluster.grow("list", by: 200, from: 1)
+        let vote = try #require(cluster.nodes[2]?.heldVotes.first)
+        let connection = try #require(cluster.connection(of: 2))
+        cluster.handle(.received(.digest(.vote(vote)), epoch: .none, from: connection))
+        #expect(cluster.sequencer?.digests.round(of: vote.place.store)?.votes.isEmpty == true)
+        cluster.handle(
+            .received(.digest(.vote(vote)), epoch: cluster.disk.epoch, from: connection))
+        #expect(cluster.sequencer?.digests.round(of: vote.place.store)?.votes.count == 1)
+    }
 }

@@ -83,7 +83,8 @@ extension SimulatedNode {
         _ name: StoreName, _ replica: inout Replica, at number: SequenceNumber
     ) -> ReplicaInput {
         replica.stoppedAt = number
-        return .stopped(StoppedStore(store: name, life: replica.life, sequence: number))
+        return .stopped(
+            StoppedStore(store: name, life: replica.life, sequence: number), resets: resets)
     }
 
     private mutating func apply(
@@ -108,7 +109,9 @@ extension SimulatedNode {
         case .frozen(name, replica.life, _): replica.isFrozen = true
         case .thawed(name, replica.life): replica.isFrozen = false
         case .digestPoint(name, replica.life):
-            return [.digested(vote(name, &replica, at: sequence))].filter { _ in !isVotingLate }
+            return [.digested(vote(name, &replica, at: sequence), resets: resets)].filter {
+                _ in !isVotingLate
+            }
         default: break
         }
         return []

@@ -49,6 +49,8 @@ struct SimulatedNode {
     /// Whether its votes wait, and those that do.
     var isVotingLate = false
     var heldVotes: [Vote] = []
+    /// How often its history was lost.
+    var resets: UInt64 = 0
     /// What it was told to compare its states with.
     var compared: [(divergence: Divergence, bytes: Bytes?)] = []
 
@@ -231,7 +233,9 @@ struct SimulatedNode {
                     #expect(position >= sequence, "node \(id): \(name) is at \(position)")
                 }
             }
-        case .reset: replicas.removeAll()
+        case .reset:
+            replicas.removeAll()
+            resets += 1
         }
         return []
     }

@@ -14,7 +14,7 @@ struct DivergenceScenarios {
     private func vote(_ node: Int, in cluster: inout Cluster) {
         cluster.nodes[node]?.isVotingLate = false
         for vote in cluster.nodes[node]?.heldVotes ?? [] {
-            cluster.input(.digested(vote), to: node)
+            cluster.input(.digested(vote, resets: 0), to: node)
         }
         cluster.nodes[node]?.heldVotes = []
         cluster.run()
@@ -106,14 +106,14 @@ struct DivergenceScenarios {
         var vote = try #require(cluster.nodes[2]?.heldVotes.first)
         func count() -> Int? { cluster.sequencer?.digests.round(of: list)?.votes.count }
         #expect(count() == 1)
-        cluster.input(.digested(vote), to: 3)
+        cluster.input(.digested(vote, resets: 0), to: 3)
         vote.schemaVersion = 2
-        cluster.input(.digested(vote), to: 2)
+        cluster.input(.digested(vote, resets: 0), to: 2)
         vote.schemaVersion = 1
         vote.place.sequence = vote.place.sequence.next
-        cluster.input(.digested(vote), to: 2)
+        cluster.input(.digested(vote, resets: 0), to: 2)
         vote.place.sequence = vote.place.life
-        cluster.input(.digested(vote), to: 2)
+        cluster.input(.digested(vote, resets: 0), to: 2)
         cluster.run()
         #expect(count() == 1)
         self.vote(2, in: &cluster)
@@ -126,7 +126,7 @@ struct DivergenceScenarios {
         diverge(3, in: &cluster)
         cluster.grow("list", by: 200, from: 1)
         let vote = try #require(cluster.nodes[3]?.heldVotes.first)
-        for _ in 1...5 { cluster.input(.digested(vote), to: 3) }
+        for _ in 1...5 { cluster.input(.digested(vote, resets: 0), to: 3) }
         cluster.run()
         #expect(cluster.divergences.first?.nodes.count == 1)
         cluster.expectAgreement()
@@ -138,7 +138,7 @@ struct DivergenceScenarios {
         cluster.grow("list", by: 200, from: 1)
         var vote = try #require(cluster.nodes[1]?.heldVotes.first)
         vote.byteCount = UInt64(Int64.max)
-        cluster.input(.digested(vote), to: 1)
+        cluster.input(.digested(vote, resets: 0), to: 1)
         cluster.run()
         #expect(cluster.failed.count == 1)
         cluster.grow("list", by: 1_000, from: 1)

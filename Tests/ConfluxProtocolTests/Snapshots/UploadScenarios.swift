@@ -156,7 +156,7 @@ struct UploadScenarios {
         slow(&cluster)
         for node in [1, 2] {
             for vote in cluster.nodes[node]?.heldVotes ?? [] {
-                cluster.input(.digested(vote), to: node)
+                cluster.input(.digested(vote, resets: 0), to: node)
             }
         }
         cluster.run()

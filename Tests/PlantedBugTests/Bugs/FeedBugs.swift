@@ -100,10 +100,10 @@ extension PlantedBug {
             name: "outcomes are told before they are applied here", rule: 13,
             file: "ConfluxProtocol/Replica/ReplicaMachine+Outcome.swift",
             original: """
-                            guard isForced || isReached(entry) else { break }
+                            guard isForced || isReached(entry, isFormer:
                 """,
             planted: """
-                            guard PLANTED || isForced || isReached(entry) else { break }
+                            guard PLANTED || isForced || isReached(entry, isFormer:
                 """),
         PlantedBug(
             name: "a node exceeds its window", rule: 27,

@@ -138,10 +138,11 @@ extension ReplicaRun {
                 handle(
                     .stopped(
                         StoppedStore(
-                            store: place.store, life: place.life, sequence: place.sequence)))
+                            store: place.store, life: place.life, sequence: place.sequence),
+                        resets: dice.below(2)))
             case 3:
                 if case .vote(let vote) = dice.report(sequencer.surroundings) {
-                    handle(.digested(vote))
+                    handle(.digested(vote, resets: dice.below(2)))
                 }
             default: break
             }
