@@ -139,10 +139,10 @@ extension ReplicaRun {
                     .stopped(
                         StoppedStore(
                             store: place.store, life: place.life, sequence: place.sequence),
-                        resets: dice.below(2)))
+                        resets: UInt64(dice.below(2))))
             case 3:
                 if case .vote(let vote) = dice.report(sequencer.surroundings) {
-                    handle(.digested(vote, resets: dice.below(2)))
+                    handle(.digested(vote, resets: UInt64(dice.below(2))))
                 }
             default: break
             }
