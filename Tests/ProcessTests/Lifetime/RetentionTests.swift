@@ -8,11 +8,13 @@ extension ProcessTests {
         /// What is kept at most, as the log counts it.
         private static let keepMiB = 2
         /// What that comes to on the disk: SQLite's journal has 20 MiB whatever it holds, and of the
-        /// document's log there is as much again until it grew enough for the next snapshot.
+        /// document's log there are two rounds of load until the next snapshot is there.
         private static let diskBytesMax = 32 << 20
         /// The most memory of the sequencer, however long it runs.
         private static let memoryBytesMax = 256 << 20
-        /// For how long load goes on; six rounds of it at least.
+        /// How much comes in one round.
+        private static let roundMiB = 4
+        /// For how long load goes on; twelve rounds of it at least.
         private static let seconds =
             ProcessInfo.processInfo.environment["CONFLUX_RETENTION_SECONDS"].flatMap { Int($0) }
             ?? 0
@@ -31,18 +33,18 @@ extension ProcessTests {
                 var most = 0
                 var round = 0
                 let end = ContinuousClock.now + .seconds(Self.seconds)
-                // 48 MiB of actions at least.
-                while round < 6 || ContinuousClock.now < end {
+                while round < 12 || ContinuousClock.now < end {
+                    let former = last
                     last = try await load(site, sequencer, round)
                     most = max(most, try site.diskBytes(of: "log"))
                     round += 1
                     try #require(most < Self.diskBytesMax, "\(most) bytes on the disk")
+                    try await untilSaved(site, sequencer, from: former)
                 }
-                print(
-                    "retention: \(round * 8) MiB of actions, \(most >> 20) MiB on the disk at most")
+                let load = "\(round * Self.roundMiB) MiB of actions"
+                print("retention: \(load), \(most >> 20) MiB on the disk at most")
                 #if os(Linux)
-                    try site.expectMemory(
-                        of: sequencer, below: Self.memoryBytesMax, "\(round * 8) MiB of actions")
+                    try site.expectMemory(of: sequencer, below: Self.memoryBytesMax, load)
                 #endif
                 let truncated = try await site.event("truncated", of: sequencer.child)
                 #expect(try #require(truncated[key: "floor"]?.number) > 1)
@@ -76,12 +78,32 @@ extension ProcessTests {
             }
         }
 
-        /// Dispatches 8 MiB of actions; what they leave in the document is small.
+        /// Waits until the document has a snapshot that is not older than a number.
+        ///
+        /// Load that is faster than the replicas stays in the log until they have said what they have.
+        /// How fast they are is the machine's matter; so the load waits for them.
+        private func untilSaved(
+            _ site: Site, _ sequencer: RunningSequencer, from number: UInt64
+        ) async throws {
+            let deadline = ContinuousClock.now + .seconds(120)
+            while true {
+                let document = try await site.status(
+                    of: "document/shared", at: sequencer.address)
+                let snapshot = document[key: "snapshot"]?.number ?? 0
+                if snapshot >= number { return }
+                try #require(ContinuousClock.now < deadline, "the snapshot is at \(snapshot)")
+                // A digest point stands behind an entry.
+                _ = try await site.dispatch(
+                    #"{"set":{"at":"/wait","value":0}}"#, to: "document", at: sequencer.address)
+            }
+        }
+
+        /// Dispatches a round of actions; what they leave in the document is small.
         private func load(
             _ site: Site, _ sequencer: RunningSequencer, _ round: Int
         ) async throws -> UInt64 {
             let padding = String(repeating: "x", count: 16 << 10)
-            let lines = (0..<500).map { index in
+            let lines = (0..<Self.roundMiB * 64).map { index in
                 #"{"set":{"at":"/\#(index % 10)","value":"\#(round) \#(index) \#(padding)"}}"#
             }
             // A store of which nearly nothing comes must not keep the log of the others.
