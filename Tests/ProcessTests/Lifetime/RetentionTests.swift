@@ -13,7 +13,8 @@ extension ProcessTests {
         /// The most memory of the sequencer, however long it runs.
         private static let memoryBytesMax = 256 << 20
         /// How much comes in one round.
-        private static let roundMiB = 4
+        private static let roundMiB = 2
+        private static let roundLineCount = roundMiB * 64
         /// For how long load goes on; twelve rounds of it at least.
         private static let seconds =
             ProcessInfo.processInfo.environment["CONFLUX_RETENTION_SECONDS"].flatMap { Int($0) }
@@ -35,11 +36,11 @@ extension ProcessTests {
                 let end = ContinuousClock.now + .seconds(Self.seconds)
                 while round < 12 || ContinuousClock.now < end {
                     let former = last
-                    last = try await load(site, sequencer, round)
+                    last = try await load(site, sequencer, round, lineCount: Self.roundLineCount)
                     most = max(most, try site.diskBytes(of: "log"))
                     round += 1
                     try #require(most < Self.diskBytesMax, "\(most) bytes on the disk")
-                    try await untilSaved(site, sequencer, from: former)
+                    last = try await untilSaved(site, sequencer, from: former) ?? last
                 }
                 let load = "\(round * Self.roundMiB) MiB of actions"
                 print("retention: \(load), \(most >> 20) MiB on the disk at most")
@@ -82,28 +83,30 @@ extension ProcessTests {
         ///
         /// Load that is faster than the replicas stays in the log until they have said what they have.
         /// How fast they are is the machine's matter; so the load waits for them.
+        ///
+        /// - Returns: The number of the last action that this has dispatched, if any.
         private func untilSaved(
             _ site: Site, _ sequencer: RunningSequencer, from number: UInt64
-        ) async throws {
+        ) async throws -> UInt64? {
+            var last: UInt64?
             let deadline = ContinuousClock.now + .seconds(120)
             while true {
                 let document = try await site.status(
                     of: "document/shared", at: sequencer.address)
                 let snapshot = document[key: "snapshot"]?.number ?? 0
-                if snapshot >= number { return }
+                if snapshot >= number { return last }
                 try #require(ContinuousClock.now < deadline, "the snapshot is at \(snapshot)")
-                // A digest point stands behind an entry.
-                _ = try await site.dispatch(
-                    #"{"set":{"at":"/wait","value":0}}"#, to: "document", at: sequencer.address)
+                // Digest points and snapshots come when the log has grown.
+                last = try await load(site, sequencer, 0, lineCount: 16)
             }
         }
 
         /// Dispatches a round of actions; what they leave in the document is small.
         private func load(
-            _ site: Site, _ sequencer: RunningSequencer, _ round: Int
+            _ site: Site, _ sequencer: RunningSequencer, _ round: Int, lineCount: Int
         ) async throws -> UInt64 {
             let padding = String(repeating: "x", count: 16 << 10)
-            let lines = (0..<Self.roundMiB * 64).map { index in
+            let lines = (0..<lineCount).map { index in
                 #"{"set":{"at":"/\#(index % 10)","value":"\#(round) \#(index) \#(padding)"}}"#
             }
             // A store of which nearly nothing comes must not keep the log of the others.
