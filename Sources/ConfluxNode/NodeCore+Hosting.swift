@@ -120,6 +120,7 @@ extension NodeCore {
     private func host<S: ReplicatedState>(
         _ store: Store<S>, _ name: StoreName
     ) async throws(NodeError) {
+        S._willReplicate()
         let core = store.core
         let loss = Loss()
         do throws(NodeError) {

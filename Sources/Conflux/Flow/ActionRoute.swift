@@ -1,5 +1,3 @@
-import Synchronization
-
 /// Another way for dispatched actions than straight to the stores here: a node's way to the log.
 package protocol ActionRoute<S>: AnyObject, Sendable {
     /// The state whose actions travel.
@@ -48,64 +46,4 @@ package struct RunReport: Sendable {
     package internal(set) var completed = 0
     /// Whether the store was released before the end of the run.
     package internal(set) var isClosed = false
-}
-
-/// Gathers how one dispatch ended in each of the stores it went to.
-///
-/// It is committed if one store committed it, with the oldest such store's receipt; else it ended
-/// as it did in the oldest store.
-final class Tally: Sendable {
-    private struct Count {
-        /// How many stores have reported.
-        var reported = 0
-        /// How many will; nil as long as that isn't known.
-        var expected: Int?
-        var committed: (order: Int, outcome: Outcome)?
-        var failed: (order: Int, outcome: Outcome)?
-
-        /// The whole dispatch's outcome, once every store has reported.
-        var result: Outcome? {
-            guard reported == expected else { return nil }
-            return (committed ?? failed)?.outcome
-        }
-    }
-
-    private let count = Mutex(Count())
-    private let block = OutcomeBlock()
-
-    init() {
-        _ = block.reserve()
-    }
-
-    var handle: DispatchHandle { DispatchHandle(block: block, index: 0) }
-
-    /// Says how many stores will report, at least one.
-    func expect(_ stores: Int) {
-        settle(
-            count.withLock { count in
-                count.expected = stores
-                return count.result
-            })
-    }
-
-    /// Takes down one store's outcome; the last one settles the dispatch.
-    func report(_ outcome: Outcome, order: Int) {
-        settle(
-            count.withLock { count in
-                switch outcome {
-                case .committed:
-                    if order < count.committed?.order ?? .max {
-                        count.committed = (order, outcome)
-                    }
-                case .failed:
-                    if order < count.failed?.order ?? .max { count.failed = (order, outcome) }
-                }
-                count.reported += 1
-                return count.result
-            })
-    }
-
-    private func settle(_ result: Outcome?) {
-        if let result { block.settle(from: 0, with: result) }
-    }
 }

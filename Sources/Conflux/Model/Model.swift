@@ -75,6 +75,9 @@ public protocol Model: Codable, Sendable {
     /// - Throws: Why there is none. The store then can't be opened here, and says so; nothing else
     ///   is changed.
     static func migrate(_ old: SnapshotReader, from version: Int) throws -> Self
+
+    /// Called by a node before it replicates the model. There is no reason to implement it.
+    static func _willReplicate()
 }
 
 extension Model {
@@ -82,6 +85,9 @@ extension Model {
     public static var schemaVersion: Int { 1 }
     /// JSON: readable in the log.
     public static var coding: PayloadCoding { .json }
+
+    /// Does nothing.
+    public static func _willReplicate() {}
 
     /// Refuses nothing.
     public func check(_ action: Action, _ context: ActionContext) throws {}

@@ -1,10 +1,10 @@
 import ConfluxVocabulary
-import Synchronization
 
 /// A state that holds a model: the one adapter by which models are states.
 ///
 /// Only ``ModelState`` conforms. It is a protocol so that ``Store`` can be extended for it.
-public protocol ModelHolder: ReplicatedState where Action == Model.Action {
+public protocol ModelHolder: ReplicatedState, ValueHolder
+where Action == Model.Action, Value == Model {
     /// What is held.
     associatedtype Model: Conflux.Model
 
@@ -12,30 +12,20 @@ public protocol ModelHolder: ReplicatedState where Action == Model.Action {
     ///
     /// - Parameter model: What the model is at first.
     init(_ model: Model)
-
-    /// The state itself.
-    var _modelState: ModelState<Model> { get }
 }
 
 /// The store of a model: `ModelStore<Stock>`.
 public typealias ModelStore<Model: Conflux.Model> = Store<ModelState<Model>>
 
-/// The state that a store of a model manages.
-///
-/// The model changes by actions alone. It is guarded by a lock that is held for a `check`, an
-/// `apply` or a read, so that reading is cheap and legal on any thread. Observers are told outside
-/// of it, by the thread that serves the store's lane.
-public final class ModelState<Model: Conflux.Model>: ModelHolder, Sendable {
+/// The state that a store of a model manages. It has nothing besides what it inherits, which is under a
+/// lock.
+public final class ModelState<Model: Conflux.Model>: ValueState<Model>, ModelHolder,
+    @unchecked Sendable
+{
     /// The model's actions.
     public typealias Action = Model.Action
     /// Checks and applies them.
     public typealias Mutations = ModelMutations<Model>
-
-    @usableFromInline let model: Mutex<Model>
-
-    private let observers = Mutex<[any ModelObserver<Model>]>([])
-    /// Spares a commit without observers the lock.
-    private let hasObservers = Atomic(false)
 
     /// Makes the state of a model as it is before the first action.
     public convenience init() {
@@ -46,7 +36,7 @@ public final class ModelState<Model: Conflux.Model>: ModelHolder, Sendable {
     ///
     /// - Parameter model: What the model is at first.
     public init(_ model: Model) {
-        self.model = Mutex(model)
+        super.init(value: model)
     }
 
     /// The model's name.
@@ -62,6 +52,9 @@ public final class ModelState<Model: Conflux.Model>: ModelHolder, Sendable {
         try Model.migrate(old, from: version)
     }
 
+    /// Tells the model.
+    public static func _willReplicate() { Model._willReplicate() }
+
     /// The whole model. Set by a store that restores a snapshot, and by nobody else: a model
     /// changes by actions. Setting it elsewhere ends the program with a message.
     public var snapshot: Model {
@@ -74,21 +67,15 @@ public final class ModelState<Model: Conflux.Model>: ModelHolder, Sendable {
         }
     }
 
-    /// The state itself.
-    @inlinable public var _modelState: ModelState<Model> { self }
-
-    /// Reads under the lock. The body must not touch a store.
-    @inlinable
-    public func _read<Value>(_ body: (Model) -> Value) -> Value {
-        let mark = ThreadMark.current
-        if mark.pointee.isInModel { ThreadMark.trapInModel() }
+    /// Checks and applies an action.
+    public func _reduce(
+        _ model: inout Model, _ action: Model.Action, _ context: ActionContext
+    ) throws {
+        let mark = ThreadMark.outsideModels
         mark.pointee.isInModel = true
         defer { mark.pointee.isInModel = false }
-        return model.withLock { model in
-            // A part of the model, which is Sendable, also where its type doesn't say so.
-            nonisolated(unsafe) let value = body(model)
-            return value
-        }
+        try model.check(action, context)
+        model.apply(action, context)
     }
 
     /// Checks and applies an action.
@@ -98,60 +85,13 @@ public final class ModelState<Model: Conflux.Model>: ModelHolder, Sendable {
         change { model in
             do {
                 try model.check(action, context)
+                model.apply(action, context)
+                return nil
             } catch {
                 return error
             }
-            model.apply(action, context)
-            return nil
         }
     }
-
-    private func replace(_ value: Model) {
-        // Let go outside the lock: freeing the old value may be slow.
-        var value = value
-        change { swap(&$0, &value) }
-        tell()
-    }
-
-    private func change<Result: Sendable>(_ body: (inout Model) -> Result) -> Result {
-        let mark = ThreadMark.outsideModels
-        mark.pointee.isInModel = true
-        defer { mark.pointee.isInModel = false }
-        return model.withLock { body(&$0) }
-    }
-
-    fileprivate func tell() {
-        guard hasObservers.load(ordering: .acquiring) else { return }
-        for observer in observers.withLock({ $0 }) { observer.look(at: self) }
-    }
-
-    // MARK: Observers
-
-    /// Tells an observer of every change from now on.
-    func add(_ observer: any ModelObserver<Model>) {
-        observers.withLock { observers in
-            observers.append(observer)
-            hasObservers.store(true, ordering: .releasing)
-        }
-    }
-
-    func remove(_ observer: any ModelObserver<Model>) {
-        // Let go outside the lock: what it holds is user code's to free.
-        _ = observers.withLock { observers in
-            let place = observers.firstIndex { $0 === observer }
-            let removed = place.map { observers.remove(at: $0) }
-            hasObservers.store(!observers.isEmpty, ordering: .releasing)
-            return removed
-        }
-    }
-}
-
-/// Told of a model's changes.
-protocol ModelObserver<Model>: AnyObject, Sendable {
-    associatedtype Model: Conflux.Model
-
-    /// The model may have changed. Called in the store's lane, holding no lock.
-    func look(at state: ModelState<Model>)
 }
 
 /// Checks and applies a model's actions.

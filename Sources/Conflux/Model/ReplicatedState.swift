@@ -65,9 +65,15 @@ public protocol ReplicatedState: BridgedState {
     /// - Throws: Why there is none. The store then can't be opened here, and says so; nothing else
     ///   is changed.
     static func migrate(_ old: SnapshotReader, from version: Int) throws -> Snapshot
+
+    /// Called by a node before it replicates the state. There is no reason to implement it.
+    static func _willReplicate()
 }
 
 extension ReplicatedState {
+    /// Does nothing.
+    public static func _willReplicate() {}
+
     /// Decodes the old snapshot as a present one.
     public static func migrate(_ old: SnapshotReader, from version: Int) throws -> Snapshot {
         try old.decode()

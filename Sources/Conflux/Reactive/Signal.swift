@@ -95,6 +95,13 @@ public struct Signal<Value> {
         }
     }
 
+    /// Starts to send to a function, for as long as an observation of another signal is active.
+    func forward(
+        _ observation: Observation, _ send: @escaping @Sendable (Value) -> Void
+    ) -> any Disposable {
+        start(observation, send)
+    }
+
     /// Makes a signal that sends on an executor.
     ///
     /// Values keep their order on every executor, also on a concurrent queue: while one is being

@@ -28,15 +28,28 @@ private struct Plan {
 /// order, and what an action's observers dispatch comes after it everywhere.
 // Sendable: `route` is touched only under the registry's mutex.
 package final class GlobalChannel<S: State>: @unchecked Sendable {
-    private let registry = Mutex(Registry())
+    fileprivate let registry = Mutex(Registry())
     /// Where all of its stores belong. The scope keeps the channel, and lives as long as one of
     /// its stores.
-    private unowned let scope: Scope
+    unowned let scope: Scope
     /// Guarded by the registry's mutex.
     private var route: (any ActionRoute<S>)?
+    /// What the state makes of an event; nil if it handles none.
+    let events: (@Sendable (any Event) -> S.Action?)?
 
     init(scope: Scope) {
         self.scope = scope
+        if let handling = S.self as? any EventHandling.Type {
+            events = Self.handlers(of: handling)
+        } else {
+            events = nil
+        }
+    }
+
+    private static func handlers<Handling: EventHandling>(
+        of state: Handling.Type
+    ) -> @Sendable (any Event) -> S.Action? {
+        { Handling.events.action(for: $0) as? S.Action }
     }
 
     /// The live stores, oldest first.
@@ -92,6 +105,10 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     /// Dispatches to every live store, or to the route.
     func dispatch(_ action: S.Action) {
         let mark = ThreadMark.outsideModels
+        if scope.isWatched {
+            dispatchWatched(action)
+            return
+        }
         let plan = plan { _ in .action(action) }
         if plan.isRouted {
             if let route = currentRoute { _ = route.submit(action) } else { dispatch(action) }
@@ -114,28 +131,45 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     /// Dispatches to every live store, or to the route, and tells how it ends.
     package func dispatchTracked(_ action: S.Action) -> DispatchHandle {
         let mark = ThreadMark.outsideModels
+        if scope.isWatched { return dispatchWatched(action) }
         // What travels needs no tally of its own.
         if let route = currentRoute { return route.submit(action) }
         let tally = Tally()
-        let plan = plan { .tracked(action, tally, order: $0) }
+        if let route = admit(action, tally, mark) { return route.submit(action) }
+        return tally.handle
+    }
+
+    /// Dispatches to every live store, and tells a tally how it ends in each.
+    ///
+    /// - Returns: The route that the action has to take instead; then nothing was done.
+    func admit(
+        _ action: S.Action, _ tally: Tally, _ mark: UnsafeMutablePointer<ThreadMark>
+    ) -> (any ActionRoute<S>)? {
+        let plan =
+            scope.order.isEmpty
+            ? plan { .tracked(action, tally, order: $0) } : orderedPlan(action, tally)
         if plan.isRouted {
-            return currentRoute?.submit(action) ?? dispatchTracked(action)
+            return currentRoute ?? admit(action, tally, mark)
         }
-        guard !plan.lanes.isEmpty else { return DispatchHandle(.failed(.noStore(S.self))) }
+        guard !plan.lanes.isEmpty else {
+            tally.expect(1)
+            tally.report(.failed(.noStore(S.self)), order: 0)
+            return nil
+        }
         for order in plan.absent {
             tally.report(.failed(.passedOver(S.self)), order: order)
         }
         var entered = plan.entered
         for (order, lane) in plan.lanes.enumerated() {
             if entered & 1 == 1 {
-                let outcome = Self.core(lane).runEnteredTracked(action, mark)
+                let outcome = Self.core(lane).runEnteredTracked(action, tally.ticket, mark)
                 tally.report(outcome, order: order)
             }
             entered >>= 1
         }
         Self.kick(plan.lanes, mark)
         tally.expect(plan.lanes.count)
-        return tally.handle
+        return nil
     }
 
     /// Enters the lanes that are free, and keeps a place in the others.
@@ -161,20 +195,55 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
         }
     }
 
+    /// Keeps a place in every lane, where some wait for others.
+    private func orderedPlan(_ action: S.Action, _ tally: Tally) -> Plan {
+        // Written under locks and read after them, by this thread alone.
+        nonisolated(unsafe) var plan = Plan()
+        nonisolated(unsafe) let action = action
+        scope.reserving(in: [self]) { lanes in
+            // The registry's lock is held.
+            plan.isRouted = route != nil
+            if plan.isRouted { return }
+            plan.lanes = lanes[0]
+            plan.isAllEntered = false
+            for order in scope.order.sorted(lanes[0]) {
+                let lane = lanes[0][order]
+                let job = LaneJob<S>.tracked(action, tally, order: order)
+                if !Self.core(lane).reserveBehind(job, hold: scope.order.hold(for: lane)) {
+                    plan.absent.append(order)
+                }
+            }
+        }
+        return plan
+    }
+
     private var currentRoute: (any ActionRoute<S>)? {
         registry.withLock { _ in route }
     }
 
     /// The channel's lanes are its stores' cores.
     @inline(__always)
-    private static func core(_ lane: Lane) -> StoreCore<S> {
+    static func core(_ lane: Lane) -> StoreCore<S> {
         unsafeDowncast(lane, to: StoreCore<S>.self)
     }
 
     /// Has every store's line served, then waits for those that are too long.
-    private static func kick(_ lanes: [Lane], _ mark: UnsafeMutablePointer<ThreadMark>) {
+    static func kick(_ lanes: [Lane], _ mark: UnsafeMutablePointer<ThreadMark>) {
         for lane in lanes { lane.kick(mark) }
         for lane in lanes { lane.waitForRoom(mark) }
+    }
+}
+
+/// A channel of whatever state.
+protocol StateChannel: AnyObject, Sendable {
+    /// Passes the live lanes to the body, under the registry's lock: no place in any of them is kept by
+    /// a global dispatch meanwhile.
+    func withLanes(_ body: ([Lane]) -> Void)
+}
+
+extension GlobalChannel: StateChannel {
+    func withLanes(_ body: ([Lane]) -> Void) {
+        registry.withLock { body($0.lanes) }
     }
 }
 

@@ -1,3 +1,4 @@
+import Dispatch
 import Synchronization
 
 /// A world of stores: `Store<S>.actions` reaches the stores of its own scope and no others.
@@ -26,8 +27,28 @@ public final class Scope: Sendable {
     /// Global dispatch by state type. An entry is never removed: there are as many as state types.
     private let channels = Mutex<[ObjectIdentifier: any AnyObject & Sendable]>([:])
 
+    /// Who reads along.
+    let middleware = MiddlewareTable()
+    /// What pauses the flow.
+    let gate = FlowGate()
+    /// Which stores wait for which.
+    let order = StoreOrder()
+    /// By which identifiers stores are found.
+    let names = StoreNames()
+    /// What follows each other.
+    let series = FlowSeries()
+    /// Where dispatches go that don't go on the calling thread.
+    let queue = DispatchQueue(label: "conflux.scope")
+    /// Where commits go that have to be made on the main queue.
+    let main = Executor.mainThread
+
     /// Makes a scope without stores.
     public init() {}
+
+    /// Whether a dispatch has more to do than to go to its stores: somebody reads along, or pauses the
+    /// flow, or stores wait for others.
+    @inline(__always)
+    var isWatched: Bool { !middleware.isEmpty || gate.isClosed || !order.isEmpty }
 
     /// Runs synchronous code in this scope.
     ///
@@ -74,6 +95,36 @@ public final class Scope: Sendable {
             return kept
         }
         return unsafeDowncast(kept, to: GlobalChannel<S>.self)
+    }
+
+    /// The channels of states that handle events.
+    var eventChannels: [any EventChannel] {
+        channels.withLock { channels in
+            channels.values.compactMap { $0 as? any EventChannel }.filter(\.handlesEvents)
+        }
+    }
+
+    /// Keeps places in the lanes of several states at once.
+    ///
+    /// - Parameters:
+    ///   - channels: The states, each once.
+    ///   - body: Keeps the places; gets the live lanes of each. Called under locks.
+    func reserving(
+        in channels: [any StateChannel], _ body: (_ lanes: [[Lane]]) -> Void
+    ) {
+        // One order of locks for all.
+        let sorted = channels.enumerated().sorted {
+            ObjectIdentifier($0.element).hashValue < ObjectIdentifier($1.element).hashValue
+        }
+        var lanes = [[Lane]](repeating: [], count: channels.count)
+        func enter(_ depth: Int) {
+            guard depth < sorted.count else { return body(lanes) }
+            sorted[depth].element.withLanes {
+                lanes[sorted[depth].offset] = $0
+                enter(depth + 1)
+            }
+        }
+        order.reserving { enter(0) }
     }
 
     /// The live stores of a state, oldest first.

@@ -16,13 +16,13 @@ import Synchronization
 package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     /// Spares commits the counting of references. Valid as long as `keeper` is there, and that is
     /// whenever somebody serves the lane.
-    private let state: Unmanaged<S>
+    let state: Unmanaged<S>
     /// What keeps the state alive. Actions may outlive their store and are often captured by the
     /// state's own observers, so it ends with the lane. Guarded by the lane's mutex.
     private var keeper: S?
-    private let mutations: S.Mutations
+    let mutations: S.Mutations
     /// Chooses the random numbers of actions that no log has ordered.
-    private let seed: UInt64
+    let seed: UInt64
     /// Written by the thread that serves the lane.
     let lastOrdered = Atomic<UInt64>(0)
     /// Where ordered actions are noted while they are committed. Touched like `state`.
@@ -72,6 +72,10 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     @inline(__always)
     package func dispatch(_ action: S.Action) {
         let mark = ThreadMark.outsideModels
+        if scope.isWatched {
+            dispatchWatched(action)
+            return
+        }
         switch enter() {
         case .free: runEntered(mark) { _ = commit(action) }
         case .taken: dispatchBehind(action, mark)
@@ -91,10 +95,18 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     }
 
     /// Dispatches to this store, or to its route, and tells how it ends.
-    package func dispatchTracked(_ action: S.Action) -> DispatchHandle {
+    ///
+    /// - Parameters:
+    ///   - action: What happens.
+    ///   - label: What the dispatcher says of it, for those who read along.
+    /// - Returns: A handle.
+    package func dispatchTracked(
+        _ action: S.Action, label: @autoclosure () -> DispatchLabel? = nil
+    ) -> DispatchHandle {
         let mark = ThreadMark.outsideModels
+        if scope.isWatched { return dispatchWatched(action, label: label()) }
         switch enter() {
-        case .free: return DispatchHandle(runEnteredTracked(action, mark))
+        case .free: return DispatchHandle(runEnteredTracked(action, nil, mark))
         case .closed: return DispatchHandle(.failed(.storeClosed(S.self)))
         case .taken: break
         }
@@ -102,14 +114,24 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         if let route = currentRoute { return route.submit(action) }
         let tally = Tally()
         tally.expect(1)
+        if let route = admit(action, tally, mark) { return route.submit(action) }
+        return tally.handle
+    }
+
+    /// Dispatches to this store, and tells a tally that expects one report how it ends.
+    ///
+    /// - Returns: The route that the action has to take instead; then nothing was done.
+    func admit(
+        _ action: S.Action, _ tally: Tally, _ mark: UnsafeMutablePointer<ThreadMark>
+    ) -> (any ActionRoute<S>)? {
         switch admit(.tracked(action, tally, order: 0)) {
         case .queued(let duty):
             serve(duty, mark)
             waitForRoom(mark)
-            return tally.handle
-        case .closed: return DispatchHandle(.failed(.storeClosed(S.self)))
-        case .route(let route): return route.submit(action)
+        case .closed: tally.report(.failed(.storeClosed(S.self)), order: 0)
+        case .route(let route): return route
         }
+        return nil
     }
 
     private var currentRoute: (any ActionRoute<S>)? {
@@ -124,6 +146,14 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
 
     /// Finds the way of a dispatch that can't run at once.
     private func admit(_ job: LaneJob<S>) -> Admission {
+        if scope.order.isEmpty { return admit(job, behind: nil) }
+        // That an action may be committed on another thread is the contract of `State.Action`.
+        nonisolated(unsafe) var admission = Admission.closed
+        scope.order.reserving { admission = admit(job, behind: scope.order.hold(for: self)) }
+        return admission
+    }
+
+    private func admit(_ job: LaneJob<S>, behind hold: (any LaneHold)?) -> Admission {
         // Written under the lock and read after it, by this thread alone.
         nonisolated(unsafe) var admission = Admission.closed
         control.withLock { control in
@@ -131,6 +161,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
             if let route {
                 admission = .route(route)
             } else {
+                if let hold { append(.hold(hold), to: &control) }
                 append(job, to: &control)
                 admission = .queued(control.claim(isImmediate: isImmediate))
             }
@@ -148,13 +179,31 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
 
     /// Keeps a place in the line for a global action.
     ///
+    /// - Parameters:
+    ///   - job: The action.
+    ///   - hold: What is to be waited for before.
     /// - Returns: false when the store is released, or changes only by its route.
-    func reserveBehind(_ job: LaneJob<S>) -> Bool {
+    func reserveBehind(_ job: LaneJob<S>, hold: (any LaneHold)? = nil) -> Bool {
         control.withLock { control in
             if control.isClosed || control.isRouted { return false }
+            if let hold { append(.hold(hold), to: &control) }
             append(job, to: &control)
             return true
         }
+    }
+
+    override func mark(_ body: @escaping @Sendable () -> Void) -> Bool {
+        control.withLock { control in
+            guard control.isBusy || control.waitingCount > 0, !control.isClosed else {
+                return false
+            }
+            append(.look { _, _ in body() }, to: &control)
+            return true
+        }
+    }
+
+    override func append(_ hold: any LaneHold) -> Bool {
+        reserveBehind(.hold(hold))
     }
 
     /// Commits a global action as the one that serves the lane, in whose scope the caller runs.
@@ -164,24 +213,47 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
 
     /// Commits an action as the one that serves the lane, and tells how it ended.
     func runEnteredTracked(
-        _ action: S.Action, _ mark: UnsafeMutablePointer<ThreadMark>
+        _ action: S.Action, _ ticket: DispatchTicket?, _ mark: UnsafeMutablePointer<ThreadMark>
     ) -> Outcome {
         var outcome: Outcome?
-        runEntered(mark) { outcome = commitTracked(action) }
+        runEntered(mark) { outcome = commitTracked(action, ticket) }
         return outcome ?? .failed(.storeClosed(S.self))
     }
 
     // MARK: The line
 
-    override func takeTurn() -> Bool {
+    override func takeTurn() -> Turn {
         var jobs: [LaneJob<S>] = []
         let woken = control.withLock { takeLine(&jobs, &$0) }
         for place in woken { place.signal() }
-        guard !jobs.isEmpty else { return false }
-        for job in jobs { perform(job) }
+        guard !jobs.isEmpty else { return .empty }
+        for index in jobs.indices {
+            if case .hold(let hold) = jobs[index], !isReleased.load(ordering: .relaxed) {
+                return wait(for: hold, before: jobs[(index + 1)...])
+            }
+            perform(jobs[index])
+        }
         jobs.removeAll(keepingCapacity: jobs.capacity <= LaneLimits.keptCapacityMax)
         control.withLock { _ in swap(&spare, &jobs) }
-        return true
+        return .worked
+    }
+
+    /// Puts back what stands behind a hold, and waits for it without a thread, if it must.
+    private func wait(for hold: any LaneHold, before rest: ArraySlice<LaneJob<S>>) -> Turn {
+        let isClosed = control.withLock { control in
+            if control.isClosed { return true }
+            waiting.insert(contentsOf: rest, at: 0)
+            control.waitingCount += rest.count
+            control.hold = hold
+            return false
+        }
+        if isClosed {
+            hold.abandon(self)
+            for job in rest { drop(job) }
+            return .worked
+        }
+        guard hold.arrive(self) else { return .held }
+        return takeUp(after: hold) ? .worked : .held
     }
 
     /// Takes the whole line. Called under the lane's mutex.
@@ -233,13 +305,17 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     package func close() {
         isReleased.store(true, ordering: .relaxed)
         var dropped: [LaneJob<S>] = []
+        var hold: (any LaneHold)?
         let (woken, hooks) = control.withLock { control in
             control.isClosed = true
+            swap(&hold, &control.hold)
+            if hold != nil { control.isBusy = false }
             defer { control.closeHooks = [:] }
             return (takeLine(&dropped, &control), control.closeHooks)
         }
         scope.channel(of: S.self).remove(self)
         for place in woken { place.signal() }
+        hold?.abandon(self)
         for job in dropped { drop(job) }
         for hook in hooks.values { hook() }
         setRoute(nil)
@@ -250,115 +326,5 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         var keeper: S?
         // Let go outside the lock: what the state has is user code's to free.
         control.withLock { _ in swap(&self.keeper, &keeper) }
-    }
-}
-
-/// What a store's lane works on, one after the other.
-// Sendable: a job is handed from one thread to another and used by one at a time; that actions
-// may be committed on another thread is the contract of `State.Action`.
-enum LaneJob<S: State>: @unchecked Sendable {
-    case action(S.Action)
-    case tracked(S.Action, Tally, order: Int)
-    case run(
-        [OrderedAction<S>], through: SequenceNumber, completion: @Sendable (RunReport) -> Void)
-    case look(@Sendable (_ state: S?, _ position: SequenceNumber) -> Void)
-}
-
-/// Working on jobs; called by the thread that serves the lane.
-extension StoreCore {
-    private func perform(_ job: LaneJob<S>) {
-        if isReleased.load(ordering: .relaxed) { return drop(job) }
-        switch job {
-        case .action(let action): _ = commit(action)
-        case .tracked(let action, let tally, let order):
-            tally.report(commitTracked(action), order: order)
-        case .run(let actions, let through, let completion):
-            completion(commit(actions, through: through))
-        case .look(let body): body(state.takeUnretainedValue(), position)
-        }
-    }
-
-    /// Says of a job that the store was released before its turn.
-    private func drop(_ job: LaneJob<S>) {
-        switch job {
-        case .action: break
-        case .tracked(_, let tally, let order):
-            tally.report(.failed(.storeClosed(S.self)), order: order)
-        case .run(_, _, let completion):
-            var report = RunReport()
-            report.isClosed = true
-            completion(report)
-        case .look(let body): body(nil, position)
-        }
-    }
-
-    /// Commits under the next number of the store's own count.
-    ///
-    /// - Returns: Why the action was refused, if it was.
-    @inline(__always)
-    fileprivate func commit(_ action: S.Action) -> (any Error)? {
-        let number = nextNumber()
-        do {
-            try perform(action) {
-                ActionContext(sequence: number, timestamp: WallClock.now, origin: nil, seed: seed)
-            }
-            return nil
-        } catch {
-            return error
-        }
-    }
-
-    fileprivate func commitTracked(_ action: S.Action) -> Outcome {
-        let context = ActionContext(
-            sequence: nextNumber(), timestamp: WallClock.now, origin: nil, seed: seed)
-        let receipt = Receipt(
-            log: nil, epoch: .none, sequence: context.sequence, timestamp: context.timestamp)
-        do {
-            try perform(action) { context }
-            return .committed(receipt)
-        } catch {
-            return .failed(.refused(error, receipt: receipt))
-        }
-    }
-
-    @inline(__always)
-    private func perform(_ action: S.Action, context: () -> ActionContext) throws {
-        try state._withUnsafeGuaranteedRef { state in
-            try mutations._perform(action: action, state: state, context: context)
-        }
-    }
-
-    @inline(__always)
-    private func nextNumber() -> SequenceNumber {
-        let number = count.load(ordering: .relaxed) + 1
-        count.store(number, ordering: .relaxed)
-        return SequenceNumber(number)
-    }
-
-    /// Commits what a log has ordered, passing over what the store has already.
-    private func commit(_ actions: [OrderedAction<S>], through: SequenceNumber) -> RunReport {
-        var report = RunReport()
-        var last = position
-        let mark = commitMark
-        for index in actions.indices {
-            let ordered = actions[index]
-            if isReleased.load(ordering: .relaxed) {
-                report.isClosed = true
-                break
-            }
-            report.completed = index + 1
-            guard ordered.context.sequence > last else { continue }
-            mark?.begin(ordered.context.sequence)
-            do {
-                try perform(ordered.action) { ordered.context }
-            } catch {
-                report.refusals.append(RunReport.Refusal(index: index, error: error))
-            }
-            last = ordered.context.sequence
-        }
-        if !report.isClosed { last = max(last, through) }
-        mark?.end(at: last)
-        lastOrdered.store(last.rawValue, ordering: .releasing)
-        return report
     }
 }

@@ -32,6 +32,9 @@ enum LaneLimits {
 /// A run that ends while the thread that handed it over is still inside `execute` leaves the next
 /// hand-over to that thread, so that an executor which runs functions at once isn't nested ever
 /// deeper.
+///
+/// A job of the line may be something to wait for, a ``LaneHold``. A lane that waits for one is busy
+/// without having a thread; whoever ends the wait sees to it that the line is served again.
 // Sendable: all of its own is immutable, atomic or in a mutex; the subclass answers for the rest.
 package class Lane: @unchecked Sendable {
     /// Guarded by the mutex that it stands in, as is the subclass's waiting line.
@@ -40,6 +43,9 @@ package class Lane: @unchecked Sendable {
         var isClosed = false
         /// Whether dispatches go to a route instead.
         var isRouted = false
+        /// What the lane waits for. *Invariant*: while there is one, the lane is busy and no thread
+        /// serves it, but the one that is just leaving.
+        var hold: (any LaneHold)?
         /// How many jobs stand in the line.
         var waitingCount = 0
         /// Use: threads that wait, having found the line longer than its bound.
@@ -96,6 +102,16 @@ package class Lane: @unchecked Sendable {
         case handOver
     }
 
+    /// What a turn came to.
+    enum Turn {
+        /// Nothing stood in line.
+        case empty
+        /// What stood there was worked on.
+        case worked
+        /// The lane waits for something: the thread serves it no more, and must not touch it.
+        case held
+    }
+
     /// What a lane says to a job that wants to run at once.
     enum Entrance {
         /// The caller serves the lane, and its own job comes first.
@@ -126,9 +142,22 @@ package class Lane: @unchecked Sendable {
     package final var waitingCount: Int { control.withLock { $0.waitingCount } }
 
     /// Works on all that stands in the line at the beginning of the call, and on no more.
+    func takeTurn() -> Turn {
+        preconditionFailure("a lane has a line")
+    }
+
+    /// Has a function called once when the lane has done all that it has to do now, or its store is
+    /// released; unless it is idle.
     ///
-    /// - Returns: Whether anything stood there.
-    func takeTurn() -> Bool {
+    /// - Returns: Whether it will be; false if the lane is idle.
+    func mark(_ body: @escaping @Sendable () -> Void) -> Bool {
+        preconditionFailure("a lane has a line")
+    }
+
+    /// Puts something to wait for into the line.
+    ///
+    /// - Returns: false when the store is released.
+    func append(_ hold: any LaneHold) -> Bool {
         preconditionFailure("a lane has a line")
     }
 
@@ -195,7 +224,9 @@ package class Lane: @unchecked Sendable {
     private func drain() {
         scope.runLane {
             repeat {
-                while takeTurn() {}
+                var turn = Turn.worked
+                while turn == .worked { turn = takeTurn() }
+                if turn == .held { return }
             } while control.withLock { control in
                 control.isBusy = control.waitingCount > 0
                 return control.isBusy
@@ -214,8 +245,10 @@ package class Lane: @unchecked Sendable {
     private func runOnExecutor() {
         let mark = ThreadMark.current
         mark.pointee.lanes += 1
-        scope.runLane { _ = takeTurn() }
+        var turn = Turn.empty
+        scope.runLane { turn = takeTurn() }
         mark.pointee.lanes -= 1
+        if turn == .held { return }
         let duty = control.withLock { control in
             control.isBusy = false
             return control.claim(isImmediate: false)

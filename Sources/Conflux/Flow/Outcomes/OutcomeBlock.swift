@@ -55,10 +55,11 @@ package final class OutcomeBlock: Sendable {
         var outcome: Outcome
     }
 
-    private struct Waiter {
+    private struct Waiter: Sendable {
         let id: UInt64
         let index: Int
-        let continuation: CheckedContinuation<Outcome, Never>
+        /// Called once, holding no lock.
+        let resume: @Sendable (Outcome) -> Void
     }
 
     private struct Ledger {
@@ -107,15 +108,15 @@ package final class OutcomeBlock: Sendable {
         /// Takes out the waiters that an index range concerns, each with its outcome.
         mutating func takeWaiters(
             from start: Int, to end: Int
-        ) -> [(CheckedContinuation<Outcome, Never>, Outcome)] {
+        ) -> [(@Sendable (Outcome) -> Void, Outcome)] {
             guard !waiters.isEmpty else { return [] }
-            var ready: [(CheckedContinuation<Outcome, Never>, Outcome)] = []
+            var ready: [(@Sendable (Outcome) -> Void, Outcome)] = []
             var open: [Waiter] = []
             for waiter in waiters {
                 if waiter.index >= start, waiter.index < end,
                     let outcome = outcome(at: waiter.index)
                 {
-                    ready.append((waiter.continuation, outcome))
+                    ready.append((waiter.resume, outcome))
                 } else {
                     open.append(waiter)
                 }
@@ -165,7 +166,7 @@ package final class OutcomeBlock: Sendable {
             ledger.fill(from: start, to: start + count, with: outcome)
             return ledger.takeWaiters(from: start, to: start + count)
         }
-        for (continuation, outcome) in ready { continuation.resume(returning: outcome) }
+        for (resume, outcome) in ready { resume(outcome) }
     }
 
     /// How an action ended; nil as long as that is open.
@@ -187,7 +188,7 @@ package final class OutcomeBlock: Sendable {
                     // Either this sees the cancellation, or `cancel` sees the waiter.
                     if Task.isCancelled { return .failed(.cancelled) }
                     ledger.waiters.append(
-                        Waiter(id: id, index: index, continuation: continuation))
+                        Waiter(id: id, index: index) { continuation.resume(returning: $0) })
                     return nil
                 }
                 if let known { continuation.resume(returning: known) }
@@ -197,6 +198,18 @@ package final class OutcomeBlock: Sendable {
         }
     }
 
+    /// Has a function called once when an action has ended, by whoever says how, holding no lock; at once,
+    /// if it has.
+    func whenEnded(at index: Int, _ body: @escaping @Sendable (Outcome) -> Void) {
+        let known = ledger.withLock { ledger -> Outcome? in
+            if let known = ledger.outcome(at: index) { return known }
+            ledger.waiterCount += 1
+            ledger.waiters.append(Waiter(id: ledger.waiterCount, index: index, resume: body))
+            return nil
+        }
+        if let known { body(known) }
+    }
+
     private func cancel(_ id: UInt64) {
         let waiter = ledger.withLock { ledger -> Waiter? in
             guard let position = ledger.waiters.firstIndex(where: { $0.id == id }) else {
@@ -204,6 +217,6 @@ package final class OutcomeBlock: Sendable {
             }
             return ledger.waiters.remove(at: position)
         }
-        waiter?.continuation.resume(returning: .failed(.cancelled))
+        waiter?.resume(.failed(.cancelled))
     }
 }

@@ -21,23 +21,23 @@ public struct Change<Value> {
 extension Change: Sendable where Value: Sendable {}
 extension Change: Equatable where Value: Equatable {}
 
-/// The changes of a model, or of a part of it; what ``Store/changes(of:)`` gives.
-public struct ModelChanges<Model: Conflux.Model, Value: Sendable>: AsyncSequence, Sendable {
+/// The changes of a store's value, or of a part of it; what ``Store/changes(of:)`` gives.
+public struct ValueChanges<Root: Sendable, Value: Sendable>: AsyncSequence, Sendable {
     /// A change, from an old to a new value.
     public typealias Element = Change<Value>
     /// A sequence of changes doesn't fail.
     public typealias Failure = Never
 
     private let first: Value
-    private let state: ModelState<Model>
+    private let state: ValueState<Root>
     private let isSame: @Sendable (Value, Value) -> Bool
-    private let part: @Sendable (Model) -> Value
+    private let part: @Sendable (Root) -> Value
     private let lane: any ListenedLane
 
     init(
-        lane: any ListenedLane, state: ModelState<Model>,
+        lane: any ListenedLane, state: ValueState<Root>,
         isSame: @escaping @Sendable (Value, Value) -> Bool,
-        part: @escaping @Sendable (Model) -> Value
+        part: @escaping @Sendable (Root) -> Value
     ) {
         first = state._read(part)
         self.lane = lane
@@ -88,10 +88,10 @@ public struct ModelChanges<Model: Conflux.Model, Value: Sendable>: AsyncSequence
 
     /// Ends the listening when the last copy of its iterator is gone.
     fileprivate final class Subscription: Sendable {
-        let listener: ChangeListener<Model, Value>
+        let listener: ChangeListener<Root, Value>
         private let end: @Sendable () -> Void
 
-        init(listener: ChangeListener<Model, Value>, end: @escaping @Sendable () -> Void) {
+        init(listener: ChangeListener<Root, Value>, end: @escaping @Sendable () -> Void) {
             self.listener = listener
             self.end = end
         }
@@ -121,7 +121,7 @@ extension StoreCore: ListenedLane {
 }
 
 /// One reader of changes: the lane puts them in, the reader takes them out.
-private final class ChangeListener<Model: Conflux.Model, Value: Sendable>: ModelObserver {
+private final class ChangeListener<Root: Sendable, Value: Sendable>: ValueObserver {
     private struct Mailbox {
         /// The value that the lane saw last.
         var last: Value
@@ -134,18 +134,18 @@ private final class ChangeListener<Model: Conflux.Model, Value: Sendable>: Model
 
     private let mailbox: Mutex<Mailbox>
     private let isSame: @Sendable (Value, Value) -> Bool
-    private let part: @Sendable (Model) -> Value
+    private let part: @Sendable (Root) -> Value
 
     init(
         last: Value, isSame: @escaping @Sendable (Value, Value) -> Bool,
-        part: @escaping @Sendable (Model) -> Value
+        part: @escaping @Sendable (Root) -> Value
     ) {
         mailbox = Mutex(Mailbox(last: last))
         self.isSame = isSame
         self.part = part
     }
 
-    func look(at state: ModelState<Model>) {
+    func look(at state: ValueState<Root>) {
         let new = state._read(part)
         let old = mailbox.withLock { $0.last }
         if isSame(old, new) { return }

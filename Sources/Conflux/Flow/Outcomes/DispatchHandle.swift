@@ -69,6 +69,14 @@ public struct DispatchHandle: Sendable {
         if case .open(let block, let index) = place { block.withdraw(at: index) }
     }
 
+    /// Has a function called once when the action has ended; at once, if it has.
+    func whenEnded(_ body: @escaping @Sendable (Outcome) -> Void) {
+        switch place {
+        case .settled(let outcome): body(outcome)
+        case .open(let block, let index): block.whenEnded(at: index, body)
+        }
+    }
+
     /// How the action ended; nil as long as that is open.
     package var outcome: Outcome? {
         switch place {

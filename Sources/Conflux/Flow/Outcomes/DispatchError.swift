@@ -34,6 +34,12 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
         public static let notConnected = Code(rawValue: "notConnected")
         /// The action was withdrawn before it was ordered.
         public static let withdrawn = Code(rawValue: "withdrawn")
+        /// A store that a transaction read was changed before it was committed; it may be tried again.
+        public static let conflict = Code(rawValue: "conflict")
+        /// Middleware stopped the action: no store heard of it.
+        public static let intercepted = Code(rawValue: "intercepted")
+        /// The call would have to wait for the very thread that it was made on.
+        public static let wouldBlock = Code(rawValue: "wouldBlock")
         /// The waiting task was cancelled; the action goes its way.
         public static let cancelled = Code(rawValue: "cancelled")
 
@@ -107,6 +113,16 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
                 """)
     }
 
+    /// An event reached nobody.
+    static func noHandler<E>(of event: E.Type) -> DispatchError {
+        DispatchError(
+            code: .noStore,
+            message: """
+                No store in this scope handles \(event), so nobody heard of it. Make one whose state \
+                handles it first (EventHandling), or send it in the scope that has one.
+                """)
+    }
+
     /// A global dispatch passed a store over.
     static func passedOver<S>(_ state: S.Type) -> DispatchError {
         DispatchError(
@@ -124,6 +140,37 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
         message: """
             The action was withdrawn before it was ordered: it is not in the log and never will \
             be. Dispatch it again if it is wanted after all.
+            """)
+
+    /// A guard of a transaction failed.
+    static let conflict = DispatchError(
+        code: .conflict,
+        message: """
+            A store that the transaction read was changed before it was committed, so nothing of it has \
+            an effect. Read again, and run it again.
+            """)
+
+    /// A store can't take part in a transaction.
+    static let cannotTakePart = DispatchError(
+        code: .rejected,
+        message: """
+            A store of the transaction was released, or changes only through its node, so nothing of it \
+            has an effect. Take stores that no node replicates.
+            """)
+
+    /// Middleware stopped it.
+    static let intercepted = DispatchError(
+        code: .intercepted,
+        message: """
+            Middleware stopped the action, and no store heard of it. Which one, it has to say itself.
+            """)
+
+    /// A synchronous dispatch from inside a commit or an observer.
+    static let wouldBlock = DispatchError(
+        code: .wouldBlock,
+        message: """
+            A dispatch in mode sync from inside a commit or an observer would wait for itself, so it was \
+            not made. Dispatch in another mode there.
             """)
 
     static let cancelled = DispatchError(

@@ -1,0 +1,140 @@
+/// An activity that was emitted, as middleware sees it.
+public struct EmittedActivity: Sendable {
+    /// What happened.
+    public let value: any Sendable
+    /// The store.
+    public let store: StoreIdentity
+    /// Where it was emitted.
+    public let label: DispatchLabel
+}
+
+/// A function that is run for a store, as middleware sees it.
+public struct PerformedFunction: Sendable {
+    /// The store.
+    public let store: StoreIdentity
+    /// What the caller said of it.
+    public let label: DispatchLabel
+}
+
+/// Activities: what happens and changes no state, such as that a screen is to be shown.
+extension Store where State: ValueHolder {
+    /// Tells those who observe activities now that something happened.
+    ///
+    /// ```swift
+    /// enum Notice { case reachedTen }
+    ///
+    /// storage.activities(of: Notice.self).observe { print($0) }
+    /// storage.emit(Notice.reachedTen)
+    /// ```
+    ///
+    /// It changes nothing, is not ordered among the store's actions, and is not kept for those who come
+    /// later. Observers run on this thread, as those of a ``Sink`` do.
+    ///
+    /// - Parameters:
+    ///   - activity: What happened; a value of any type.
+    ///   - file: The file of the call.
+    ///   - function: The function of the call.
+    ///   - line: The line of the call.
+    public func emit(
+        _ activity: some Sendable, file: StaticString = #file, function: StaticString = #function,
+        line: UInt = #line
+    ) {
+        if !core.scope.middleware.isEmpty {
+            core.scope.middleware.tell(of: core) { middleware in
+                middleware.didEmit(
+                    EmittedActivity(
+                        value: activity, store: StoreIdentity(core),
+                        label: DispatchLabel(file: file, function: function, line: line)))
+            }
+        }
+        computed.state.asValue.activities.send(value: activity)
+    }
+
+    /// The activities of one type.
+    ///
+    /// - Parameter type: The type; others are passed over.
+    /// - Returns: A signal that doesn't keep the store alive.
+    public func activities<Activity: Sendable>(of type: Activity.Type) -> Signal<Activity> {
+        let all = computed.state.asValue.activities.signal
+        return Signal { observation, send in
+            all.forward(observation) { if let activity = $0 as? Activity { send(activity) } }
+        }
+    }
+
+    /// Runs a function for this store, and tells those who read along.
+    ///
+    /// It may take its time and commit later: what it gets doesn't keep the store alive.
+    ///
+    /// ```swift
+    /// storage.perform("increment") { context in
+    ///     queue.asyncAfter(deadline: .now() + 0.1) {
+    ///         context.store?.commit { $0.update(\.count, to: $0.value.count + 1) }
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - name: What is done, in a word.
+    ///   - description: What is done, in a sentence.
+    ///   - file: The file of the call.
+    ///   - function: The function of the call.
+    ///   - line: The line of the call.
+    ///   - body: Runs once, on this thread, before this returns.
+    /// - Returns: What the body returns.
+    /// - Throws: What the body throws.
+    public func perform<Result>(
+        _ name: String = "", _ description: String = "", file: StaticString = #file,
+        function: StaticString = #function, line: UInt = #line,
+        _ body: (StoreReference<State>) throws -> Result
+    ) rethrows -> Result {
+        tellPerformance(
+            DispatchLabel(name, description, file: file, function: function, line: line))
+        return try body(StoreReference(self))
+    }
+
+    /// Runs an asynchronous function for this store, and tells those who read along.
+    ///
+    /// - Parameters:
+    ///   - name: What is done, in a word.
+    ///   - description: What is done, in a sentence.
+    ///   - isolation: The actor that the body runs on: the caller's.
+    ///   - file: The file of the call.
+    ///   - function: The function of the call.
+    ///   - line: The line of the call.
+    ///   - body: Runs once, before this returns.
+    /// - Returns: What the body returns.
+    /// - Throws: What the body throws.
+    public func perform<Result>(
+        _ name: String = "", _ description: String = "",
+        isolation: isolated (any Actor)? = #isolation, file: StaticString = #file,
+        function: StaticString = #function, line: UInt = #line,
+        _ body: (StoreReference<State>) async throws -> Result
+    ) async rethrows -> Result {
+        tellPerformance(
+            DispatchLabel(name, description, file: file, function: function, line: line))
+        return try await body(StoreReference(self))
+    }
+
+    private func tellPerformance(_ label: DispatchLabel) {
+        guard !core.scope.middleware.isEmpty else { return }
+        core.scope.middleware.tell(of: core) { middleware in
+            middleware.willPerform(
+                PerformedFunction(store: StoreIdentity(core), label: label))
+        }
+    }
+}
+
+/// A store that is known and not kept alive.
+public struct StoreReference<State: Conflux.State>: Sendable {
+    private weak let reference: Store<State>?
+
+    /// Makes a reference.
+    ///
+    /// - Parameter store: The store.
+    public init(_ store: Store<State>) {
+        reference = store
+    }
+
+    /// The store, while it lives. Whoever has it keeps it alive meanwhile.
+    public var store: Store<State>? { reference }
+}

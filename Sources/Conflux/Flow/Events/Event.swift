@@ -1,0 +1,105 @@
+/// Something that stores of different states handle, each in its own way.
+///
+/// ```swift
+/// struct LoggedIn: Event { var user: String }
+///
+/// struct Account: Model, EventHandling {
+///     static let events = EventHandlers<Action>().on(LoggedIn.self) { .setUser($0.user) }
+///     ...
+/// }
+///
+/// Scope.current.send(LoggedIn(user: "foo"))
+/// ```
+///
+/// An event is handled as an action of each state: it is checked, committed, read along and recorded like
+/// one that was dispatched globally.
+public protocol Event: Codable, Sendable {}
+
+/// A state, or a ``Model``, whose stores handle events.
+public protocol EventHandling: SendableMetatype {
+    /// What can happen to the state.
+    associatedtype Action
+    /// What the state makes of which events.
+    static var events: EventHandlers<Action> { get }
+}
+
+/// What a state makes of events: an action for each type of event that it handles.
+public struct EventHandlers<Action>: Sendable {
+    private var byType: [ObjectIdentifier: @Sendable (any Event) -> Action?] = [:]
+
+    /// Makes a table that handles nothing.
+    public init() {}
+
+    /// Handles a type of events, in place of what handled it before.
+    ///
+    /// - Parameters:
+    ///   - type: The type of the events.
+    ///   - action: Makes the action of an event; nil if this one doesn't concern the state. It must depend
+    ///     on the event alone.
+    /// - Returns: The table with that.
+    public func on<E: Event>(
+        _ type: E.Type, _ action: @escaping @Sendable (E) -> Action?
+    ) -> EventHandlers {
+        var table = self
+        table.byType[ObjectIdentifier(type)] = { event in (event as? E).flatMap(action) }
+        return table
+    }
+
+    /// What the state makes of an event; nil if it doesn't handle it.
+    func action(for event: any Event) -> Action? {
+        byType[ObjectIdentifier(Swift.type(of: event))]?(event)
+    }
+}
+
+extension ModelState: EventHandling where Model: EventHandling {
+    /// What the model makes of which events.
+    public static var events: EventHandlers<Action> { Model.events }
+}
+
+extension Scope {
+    /// Sends an event to every store of this scope whose state handles it.
+    ///
+    /// Any two events, and any two of an event, a transaction and a global action, reach all stores that
+    /// they have in common in one order.
+    ///
+    /// - Parameters:
+    ///   - event: What happened.
+    ///   - name: What the sender says of it, in a word, for those who read along.
+    ///   - file: The file of the call.
+    ///   - function: The function of the call.
+    ///   - line: The line of the call.
+    /// - Returns: A handle, which ends when every store has handled the event, as that of a global
+    ///   action does. ``DispatchHandle/receipt()`` throws `noStore` if no store handles the event.
+    @discardableResult
+    public func send(
+        _ event: some Event, _ name: String = "", file: StaticString = #file,
+        function: StaticString = #function, line: UInt = #line
+    ) -> DispatchHandle {
+        _ = ThreadMark.outsideModels
+        let label = DispatchLabel(name, file: file, function: function, line: line)
+        let tally = Tally()
+        let parts = eventChannels.enumerated().compactMap { index, channel in
+            channel.part(of: event, label: label, order: index, tally)
+        }
+        gate.pass(holding: FlowLock.holder(at: gate)) { [self] in
+            reserving(in: parts.map(\.channel)) { lanes in
+                let places = zip(parts, lanes).flatMap { part, lanes in
+                    part.expect(lanes)
+                    return lanes.indices.map { (part: part, index: $0, lane: lanes[$0]) }
+                }
+                for place in order.sorted(places.map(\.lane)).map({ places[$0] }) {
+                    place.part.reserve(place.index)
+                }
+            }
+            let count = parts.count { $0.laneCount > 0 }
+            if count == 0 {
+                tally.expect(1)
+                tally.report(.failed(.noHandler(of: type(of: event))), order: 0)
+            } else {
+                tally.expect(count)
+            }
+            for part in parts { part.serve() }
+        }
+        return tally.handle
+    }
+}

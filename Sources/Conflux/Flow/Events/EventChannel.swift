@@ -1,0 +1,92 @@
+import Synchronization
+
+/// A channel of a state that may handle events.
+protocol EventChannel: StateChannel {
+    /// Whether it handles any.
+    var handlesEvents: Bool { get }
+
+    /// What the state makes of an event, as the middleware has left it.
+    ///
+    /// - Parameters:
+    ///   - event: The event.
+    ///   - label: What the sender said of it.
+    ///   - order: The state's place among those that handle it.
+    ///   - whole: Told how the state's stores ended, if it has any.
+    /// - Returns: nil if the state doesn't handle the event, or the middleware stopped it.
+    func part(
+        of event: any Event, label: DispatchLabel, order: Int, _ whole: Tally
+    ) -> (any EventPart)?
+}
+
+/// One state's part of an event.
+protocol EventPart: Sendable {
+    var channel: any StateChannel { get }
+    /// How many stores there were when places were kept.
+    var laneCount: Int { get }
+    /// These are the lanes. Called once, under locks.
+    func expect(_ lanes: [Lane])
+    /// Keeps a place in one of the lanes. Called once for each after that, under the same locks.
+    func reserve(_ index: Int)
+    /// Has the lanes served. Called once after that, holding no lock.
+    func serve()
+}
+
+extension GlobalChannel: EventChannel {
+    var handlesEvents: Bool { events != nil }
+
+    func part(
+        of event: any Event, label: DispatchLabel, order: Int, _ whole: Tally
+    ) -> (any EventPart)? {
+        guard let action = events?(event),
+            let passing = scope.middleware.pass(action, to: nil as StoreCore<S>?, label: label)
+        else { return nil }
+        return TypedEventPart(self, passing, order: order, whole)
+    }
+}
+
+// Sendable: that actions may be committed on another thread is the contract of `State.Action`; the lanes
+// are in a mutex.
+private final class TypedEventPart<S: State>: EventPart, @unchecked Sendable {
+    let channel: any StateChannel
+    private let scope: Scope
+    private let action: S.Action
+    private let tally: Tally
+    private let lanes = Mutex<[Lane]>([])
+
+    init(
+        _ channel: GlobalChannel<S>, _ passing: MiddlewareTable.Passing<S>, order: Int,
+        _ whole: Tally
+    ) {
+        self.channel = channel
+        scope = channel.scope
+        action = passing.dispatch.action
+        // Sendable: that actions may be committed on another thread is the contract of `State.Action`.
+        nonisolated(unsafe) let dispatch = passing.dispatch
+        let scope = channel.scope
+        tally = Tally(ticket: passing.ticket) { outcome in
+            scope.middleware.end(dispatch, of: nil, outcome)
+            whole.report(outcome, order: order)
+        }
+    }
+
+    var laneCount: Int { lanes.withLock { $0.count } }
+
+    func expect(_ lanes: [Lane]) {
+        self.lanes.withLock { $0 = lanes }
+    }
+
+    func reserve(_ index: Int) {
+        let lane = lanes.withLock { $0[index] }
+        let job = LaneJob<S>.tracked(action, tally, order: index)
+        let hold = scope.order.hold(for: lane)
+        if !GlobalChannel<S>.core(lane).reserveBehind(job, hold: hold) {
+            tally.report(.failed(.passedOver(S.self)), order: index)
+        }
+    }
+
+    func serve() {
+        let lanes = lanes.withLock { $0 }
+        if !lanes.isEmpty { tally.expect(lanes.count) }
+        GlobalChannel<S>.kick(lanes, ThreadMark.current)
+    }
+}

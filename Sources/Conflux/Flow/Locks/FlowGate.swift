@@ -1,0 +1,157 @@
+import Dispatch
+import Synchronization
+
+/// What pauses the flow of a scope: the locks that are held, and the dispatches that wait for them.
+///
+/// **Invariants.** Of several locks the oldest is in force. What is dispatched by the holder of that one
+/// goes its way; what a younger lock's holder dispatches waits until that lock is in force, and
+/// everything else until there is none. What waits goes its way in the order in which it was
+/// dispatched, one after the other, by the thread that released the lock; what comes meanwhile waits
+/// behind it.
+///
+/// What had been dispatched before a lock was taken stands in its stores' lanes, ahead of all that the
+/// holder dispatches.
+// Sendable: all is in a mutex, but for an atomic copy of a part.
+final class FlowGate: Sendable {
+    typealias Job = @Sendable () -> Void
+
+    private struct Hold {
+        let id: UInt64
+        let lock: @Sendable () -> FlowLock?
+        /// *Use*: what the holder dispatched before the lock was in force.
+        var parked: [Job] = []
+        /// *Use*: who waits until it is in force.
+        var waiters: [CheckedContinuation<Void, Never>] = []
+    }
+
+    private struct State {
+        /// Oldest first.
+        var holds: [Hold] = []
+        var holdCount: UInt64 = 0
+        /// *Use*: what waits until there is no lock.
+        var parked: [Job] = []
+        /// Whether a thread has what is being let go.
+        var isDraining = false
+        /// *Use*: threads at the bound.
+        var crowded: [DispatchSemaphore] = []
+
+        var isClosed: Bool { !holds.isEmpty || !parked.isEmpty || isDraining }
+    }
+
+    /// How many dispatches may wait before other threads than those that serve a lane wait with them.
+    static let parkedMax = 65_536
+
+    private let state = Mutex(State())
+    /// A copy of `State.isClosed`, looked at before each dispatch.
+    private let closed = Atomic(false)
+
+    /// Whether a dispatch may have to wait.
+    @inline(__always)
+    var isClosed: Bool { closed.load(ordering: .relaxed) }
+
+    /// The lock that is in force.
+    var lockInForce: FlowLock? {
+        let lock = state.withLock { $0.holds.first?.lock }
+        return lock?()
+    }
+
+    /// Runs a dispatch, now or when nothing pauses it any more.
+    ///
+    /// - Parameters:
+    ///   - holder: The lock under which it is dispatched, if it is.
+    ///   - job: Called once, on this thread or later, holding no lock.
+    func pass(holding holder: UInt64?, _ job: @escaping Job) {
+        guard isClosed else { return job() }
+        let (mayPass, place) = state.withLock { state -> (Bool, DispatchSemaphore?) in
+            guard state.isClosed else { return (true, nil) }
+            let position = state.holds.firstIndex { $0.id == holder }
+            if let position {
+                if position == 0, state.holds[0].parked.isEmpty, !state.isDraining {
+                    return (true, nil)
+                }
+                state.holds[position].parked.append(job)
+                return (false, nil)
+            }
+            state.parked.append(job)
+            guard state.parked.count > Self.parkedMax, ThreadMark.current.pointee.lanes == 0 else {
+                return (false, nil)
+            }
+            let place = DispatchSemaphore(value: 0)
+            state.crowded.append(place)
+            return (false, place)
+        }
+        if mayPass { return job() }
+        // Whoever releases the lock may need this very thread.
+        if let place { _ = place.wait(timeout: .now() + LaneLimits.stillnessMax) }
+    }
+
+    /// Takes a lock, behind those that there are.
+    ///
+    /// - Parameter lock: Gives the lock, while it lives.
+    /// - Returns: Its number.
+    func take(_ lock: @escaping @Sendable () -> FlowLock?) -> UInt64 {
+        state.withLock { state in
+            state.holdCount += 1
+            state.holds.append(Hold(id: state.holdCount, lock: lock))
+            closed.store(true, ordering: .relaxed)
+            return state.holdCount
+        }
+    }
+
+    /// Ends a lock, and lets go what waited for it; does nothing if it has ended.
+    func release(_ id: UInt64) {
+        let (waiters, places) = state.withLock { state in
+            guard let position = state.holds.firstIndex(where: { $0.id == id }) else {
+                return ([CheckedContinuation<Void, Never>](), [DispatchSemaphore]())
+            }
+            let hold = state.holds.remove(at: position)
+            // What the holder dispatched and could not yet go comes before what comes later.
+            state.parked.insert(contentsOf: hold.parked, at: 0)
+            var waiters = hold.waiters
+            if position == 0, !state.holds.isEmpty {
+                waiters += state.holds[0].waiters
+                state.holds[0].waiters = []
+            }
+            defer { state.crowded = [] }
+            return (waiters, state.crowded)
+        }
+        for place in places { place.signal() }
+        for waiter in waiters { waiter.resume() }
+        drain()
+    }
+
+    /// Lets go what may go, unless another thread does.
+    private func drain() {
+        var isFirst = true
+        while true {
+            let job = state.withLock { state -> Job? in
+                if isFirst, state.isDraining { return nil }
+                var job: Job?
+                if state.holds.isEmpty {
+                    job = state.parked.isEmpty ? nil : state.parked.removeFirst()
+                } else if !state.holds[0].parked.isEmpty {
+                    job = state.holds[0].parked.removeFirst()
+                }
+                state.isDraining = job != nil
+                closed.store(state.isClosed, ordering: .relaxed)
+                return job
+            }
+            guard let job else { return }
+            isFirst = false
+            job()
+        }
+    }
+
+    /// Waits until a lock is in force, or has ended, or the task is cancelled.
+    func waitUntilInForce(_ id: UInt64) async {
+        await withCheckedContinuation { continuation in
+            let mustWait = state.withLock { state in
+                guard let position = state.holds.firstIndex(where: { $0.id == id }), position > 0
+                else { return false }
+                state.holds[position].waiters.append(continuation)
+                return true
+            }
+            if !mustWait { continuation.resume() }
+        }
+    }
+}

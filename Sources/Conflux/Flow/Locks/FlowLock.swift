@@ -1,0 +1,149 @@
+/// Pauses the flow of a scope: while it is held, only what its holder dispatches reaches a store.
+///
+/// ```swift
+/// let lock = Scope.current.lock()
+/// store.actions.increment()               // waits
+/// lock.run { store.actions.reset() }      // goes its way
+/// lock.release()                          // now the first one does, too
+/// ```
+///
+/// What others dispatch waits in its order, and goes its way when no lock is left. Of several locks the
+/// oldest is in force: what the holder of a younger one dispatches waits until its turn comes.
+/// ``receipt()`` of what waits, waits. What had been dispatched before the lock was taken comes before
+/// what its holder dispatches.
+///
+/// A lock may be released on any thread, also inside an observer, and later. It ends with its last
+/// reference, too. It pauses what is dispatched in this process; what a node's stores get from the log
+/// goes on.
+public final class FlowLock: Sendable {
+    @TaskLocal static var held: FlowLock?
+
+    private let gate: FlowGate
+    private let id: UInt64
+
+    fileprivate init(_ gate: FlowGate, _ reference: Reference) {
+        self.gate = gate
+        id = gate.take { reference.lock }
+        reference.lock = self
+    }
+
+    deinit {
+        gate.release(id)
+    }
+
+    /// Under which lock of a gate the current code dispatches.
+    static func holder(at gate: FlowGate) -> UInt64? {
+        held.flatMap { $0.gate === gate ? $0.id : nil }
+    }
+
+    /// Ends the lock, and lets what waited for it go its way, on this thread. Later calls do nothing.
+    public func release() {
+        gate.release(id)
+    }
+
+    /// Runs code as the lock's holder: what it dispatches is let through.
+    ///
+    /// So is what is dispatched on the same thread by what it causes, as by an observer of a store on
+    /// `.immediate`; on other executors it waits, unless it runs under the lock itself.
+    ///
+    /// - Parameter body: Runs once, before this returns.
+    /// - Returns: What the body returns.
+    /// - Throws: What the body throws.
+    public func run<Result>(_ body: () throws -> Result) rethrows -> Result {
+        try FlowLock.$held.withValue(self, operation: body)
+    }
+
+    /// Runs asynchronous code as the lock's holder, with the tasks that it starts; detached ones excepted.
+    ///
+    /// - Parameters:
+    ///   - isolation: The actor that the body runs on: the caller's.
+    ///   - body: Runs once, before this returns.
+    /// - Returns: What the body returns.
+    /// - Throws: What the body throws.
+    public func run<Result>(
+        isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Result
+    ) async rethrows -> Result {
+        try await FlowLock.$held.withValue(self, operation: body, isolation: isolation)
+    }
+
+    /// Waits until no older lock is held, or this one has been released.
+    public func inForce() async {
+        await gate.waitUntilInForce(id)
+    }
+
+    /// Knows a lock and doesn't keep it.
+    // Sendable: written once, before anybody else has it.
+    fileprivate final class Reference: @unchecked Sendable {
+        weak var lock: FlowLock?
+    }
+}
+
+extension Scope {
+    /// Pauses the flow of this scope. Returns at once, also where another lock is in force.
+    ///
+    /// - Returns: The lock; its holder is who has it.
+    public func lock() -> FlowLock {
+        FlowLock(gate, FlowLock.Reference())
+    }
+
+    /// Runs code while the flow of this scope is paused for all others.
+    ///
+    /// ```swift
+    /// try await Scope.current.withLock { _ in
+    ///     try await store.dispatch(.begin).receipt()
+    ///     try await store.dispatch(.end).receipt()      // nothing comes between
+    /// }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - isolation: The actor that the body runs on: the caller's.
+    ///   - body: Runs once, as the holder, when the lock is in force. The lock is released when it ends.
+    /// - Returns: What the body returns.
+    /// - Throws: What the body throws.
+    public func withLock<Result>(
+        isolation: isolated (any Actor)? = #isolation, _ body: (FlowLock) async throws -> Result
+    ) async rethrows -> Result {
+        let lock = lock()
+        defer { lock.release() }
+        await lock.inForce()
+        return try await lock.run(isolation: isolation) { try await body(lock) }
+    }
+
+    /// The lock that is in force; nil when the flow isn't paused. By it an observer releases the lock
+    /// under which it is told.
+    public var lockInForce: FlowLock? { gate.lockInForce }
+
+    /// Pauses the flow, and dispatches an action as the holder. If the action changes nothing, or is
+    /// refused, the lock is released by itself; else whoever hears of the change releases it
+    /// (``lockInForce``), or whoever has the lock.
+    ///
+    /// - Parameters:
+    ///   - action: What happens.
+    ///   - store: A store of this scope that no node replicates.
+    /// - Returns: The lock.
+    public func lock<S: ValueHolder>(
+        dispatching action: S.Action, to store: Store<S>
+    ) -> FlowLock where S.Value: Equatable {
+        let lock = lock()
+        let (core, state) = (store.core, store.computed.state.asValue)
+        let former = FormerValue<S.Value>()
+        lock.run {
+            _ = core.dispatchWatched(
+                action,
+                before: { former.value = state._read { $0 } },
+                after: {
+                    let isChanged = former.value.map { old in
+                        state._read { $0 != old }
+                    }
+                    if isChanged != true { lock.release() }
+                })
+        }
+        return lock
+    }
+}
+
+/// A value from before an action.
+// Sendable: touched in one lane only.
+private final class FormerValue<Value: Sendable>: @unchecked Sendable {
+    var value: Value?
+}

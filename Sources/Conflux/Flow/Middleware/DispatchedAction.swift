@@ -1,0 +1,113 @@
+import ConfluxVocabulary
+
+/// The number of a dispatch in its scope, by which what middleware hears of it belongs together.
+///
+/// It is counted while there is middleware, from 1, and is the same at dispatch, at each commit and at
+/// the end.
+public struct DispatchID: Hashable, Comparable, Sendable, CustomStringConvertible {
+    /// The number.
+    public let rawValue: UInt64
+
+    init(_ rawValue: UInt64) {
+        self.rawValue = rawValue
+    }
+
+    /// The number in decimal.
+    public var description: String { String(rawValue) }
+
+    /// Whether one dispatch came before the other.
+    public static func < (first: DispatchID, second: DispatchID) -> Bool {
+        first.rawValue < second.rawValue
+    }
+}
+
+/// What a program says of a dispatch for those who read along: its name, and where it stands in the
+/// source.
+public struct DispatchLabel: Sendable {
+    /// What is done, in a word; may be empty.
+    public let name: String
+    /// What is done, in a sentence; may be empty.
+    public let description: String
+    /// The file of the call.
+    public let file: StaticString
+    /// The function of the call.
+    public let function: StaticString
+    /// The line of the call.
+    public let line: UInt
+
+    /// Makes a label, of the place where it is made unless another is given.
+    public init(
+        _ name: String = "", _ description: String = "", file: StaticString = #file,
+        function: StaticString = #function, line: UInt = #line
+    ) {
+        self.name = name
+        self.description = description
+        self.file = file
+        self.function = function
+        self.line = line
+    }
+}
+
+/// Which store is meant, where the store itself is out of place.
+public struct StoreIdentity: Hashable, Sendable, CustomStringConvertible {
+    private let lane: ObjectIdentifier
+    /// The identifier under which it is registered in its scope (``Scope/register(_:as:)``), if it is.
+    public let name: String?
+    private let state: String
+
+    init<S: State>(_ core: StoreCore<S>) {
+        lane = ObjectIdentifier(core)
+        name = core.scope.names.name(of: core)
+        state = String(describing: S.self)
+    }
+
+    /// Whether both mean the same store.
+    public static func == (first: StoreIdentity, second: StoreIdentity) -> Bool {
+        first.lane == second.lane
+    }
+
+    /// Feeds what `==` compares.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(lane)
+    }
+
+    /// The state's type, and the identifier if there is one.
+    public var description: String { name.map { "\(state) \($0)" } ?? state }
+}
+
+/// An action that is being dispatched, as middleware sees it.
+public struct DispatchedAction<State: Conflux.State> {
+    /// Tells this dispatch from others.
+    public let id: DispatchID
+    /// What is to happen.
+    public internal(set) var action: State.Action
+    /// The store that it is for; nil for every store of the state.
+    public let store: StoreIdentity?
+    /// What the dispatcher said of it.
+    public let label: DispatchLabel?
+}
+
+extension DispatchedAction: Sendable where State.Action: Sendable {}
+
+/// An action that a store commits, as middleware sees it. Nothing of it can be changed: replicas would
+/// differ.
+public struct CommittedAction<State: Conflux.State> {
+    /// The dispatch; nil for one of another process, and for one from before there was middleware.
+    public let id: DispatchID?
+    /// What happens.
+    public let action: State.Action
+    /// The action's place, time, origin and random numbers.
+    public let context: ActionContext
+    /// The store.
+    public let store: StoreIdentity
+    /// What the dispatcher said of it, in this process.
+    public let label: DispatchLabel?
+}
+
+extension CommittedAction: Sendable where State.Action: Sendable {}
+
+/// What goes along with an action from its dispatch to its commits.
+struct DispatchTicket: Sendable {
+    let id: DispatchID?
+    let label: DispatchLabel?
+}

@@ -1,0 +1,84 @@
+import Synchronization
+
+/// Middleware for actions of single types.
+///
+/// ```swift
+/// let interceptor = Interceptor()
+/// interceptor.register(FetchAmount.self) { [weak store] _ in
+///     Task { store?.dispatch(SetAmount(value: try await fetch())) }
+///     return .stop          // no reducer needs to hear of it
+/// }
+/// Scope.current.use(interceptor)
+/// ```
+///
+/// The type is that of the state's `Action`; for a ``ReducedModel`` it is the type for which a reducer is
+/// registered. Safe on any thread.
+public final class Interceptor: Middleware {
+    private struct Handler: Sendable {
+        let handle: @Sendable (Any) -> Passage<Any>
+    }
+
+    private let handlers = Mutex<[ObjectIdentifier: Handler]>([:])
+
+    /// Makes one that lets everything pass.
+    public init() {}
+
+    /// Handles the actions of a type, in place of what handled them before.
+    ///
+    /// - Parameters:
+    ///   - type: The type of the actions.
+    ///   - handler: Called for each that is dispatched, on the dispatching thread; says what becomes of
+    ///     it.
+    public func register<Action>(
+        _ type: Action.Type, _ handler: @escaping @Sendable (Action) -> Passage<Action>
+    ) {
+        let erased = Handler { action in
+            guard let action = action as? Action else { return .pass }
+            switch handler(action) {
+            case .pass: return .pass
+            case .replace(let other): return .replace(other)
+            case .stop: return .stop
+            }
+        }
+        // Let go outside the lock: it is the user's.
+        _ = handlers.withLock { $0.updateValue(erased, forKey: ObjectIdentifier(type)) }
+    }
+
+    /// Lets the actions of a type pass from now on.
+    ///
+    /// - Parameter type: The type of the actions.
+    public func unregister<Action>(_ type: Action.Type) {
+        _ = handlers.withLock { $0.removeValue(forKey: ObjectIdentifier(type)) }
+    }
+
+    /// Asks the handler of the action's type.
+    public func willDispatch<S: State>(_ dispatch: DispatchedAction<S>) -> Passage<S.Action> {
+        if let envelope = dispatch.action as? any ActionEnvelope {
+            guard let handler = handler(of: Swift.type(of: envelope.content)) else { return .pass }
+            switch handler.handle(envelope.content) {
+            case .pass: return .pass
+            case .stop: return .stop
+            case .replace(let content):
+                return (envelope.with(content) as? S.Action).map { .replace($0) } ?? .pass
+            }
+        }
+        guard let handler = handler(of: S.Action.self) else { return .pass }
+        switch handler.handle(dispatch.action) {
+        case .pass: return .pass
+        case .stop: return .stop
+        case .replace(let other): return (other as? S.Action).map { .replace($0) } ?? .pass
+        }
+    }
+
+    private func handler(of type: Any.Type) -> Handler? {
+        handlers.withLock { $0[ObjectIdentifier(type)] }
+    }
+}
+
+/// An action that carries one of another type.
+protocol ActionEnvelope {
+    /// What is carried.
+    var content: Any { get }
+    /// The envelope of another of the same type.
+    func with(_ content: Any) -> Self?
+}

@@ -1,0 +1,128 @@
+/// What becomes of an action that is being dispatched.
+public enum Passage<Action> {
+    /// It goes its way.
+    case pass
+    /// This one goes its way instead.
+    case replace(Action)
+    /// It ends here: no store hears of it. Its ``DispatchHandle/receipt()`` throws
+    /// ``DispatchError/Code/intercepted``.
+    case stop
+}
+
+extension Passage: Sendable where Action: Sendable {}
+
+/// Reads along with what is dispatched and committed, and may replace or stop what is dispatched.
+///
+/// ```swift
+/// struct Printer: Middleware {
+///     func willDispatch<S: State>(_ dispatch: DispatchedAction<S>) -> Passage<S.Action> {
+///         print("\(dispatch.id): \(dispatch.action)")
+///         return .pass
+///     }
+/// }
+/// let registration = Scope.current.use(Printer())
+/// ```
+///
+/// An action is seen twice. When it is *dispatched*, by the middleware of the scope in which it is, in
+/// the order of registration, each seeing what the one before made of it; there it can be replaced and
+/// stopped. And when it is *committed*, by each store; there everything is settled, and middleware
+/// only looks: a global action of another process is seen there alone, and what one replica did
+/// otherwise would make it differ from the others.
+///
+/// Every function may dispatch; what it dispatches comes after. No lock is held while one runs. Functions
+/// about a dispatch run on the thread that dispatches, those about a commit on the one that commits,
+/// several at the same time where several threads do so.
+///
+/// For actions of one type, ``Interceptor`` is shorter.
+public protocol Middleware: Sendable {
+    /// An action is being dispatched. Lets it pass unless implemented.
+    ///
+    /// - Parameter dispatch: The action, as the middleware before has left it.
+    /// - Returns: What becomes of it.
+    func willDispatch<S: State>(_ dispatch: DispatchedAction<S>) -> Passage<S.Action>
+
+    /// A dispatch has ended: all stores here have committed the action, or it failed. Called once for
+    /// each dispatch that passed.
+    ///
+    /// - Parameters:
+    ///   - dispatch: The action as it went its way.
+    ///   - failure: Why it has no receipt; nil if it has one.
+    func didDispatch<S: State>(_ dispatch: DispatchedAction<S>, failure: DispatchError?)
+
+    /// A store is about to commit an action.
+    func willCommit<S: State>(_ commit: CommittedAction<S>)
+
+    /// A store has committed an action, or refused it.
+    ///
+    /// - Parameters:
+    ///   - commit: The action.
+    ///   - refusal: Why the state's check refused it; nil if it did not.
+    func didCommit<S: State>(_ commit: CommittedAction<S>, refusal: (any Error)?)
+
+    /// A storage's commit has changed a part of its value, or replaced the whole. Called after the commit
+    /// for each of its changes, in order.
+    ///
+    /// - Parameters:
+    ///   - commit: The commit.
+    ///   - change: What it did.
+    func didChange<S: State>(_ commit: CommittedAction<S>, _ change: StorageChange)
+
+    /// An activity is being emitted.
+    func didEmit(_ activity: EmittedActivity)
+
+    /// A function is about to be run for a store.
+    func willPerform(_ function: PerformedFunction)
+}
+
+extension Middleware {
+    /// Lets the action pass.
+    public func willDispatch<S: State>(_ dispatch: DispatchedAction<S>) -> Passage<S.Action> {
+        .pass
+    }
+
+    /// Does nothing.
+    public func didDispatch<S: State>(_ dispatch: DispatchedAction<S>, failure: DispatchError?) {}
+
+    /// Does nothing.
+    public func willCommit<S: State>(_ commit: CommittedAction<S>) {}
+
+    /// Does nothing.
+    public func didCommit<S: State>(_ commit: CommittedAction<S>, refusal: (any Error)?) {}
+
+    /// Does nothing.
+    public func didChange<S: State>(_ commit: CommittedAction<S>, _ change: StorageChange) {}
+
+    /// Does nothing.
+    public func didEmit(_ activity: EmittedActivity) {}
+
+    /// Does nothing.
+    public func willPerform(_ function: PerformedFunction) {}
+}
+
+extension Scope {
+    /// Has middleware read along with every store of this scope, behind what was registered before.
+    ///
+    /// - Parameter middleware: Kept until the registration ends.
+    /// - Returns: What ends the registration. Letting go of it ends nothing.
+    @discardableResult
+    public func use(_ middleware: some Middleware) -> any Disposable & Sendable {
+        self.middleware.register(middleware, for: nil)
+    }
+
+    /// Has middleware read along with one store: with what is dispatched to it alone, and with all that
+    /// it commits.
+    ///
+    /// - Parameters:
+    ///   - middleware: Kept until the registration ends, or the store is released.
+    ///   - store: A store of this scope; it is not kept.
+    /// - Returns: What ends the registration. Letting go of it ends nothing.
+    @discardableResult
+    public func use<S: State>(
+        _ middleware: some Middleware, for store: Store<S>
+    ) -> any Disposable & Sendable {
+        precondition(store.core.scope === self, "\(S.self)'s store belongs to another scope")
+        let registration = self.middleware.register(middleware, for: store.core)
+        store.core.whenClosed { registration.dispose() }
+        return registration
+    }
+}

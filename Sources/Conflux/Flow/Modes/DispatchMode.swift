@@ -1,0 +1,167 @@
+import ConfluxVocabulary
+import Dispatch
+
+/// How a dispatch goes its way, seen from the one who dispatches.
+public enum DispatchMode: Sendable, Hashable, CaseIterable {
+    /// It is enqueued, and the call returns; nothing is committed on the calling thread.
+    case async
+    /// The call returns when it has ended. Not to be used where the store's executor needs the calling
+    /// thread: then it never would. On a thread that is inside a commit or an observer it is refused.
+    case sync
+    /// It is enqueued behind all that was dispatched in this mode before, with what is chained to that.
+    case serial
+    /// It is committed on the main queue, whatever the store's executor is; at once if called there and
+    /// nothing is under way.
+    case mainThread
+}
+
+extension Scope {
+    /// Dispatches an action to a store, in a mode.
+    ///
+    /// ```swift
+    /// scope.dispatch(.increment, to: counter, mode: .serial) { _ in
+    ///     scope.dispatch(.decrement, to: counter)
+    /// }
+    /// ```
+    ///
+    /// All modes keep the order of the store's lane. Actions dispatched in mode `async` by one thread come
+    /// in the order of that thread.
+    ///
+    /// - Parameters:
+    ///   - action: What happens.
+    ///   - store: A store of this scope.
+    ///   - mode: How it goes its way.
+    ///   - others: What has to end before it is dispatched.
+    ///   - name: What is done, in a word, for those who read along.
+    ///   - file: The file of the call.
+    ///   - function: The function of the call.
+    ///   - line: The line of the call.
+    ///   - next: Called once when it has ended, with the receipt or why there is none, holding no lock, on
+    ///     the thread that ended it. In mode `serial` what comes next comes after it.
+    /// - Returns: A handle, by which the end can be waited for. It may be dropped.
+    @discardableResult
+    public func dispatch<S: State>(
+        _ action: S.Action, to store: Store<S>, mode: DispatchMode = .async,
+        after others: FlowOperation..., name: String = "", file: StaticString = #file,
+        function: StaticString = #function, line: UInt = #line,
+        then next: (@Sendable (Result<Receipt, DispatchError>) -> Void)? = nil
+    ) -> DispatchHandle where S.Action: Sendable {
+        precondition(store.core.scope === self, "\(S.self)'s store belongs to another scope")
+        let label = DispatchLabel(name, file: file, function: function, line: line)
+        let core = store.core
+        if mode == .sync, ThreadMark.outsideModels.pointee.lanes > 0 {
+            let handle = DispatchHandle(.failed(.wouldBlock))
+            if let next { handle.whenEnded { next($0.result) } }
+            return handle
+        }
+        let tally = Tally { outcome in next?(outcome.result) }
+        tally.expect(1)
+        let send: @Sendable (FlowOperation?) -> Void = { operation in
+            let handle =
+                mode == .mainThread
+                ? core.dispatchOnMain(action, of: store, label: label)
+                : core.dispatchTracked(action, label: label)
+            handle.whenEnded { outcome in
+                tally.report(outcome, order: 0)
+                operation?.finish()
+            }
+        }
+        switch mode {
+        case .async:
+            _ = FlowOperation(after: others) { operation in self.later { send(operation) } }
+        case .serial: _ = series.add(after: others) { operation in self.later { send(operation) } }
+        case .mainThread: _ = FlowOperation(after: others) { send($0) }
+        case .sync:
+            let end = DispatchSemaphore(value: 0)
+            _ = FlowOperation(after: others) { operation in
+                send(operation)
+                operation.whenEnded { end.signal() }
+            }
+            end.wait()
+        }
+        return tally.handle
+    }
+
+    /// Runs a function in this scope, not on this thread, behind what was given to this before.
+    private func later(_ body: @escaping @Sendable () -> Void) {
+        queue.async { self.run(body) }
+    }
+}
+
+extension StoreCore {
+    /// Dispatches an action that is committed on the main queue. The store is kept until then.
+    fileprivate func dispatchOnMain(
+        _ action: S.Action, of store: Store<S>, label: DispatchLabel
+    ) -> DispatchHandle {
+        guard let passing = scope.middleware.pass(action, to: self, label: label) else {
+            return DispatchHandle(.failed(.intercepted))
+        }
+        // That actions may be committed on another thread is the contract of `State.Action`.
+        nonisolated(unsafe) let dispatch = passing.dispatch
+        let tally = Tally(ticket: passing.ticket) { [self] outcome in
+            scope.middleware.end(dispatch, of: self, outcome)
+        }
+        tally.expect(1)
+        let excursion = Excursion(to: scope.main) { [self] in
+            let mark = ThreadMark.current
+            mark.pointee.lanes += 1
+            scope.runLane {
+                tally.report(commitTracked(dispatch.action, tally.ticket), order: 0)
+            }
+            mark.pointee.lanes -= 1
+            withExtendedLifetime(store) {}
+        } whenAbandoned: {
+            tally.report(.failed(.storeClosed(S.self)), order: 0)
+        }
+        scope.gate.pass(holding: FlowLock.holder(at: scope.gate)) { [self] in
+            let hasPlace = scope.order.reserving {
+                let hold = scope.order.hold(for: self)
+                return (hold.map { append($0) } ?? true) && append(excursion)
+            }
+            if hasPlace {
+                kick(ThreadMark.current)
+            } else {
+                tally.report(.failed(.passedOver(S.self)), order: 0)
+            }
+        }
+        return tally.handle
+    }
+}
+
+/// Work of a lane that is done in another place than its executor's.
+private final class Excursion: LaneHold {
+    private let executor: Executor
+    private let work: @Sendable () -> Void
+    private let whenAbandoned: @Sendable () -> Void
+
+    init(
+        to executor: Executor, _ work: @escaping @Sendable () -> Void,
+        whenAbandoned: @escaping @Sendable () -> Void
+    ) {
+        self.executor = executor
+        self.work = work
+        self.whenAbandoned = whenAbandoned
+    }
+
+    func arrive(_ lane: Lane) -> Bool {
+        executor.execute { [self] in
+            work()
+            lane.resume(self)
+        }
+        return false
+    }
+
+    func abandon(_ lane: Lane) {
+        whenAbandoned()
+    }
+}
+
+extension Outcome {
+    /// The outcome as the language has it.
+    var result: Result<Receipt, DispatchError> {
+        switch self {
+        case .committed(let receipt): .success(receipt)
+        case .failed(let error): .failure(error)
+        }
+    }
+}

@@ -1,0 +1,202 @@
+import Synchronization
+
+/// Which stores of a scope wait for which others, and how places in several lanes are kept at once.
+///
+/// **Problem.** Places in several lanes, as of an event or a transaction, must stand in one order in all
+/// of them: otherwise two transactions could each wait for the other. So whoever keeps places in lanes of
+/// several states does so under the registries of all of them; and whoever keeps one in a lane that waits
+/// for others, under one lock of the scope.
+// Sendable: all is in mutexes and atomics.
+final class StoreOrder: Sendable {
+    fileprivate struct Edge {
+        weak var lane: Lane?
+    }
+
+    /// Sendable: a weak reference to a Sendable object.
+    fileprivate struct Graph: @unchecked Sendable {
+        /// *Use*: for whom a lane waits. *Invariant*: no cycle.
+        var predecessors: [ObjectIdentifier: [Edge]] = [:]
+    }
+
+    private let graph = Mutex(Graph())
+    private let isEmptyFlag = Atomic(true)
+    private let reservation = Mutex(())
+
+    /// Whether no store waits for another: looked at before each dispatch.
+    @inline(__always)
+    var isEmpty: Bool { isEmptyFlag.load(ordering: .relaxed) }
+
+    /// Keeps places in several lanes at once.
+    func reserving<Result: Sendable>(_ body: () -> Result) -> Result {
+        reservation.withLock { _ in body() }
+    }
+
+    /// Has a lane wait for another.
+    ///
+    /// - Returns: What ends that; nil if the other waits for it, directly or by way of others.
+    func add(_ lane: Lane, after other: Lane) -> AnyDisposable? {
+        let (waiting, waitedFor) = (ObjectIdentifier(lane), ObjectIdentifier(other))
+        let isAdded = graph.withLock { graph in
+            guard !graph.reaches(waiting, from: waitedFor) else { return false }
+            graph.predecessors[waiting, default: []].append(Edge(lane: other))
+            isEmptyFlag.store(false, ordering: .relaxed)
+            return true
+        }
+        guard isAdded else { return nil }
+        return AnyDisposable { [weak self] in self?.remove(waiting, waitedFor) }
+    }
+
+    private func remove(_ waiting: ObjectIdentifier, _ waitedFor: ObjectIdentifier) {
+        graph.withLock { graph in
+            var edges = graph.predecessors[waiting] ?? []
+            // A lane that is gone is waited for by nobody.
+            edges.removeAll { $0.lane == nil }
+            if let place = edges.firstIndex(where: {
+                $0.lane.map { ObjectIdentifier($0) } == waitedFor
+            }) {
+                edges.remove(at: place)
+            }
+            graph.predecessors[waiting] = edges.isEmpty ? nil : edges
+            isEmptyFlag.store(graph.predecessors.isEmpty, ordering: .relaxed)
+        }
+    }
+
+    /// For whom a lane waits.
+    private func predecessors(of lane: Lane) -> [Lane] {
+        graph.withLock { $0.predecessors[ObjectIdentifier(lane)]?.compactMap(\.lane) ?? [] }
+    }
+
+    /// What a lane must wait for before the next job: all that its predecessors have to do now.
+    ///
+    /// Called while places are kept.
+    func hold(for lane: Lane) -> (any LaneHold)? {
+        if isEmpty { return nil }
+        let predecessors = predecessors(of: lane)
+        guard !predecessors.isEmpty else { return nil }
+        let wait = OrderedWait(count: predecessors.count)
+        for predecessor in predecessors where !predecessor.mark({ wait.passed() }) {
+            wait.passed()
+        }
+        return wait
+    }
+
+    /// In which order to keep places in lanes: those that are waited for come first.
+    ///
+    /// - Returns: The indices of the lanes.
+    func sorted(_ lanes: [Lane]) -> [Int] {
+        if isEmpty { return Array(lanes.indices) }
+        return graph.withLock { graph in
+            let depths = lanes.map { graph.depth(of: $0) }
+            return lanes.indices.sorted { (depths[$0], $0) < (depths[$1], $1) }
+        }
+    }
+}
+
+extension StoreOrder.Graph {
+    /// Whether a lane is waited for by another, or is it.
+    fileprivate func reaches(_ goal: ObjectIdentifier, from start: ObjectIdentifier) -> Bool {
+        var seen: Set<ObjectIdentifier> = []
+        var open = [start]
+        while let lane = open.popLast() {
+            if lane == goal { return true }
+            guard seen.insert(lane).inserted else { continue }
+            open += predecessors[lane]?.compactMap { $0.lane.map { ObjectIdentifier($0) } } ?? []
+        }
+        return false
+    }
+
+    /// How long the longest way is to a lane that waits for none.
+    fileprivate func depth(of lane: Lane) -> Int {
+        let before = predecessors[ObjectIdentifier(lane)]?.compactMap(\.lane) ?? []
+        return before.map { depth(of: $0) + 1 }.max() ?? 0
+    }
+}
+
+/// Waits until several lanes have come to a place each.
+private final class OrderedWait: LaneHold {
+    private struct State {
+        var missing: Int
+        var lane: Lane?
+    }
+
+    private let state: Mutex<State>
+
+    init(count: Int) {
+        state = Mutex(State(missing: count))
+    }
+
+    func arrive(_ lane: Lane) -> Bool {
+        state.withLock { state in
+            if state.missing == 0 { return true }
+            state.lane = lane
+            return false
+        }
+    }
+
+    func abandon(_ lane: Lane) {
+        state.withLock { $0.lane = nil }
+    }
+
+    /// One of the lanes has come to its place.
+    func passed() {
+        let lane = state.withLock { state -> Lane? in
+            state.missing -= 1
+            guard state.missing == 0 else { return nil }
+            defer { state.lane = nil }
+            return state.lane
+        }
+        lane?.resume(self)
+    }
+}
+
+/// Why a store can't wait for another.
+public struct StoreOrderError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What happened and what to do.
+    public let description: String
+
+    init(_ waiting: StoreIdentity, _ waitedFor: StoreIdentity) {
+        description = """
+            \(waiting) can't wait for \(waitedFor), which waits for it: neither would ever go on. End \
+            one of the two waits.
+            """
+    }
+}
+
+extension Scope {
+    /// Has a store wait for others: before it comes to an action, these have come to the end of all that
+    /// they had to do when it was dispatched, and of the same event or global action.
+    ///
+    /// ```swift
+    /// try scope.order(total, after: prices, amounts)   // total reads both
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - store: The store that waits, of this scope.
+    ///   - other: The stores that it waits for, of this scope. They are not kept.
+    /// - Returns: What ends the waiting. Letting go of it ends nothing.
+    /// - Throws: ``StoreOrderError`` when one of the others waits for the store, by way of others too;
+    ///   then nothing has changed.
+    @discardableResult
+    public func order<S: State, each Other: State>(
+        _ store: Store<S>, after other: repeat Store<each Other>
+    ) throws(StoreOrderError) -> any Disposable & Sendable {
+        var registrations: [AnyDisposable] = []
+        var failure: StoreOrderError?
+        for (lane, identity) in repeat ((each other).core as Lane, StoreIdentity((each other).core))
+        {
+            guard failure == nil else { continue }
+            if let registration = order.add(store.core, after: lane) {
+                registrations.append(registration)
+            } else {
+                failure = StoreOrderError(StoreIdentity(store.core), identity)
+            }
+        }
+        if let failure {
+            for registration in registrations { registration.dispose() }
+            throw failure
+        }
+        return AnyDisposable { [registrations] in
+            for registration in registrations { registration.dispose() }
+        }
+    }
+}

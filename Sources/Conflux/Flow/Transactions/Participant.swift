@@ -1,0 +1,201 @@
+import ConfluxVocabulary
+import Synchronization
+
+/// One store's part of a transaction, whatever its state.
+protocol Participant: AnyObject, Sendable {
+    var lane: Lane { get }
+    var channel: any StateChannel { get }
+
+    /// Shows the actions to the middleware.
+    ///
+    /// - Returns: false if one was stopped.
+    func pass() -> Bool
+    /// Tells the middleware how it ended.
+    func end(_ outcome: Outcome)
+
+    // What follows is called where the lanes meet, in this order.
+
+    /// Whether the store is as it was read, if it was.
+    var isAsRead: Bool { get }
+    /// Applies the actions to a copy.
+    ///
+    /// - Returns: The first action's receipt; nil if there is none.
+    /// - Throws: Why one is refused.
+    func prepare(at timestamp: Timestamp) throws -> Receipt?
+    /// Gives up what was prepared.
+    func forget()
+    /// Tells the middleware of the commits to come.
+    func tellBefore()
+    /// Puts the copy into the state, and runs a function before others can read it.
+    func exchange(then next: () -> Void)
+    /// Tells the observers, and the middleware of the commits.
+    func tellAfter()
+}
+
+// Sendable: what changes is in a mutex, or touched where the lanes meet alone.
+final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
+    private struct Plan {
+        var actions: [S.Action] = []
+        /// The value as the actions leave it, once it was read.
+        var working: S.Value?
+        /// What the value's version was then.
+        var version: UInt64?
+        /// What the middleware made of the actions.
+        var passing: [MiddlewareTable.Passing<S>] = []
+    }
+
+    /// Keeps the store, so that it isn't released where the lanes meet.
+    private let store: Store<S>
+    private let value: ValueState<S.Value>
+    private let plan = Mutex(SendableBox(Plan()))
+    private var prepared: S.Value?
+    private var contexts: [ActionContext] = []
+    private var changes: [StorageChange] = []
+
+    init(_ store: Store<S>) {
+        self.store = store
+        value = store.computed.state.asValue
+    }
+
+    private var core: StoreCore<S> { store.core }
+    var lane: Lane { core }
+    var channel: any StateChannel { core.scope.channel(of: S.self) }
+    var present: S.Value { value._read { $0 } }
+
+    /// The value as the actions so far leave it.
+    func read() throws -> S.Value {
+        if let working = plan.withLock({ $0.content.working }) { return working }
+        var (working, version) = value.readVersion()
+        for action in actions {
+            try reduce(&working, action, ActionContext(timestamp: WallClock.now))
+        }
+        let read = working
+        plan.withLock { plan in
+            plan.content.working = read
+            plan.content.version = version
+        }
+        return read
+    }
+
+    func add(_ action: S.Action) throws {
+        // That actions may be committed on another thread is the contract of `State.Action`.
+        nonisolated(unsafe) let action = action
+        var working = plan.withLock { plan in
+            plan.content.actions.append(action)
+            return plan.content.working
+        }
+        guard working != nil else { return }
+        if var changed = working {
+            working = nil
+            try reduce(&changed, action, ActionContext(timestamp: WallClock.now))
+            let kept = changed
+            plan.withLock { $0.content.working = kept }
+        }
+    }
+
+    private var actions: [S.Action] {
+        plan.withLock { $0 }.content.actions
+    }
+
+    private func reduce(
+        _ value: inout S.Value, _ action: S.Action, _ context: ActionContext
+    ) throws {
+        try store.computed.state._reduce(&value, action, context)
+    }
+
+    func pass() -> Bool {
+        guard !core.scope.middleware.isEmpty else { return true }
+        var passing: [MiddlewareTable.Passing<S>] = []
+        for action in actions {
+            guard let passed = core.scope.middleware.pass(action, to: core, label: nil) else {
+                return false
+            }
+            passing.append(passed)
+        }
+        // That actions may be committed on another thread is the contract of `State.Action`.
+        nonisolated(unsafe) let passed = passing
+        plan.withLock { plan in
+            plan.content.passing = passed
+            plan.content.actions = passed.map(\.dispatch.action)
+        }
+        return true
+    }
+
+    private var passing: [MiddlewareTable.Passing<S>] {
+        plan.withLock { $0 }.content.passing
+    }
+
+    func end(_ outcome: Outcome) {
+        for passed in passing { core.scope.middleware.end(passed.dispatch, of: core, outcome) }
+    }
+
+    var isAsRead: Bool {
+        guard let version = plan.withLock({ $0.content.version }) else { return true }
+        return value.readVersion().version == version
+    }
+
+    func prepare(at timestamp: Timestamp) throws -> Receipt? {
+        let actions = actions
+        contexts = core.contexts(count: actions.count, at: timestamp)
+        guard let first = contexts.first else { return nil }
+        var copy = present
+        for (action, context) in zip(actions, contexts) {
+            try reduce(&copy, action, context)
+            changes += (store.computed.state as? any ChangeKeeping)?.takeChanges() ?? []
+        }
+        prepared = copy
+        return Receipt(
+            log: nil, epoch: .none, sequence: first.sequence, timestamp: first.timestamp)
+    }
+
+    func forget() {
+        (prepared, contexts, changes) = (nil, [], [])
+    }
+
+    func tellBefore() {
+        for commit in commits { core.scope.middleware.tell(of: core) { $0.willCommit(commit) } }
+    }
+
+    func exchange(then next: () -> Void) {
+        guard var prepared else { return next() }
+        self.prepared = nil
+        core.count(contexts.count)
+        // The old value is let go outside the lock.
+        value.exchange(&prepared, then: next)
+    }
+
+    func tellAfter() {
+        guard !contexts.isEmpty else { return }
+        value.tell()
+        let commits = commits
+        for commit in commits {
+            core.scope.middleware.tell(of: core) { $0.didCommit(commit, refusal: nil) }
+        }
+        if let last = commits.last {
+            for change in changes {
+                core.scope.middleware.tell(of: core) { $0.didChange(last, change) }
+            }
+        }
+        forget()
+    }
+
+    private var commits: [CommittedAction<S>] {
+        let store = StoreIdentity(core)
+        return zip(passing, contexts).map { passed, context in
+            CommittedAction(
+                id: passed.ticket.id, action: passed.dispatch.action, context: context,
+                store: store,
+                label: passed.ticket.label)
+        }
+    }
+}
+
+/// Carries what holds actions: that they may be committed on another thread is the contract of
+/// `State.Action`.
+struct SendableBox<Content>: @unchecked Sendable {
+    var content: Content
+
+    init(_ content: Content) {
+        self.content = content
+    }
+}

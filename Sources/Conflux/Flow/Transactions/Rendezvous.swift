@@ -1,0 +1,65 @@
+import Synchronization
+
+/// Where several lanes meet: none goes on before all have come and the last has done the work.
+///
+/// Lanes wait without a thread. All have their places by one reservation (``Scope/reserving(in:_:)``), so
+/// that two meetings of the same lanes never wait for each other.
+final class Rendezvous: LaneHold {
+    private struct State {
+        /// How many have neither come nor been released.
+        var missing: Int
+        var parked: [Lane] = []
+        var gone: [ObjectIdentifier] = []
+        var isOver = false
+    }
+
+    private let state: Mutex<State>
+    private let work: @Sendable (_ isWhole: Bool) -> Void
+
+    /// Makes a meeting.
+    ///
+    /// - Parameters:
+    ///   - count: How many lanes have a place.
+    ///   - work: Called once, by the thread that serves the last lane to come, holding no lock; with
+    ///     whether none of the stores was released before.
+    init(count: Int, _ work: @escaping @Sendable (_ isWhole: Bool) -> Void) {
+        state = Mutex(State(missing: count))
+        self.work = work
+    }
+
+    func arrive(_ lane: Lane) -> Bool {
+        let isLast = state.withLock { state -> Bool? in
+            if state.isOver || state.gone.contains(ObjectIdentifier(lane)) { return nil }
+            state.missing -= 1
+            if state.missing > 0 { state.parked.append(lane) }
+            return state.missing == 0
+        }
+        guard let isLast else { return true }
+        if isLast { finish() }
+        return isLast
+    }
+
+    func abandon(_ lane: Lane) {
+        let isLast = state.withLock { state in
+            state.gone.append(ObjectIdentifier(lane))
+            if let place = state.parked.firstIndex(where: { $0 === lane }) {
+                state.parked.remove(at: place)
+                return false
+            }
+            if state.isOver { return false }
+            state.missing -= 1
+            return state.missing == 0
+        }
+        if isLast { finish() }
+    }
+
+    private func finish() {
+        work(state.withLock { $0.gone.isEmpty })
+        let parked = state.withLock { state in
+            state.isOver = true
+            defer { state.parked = [] }
+            return state.parked
+        }
+        for lane in parked { lane.resume(self) }
+    }
+}

@@ -1,0 +1,253 @@
+import ConfluxVocabulary
+import Synchronization
+
+/// A chain of changes to several stores, which becomes visible at once or never.
+///
+/// ```swift
+/// Scope.current.chain()
+///     .dispatch(.setCounter(10), to: counter)
+///     .dispatch(.setText("text"), to: label)
+///     .react()
+/// ```
+///
+/// Actions are checked and applied on copies when the chain is resolved by ``react()``. Where one is
+/// refused, none has an effect. Whoever reads two of the stores afterwards finds either both changed or
+/// neither, and observers hear of it when all of it is applied.
+///
+/// What is read through ``read(_:)`` is as the chain would leave it, and guards the store: if that changes
+/// before the chain is resolved, `react()` ends in ``DispatchError/Code/conflict``, and nothing has an
+/// effect. ``Scope/transaction(attempts:_:)`` runs it again then.
+///
+/// A transaction may be used on any thread, and is resolved once: what is added afterwards ends the program
+/// with a message. One that is let go without being resolved is aborted. It takes stores of models and
+/// storages in one scope, which no node replicates.
+public final class Transaction: Sendable {
+    fileprivate struct State {
+        /// In the order in which the stores were named first.
+        var participants: [any Participant] = []
+        /// Why it can't be committed.
+        var failure: DispatchError?
+        var isResolved = false
+    }
+
+    private let scope: Scope
+    private let state = Mutex(State())
+
+    init(in scope: Scope) {
+        self.scope = scope
+    }
+
+    /// The value of a store, as the actions so far would leave it.
+    ///
+    /// - Parameter store: A store of the transaction's scope. From the first reading on the transaction
+    ///   is committed only if the store hasn't changed until then.
+    /// - Returns: The value. Of an action that draws random numbers or asks for its time it shows the
+    ///   effect with others than the commit will have.
+    public func read<S: ValueHolder>(_ store: Store<S>) -> S.Value {
+        let participant = participant(store)
+        do {
+            return try participant.read()
+        } catch {
+            fail(error)
+            return participant.present
+        }
+    }
+
+    /// Adds an action for a store.
+    ///
+    /// - Parameters:
+    ///   - action: What is to happen.
+    ///   - store: A store of the transaction's scope.
+    /// - Returns: The transaction itself.
+    @discardableResult
+    public func dispatch<S: ValueHolder>(_ action: S.Action, to store: Store<S>) -> Self {
+        do {
+            try participant(store).add(action)
+        } catch {
+            fail(error)
+        }
+        return self
+    }
+
+    /// Adds a function that changes a storage.
+    ///
+    /// - Parameters:
+    ///   - store: A storage of the transaction's scope.
+    ///   - change: Gets a draft of the value. It may be called several times.
+    /// - Returns: The transaction itself.
+    @discardableResult
+    public func change<Value>(
+        _ store: Storage<Value>,
+        _ change: @escaping @Sendable (inout StorageDraft<Value>) throws -> Void
+    ) -> Self {
+        dispatch(StorageCommit(change), to: store)
+    }
+
+    /// Resolves the chain: all of it has its effect, or nothing.
+    ///
+    /// It returns at once. Where the stores are on `.immediate` and nothing is under way, all of it is
+    /// applied by then.
+    ///
+    /// - Returns: A handle, which ends when all is applied. ``DispatchHandle/receipt()`` throws `refused`
+    ///   with the check's error, `conflict`, `intercepted`, `rejected` for a store that a node replicates.
+    @discardableResult
+    public func react() -> DispatchHandle {
+        let (participants, failure) = resolve()
+        if let failure { return DispatchHandle(.failed(failure)) }
+        guard !participants.isEmpty else {
+            return DispatchHandle(
+                .committed(
+                    Receipt(log: nil, epoch: .none, sequence: .zero, timestamp: WallClock.now)))
+        }
+        for participant in participants {
+            if !participant.pass() { return DispatchHandle(.failed(.intercepted)) }
+        }
+        let tally = Tally { outcome in
+            for participant in participants { participant.end(outcome) }
+        }
+        tally.expect(1)
+        let meeting = Rendezvous(count: participants.count) { isWhole in
+            tally.report(Self.commit(participants, isWhole: isWhole), order: 0)
+        }
+        scope.gate.pass(holding: FlowLock.holder(at: scope.gate)) { [scope] in
+            var channels: [any StateChannel] = []
+            for channel in participants.map(\.channel)
+            where !channels.contains(where: { $0 === channel }) {
+                channels.append(channel)
+            }
+            // Whoever can't come is told outside of the locks.
+            nonisolated(unsafe) var absent: [Lane] = []
+            scope.reserving(in: channels) { _ in
+                // A lane must not wait for what stands behind the meeting that it is to come to.
+                let holds = participants.map { scope.order.hold(for: $0.lane) }
+                for (participant, hold) in zip(participants, holds) {
+                    let lane = participant.lane
+                    let hasPlace = hold.map { lane.append($0) } ?? true
+                    if !hasPlace || !lane.append(meeting) { absent.append(lane) }
+                }
+            }
+            for lane in absent { meeting.abandon(lane) }
+            let mark = ThreadMark.current
+            for participant in participants { participant.lane.kick(mark) }
+        }
+        return tally.handle
+    }
+
+    /// Gives the chain up: none of it has an effect.
+    public func abort() {
+        _ = resolve()
+    }
+
+    private func resolve() -> ([any Participant], DispatchError?) {
+        state.withLock { state in
+            state.checkOpen()
+            state.isResolved = true
+            defer { state.participants = [] }
+            return (state.participants, state.failure)
+        }
+    }
+
+    private func participant<S: ValueHolder>(_ store: Store<S>) -> StoreParticipant<S> {
+        precondition(store.core.scope === scope, "\(S.self)'s store belongs to another scope")
+        return state.withLock { state in
+            state.checkOpen()
+            for case let known as StoreParticipant<S> in state.participants
+            where known.lane === store.core {
+                return known
+            }
+            let new = StoreParticipant(store)
+            state.participants.append(new)
+            return new
+        }
+    }
+
+    private func fail(_ error: any Error) {
+        let receipt = Receipt(log: nil, epoch: .none, sequence: .zero, timestamp: WallClock.now)
+        state.withLock { state in
+            if state.failure == nil { state.failure = .refused(error, receipt: receipt) }
+        }
+    }
+
+    /// Commits where all lanes have met.
+    private static func commit(_ participants: [any Participant], isWhole: Bool) -> Outcome {
+        guard isWhole else { return .failed(.cannotTakePart) }
+        guard participants.allSatisfy(\.isAsRead) else { return .failed(.conflict) }
+        let timestamp = WallClock.now
+        var receipt: Receipt?
+        for participant in participants {
+            do {
+                let first = try participant.prepare(at: timestamp)
+                if receipt == nil { receipt = first }
+            } catch {
+                for participant in participants { participant.forget() }
+                let receipt = Receipt(log: nil, epoch: .none, sequence: .zero, timestamp: timestamp)
+                return .failed(.refused(error, receipt: receipt))
+            }
+        }
+        for participant in participants { participant.tellBefore() }
+        let sorted = participants.sorted {
+            ObjectIdentifier($0.lane).hashValue < ObjectIdentifier($1.lane).hashValue
+        }
+        func exchange(_ depth: Int) {
+            if depth < sorted.count { sorted[depth].exchange { exchange(depth + 1) } }
+        }
+        exchange(0)
+        for participant in participants { participant.tellAfter() }
+        return .committed(
+            receipt ?? Receipt(log: nil, epoch: .none, sequence: .zero, timestamp: timestamp))
+    }
+}
+
+extension Transaction.State {
+    fileprivate func checkOpen() {
+        precondition(!isResolved, "The transaction is resolved already. Begin another one.")
+    }
+}
+
+extension Scope {
+    /// Begins a chain of changes to several stores of this scope.
+    ///
+    /// - Returns: The chain, to be resolved by ``Transaction/react()`` or ``Transaction/abort()``.
+    public func chain() -> Transaction {
+        Transaction(in: self)
+    }
+
+    /// Runs code whose reads and changes of several stores have effect at once, as if nothing had come
+    /// between.
+    ///
+    /// ```swift
+    /// try await Scope.current.transaction { tx in
+    ///     guard tx.read(stock).left > 0 else { throw SoldOut() }
+    ///     tx.dispatch(.take(amount: 1), to: stock)
+    ///     tx.dispatch(.add(item), to: cart)
+    /// }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - attempts: How often to run it at most, when stores that it read are changed meanwhile; at
+    ///     least 1.
+    ///   - isolation: The actor that the body runs on: the caller's.
+    ///   - body: Reads and dispatches through the transaction, and nowhere else. What it throws ends it
+    ///     without an effect. Not to resolve the transaction itself.
+    /// - Returns: What the body returned when it ran last.
+    /// - Throws: What the body throws; ``DispatchError`` as ``Transaction/react()`` has it.
+    @discardableResult
+    public func transaction<Result>(
+        attempts: Int = 64, isolation: isolated (any Actor)? = #isolation,
+        _ body: (Transaction) async throws -> Result
+    ) async throws -> Result {
+        precondition(attempts >= 1, "a transaction of \(attempts) attempts would never run")
+        var attempt = 1
+        while true {
+            let transaction = Transaction(in: self)
+            let result = try await body(transaction)
+            do throws(DispatchError) {
+                try await transaction.react().receipt()
+                return result
+            } catch {
+                guard error.code == .conflict, attempt < attempts else { throw error }
+                attempt += 1
+            }
+        }
+    }
+}

@@ -1,0 +1,289 @@
+import ConfluxVocabulary
+import Dispatch
+import Foundation
+import Synchronization
+
+/// A folder in which stores keep their values from one run of the program to the next.
+///
+/// ```swift
+/// let archive = try Archive(folder: folder, space: "settings")
+/// let kept = try archive.keep(settings, as: "window")     // as it was saved last
+/// ```
+public struct Archive: Sendable {
+    private let folder: URL
+    private let space: String
+
+    /// The most characters of a name.
+    static let nameLengthMax = 64
+
+    /// Opens an archive, making the folder if there is none.
+    ///
+    /// - Parameters:
+    ///   - folder: Where the files are.
+    ///   - space: What keeps the names of one use of the folder apart from those of another: 1 to 64 of
+    ///     the characters `A-Z a-z 0-9 . _ -`, not of dots alone.
+    /// - Throws: ``ArchiveError``: `invalidName`; `unreadable` when the folder can't be made.
+    public init(folder: URL, space: String = "1") throws(ArchiveError) {
+        try Self.check(space)
+        do {
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        } catch {
+            throw ArchiveError(
+                .unreadable, "\(folder.path) can't be made a folder: \(error)", error)
+        }
+        self.folder = folder
+        self.space = space
+    }
+
+    private static func check(_ name: String) throws(ArchiveError) {
+        let isSound = name.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "_"),
+                UInt8(ascii: "-"):
+                true
+            default: false
+            }
+        }
+        guard isSound, (1...nameLengthMax).contains(name.utf8.count),
+            !name.allSatisfy({ $0 == "." })
+        else {
+            throw ArchiveError(
+                .invalidName,
+                """
+                "\(name)" is no name for an archive: it has 1 to \(nameLengthMax) of the characters \
+                A-Z a-z 0-9 . _ -, and not dots alone.
+                """)
+        }
+    }
+
+    /// Gives a model's store what was saved last, and saves it whenever it has changed and then been idle.
+    ///
+    /// What an older program saved is migrated (``Model/migrate(_:from:)``).
+    ///
+    /// - Parameters:
+    ///   - store: The store, which no node replicates. It is not kept alive; its last change is saved when
+    ///     it is released.
+    ///   - name: The value's name in this space, of the same characters; no other store has it.
+    ///   - idle: How long nothing must have changed before it is saved.
+    /// - Returns: What ends the keeping.
+    /// - Throws: ``ArchiveError``: `invalidName`, `unreadable`, `damaged`, `incompatible`, `replicated`.
+    ///   Then the store and the file are as they were.
+    public func keep<S: ModelHolder>(
+        _ store: Store<S>, as name: String, idle: Duration = .seconds(2)
+    ) throws(ArchiveError) -> Archived {
+        try keep(store, as: name, idle: idle, version: S.schemaVersion) { bytes, version in
+            try S.snapshot(from: bytes, version: version) as? S.Value
+        }
+    }
+
+    /// Gives a storage what was saved last, and saves it whenever it has changed and then been idle.
+    ///
+    /// - Parameters:
+    ///   - storage: The storage. It is not kept alive; its last change is saved when it is released.
+    ///   - name: The value's name in this space, of the same characters; no other store has it.
+    ///   - idle: How long nothing must have changed before it is saved.
+    /// - Returns: What ends the keeping.
+    /// - Throws: ``ArchiveError`` as for a model's store.
+    public func keep<Value: Codable>(
+        _ storage: Storage<Value>, as name: String, idle: Duration = .seconds(2)
+    ) throws(ArchiveError) -> Archived {
+        try keep(storage, as: name, idle: idle, version: 1) { bytes, _ in
+            try CanonicalDecoder().decode(Value.self, from: bytes)
+        }
+    }
+
+    private func keep<S: ValueHolder>(
+        _ store: Store<S>, as name: String, idle: Duration, version: Int,
+        decode: ([UInt8], Int) throws -> S.Value?
+    ) throws(ArchiveError) -> Archived where S.Value: Encodable {
+        try Self.check(name)
+        if store.core.isRouted {
+            throw ArchiveError(
+                .replicated,
+                """
+                The store is replicated by a node, which keeps it in the log: it needs no archive.
+                """)
+        }
+        let file = ArchiveFile(url: folder.appendingPathComponent("\(space).\(name).archive"))
+        let state = store.computed.state.asValue
+        if let saved = try file.read() {
+            let value: S.Value?
+            do {
+                value = try decode(saved.bytes, saved.version)
+            } catch {
+                throw ArchiveError(
+                    .incompatible,
+                    """
+                    What \(file.url.path) holds is no \(S.Value.self) of this program: \(error). Run the \
+                    program that wrote it, or move the file away to begin anew.
+                    """, error)
+            }
+            if let value { store.core.run { state.replace(value) } }
+        }
+        let archived = Archived(file: file, version: version, idle: idle) {
+            try CanonicalEncoder().encode(state._read { $0 })
+        }
+        archived.begin(state, in: store.core)
+        return archived
+    }
+}
+
+/// The keeping of one store in an ``Archive``.
+///
+/// It ends when it is disposed or let go, and with its store; what has not been saved then is saved.
+public final class Archived: Disposable, Sendable {
+    private struct State {
+        var isEnabled = true
+        var isDisposed = false
+        /// How many changes there were, and how many of them are saved.
+        var changeCount: UInt64 = 0
+        var savedCount: UInt64 = 0
+        var lastChange = DispatchTime.now()
+        /// Whether a look is to come.
+        var isScheduled = false
+        var observation: (any Disposable & Sendable)?
+    }
+
+    private let state = Mutex(State())
+    private let file: ArchiveFile
+    private let version: Int
+    private let idle: Duration
+    private let encode: @Sendable () throws -> [UInt8]
+    /// One save after the other.
+    private let saving = Mutex(())
+    private let queue = DispatchQueue(label: "conflux.archive")
+    private let results = Sink<Result<Void, ArchiveError>>()
+
+    init(
+        file: ArchiveFile, version: Int, idle: Duration,
+        encode: @escaping @Sendable () throws -> [UInt8]
+    ) {
+        self.file = file
+        self.version = version
+        self.idle = idle
+        self.encode = encode
+    }
+
+    deinit {
+        dispose()
+    }
+
+    func begin<Value>(_ value: ValueState<Value>, in lane: any ListenedLane) {
+        let listener = Signal<Value> { observation, send in
+            PartListener<Value, Value>(
+                observation: observation, isSame: { _, _ in false }, part: { $0._read { $0 } },
+                send: { _, new in send(new) }, sendsFirst: false
+            ).listen(to: value, in: lane)
+        }
+        let observation = listener.observe { [weak self] _ in self?.changed() }
+        state.withLock { $0.observation = observation }
+        _ = lane.whenClosed { [weak self] in self?.dispose() }
+    }
+
+    /// Whether changes are saved by themselves. When it is switched on again, what has changed meanwhile is
+    /// saved after it has been idle.
+    public var isEnabled: Bool {
+        get { state.withLock { $0.isEnabled } }
+        set {
+            state.withLock { $0.isEnabled = newValue }
+            if newValue { schedule(after: idle) }
+        }
+    }
+
+    /// How each save ended. A failed one is tried again after the next change.
+    public var saves: Signal<Result<Void, ArchiveError>> { results.signal }
+
+    /// Saves the value as it is now, unless it is saved already.
+    ///
+    /// - Throws: ``ArchiveError``: `unencodable`, `unwritable`. What was saved before is still there.
+    public func save() throws(ArchiveError) {
+        let result: Result<Void, ArchiveError>? = saving.withLock { _ in
+            let count = state.withLock { state in
+                state.changeCount == state.savedCount ? nil : state.changeCount
+            }
+            guard let count else { return nil }
+            do throws(ArchiveError) {
+                try write()
+                state.withLock { $0.savedCount = count }
+                return .success(())
+            } catch {
+                return .failure(error)
+            }
+        }
+        guard let result else { return }
+        results.send(value: result)
+        try result.get()
+    }
+
+    private func write() throws(ArchiveError) {
+        let bytes: [UInt8]
+        do {
+            bytes = try encode()
+        } catch {
+            throw ArchiveError(
+                .unencodable, "The value can't be encoded, and is not saved: \(error)", error)
+        }
+        try file.write(bytes, version: version)
+    }
+
+    /// Whether the keeping has ended.
+    public var isDisposed: Bool { state.withLock { $0.isDisposed } }
+
+    /// Ends the keeping, after a last save unless it is switched off. How that ended is told by ``saves``.
+    public func dispose() {
+        let (mayeSave, observation) = state.withLock { state in
+            let maySave = state.isEnabled && !state.isDisposed
+            state.isDisposed = true
+            defer { state.observation = nil }
+            return (maySave, state.observation)
+        }
+        observation?.dispose()
+        // Told by `saves`.
+        if mayeSave { _ = try? save() }
+    }
+
+    private func changed() {
+        state.withLock { state in
+            state.changeCount += 1
+            state.lastChange = .now()
+        }
+        schedule(after: idle)
+    }
+
+    private func schedule(after wait: Duration) {
+        let isNew = state.withLock { state in
+            guard state.isEnabled, !state.isDisposed, !state.isScheduled else { return false }
+            state.isScheduled = true
+            return true
+        }
+        guard isNew else { return }
+        queue.asyncAfter(deadline: .now() + wait.dispatchInterval) { [weak self] in self?.look() }
+    }
+
+    /// Saves if it has been idle for long enough.
+    private func look() {
+        let rest = state.withLock { state -> Duration? in
+            state.isScheduled = false
+            guard state.isEnabled, !state.isDisposed, state.changeCount > state.savedCount else {
+                return nil
+            }
+            let passed = DispatchTime.now().uptimeNanoseconds - state.lastChange.uptimeNanoseconds
+            return idle - .nanoseconds(Int64(clamping: passed))
+        }
+        guard let rest else { return }
+        if rest > .zero { return schedule(after: rest) }
+        // Told by `saves`.
+        _ = try? save()
+    }
+}
+
+extension Duration {
+    /// The same as Dispatch has it, at most 292 years.
+    fileprivate var dispatchInterval: DispatchTimeInterval {
+        let (seconds, attoseconds) = components
+        let (whole, isTooLong) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        if isTooLong { return .never }
+        return .nanoseconds(Int(whole) + Int(attoseconds / 1_000_000_000))
+    }
+}

@@ -1,0 +1,123 @@
+/// A model whose actions have a type each, with a reducer for each type.
+///
+/// See ``Reducers``. An action without a reducer is refused.
+public protocol ReducedModel: Model where Action == TypedAction<Self> {
+    /// How actions change the model: one table for all of its stores.
+    static var reducers: Reducers<Self> { get }
+}
+
+extension ReducedModel {
+    /// Refuses what no reducer is registered for.
+    public func check(_ action: TypedAction<Self>, _ context: ActionContext) throws {
+        guard Self.reducers.entry(of: type(of: action.value)) == nil else { return }
+        throw ReducersError(.noReducer, Self.self, String(describing: type(of: action.value)))
+    }
+
+    /// Has the reducer of the action's type change the model.
+    public mutating func apply(_ action: TypedAction<Self>, _ context: ActionContext) {
+        Self.reducers.entry(of: type(of: action.value))?.reduce(&self, action.value, context)
+    }
+
+    /// Keeps the reducers as they are from now on.
+    public static func _willReplicate() {
+        reducers.freeze()
+    }
+}
+
+/// An action of any type for which a model has a reducer.
+///
+/// It is encoded as an object with one member: the name under which the reducer is registered, and the
+/// action: `{"SetAmount":{"value":5}}`.
+public struct TypedAction<Model: ReducedModel>: Codable, Sendable, CustomStringConvertible {
+    /// The action itself.
+    public let value: any Codable & Sendable
+
+    /// Wraps an action.
+    ///
+    /// - Parameter value: An action of a type for which the model has a reducer.
+    public init(_ value: some Codable & Sendable) {
+        self.value = value
+    }
+
+    private init(any value: any Codable & Sendable) {
+        self.value = value
+    }
+
+    private struct Name: CodingKey {
+        let stringValue: String
+        var intValue: Int? { nil }
+
+        init(stringValue: String) { self.stringValue = stringValue }
+        init?(intValue: Int) { nil }
+    }
+
+    /// Decodes the action whose name stands there.
+    ///
+    /// - Parameter decoder: Where it stands.
+    /// - Throws: `DecodingError` when no reducer has that name, or the action is not as it should be.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: Name.self)
+        let names = container.allKeys.map(\.stringValue)
+        guard let name = names.first, names.count == 1,
+            let entry = Model.reducers.entry(named: name)
+        else {
+            let found = names.isEmpty ? "none" : names.sorted().joined(separator: ", ")
+            throw DecodingError.dataCorrupted(
+                DecodingError.Context(
+                    codingPath: decoder.codingPath,
+                    debugDescription: """
+                        expected one of: \(Model.reducers.names.joined(separator: ", ")); found \
+                        \(found)
+                        """))
+        }
+        func decode<Value: Codable & Sendable>(_ type: Value.Type) throws -> TypedAction {
+            TypedAction(any: try container.decode(type, forKey: Name(stringValue: name)))
+        }
+        self = try decode(entry.type)
+    }
+
+    /// Encodes the action under its name.
+    ///
+    /// - Parameter encoder: Where to.
+    /// - Throws: ``ReducersError`` when no reducer is registered for it; what encoding it throws.
+    public func encode(to encoder: any Encoder) throws {
+        guard let entry = Model.reducers.entry(of: type(of: value)) else {
+            throw ReducersError(.noReducer, Model.self, String(describing: type(of: value)))
+        }
+        var container = encoder.container(keyedBy: Name.self)
+        try container.encode(value, forKey: Name(stringValue: entry.name))
+    }
+
+    /// The action as it prints itself.
+    public var description: String { String(describing: value) }
+}
+
+extension TypedAction: ActionEnvelope {
+    var content: Any { value }
+
+    func with(_ content: Any) -> TypedAction? {
+        Model.reducers.entry(of: Swift.type(of: content))?.typed(content).map {
+            TypedAction(any: $0)
+        }
+    }
+}
+
+extension Store where State: ModelHolder, State.Model: ReducedModel {
+    /// Dispatches an action of a type that has a reducer, to this store only.
+    ///
+    /// - Parameter action: What happens.
+    /// - Returns: A handle, by which the action's receipt can be waited for. It may be dropped.
+    @discardableResult
+    public func dispatch(_ action: some Codable & Sendable) -> DispatchHandle {
+        dispatch(TypedAction(action))
+    }
+}
+
+extension Actions where State: ModelHolder, State.Model: ReducedModel {
+    /// Dispatches an action of a type that has a reducer.
+    ///
+    /// - Parameter action: What happens.
+    public func dispatch(action: some Codable & Sendable) {
+        dispatch(action: TypedAction(action))
+    }
+}

@@ -1,0 +1,171 @@
+import Synchronization
+
+/// The reducers of one model, one for each type of action.
+///
+/// ```swift
+/// struct SetAmount: Codable, Sendable { let value: Int }
+///
+/// struct Wallet: ReducedModel {
+///     static let name = "wallet"
+///     static let reducers = Reducers<Wallet>()
+///         .with(SetAmount.self) { wallet, action, _ in wallet.amount = action.value }
+///     var amount = 0
+/// }
+///
+/// let wallet = ModelStore<Wallet>()
+/// wallet.dispatch(SetAmount(value: 5))
+/// ```
+///
+/// Reducers may be registered and unregistered at any time, until the model is replicated: from then on
+/// they are *frozen*, since every replica must have the same. Safe on any thread.
+public final class Reducers<Model: ReducedModel>: Sendable {
+    /// How an action of some type changes the model.
+    struct Entry: Sendable {
+        let name: String
+        let type: any (Codable & Sendable).Type
+        let reduce: @Sendable (inout Model, any Sendable, ActionContext) -> Void
+        /// Gives an action of the type its type.
+        let typed: @Sendable (Any) -> (any Codable & Sendable)?
+    }
+
+    private struct Table {
+        var byType: [ObjectIdentifier: Entry] = [:]
+        var byName: [String: Entry] = [:]
+        var isFrozen = false
+    }
+
+    private let table = Mutex(Table())
+
+    /// Makes a table without reducers.
+    public init() {}
+
+    /// Registers the reducer of a type of actions, in place of the one before.
+    ///
+    /// - Parameters:
+    ///   - type: The type of the actions.
+    ///   - name: What such an action is called in encodings; the type's name unless given. It must be
+    ///     the same in every process.
+    ///   - reducer: Changes the model by an action. It must use its arguments alone.
+    /// - Throws: ``ReducersError`` when the reducers are frozen, or the name is another type's.
+    public func register<Action: Codable & Sendable>(
+        _ type: Action.Type, named name: String? = nil,
+        _ reducer: @escaping @Sendable (inout Model, Action, ActionContext) -> Void
+    ) throws(ReducersError) {
+        let entry = Entry(
+            name: name ?? String(describing: type), type: type,
+            reduce: { model, action, context in
+                // The table finds entries by this very type.
+                if let action = action as? Action { reducer(&model, action, context) }
+            }, typed: { $0 as? Action })
+        let failure = table.withLock { table -> ReducersError? in
+            if table.isFrozen { return ReducersError(.frozen, Model.self, entry.name) }
+            if let other = table.byName[entry.name], other.type != type {
+                return ReducersError(.nameTaken, Model.self, entry.name)
+            }
+            if let former = table.byType[ObjectIdentifier(type)] { table.byName[former.name] = nil }
+            table.byType[ObjectIdentifier(type)] = entry
+            table.byName[entry.name] = entry
+            return nil
+        }
+        if let failure { throw failure }
+    }
+
+    /// Registers the reducer of a type of actions, where the table is made.
+    ///
+    /// Ends the program with a message where ``register(_:named:_:)`` throws.
+    ///
+    /// - Parameters:
+    ///   - type: The type of the actions.
+    ///   - name: What such an action is called in encodings; the type's name unless given.
+    ///   - reducer: Changes the model by an action. It must use its arguments alone.
+    /// - Returns: The table itself.
+    public func with<Action: Codable & Sendable>(
+        _ type: Action.Type, named name: String? = nil,
+        _ reducer: @escaping @Sendable (inout Model, Action, ActionContext) -> Void
+    ) -> Self {
+        do {
+            try register(type, named: name, reducer)
+        } catch {
+            fatalError(error.description)
+        }
+        return self
+    }
+
+    /// Removes the reducer of a type of actions: they are refused from now on.
+    ///
+    /// - Parameter type: The type of the actions.
+    /// - Throws: ``ReducersError`` when the reducers are frozen.
+    public func unregister<Action>(_ type: Action.Type) throws(ReducersError) {
+        let failure = table.withLock { table -> ReducersError? in
+            if table.isFrozen {
+                return ReducersError(.frozen, Model.self, String(describing: type))
+            }
+            if let former = table.byType.removeValue(forKey: ObjectIdentifier(type)) {
+                table.byName[former.name] = nil
+            }
+            return nil
+        }
+        if let failure { throw failure }
+    }
+
+    /// Takes no changes any more.
+    func freeze() {
+        table.withLock { $0.isFrozen = true }
+    }
+
+    func entry(of type: Any.Type) -> Entry? {
+        table.withLock { $0.byType[ObjectIdentifier(type)] }
+    }
+
+    func entry(named name: String) -> Entry? {
+        table.withLock { $0.byName[name] }
+    }
+
+    /// What the actions are called, sorted.
+    var names: [String] {
+        table.withLock { $0.byName.keys.sorted() }
+    }
+}
+
+/// Why a reducer can't be registered or unregistered, or why there is none.
+public struct ReducersError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What kind of failure it is.
+    public enum Code: String, Sendable {
+        /// The model is replicated: its reducers don't change any more.
+        case frozen
+        /// Another type of actions has the name.
+        case nameTaken
+        /// No reducer is registered for the action's type.
+        case noReducer
+    }
+
+    /// What kind of failure it is.
+    public let code: Code
+    /// What happened and what to do.
+    public let message: String
+
+    init<Model>(_ code: Code, _ model: Model.Type, _ name: String) {
+        self.code = code
+        message =
+            switch code {
+            case .frozen:
+                """
+                The reducers of \(model) are frozen, since a node replicates it: every replica must \
+                have the same. Register and unregister "\(name)" before the node opens a store.
+                """
+            case .nameTaken:
+                """
+                Another type of actions of \(model) is called "\(name)". Give one of them another \
+                name.
+                """
+            case .noReducer:
+                """
+                \(model) has no reducer for actions of type \(name): the action changed nothing. \
+                Register one first.
+                """
+            }
+    }
+
+    /// The code and the message.
+    public var description: String { "\(code.rawValue): \(message)" }
+}

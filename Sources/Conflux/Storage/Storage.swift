@@ -1,0 +1,85 @@
+extension Store {
+    /// Makes a storage.
+    ///
+    /// - Parameters:
+    ///   - value: What is held at first.
+    ///   - executor: Where changes are committed; at once, on the committing thread, unless given.
+    public convenience init<Value: Sendable>(_ value: Value, executor: Executor = .immediate)
+    where State == StorageState<Value> {
+        self.init(state: StorageState(value), mutations: StorageMutations(), executor: executor)
+    }
+
+    /// Changes the value by a function, as one commit with one notice.
+    ///
+    /// - Parameters:
+    ///   - name: What is done, in a word, for those who read along.
+    ///   - description: What is done, in a sentence.
+    ///   - file: The file of the call.
+    ///   - function: The function of the call.
+    ///   - line: The line of the call.
+    ///   - change: Gets a draft of the value. Called once, in the store's lane, holding no lock: before
+    ///     this returns where the store is on `.immediate` and nothing is under way. If it throws, nothing
+    ///     changes, and ``DispatchHandle/receipt()`` throws a refusal with that error as the reason.
+    /// - Returns: A handle, by which the end can be waited for. It may be dropped.
+    @discardableResult
+    public func commit<Value>(
+        _ name: String = "", _ description: String = "", file: StaticString = #file,
+        function: StaticString = #function, line: UInt = #line,
+        _ change: @escaping @Sendable (inout StorageDraft<Value>) throws -> Void
+    ) -> DispatchHandle where State == StorageState<Value> {
+        core.dispatchTracked(
+            StorageCommit(change),
+            label: DispatchLabel(name, description, file: file, function: function, line: line))
+    }
+
+    /// Puts another value in the place of the whole.
+    ///
+    /// - Parameter value: The other value.
+    /// - Returns: A handle, by which the end can be waited for. It may be dropped.
+    @discardableResult
+    public func replace<Value>(_ value: Value) -> DispatchHandle
+    where State == StorageState<Value> {
+        commit("replace") { $0.replace(value) }
+    }
+
+    /// Sets a part of the value.
+    ///
+    /// - Parameters:
+    ///   - part: Which part.
+    ///   - new: What it becomes.
+    /// - Returns: A handle, by which the end can be waited for. It may be dropped.
+    @discardableResult
+    public func update<Value, Part: Sendable>(
+        _ part: any WritableKeyPath<Value, Part> & Sendable, to new: Part
+    ) -> DispatchHandle where State == StorageState<Value> {
+        commit("update") { $0.update(part, to: new) }
+    }
+
+    /// Sets a part of the value if it is another than before; else nobody hears of it.
+    ///
+    /// - Parameters:
+    ///   - part: Which part.
+    ///   - new: What it becomes.
+    ///   - isSame: Whether the two are the same. Called in the store's lane, holding no lock.
+    /// - Returns: A handle, by which the end can be waited for. It may be dropped.
+    @discardableResult
+    public func updateIfChanged<Value, Part: Sendable>(
+        _ part: any WritableKeyPath<Value, Part> & Sendable, to new: Part,
+        isSame: @escaping @Sendable (Part, Part) -> Bool
+    ) -> DispatchHandle where State == StorageState<Value> {
+        commit("updateIfChanged") { $0.updateIfChanged(part, to: new, isSame: isSame) }
+    }
+
+    /// Sets a part of the value if it is another than before; else nobody hears of it.
+    ///
+    /// - Parameters:
+    ///   - part: Which part.
+    ///   - new: What it becomes.
+    /// - Returns: A handle, by which the end can be waited for. It may be dropped.
+    @discardableResult
+    public func updateIfChanged<Value, Part: Equatable & Sendable>(
+        _ part: any WritableKeyPath<Value, Part> & Sendable, to new: Part
+    ) -> DispatchHandle where State == StorageState<Value> {
+        updateIfChanged(part, to: new, isSame: ==)
+    }
+}

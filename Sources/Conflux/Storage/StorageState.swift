@@ -1,0 +1,175 @@
+import Synchronization
+
+/// A store of a value of any type, which functions change instead of actions of a type of its own.
+///
+/// ```swift
+/// struct Screen { var count = 0 }
+///
+/// let storage = Storage(Screen())
+/// storage.commit("increment") { draft in draft.update(\.count, to: draft.value.count + 1) }
+/// storage.changed(\.count).observe { print($0) }
+/// ```
+///
+/// It is a store like any other: commits come one after the other, observers, middleware, locks and
+/// transactions are the same. It stays in its process: a function can't travel.
+public typealias Storage<Value: Sendable> = Store<StorageState<Value>>
+
+/// The state that a ``Storage`` manages. What it has besides the value, which is under a lock, only the
+/// thread that serves the store's lane touches.
+public final class StorageState<Value: Sendable>: ValueState<Value>, ValueHolder,
+    @unchecked Sendable
+{
+    /// A function that changes the value.
+    public typealias Action = StorageCommit<Value>
+    /// Runs it.
+    public typealias Mutations = StorageMutations<Value>
+
+    /// *Use*: what the last commit did, for those who read along. Touched in the store's lane alone.
+    private var changes: [StorageChange] = []
+
+    /// Makes the state of a storage.
+    ///
+    /// - Parameter value: What is held at first.
+    public init(_ value: Value) {
+        super.init(value: value)
+    }
+
+    /// Runs the function on a draft of the value, which is kept if the function doesn't throw.
+    public func _reduce(
+        _ value: inout Value, _ action: StorageCommit<Value>, _ context: ActionContext
+    ) throws {
+        let draft = try action.draft(of: value)
+        changes = draft.changes
+        value = draft.value
+    }
+}
+
+/// A change of a storage: a function that gets a draft of the value.
+public struct StorageCommit<Value: Sendable>: Sendable {
+    let change: @Sendable (inout StorageDraft<Value>) throws -> Void
+
+    /// Makes a change.
+    ///
+    /// - Parameter change: Called once, in the store's lane, holding no lock.
+    public init(_ change: @escaping @Sendable (inout StorageDraft<Value>) throws -> Void) {
+        self.change = change
+    }
+
+    func draft(of value: Value) throws -> StorageDraft<Value> {
+        var draft = StorageDraft(value: value, isWatched: !Scope.current.middleware.isEmpty)
+        try change(&draft)
+        return draft
+    }
+}
+
+/// A storage's value while a function changes it. What the function does becomes visible at once, when it
+/// has returned; if it throws, nothing does.
+public struct StorageDraft<Value: Sendable> {
+    /// The value as it has become so far.
+    public private(set) var value: Value
+    /// What was done to it, in order, if somebody reads along.
+    private(set) var changes: [StorageChange] = []
+    private(set) var isChanged = false
+    private let isWatched: Bool
+
+    init(value: Value, isWatched: Bool) {
+        self.value = value
+        self.isWatched = isWatched
+    }
+
+    /// Puts another value in the place of the whole.
+    ///
+    /// - Parameter value: The other value.
+    public mutating func replace(_ value: Value) {
+        isChanged = true
+        if isWatched { changes.append(StorageChange(keyPath: nil, old: self.value, new: value)) }
+        self.value = value
+    }
+
+    /// Sets a part.
+    ///
+    /// - Parameters:
+    ///   - part: Which part.
+    ///   - new: What it becomes.
+    public mutating func update<Part: Sendable>(
+        _ part: WritableKeyPath<Value, Part>, to new: Part
+    ) {
+        isChanged = true
+        if isWatched {
+            changes.append(StorageChange(keyPath: part, old: value[keyPath: part], new: new))
+        }
+        value[keyPath: part] = new
+    }
+
+    /// Sets a part if it is another than before.
+    ///
+    /// - Parameters:
+    ///   - part: Which part.
+    ///   - new: What it becomes.
+    ///   - isSame: Whether the two are the same.
+    /// - Returns: Whether it was set.
+    @discardableResult
+    public mutating func updateIfChanged<Part: Sendable>(
+        _ part: WritableKeyPath<Value, Part>, to new: Part, isSame: (Part, Part) -> Bool
+    ) -> Bool {
+        if isSame(value[keyPath: part], new) { return false }
+        update(part, to: new)
+        return true
+    }
+
+    /// Sets a part if it is another than before.
+    ///
+    /// - Parameters:
+    ///   - part: Which part.
+    ///   - new: What it becomes.
+    /// - Returns: Whether it was set.
+    @discardableResult
+    public mutating func updateIfChanged<Part: Equatable & Sendable>(
+        _ part: WritableKeyPath<Value, Part>, to new: Part
+    ) -> Bool {
+        updateIfChanged(part, to: new, isSame: ==)
+    }
+}
+
+/// What a function did to a storage's value.
+public struct StorageChange {
+    /// The part that was set; nil when the whole was replaced.
+    public let keyPath: AnyKeyPath?
+    /// What the part was.
+    public let old: any Sendable
+    /// What it became.
+    public let new: any Sendable
+}
+
+/// Runs a storage's changes.
+public struct StorageMutations<Value: Sendable>: Mutations {
+    /// Runs a change outside of any store's lane. What throws changes nothing.
+    ///
+    /// - Parameters:
+    ///   - action: The change.
+    ///   - state: The storage's state.
+    public func commit(action: StorageCommit<Value>, state: StorageState<Value>) {
+        if let draft = try? action.draft(of: state._read { $0 }) { state.keep(draft) }
+    }
+
+    /// Runs a change on a draft, keeps that, and tells the observers if anything was done.
+    public func _perform(
+        action: StorageCommit<Value>, state: StorageState<Value>, context: () -> ActionContext
+    ) throws {
+        // In the lane nobody else changes it meanwhile.
+        state.keep(try action.draft(of: state._read { $0 }))
+    }
+}
+
+extension StorageState: ChangeKeeping {
+    fileprivate func keep(_ draft: StorageDraft<Value>) {
+        changes = draft.changes
+        guard draft.isChanged else { return }
+        replace(draft.value)
+    }
+
+    func takeChanges() -> [StorageChange] {
+        defer { changes = [] }
+        return changes
+    }
+}

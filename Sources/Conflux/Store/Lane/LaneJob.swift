@@ -1,0 +1,145 @@
+import ConfluxVocabulary
+import Synchronization
+
+/// What a store's lane works on, one after the other.
+// Sendable: a job is handed from one thread to another and used by one at a time; that actions
+// may be committed on another thread is the contract of `State.Action`.
+enum LaneJob<S: State>: @unchecked Sendable {
+    case action(S.Action)
+    case tracked(S.Action, Tally, order: Int)
+    case run(
+        [OrderedAction<S>], through: SequenceNumber, completion: @Sendable (RunReport) -> Void)
+    case look(@Sendable (_ state: S?, _ position: SequenceNumber) -> Void)
+    /// What stands behind waits for this.
+    case hold(any LaneHold)
+}
+
+/// Working on jobs; called by the thread that serves the lane.
+extension StoreCore {
+    func perform(_ job: LaneJob<S>) {
+        if isReleased.load(ordering: .relaxed) { return drop(job) }
+        switch job {
+        case .action(let action): _ = commit(action)
+        case .tracked(let action, let tally, let order):
+            tally.report(commitTracked(action, tally.ticket), order: order)
+        case .run(let actions, let through, let completion):
+            completion(commit(actions, through: through))
+        case .look(let body): body(state.takeUnretainedValue(), position)
+        case .hold(let hold): preconditionFailure("\(hold) is not performed but waited for")
+        }
+    }
+
+    /// Says of a job that the store was released before its turn.
+    func drop(_ job: LaneJob<S>) {
+        switch job {
+        case .action: break
+        case .tracked(_, let tally, let order):
+            tally.report(.failed(.storeClosed(S.self)), order: order)
+        case .run(_, _, let completion):
+            var report = RunReport()
+            report.isClosed = true
+            completion(report)
+        case .look(let body): body(nil, position)
+        case .hold(let hold): hold.abandon(self)
+        }
+    }
+
+    /// Commits under the next number of the store's own count.
+    ///
+    /// - Returns: Why the action was refused, if it was.
+    @inline(__always)
+    func commit(_ action: S.Action) -> (any Error)? {
+        let number = nextNumber()
+        do {
+            try perform(action) {
+                ActionContext(sequence: number, timestamp: WallClock.now, origin: nil, seed: seed)
+            }
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    func commitTracked(_ action: S.Action, _ ticket: DispatchTicket?) -> Outcome {
+        let context = ActionContext(
+            sequence: nextNumber(), timestamp: WallClock.now, origin: nil, seed: seed)
+        let receipt = Receipt(
+            log: nil, epoch: .none, sequence: context.sequence, timestamp: context.timestamp)
+        do {
+            try perform(action, ticket) { context }
+            return .committed(receipt)
+        } catch {
+            return .failed(.refused(error, receipt: receipt))
+        }
+    }
+
+    @inline(__always)
+    private func perform(
+        _ action: S.Action, _ ticket: DispatchTicket? = nil, context: () -> ActionContext
+    ) throws {
+        if !scope.middleware.isEmpty { return try performWatched(action, ticket, context()) }
+        try state._withUnsafeGuaranteedRef { state in
+            try mutations._perform(action: action, state: state, context: context)
+        }
+    }
+
+    @inline(never)
+    private func performWatched(
+        _ action: S.Action, _ ticket: DispatchTicket?, _ context: ActionContext
+    ) throws {
+        try state._withUnsafeGuaranteedRef { state in
+            try scope.middleware.watch(action, of: self, ticket, context, in: state) {
+                try mutations._perform(action: action, state: state, context: { context })
+            }
+        }
+    }
+
+    /// The contexts of the next actions; they are counted by ``count(_:)``. Called in the lane.
+    func contexts(count: Int, at timestamp: Timestamp) -> [ActionContext] {
+        let last = self.count.load(ordering: .relaxed)
+        return (0..<UInt64(count)).map { index in
+            ActionContext(
+                sequence: SequenceNumber(last + 1 + index), timestamp: timestamp, origin: nil,
+                seed: seed)
+        }
+    }
+
+    /// Counts actions that were committed. Called in the lane.
+    func count(_ actions: Int) {
+        count.store(count.load(ordering: .relaxed) + UInt64(actions), ordering: .relaxed)
+    }
+
+    @inline(__always)
+    private func nextNumber() -> SequenceNumber {
+        let number = count.load(ordering: .relaxed) + 1
+        count.store(number, ordering: .relaxed)
+        return SequenceNumber(number)
+    }
+
+    /// Commits what a log has ordered, passing over what the store has already.
+    private func commit(_ actions: [OrderedAction<S>], through: SequenceNumber) -> RunReport {
+        var report = RunReport()
+        var last = position
+        let mark = commitMark
+        for index in actions.indices {
+            let ordered = actions[index]
+            if isReleased.load(ordering: .relaxed) {
+                report.isClosed = true
+                break
+            }
+            report.completed = index + 1
+            guard ordered.context.sequence > last else { continue }
+            mark?.begin(ordered.context.sequence)
+            do {
+                try perform(ordered.action) { ordered.context }
+            } catch {
+                report.refusals.append(RunReport.Refusal(index: index, error: error))
+            }
+            last = ordered.context.sequence
+        }
+        if !report.isClosed { last = max(last, through) }
+        mark?.end(at: last)
+        lastOrdered.store(last.rawValue, ordering: .releasing)
+        return report
+    }
+}

@@ -1,0 +1,127 @@
+import Synchronization
+
+/// A state that is a value under a lock, so that it is read cheaply on any thread: a ``Model``'s, and
+/// that of a ``Storage``.
+///
+/// Only ``ModelState`` and ``StorageState`` conform. It is a protocol so that ``Store`` can be extended
+/// for it.
+public protocol ValueHolder: State where Self: ValueState<Value> {
+    /// What is held.
+    associatedtype Value: Sendable
+
+    /// Changes a value by an action, or refuses the action and leaves the value as it is.
+    ///
+    /// - Throws: Why the action is refused.
+    func _reduce(
+        _ value: inout Value, _ action: Action, _ context: ActionContext
+    ) throws
+}
+
+extension ValueHolder {
+    /// The state, as what it is whatever its actions are.
+    var asValue: ValueState<Value> { self }
+}
+
+/// A value that changes by actions alone.
+///
+/// It is guarded by a lock that is held while it is read or changed, so that reading is cheap and legal
+/// on any thread. Observers are told outside of it, by the thread that serves the store's lane. All else is
+/// immutable or atomic.
+public class ValueState<Value: Sendable>: @unchecked Sendable {
+    @usableFromInline let value: Mutex<Value>
+
+    /// How often the value was changed; raised under the lock.
+    private let version = Atomic<UInt64>(0)
+    /// What happens and changes nothing.
+    let activities = Sink<any Sendable>()
+    private let observers = Mutex<[any ValueObserver<Value>]>([])
+    /// Spares a commit without observers the lock.
+    private let hasObservers = Atomic(false)
+
+    init(value: Value) {
+        self.value = Mutex(value)
+    }
+
+    /// Reads under the lock. The body must not touch a store.
+    @inlinable
+    public final func _read<Part>(_ body: (Value) -> Part) -> Part {
+        let mark = ThreadMark.current
+        if mark.pointee.isInModel { ThreadMark.trapInModel() }
+        mark.pointee.isInModel = true
+        defer { mark.pointee.isInModel = false }
+        return value.withLock { value in
+            // A part of the value, which is Sendable, also where its type doesn't say so.
+            nonisolated(unsafe) let part = body(value)
+            return part
+        }
+    }
+
+    /// Changes the value under the lock, and tells nobody.
+    final func change<Result: Sendable>(_ body: (inout Value) -> Result) -> Result {
+        let mark = ThreadMark.outsideModels
+        mark.pointee.isInModel = true
+        defer { mark.pointee.isInModel = false }
+        return value.withLock { value in
+            version.add(1, ordering: .relaxed)
+            return body(&value)
+        }
+    }
+
+    /// The value, and how often it was changed until then.
+    final func readVersion() -> (value: Value, version: UInt64) {
+        let mark = ThreadMark.outsideModels
+        mark.pointee.isInModel = true
+        defer { mark.pointee.isInModel = false }
+        return value.withLock { ($0, version.load(ordering: .relaxed)) }
+    }
+
+    /// Puts another value in the place, and runs a function under the lock. Called in the store's lane;
+    /// the function touches no store but by this very function.
+    final func exchange(_ other: inout Value, then next: () -> Void) {
+        value.withLock { value in
+            version.add(1, ordering: .relaxed)
+            swap(&value, &other)
+            next()
+        }
+    }
+
+    /// Puts another value in the place, and tells the observers. Called in the store's lane.
+    final func replace(_ other: Value) {
+        // Let go outside the lock: freeing the old value may be slow.
+        var other = other
+        change { swap(&$0, &other) }
+        tell()
+    }
+
+    /// Tells the observers that the value may have changed. Called in the store's lane.
+    final func tell() {
+        guard hasObservers.load(ordering: .acquiring) else { return }
+        for observer in observers.withLock({ $0 }) { observer.look(at: self) }
+    }
+
+    /// Tells an observer of every change from now on.
+    final func add(_ observer: any ValueObserver<Value>) {
+        observers.withLock { observers in
+            observers.append(observer)
+            hasObservers.store(true, ordering: .releasing)
+        }
+    }
+
+    final func remove(_ observer: any ValueObserver<Value>) {
+        // Let go outside the lock: what it holds is user code's to free.
+        _ = observers.withLock { observers in
+            let place = observers.firstIndex { $0 === observer }
+            let removed = place.map { observers.remove(at: $0) }
+            hasObservers.store(!observers.isEmpty, ordering: .releasing)
+            return removed
+        }
+    }
+}
+
+/// Told of a value's changes.
+protocol ValueObserver<Value>: AnyObject, Sendable {
+    associatedtype Value: Sendable
+
+    /// The value may have changed. Called in the store's lane, holding no lock.
+    func look(at state: ValueState<Value>)
+}

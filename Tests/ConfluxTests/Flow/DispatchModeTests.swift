@@ -1,0 +1,154 @@
+import Conflux
+import Dispatch
+import Foundation
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(5)))
+struct DispatchModeTests {
+    let scope = Scope()
+
+    @Test func `async commits on another thread, in the order of the dispatching one`() async throws
+    {
+        let places = Mutex<Set<UInt>>([])
+        let store = scope.run {
+            tallyStore { _ in
+                let place = Self.thread
+                places.withLock { _ = $0.insert(place) }
+            }
+        }
+        let (last, own) = await withCheckedContinuation { continuation in
+            let thread = Thread { [scope] in
+                var last = scope.dispatch(0, to: store)
+                for number in 1..<100 { last = scope.dispatch(number, to: store) }
+                continuation.resume(returning: (last, Self.thread))
+            }
+            thread.start()
+        }
+        try await last.receipt()
+        #expect(store.computed.numbers == Array(0..<100))
+        #expect(places.withLock { !$0.contains(own) })
+    }
+
+    private static var thread: UInt { UInt(bitPattern: pthread_self().hashValue) }
+
+    @Test func `sync returns when it is applied`() {
+        let store = scope.run { tallyStore(on: .queue(DispatchQueue(label: "own"))) }
+        for number in 0..<20 {
+            scope.dispatch(number, to: store, mode: .sync)
+            #expect(store.computed.numbers.last == number)
+        }
+    }
+
+    @Test func `sync from inside a commit is refused`() async throws {
+        let scope = scope
+        let late = Late<Store<TallyState>>()
+        let inner = Late<DispatchHandle>()
+        let store = scope.run {
+            tallyStore { number in
+                if number == 1, let store = late.value {
+                    inner.value = scope.dispatch(2, to: store, mode: .sync)
+                }
+            }
+        }
+        late.value = store
+        try await store.actions.dispatch(1).receipt()
+        let error = await #expect(throws: DispatchError.self) {
+            try await inner.value?.receipt()
+        }
+        #expect(error?.code == .wouldBlock)
+        #expect(store.computed.numbers == [1])
+        late.value = nil
+    }
+
+    @Test func `what is dispatched then comes right behind`() async throws {
+        let scope = scope
+        let store = scope.run { tallyStore() }
+        let ends = Mutex<[String]>([])
+        let second = Late<DispatchHandle>()
+        let first = scope.dispatch(1, to: store) { result in
+            ends.withLock { $0.append("\(result.map { $0.sequence.rawValue })") }
+            second.value = scope.dispatch(2, to: store)
+        }
+        try await first.receipt()
+        try await second.value?.receipt()
+        #expect(store.computed.numbers == [1, 2])
+        #expect(ends.withLock { $0 } == ["success(1)"])
+    }
+
+    @Test func `serial dispatches wait for what is chained to earlier ones`() async throws {
+        let scope = scope
+        let (store, other) = scope.run { (tallyStore(), tallyStore(on: .queue(.global()))) }
+        let order = Mutex<[Int]>([])
+        var handles: [DispatchHandle] = []
+        for number in 0..<50 {
+            let target = number % 2 == 0 ? store : other
+            handles.append(
+                scope.dispatch(number, to: target, mode: .serial) { _ in
+                    order.withLock { $0.append(number) }
+                })
+        }
+        for handle in handles { try await handle.receipt() }
+        #expect(order.withLock { $0 } == Array(0..<50))
+    }
+
+    @Test func `an operation that goes on holds back what depends on it`() async throws {
+        let store = scope.run { tallyStore() }
+        let gate = AsyncStream.makeStream(of: Void.self)
+        let operation = scope.perform {
+            for await _ in gate.stream { break }
+        }
+        let dependent = scope.dispatch(1, to: store, after: operation)
+        let serial = scope.performSerially { await operation.end() }
+        let behind = scope.dispatch(2, to: store, mode: .serial)
+        let free = scope.dispatch(3, to: store)
+        try await free.receipt()
+        #expect(store.computed.numbers == [3])
+        #expect(!operation.hasEnded && !serial.hasEnded)
+        gate.continuation.yield()
+        try await dependent.receipt()
+        try await behind.receipt()
+        #expect(Set(store.computed.numbers) == [1, 2, 3])
+        #expect(operation.hasEnded && serial.hasEnded)
+    }
+
+    @Test func `mainThread commits on the main queue, in the lane's order`() async throws {
+        let places = Mutex<[Bool]>([])
+        let store = scope.run {
+            tallyStore(on: .queue(.global())) { number in
+                let isMain = MainQueue.isCurrent
+                if number % 2 == 1 { places.withLock { $0.append(isMain) } }
+            }
+        }
+        var handles: [DispatchHandle] = []
+        for number in 0..<20 {
+            if number % 2 == 1 {
+                handles.append(scope.dispatch(number, to: store, mode: .mainThread))
+            } else {
+                handles.append(store.actions.dispatch(number))
+            }
+        }
+        for handle in handles { try await handle.receipt() }
+        #expect(store.computed.numbers == Array(0..<20))
+        #expect(places.withLock { $0 } == Array(repeating: true, count: 10))
+        #expect(store.computed.overlaps == 0)
+    }
+
+    @Test func `mainThread on main commits at once`() async {
+        let store = scope.run { tallyStore() }
+        await MainActor.run {
+            _ = scope.dispatch(1, to: store, mode: .mainThread)
+            #expect(store.computed.numbers == [1])
+        }
+    }
+
+    @Test func `the label of a dispatch reaches middleware`() async throws {
+        let store = scope.run { tallyStore() }
+        let lines = Mutex<[String]>([])
+        scope.use(ActionLogger { line in lines.withLock { $0.append(line) } })
+        try await scope.dispatch(
+            1, to: store, mode: .sync, name: "first", file: "F", function: "f", line: 7
+        ).receipt()
+        #expect(lines.withLock { $0.first } == "1 dispatch 1 to TallyState: first (F:7 f)")
+    }
+}

@@ -1,0 +1,161 @@
+import Conflux
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(5)))
+struct FlowLockTests {
+    let scope = Scope()
+
+    @Test func `while a lock is held only its holder's actions are committed`() {
+        let store = scope.run { tallyStore() }
+        let lock = scope.lock()
+        store.actions.tell(1)
+        scope.run { Store<TallyState>.actions.tell(2) }
+        lock.run { store.actions.tell(3) }
+        lock.run { scope.run { Store<TallyState>.actions.tell(4) } }
+        #expect(store.computed.numbers == [3, 4])
+        lock.release()
+        #expect(store.computed.numbers == [3, 4, 1, 2])
+        lock.release()
+        store.actions.tell(5)
+        #expect(store.computed.numbers == [3, 4, 1, 2, 5])
+    }
+
+    @Test func `what waits has its receipt when it was committed`() async throws {
+        let store = scope.run { ModelStore<Stock>() }
+        let lock = scope.lock()
+        let handle = store.dispatch(.add(amount: 2))
+        #expect(store.left == 0)
+        Task { lock.release() }
+        try await handle.receipt()
+        #expect(store.left == 2)
+    }
+
+    @Test func `the oldest of several locks is in force, and the flow goes on when none is left`() {
+        let store = scope.run { tallyStore() }
+        let (first, second) = (scope.lock(), scope.lock())
+        #expect(scope.lockInForce === first)
+        store.actions.tell(1)
+        second.run { store.actions.tell(2) }
+        first.run { store.actions.tell(3) }
+        #expect(store.computed.numbers == [3])
+        first.release()
+        #expect(scope.lockInForce === second)
+        #expect(store.computed.numbers == [3, 2])
+        second.run { store.actions.tell(4) }
+        second.release()
+        #expect(scope.lockInForce == nil)
+        #expect(store.computed.numbers == [3, 2, 4, 1])
+    }
+
+    @Test func `a younger lock may be released first`() {
+        let store = scope.run { tallyStore() }
+        let (first, second) = (scope.lock(), scope.lock())
+        second.run { store.actions.tell(1) }
+        store.actions.tell(2)
+        second.release()
+        #expect(store.computed.numbers.isEmpty)
+        first.release()
+        #expect(store.computed.numbers == [1, 2])
+    }
+
+    @Test func `a lock that is let go is released`() {
+        let store = scope.run { tallyStore() }
+        var lock: FlowLock? = scope.lock()
+        store.actions.tell(1)
+        #expect(lock != nil && store.computed.numbers.isEmpty)
+        lock = nil
+        #expect(store.computed.numbers == [1])
+    }
+
+    @Test func `code under a lock has the flow for itself`() async throws {
+        let store = scope.run { ModelStore<Stock>() }
+        let older = scope.lock()
+        let begun = Atomic(false)
+        async let inside: Void = scope.withLock { _ in
+            begun.store(true, ordering: .releasing)
+            try await store.dispatch(.add(amount: 1)).receipt()
+            try await store.dispatch(.take(amount: 1)).receipt()
+        }
+        let outside = store.dispatch(.add(amount: 10))
+        let hasBegun = begun.load(ordering: .acquiring)
+        #expect(!hasBegun)
+        older.release()
+        try await inside
+        try await outside.receipt()
+        #expect(store.left == 10)
+        #expect(store.takings == 1)
+    }
+
+    @Test func `a lock ends by itself when the action has changed nothing`() {
+        let store = scope.run { ModelStore<Stock>() }
+        // It draws a random number, so that each action that is applied changes it.
+        let refused = scope.lock(dispatching: .take(amount: 1), to: store)
+        #expect(scope.lockInForce == nil)
+        withExtendedLifetime(refused) {}
+
+        let storage = scope.run { Storage(1) }
+        let same = scope.lock(dispatching: StorageCommit { $0.replace(1) }, to: storage)
+        #expect(scope.lockInForce == nil)
+        withExtendedLifetime(same) {}
+    }
+
+    @Test func `an observer of the change releases the lock, now or later`() {
+        let store = scope.run { ModelStore<Stock>() }
+        let found = Late<FlowLock>()
+        store.observe(\.left) { [scope] _ in found.value = scope.lockInForce }
+        let lock = scope.lock(dispatching: .add(amount: 1), to: store)
+        #expect(found.value === lock)
+        store.dispatch(.add(amount: 1))
+        #expect(store.left == 1)
+        found.value?.release()
+        #expect(store.left == 2)
+    }
+
+    @Test func `an action under a younger lock waits with it, and is judged when its turn comes`() {
+        let store = scope.run { ModelStore<Stock>() }
+        let older = scope.lock()
+        let younger = scope.lock(dispatching: .add(amount: 1), to: store)
+        #expect(store.left == 0)
+        older.release()
+        #expect(store.left == 1)
+        #expect(scope.lockInForce === younger)
+        younger.release()
+        #expect(scope.lockInForce == nil)
+    }
+
+    @Test func `what waits goes its way in its order, whatever comes meanwhile`() async {
+        let store = scope.run { tallyStore() }
+        for _ in 0..<50 {
+            let lock = scope.lock()
+            await withTaskGroup(of: Void.self) { group in
+                for thread in 0..<4 {
+                    group.addTask {
+                        for number in 0..<25 { store.actions.tell(thread * 1_000 + number) }
+                    }
+                }
+                group.addTask { lock.release() }
+            }
+        }
+        let numbers = store.computed.numbers
+        #expect(numbers.count == 50 * 100)
+        for thread in 0..<4 {
+            let own = numbers.filter { $0 / 1_000 == thread }.map { $0 % 1_000 }
+            #expect(own == (0..<50).flatMap { _ in 0..<25 }, "thread \(thread)")
+        }
+    }
+
+    @Test func `a lock taken while what waited goes its way stops the rest`() {
+        let scope = scope
+        let late = Late<FlowLock>()
+        let store = scope.run {
+            tallyStore { number in if number == 2 { late.value = scope.lock() } }
+        }
+        let lock = scope.lock()
+        for number in 1...4 { store.actions.tell(number) }
+        lock.release()
+        #expect(store.computed.numbers == [1, 2])
+        late.value?.release()
+        #expect(store.computed.numbers == [1, 2, 3, 4])
+    }
+}

@@ -1,0 +1,219 @@
+import Conflux
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(5)))
+struct TransactionTests {
+    let scope = Scope()
+
+    private func stocks(
+        _ left: Int, _ right: Int, on executor: Executor = .immediate
+    ) -> (ModelStore<Stock>, ModelStore<Stock>) {
+        scope.run {
+            (
+                ModelStore(Stock(left: left), executor: executor),
+                ModelStore(Stock(left: right), executor: executor)
+            )
+        }
+    }
+
+    @Test func `a chain that reacts changes all of its stores`() async throws {
+        let (first, second) = stocks(5, 5)
+        let storage = scope.run { Storage(["a"]) }
+        let handle = scope.chain()
+            .dispatch(.take(amount: 2), to: first)
+            .dispatch(.add(amount: 2), to: second)
+            .dispatch(.take(amount: 1), to: first)
+            .change(storage) { $0.replace($0.value + ["b"]) }
+            .react()
+        #expect(first.left == 2 && second.left == 7 && storage.value == ["a", "b"])
+        try await handle.receipt()
+    }
+
+    @Test func `a chain that is aborted, or let go, changes nothing`() {
+        let (first, second) = stocks(5, 5)
+        let chain = scope.chain().dispatch(.take(amount: 2), to: first)
+        chain.dispatch(.add(amount: 2), to: second)
+        chain.abort()
+        scope.chain().dispatch(.take(amount: 2), to: first)
+        #expect(first.left == 5 && second.left == 5)
+    }
+
+    @Test func `where one action is refused none has an effect, and nobody hears of it`() async {
+        let (first, second) = stocks(5, 0)
+        let heard = Mutex(0)
+        first.observe { _ in heard.withLock { $0 += 1 } }
+        let error = await #expect(throws: DispatchError.self) {
+            try await scope.chain()
+                .dispatch(.take(amount: 2), to: first)
+                .dispatch(.take(amount: 1), to: second)
+                .react().receipt()
+        }
+        #expect(error?.code == .refused)
+        #expect(error?.reason as? OutOfStock == OutOfStock(left: 0))
+        #expect(first.left == 5 && first.takings == 0)
+        #expect(heard.withLock { $0 } == 0)
+        // The next action's number follows, and its context is its own.
+        first.dispatch(.take(amount: 1))
+        #expect(first.lastContext?.sequence == 1)
+    }
+
+    @Test func `observers hear of it when all of it is applied`() {
+        let (first, second) = stocks(5, 5)
+        let seen = Mutex<[Int]>([])
+        first.observe(\.left) { [second] value in
+            let other = second.left
+            seen.withLock { $0 += [value.left, other] }
+        }
+        scope.chain().dispatch(.take(amount: 2), to: first)
+            .dispatch(.add(amount: 2), to: second).react()
+        #expect(seen.withLock { $0 } == [3, 7])
+    }
+
+    @Test func `what is read is what the transaction would leave`() async throws {
+        let (first, second) = stocks(5, 0)
+        try await scope.transaction { tx in
+            #expect(tx.read(first).left == 5)
+            tx.dispatch(.take(amount: 2), to: first)
+            #expect(tx.read(first).left == 3)
+            tx.dispatch(.add(amount: 2), to: second)
+            #expect(tx.read(second).left == 2)
+            #expect(first.left == 5)
+        }
+        #expect(first.left == 3 && second.left == 2)
+    }
+
+    @Test func `a transaction whose body throws has no effect`() async {
+        let (first, _) = stocks(5, 5)
+        await #expect(throws: OutOfStock.self) {
+            try await scope.transaction { tx in
+                tx.dispatch(.take(amount: 2), to: first)
+                throw OutOfStock(left: 0)
+            }
+        }
+        #expect(first.left == 5)
+    }
+
+    @Test func `what changes behind a read makes it run again`() async throws {
+        let (first, second) = stocks(5, 0)
+        let runs = Mutex(0)
+        try await scope.transaction { tx in
+            let left = tx.read(first).left
+            let run = runs.withLock { runs in
+                runs += 1
+                return runs
+            }
+            if run == 1 { first.dispatch(.take(amount: 1)) }
+            tx.dispatch(.add(amount: left), to: second)
+        }
+        #expect(runs.withLock { $0 } == 2)
+        #expect(second.left == 4)
+    }
+
+    @Test func `a chain whose reads are old has no effect and says so`() async {
+        let (first, second) = stocks(5, 0)
+        let chain = scope.chain()
+        let left = chain.read(first).left
+        first.dispatch(.add(amount: 1))
+        let error = await #expect(throws: DispatchError.self) {
+            try await chain.dispatch(.add(amount: left), to: second).react().receipt()
+        }
+        #expect(error?.code == .conflict)
+        #expect(second.left == 0)
+        let last = await #expect(throws: DispatchError.self) {
+            try await scope.transaction(attempts: 2) { tx in
+                _ = tx.read(first)
+                first.dispatch(.add(amount: 1))
+            }
+        }
+        #expect(last?.code == .conflict)
+    }
+
+    @Test func `transfers of many threads lose and make nothing, and no reader sees half of one`()
+        async throws
+    {
+        let (first, second) = stocks(1_000, 0, on: .queue(.global()))
+        let third = scope.run { ModelStore(Stock(left: 1_000)) }
+        let isOver = Atomic(false)
+        async let sums: Set<Int> = Task {
+            var sums: Set<Int> = []
+            while !isOver.load(ordering: .acquiring) {
+                let sum = try await scope.transaction { tx in
+                    tx.read(first).left + tx.read(second).left + tx.read(third).left
+                }
+                sums.insert(sum)
+            }
+            return sums
+        }.value
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for (source, target) in [(first, second), (second, third), (third, first)] {
+                group.addTask {
+                    for _ in 0..<100 {
+                        try await scope.transaction(attempts: 10_000) { tx in
+                            let amount = tx.read(source).left / 2
+                            tx.dispatch(.take(amount: amount), to: source)
+                            tx.dispatch(.add(amount: amount), to: target)
+                        }
+                    }
+                }
+                group.addTask {
+                    for _ in 0..<100 {
+                        scope.chain().dispatch(.add(amount: 1), to: source)
+                            .dispatch(.take(amount: 1), to: source).react()
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        isOver.store(true, ordering: .releasing)
+        #expect(try await sums.isSubset(of: [2_000]))
+        let sum = try await scope.transaction { tx in
+            tx.read(first).left + tx.read(second).left + tx.read(third).left
+        }
+        #expect(sum == 2_000)
+    }
+
+    @Test func `middleware sees each action, and stops all by stopping one`() async throws {
+        let (first, second) = stocks(5, 5)
+        let bystander = Bystander()
+        scope.use(bystander)
+        let interceptor = Interceptor()
+        interceptor.register(Stock.Action.self) { action in
+            if case .add(let amount) = action, amount > 9 { .stop } else { .pass }
+        }
+        scope.use(interceptor)
+        try await scope.chain().dispatch(.take(amount: 2), to: first)
+            .dispatch(.add(amount: 2), to: second).react().receipt()
+        #expect(
+            bystander.lines == [
+                "1 dispatch take(amount: 2) one", "2 dispatch add(amount: 2) one",
+                "1 will take(amount: 2)", "2 will add(amount: 2)",
+                "1 did take(amount: 2)", "2 did add(amount: 2)",
+                "1 end take(amount: 2) done", "2 end add(amount: 2) done",
+            ])
+        let error = await #expect(throws: DispatchError.self) {
+            try await scope.chain().dispatch(.take(amount: 2), to: first)
+                .dispatch(.add(amount: 10), to: second).react().receipt()
+        }
+        #expect(error?.code == .intercepted)
+        #expect(first.left == 3)
+    }
+
+    @Test func `a lane that waits for another one's turn needs no thread`() async throws {
+        let held = HeldExecutor()
+        let slow = scope.run { ModelStore(Stock(left: 1), executor: held.executor) }
+        let quick = scope.run { ModelStore(Stock(left: 1)) }
+        let handle = scope.chain().dispatch(.add(amount: 1), to: quick)
+            .dispatch(.add(amount: 1), to: slow).react()
+        let behind = quick.dispatch(.add(amount: 10))
+        #expect(quick.left == 1)
+        held.runAll()
+        #expect(quick.left == 12 && slow.left == 2)
+        try await handle.receipt()
+        try await behind.receipt()
+    }
+
+    @Test func `a chain without stores ends at once`() async throws {
+        try await scope.chain().react().receipt()
+    }
+}

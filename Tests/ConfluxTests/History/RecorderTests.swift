@@ -1,0 +1,109 @@
+import Conflux
+import Testing
+
+@Suite(.timeLimit(.minutes(5)))
+struct RecorderTests {
+    let scope = Scope()
+
+    @Test func `the past comes back, and the future again`() throws {
+        let stock = scope.run { ModelStore(Stock(left: 1)) }
+        let recorder = Recorder(stock)
+        stock.dispatch(.add(amount: 1))
+        stock.dispatch(.take(amount: 9))
+        stock.dispatch(.add(amount: 2))
+        #expect(recorder.steps.map(\.value.left) == [1, 2, 4])
+        #expect(recorder.steps.map(\.action) == [nil, "add(amount: 1)", "add(amount: 2)"])
+        try recorder.back()
+        #expect(stock.left == 2 && recorder.position == 1)
+        try recorder.back()
+        #expect(stock.left == 1)
+        let first = #expect(throws: RecorderError.self) { try recorder.back() }
+        #expect(first?.code == .noSuchStep && stock.left == 1)
+        try recorder.jump(to: 2)
+        #expect(stock.left == 4)
+        #expect(throws: RecorderError.self) { try recorder.forward() }
+        #expect(throws: RecorderError.self) { try recorder.jump(to: 3) }
+        try recorder.jump(to: 0)
+        try recorder.forward()
+        #expect(stock.left == 2)
+    }
+
+    @Test func `an action after a step back takes the place of what lay ahead`() throws {
+        let stock = scope.run { ModelStore<Stock>() }
+        let recorder = Recorder(stock)
+        for amount in 1...3 { stock.dispatch(.add(amount: amount)) }
+        try recorder.jump(to: 1)
+        stock.dispatch(.add(amount: 10))
+        #expect(recorder.steps.map(\.value.left) == [0, 1, 11])
+        #expect(throws: RecorderError.self) { try recorder.forward() }
+    }
+
+    @Test func `the oldest values are given up at the capacity`() throws {
+        let stock = scope.run { ModelStore<Stock>() }
+        let recorder = Recorder(stock, capacity: 3)
+        for _ in 1...5 { stock.dispatch(.add(amount: 1)) }
+        #expect(recorder.steps.map(\.value.left) == [3, 4, 5])
+        try recorder.jump(to: 0)
+        #expect(stock.left == 3)
+    }
+
+    @Test func `observers hear of a step as of any change`() throws {
+        let storage = scope.run { Storage(0) }
+        let recorder = Recorder(storage)
+        storage.commit("one") { $0.replace(1) }
+        let seen = Late<Int>()
+        storage.observe { seen.value = $0 }
+        try recorder.back()
+        #expect(seen.value == 0)
+        #expect(recorder.steps.last?.action == "one")
+    }
+
+    @Test func `what is exported is imported elsewhere`() throws {
+        let stock = scope.run { ModelStore<Stock>() }
+        let recorder = Recorder(stock)
+        for amount in 1...3 { stock.dispatch(.add(amount: amount)) }
+        try recorder.back()
+        let bytes = try recorder.export()
+
+        let other = scope.run { ModelStore<Stock>() }
+        let second = Recorder(other)
+        try second.import(bytes)
+        #expect(other.left == 3 && second.position == 2 && second.steps.count == 4)
+        try second.forward()
+        #expect(other.left == 6)
+
+        let small = Recorder(scope.run { ModelStore<Stock>() }, capacity: 2)
+        try small.import(bytes)
+        #expect(small.steps.count == 2)
+        #expect(small.steps[small.position].value.left == 3)
+    }
+
+    @Test func `what can't be imported changes nothing`() throws {
+        let stock = scope.run { ModelStore(Stock(left: 3)) }
+        let recorder = Recorder(stock)
+        stock.dispatch(.add(amount: 1))
+        for text in ["", "{}", #"{"format":1,"position":1,"steps":[]}"#] {
+            #expect(throws: (any Error).self) { try recorder.import(Array(text.utf8)) }
+        }
+        let bytes = Array(#"{"format":2,"position":0,"steps":[]}"#.utf8)
+        let error = #expect(throws: RecorderError.self) { try recorder.import(bytes) }
+        #expect(error?.code == .unreadable)
+        #expect(stock.left == 4 && recorder.steps.count == 2)
+    }
+
+    @Test func `a recorder that is disposed or let go records no more`() {
+        let stock = scope.run { ModelStore<Stock>() }
+        let recorder = Recorder(stock)
+        recorder.dispose()
+        stock.dispatch(.add(amount: 1))
+        #expect(recorder.steps.count == 1 && recorder.isDisposed)
+        weak var gone: Recorder<ModelState<Stock>>?
+        do {
+            let short = Recorder(stock)
+            gone = short
+            stock.dispatch(.add(amount: 1))
+            #expect(short.steps.count == 2)
+        }
+        #expect(gone == nil)
+    }
+}

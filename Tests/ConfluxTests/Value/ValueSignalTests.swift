@@ -1,0 +1,204 @@
+import Conflux
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(5)))
+struct ValueSignalTests {
+    @Test func `a part's signal has the present value, then each that differs`() {
+        let stock = ModelStore(Stock(left: 3))
+        let seen = Mutex<[Int]>([])
+        stock.changed(\.left).observe { value in seen.withLock { $0.append(value) } }
+        stock.dispatch(.add(amount: 0))
+        stock.dispatch(.add(amount: 2))
+        stock.dispatch(.take(amount: 5))
+        #expect(seen.withLock { $0 } == [3, 5, 0])
+    }
+
+    @Test func `a comparison of one's own decides what differs`() {
+        let stock = ModelStore<Stock>()
+        let seen = Mutex<[Int]>([])
+        stock.changed(\.left, isSame: { $0 / 10 == $1 / 10 })
+            .observe { value in seen.withLock { $0.append(value) } }
+        for _ in 0..<25 { stock.dispatch(.add(amount: 1)) }
+        #expect(seen.withLock { $0 } == [0, 10, 20])
+    }
+
+    @Test func `a signal of a part is an asynchronous sequence, too`() async {
+        let stock = ModelStore(Stock(left: 3))
+        var values = stock.changed(\.left).values.makeAsyncIterator()
+        #expect(await values.next() == 3)
+        stock.dispatch(.add(amount: 1))
+        #expect(await values.next() == 4)
+    }
+
+    @Test func `an observer is called for its parts alone, or for everything`() {
+        let stock = ModelStore(Stock(left: 10))
+        let some = Mutex(0)
+        let two = Mutex(0)
+        let all = Mutex(0)
+        stock.observe(\.takings) { _ in some.withLock { $0 += 1 } }
+        stock.observe(\.takings, \.left) { _ in two.withLock { $0 += 1 } }
+        stock.observe { _ in all.withLock { $0 += 1 } }
+        stock.dispatch(.add(amount: 1))
+        stock.dispatch(.take(amount: 1))
+        stock.dispatch(.add(amount: 0))
+        #expect(some.withLock { $0 } == 1)
+        #expect(two.withLock { $0 } == 2)
+        #expect(all.withLock { $0 } == 3)
+    }
+
+    @Test func `an observer ends by hand, with its owner, and with what holds it`() {
+        let stock = ModelStore<Stock>()
+        let count = Mutex(0)
+        var owner: AnyObject? = Late<Int>()
+        if let owner {
+            stock.changed(\.left).observe(duringScopeOf: owner) { _ in count.withLock { $0 += 1 } }
+        }
+        var bag: DisposableScope? = DisposableScope()
+        bag += stock.observe { _ in count.withLock { $0 += 10 } }
+        let registration = stock.observe { _ in count.withLock { $0 += 100 } }
+        stock.dispatch(.add(amount: 1))
+        #expect(count.withLock { $0 } == 112)
+        owner = nil
+        bag = nil
+        registration.dispose()
+        stock.dispatch(.add(amount: 1))
+        #expect(count.withLock { $0 } == 112)
+        withExtendedLifetime((owner, bag)) {}
+    }
+
+    @Test func `an observer may dispatch`() {
+        let stock = ModelStore<Stock>()
+        stock.observe(\.left) { [weak stock] value in
+            if value.left < 5 { stock?.dispatch(.add(amount: 1)) }
+        }
+        stock.dispatch(.add(amount: 1))
+        #expect(stock.left == 5)
+    }
+
+    @Test func `neither store nor observer is kept alive by a signal`() {
+        weak var store: ModelStore<Stock>?
+        weak var state: ModelState<Stock>?
+        weak var captured: Late<Int>?
+        do {
+            let stock = ModelStore<Stock>()
+            let late = Late<Int>()
+            (store, state, captured) = (stock, stock.computed.state, late)
+            stock.changed(\.left).observe { late.value = $0 }
+            stock.changes(at: "left").observe { _ in late.value = nil }
+            stock.activities(of: Int.self).observe { late.value = $0 }
+            stock.dispatch(.add(amount: 1))
+            stock.emit(7)
+            #expect(late.value == 7)
+        }
+        #expect(store == nil && state == nil && captured == nil)
+    }
+
+    @Test func `observers come and go while threads dispatch`() async {
+        let stock = ModelStore<Stock>(executor: .queue(.global()))
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<4 {
+                group.addTask {
+                    for _ in 0..<100 { _ = try? await stock.dispatch(.add(amount: 1)).receipt() }
+                }
+                group.addTask {
+                    for _ in 0..<50 {
+                        let last = Mutex(-1)
+                        let observation = stock.changed(\.left).observe { value in
+                            last.withLock { last in
+                                #expect(value > last)
+                                last = value
+                            }
+                        }
+                        await Task.yield()
+                        observation.dispose()
+                    }
+                }
+            }
+        }
+        #expect(stock.left == 400)
+    }
+}
+
+struct Window: Codable, Sendable, Equatable {
+    var title = "a"
+    var _scroll = 0
+    var tags: [String: Int] = [:]
+}
+
+@Suite(.timeLimit(.minutes(5)))
+struct ValuePathTests {
+    struct Settings: Codable, Sendable, Equatable {
+        var info = Window()
+        var pages: [Window] = []
+        var _internal = ""
+    }
+
+    private func record(
+        _ storage: Storage<Settings>, _ path: ValuePath
+    ) -> Lines {
+        let box = Lines([])
+        storage.changes(at: path).observe { change in
+            box.append("\(Self.text(change.old)) > \(Self.text(change.new))")
+        }
+        return box
+    }
+
+    private static func text(_ value: JSONValue?) -> String {
+        guard let value, let bytes = try? value.canonicalBytes() else { return "-" }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    @Test func `a nested property is told with its old and new value`() {
+        let storage = Storage(Settings())
+        let seen = record(storage, "info.title")
+        storage.update(\.info.title, to: "b")
+        storage.update(\.pages, to: [Window()])
+        storage.update(\.info.title, to: "b")
+        #expect(seen.content == [#""a" > "b""#])
+    }
+
+    @Test func `keys of dictionaries come and go`() {
+        let storage = Storage(Settings())
+        let seen = record(storage, "info.tags.x\\.y")
+        storage.update(\.info.tags["x.y"], to: 1)
+        storage.update(\.info.tags["x.y"], to: 2)
+        storage.update(\.info.tags["z"], to: 2)
+        storage.update(\.info.tags["x.y"], to: nil)
+        #expect(seen.content == ["- > 1", "1 > 2", "2 > -"])
+    }
+
+    @Test func `elements of arrays are counted`() {
+        let storage = Storage(Settings())
+        let seen = record(storage, "pages.0.title")
+        storage.update(\.pages, to: [Window(title: "c")])
+        storage.update(\.pages[0].title, to: "d")
+        #expect(seen.content == [#"- > "c""#, #""c" > "d""#])
+    }
+
+    @Test func `internal properties are left out, however deep`() {
+        let storage = Storage(Settings())
+        let whole = record(storage, "")
+        storage.update(\._internal, to: "x")
+        storage.update(\.info._scroll, to: 7)
+        #expect(whole.content.isEmpty)
+        storage.update(\.info.title, to: "b")
+        #expect(whole.content.count == 1)
+        #expect(whole.content.allSatisfy { !$0.contains("_") })
+    }
+
+    @Test func `a path reads what it writes`() {
+        for names in [["a"], ["a", "b.c"], [#"a\b"#, "", "."], []] {
+            let path = ValuePath(names: names)
+            #expect(ValuePath(path.description).names == names, "\(path)")
+        }
+    }
+}
+
+/// Lines that a closure and a test share.
+private final class Lines: Sendable {
+    private let lines: Mutex<[String]>
+    init(_ lines: [String]) { self.lines = Mutex(lines) }
+    var content: [String] { lines.withLock { $0 } }
+    func append(_ line: String) { lines.withLock { $0.append(line) } }
+}
