@@ -80,6 +80,8 @@ let package = Package(
             name: "ConfluxProtocolTests", dependencies: ["ConfluxProtocol", "ConfluxVocabulary"],
             exclude: ["Scripts"], swiftSettings: strict),
         .testTarget(name: "ConfluxTests", dependencies: ["Conflux"], swiftSettings: strict),
+        // The samples of docs/coming-from.md.
+        .testTarget(name: "ComingFromTests", dependencies: ["Conflux"], swiftSettings: strict),
         .testTarget(
             name: "ConfluxArgumentsTests", dependencies: ["ConfluxArguments"],
             swiftSettings: strict),

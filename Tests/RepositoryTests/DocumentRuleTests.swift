@@ -19,6 +19,25 @@ struct DocumentRuleTests {
         #expect(broken(Rule.namedTests, texts) == ["docs/a.md:2", "docs/a.md:2", "docs/a.md:4"])
     }
 
+    @Test func `a sample that no test runs is found`() {
+        let texts = [
+            "Tests/ComingFromTests/A.swift": "func a() {\n    let b = 1\n\n    c(b)\n}",
+            "docs/coming-from.md": """
+            ```swift
+            let b = 1
+            c(b)
+            ```
+            ```swift
+            let b = 2
+            ```
+            ```console
+            $ none
+            ```
+            """,
+        ]
+        #expect(broken(Rule.runSamples, texts) == ["docs/coming-from.md:5"])
+    }
+
     private let settings = """
         public struct NodeSettings {
             public var name: String?

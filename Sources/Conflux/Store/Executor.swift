@@ -50,7 +50,21 @@ public struct Executor: Sendable {
     ///
     /// What waits is held by the main queue, which has no bound.
     public static var mainThread: Executor {
-        let gate = MainQueueGate()
+        let gate = QueueGate(.main) { MainQueue.isCurrent }
+        return Executor(place: .context { gate.execute($0) })
+    }
+
+    /// Runs functions on a queue: at once when called there, else later, with the order of
+    /// ``mainThread``.
+    ///
+    /// ``queue(_:)`` enqueues in any case.
+    ///
+    /// - Parameter dispatchQueue: Serial or concurrent. What waits is held by it, without a bound.
+    /// - Returns: An executor that keeps the queue alive.
+    public static func within(_ dispatchQueue: DispatchQueue) -> Executor {
+        let key = DispatchSpecificKey<Bool>()
+        dispatchQueue.setSpecific(key: key, value: true)
+        let gate = QueueGate(dispatchQueue) { DispatchQueue.getSpecific(key: key) == true }
         return Executor(place: .context { gate.execute($0) })
     }
 
@@ -80,16 +94,24 @@ public struct Executor: Sendable {
     }
 }
 
-/// Runs functions at once on main while none is in progress, and else through the main queue.
-private final class MainQueueGate: Sendable {
+/// Runs functions at once on a queue while none is in progress, and else through the queue.
+private final class QueueGate: Sendable {
+    private let queue: DispatchQueue
+    /// Whether the caller runs on the queue.
+    private let isCurrent: @Sendable () -> Bool
     /// How many functions were given and have not returned.
     ///
-    /// Raised before a function is enqueued and lowered after it returned. Hence, zero on main
-    /// means that nothing given earlier is still to come, and running at once keeps the order.
+    /// Raised before a function is enqueued and lowered after it returned. Hence, zero on the
+    /// queue means that nothing given earlier is still to come, and running at once keeps the order.
     private let inProgress = Atomic<Int>(0)
 
+    init(_ queue: DispatchQueue, isCurrent: @escaping @Sendable () -> Bool) {
+        self.queue = queue
+        self.isCurrent = isCurrent
+    }
+
     func execute(_ function: @escaping @Sendable () -> Void) {
-        if MainQueue.isCurrent,
+        if isCurrent(),
             inProgress.compareExchange(
                 expected: 0, desired: 1, ordering: .acquiringAndReleasing
             ).exchanged
@@ -99,7 +121,7 @@ private final class MainQueueGate: Sendable {
             return
         }
         inProgress.add(1, ordering: .acquiringAndReleasing)
-        DispatchQueue.main.async { [self] in
+        queue.async { [self] in
             function()
             inProgress.subtract(1, ordering: .acquiringAndReleasing)
         }

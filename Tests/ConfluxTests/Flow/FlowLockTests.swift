@@ -145,6 +145,21 @@ struct FlowLockTests {
         }
     }
 
+    @Test func `beyond the bound of what waits, dispatchers are slowed and nothing is lost`() async
+    {
+        let store = scope.run { ModelStore<Stock>() }
+        let lock = scope.lock()
+        let count = FlowGate.parkedMax + 2
+        for _ in 0..<FlowGate.parkedMax { store.dispatch(.add(amount: 1)) }
+        let late = Task.detached {
+            for _ in 0..<2 { store.dispatch(.add(amount: 1)) }
+        }
+        // The first of them waits for this, or for a second.
+        lock.release()
+        await late.value
+        #expect(store.left == count)
+    }
+
     @Test func `a lock taken while what waited goes its way stops the rest`() {
         let scope = scope
         let late = Late<FlowLock>()

@@ -1,6 +1,6 @@
 /// Documents that name tests and settings say what is there.
 extension Rule {
-    static let statements: [Rule] = [namedTests, statedBounds, listedBounds]
+    static let statements: [Rule] = [namedTests, runSamples, statedBounds, listedBounds]
 
     static let namedTests = Rule(name: "every test that a document names exists") { tree in
         tree.texts.filter { $0.key.hasSuffix(".md") }.sorted { $0.key < $1.key }
@@ -33,6 +33,55 @@ extension Rule {
     private static func isTest(_ name: String, in file: String, _ tree: Tree) -> Bool {
         guard let text = tree.texts[file] else { return false }
         return text.contains("func `\(name)`(") || text.contains("struct \(name) ")
+    }
+
+    // MARK: Samples
+
+    /// The document whose samples are parts of tests, and where these are.
+    private static let samplesPath = "docs/coming-from.md"
+    private static let samplesFolder = "Tests/ComingFromTests/"
+
+    static let runSamples = Rule(name: "every sample that a test is to run is part of one") {
+        tree in
+        let tests = tree.texts.filter { $0.key.hasPrefix(samplesFolder) }.values.map(trimmedLines)
+        return swiftBlocks(in: tree.texts[samplesPath] ?? "").filter { block in
+            !tests.contains { contains($0, trimmedLines(block.text)) }
+        }.map {
+            Violation(
+                path: samplesPath, line: $0.line,
+                message: "this sample stands in no file of \(samplesFolder)")
+        }
+    }
+
+    private static func trimmedLines(_ text: String) -> [Substring] {
+        text.split(separator: "\n").map { line in
+            let start = line.firstIndex { $0 != " " } ?? line.endIndex
+            return line[start...]
+        }.filter { !$0.isEmpty }
+    }
+
+    private static func contains(_ lines: [Substring], _ part: [Substring]) -> Bool {
+        guard !part.isEmpty, part.count <= lines.count else { return false }
+        return (0...lines.count - part.count).contains { lines[$0...].starts(with: part) }
+    }
+
+    /// The fenced blocks of Swift, each with the line at which it begins.
+    private static func swiftBlocks(in text: String) -> [(line: Int, text: String)] {
+        var blocks: [(line: Int, text: String)] = []
+        var isInside = false
+        for (offset, line) in text.split(separator: "\n", omittingEmptySubsequences: false)
+            .enumerated()
+        {
+            if line == "```swift" {
+                blocks.append((offset + 1, ""))
+                isInside = true
+            } else if line.hasPrefix("```") {
+                isInside = false
+            } else if isInside {
+                blocks[blocks.count - 1].text += line + "\n"
+            }
+        }
+        return blocks
     }
 
     // MARK: Bounds

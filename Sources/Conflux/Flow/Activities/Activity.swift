@@ -82,6 +82,7 @@ extension Store where State: ValueHolder {
     ///   - body: Runs once, on this thread, before this returns.
     /// - Returns: What the body returns.
     /// - Throws: What the body throws.
+    @discardableResult
     public func perform<Result>(
         _ name: String = "", _ description: String = "", file: StaticString = #file,
         function: StaticString = #function, line: UInt = #line,
@@ -104,6 +105,7 @@ extension Store where State: ValueHolder {
     ///   - body: Runs once, before this returns.
     /// - Returns: What the body returns.
     /// - Throws: What the body throws.
+    @discardableResult
     public func perform<Result>(
         _ name: String = "", _ description: String = "",
         isolation: isolated (any Actor)? = #isolation, file: StaticString = #file,

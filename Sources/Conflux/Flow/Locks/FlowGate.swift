@@ -12,14 +12,40 @@ import Synchronization
 /// What had been dispatched before a lock was taken stands in its stores' lanes, ahead of all that the
 /// holder dispatches.
 // Sendable: all is in a mutex, but for an atomic copy of a part.
-final class FlowGate: Sendable {
+package final class FlowGate: Sendable {
     typealias Job = @Sendable () -> Void
+
+    /// Jobs in their order; each is put in and taken out in constant time.
+    private struct Line {
+        private var incoming: [Job] = []
+        /// The first one last.
+        private var outgoing: [Job] = []
+
+        var count: Int { incoming.count + outgoing.count }
+        var isEmpty: Bool { count == 0 }
+
+        mutating func append(_ job: @escaping Job) { incoming.append(job) }
+
+        mutating func removeFirst() -> Job? {
+            if outgoing.isEmpty {
+                outgoing = incoming.reversed()
+                incoming = []
+            }
+            return outgoing.popLast()
+        }
+
+        /// Puts what another line has before all that is here.
+        mutating func prepend(_ other: Line) {
+            outgoing += other.incoming.reversed()
+            outgoing += other.outgoing
+        }
+    }
 
     private struct Hold {
         let id: UInt64
         let lock: @Sendable () -> FlowLock?
         /// *Use*: what the holder dispatched before the lock was in force.
-        var parked: [Job] = []
+        var parked = Line()
         /// *Use*: who waits until it is in force.
         var waiters: [CheckedContinuation<Void, Never>] = []
     }
@@ -29,7 +55,7 @@ final class FlowGate: Sendable {
         var holds: [Hold] = []
         var holdCount: UInt64 = 0
         /// *Use*: what waits until there is no lock.
-        var parked: [Job] = []
+        var parked = Line()
         /// Whether a thread has what is being let go.
         var isDraining = false
         /// *Use*: threads at the bound.
@@ -39,7 +65,7 @@ final class FlowGate: Sendable {
     }
 
     /// How many dispatches may wait before other threads than those that serve a lane wait with them.
-    static let parkedMax = 65_536
+    package static let parkedMax = 65_536
 
     private let state = Mutex(State())
     /// A copy of `State.isClosed`, looked at before each dispatch.
@@ -106,7 +132,7 @@ final class FlowGate: Sendable {
             }
             let hold = state.holds.remove(at: position)
             // What the holder dispatched and could not yet go comes before what comes later.
-            state.parked.insert(contentsOf: hold.parked, at: 0)
+            state.parked.prepend(hold.parked)
             var waiters = hold.waiters
             if position == 0, !state.holds.isEmpty {
                 waiters += state.holds[0].waiters
@@ -128,8 +154,8 @@ final class FlowGate: Sendable {
                 if isFirst, state.isDraining { return nil }
                 var job: Job?
                 if state.holds.isEmpty {
-                    job = state.parked.isEmpty ? nil : state.parked.removeFirst()
-                } else if !state.holds[0].parked.isEmpty {
+                    job = state.parked.removeFirst()
+                } else {
                     job = state.holds[0].parked.removeFirst()
                 }
                 state.isDraining = job != nil

@@ -49,6 +49,7 @@ public final class FlowLock: Sendable {
     /// - Parameter body: Runs once, before this returns.
     /// - Returns: What the body returns.
     /// - Throws: What the body throws.
+    @discardableResult
     public func run<Result>(_ body: () throws -> Result) rethrows -> Result {
         try FlowLock.$held.withValue(self, operation: body)
     }
@@ -60,6 +61,7 @@ public final class FlowLock: Sendable {
     ///   - body: Runs once, before this returns.
     /// - Returns: What the body returns.
     /// - Throws: What the body throws.
+    @discardableResult
     public func run<Result>(
         isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Result
     ) async rethrows -> Result {
@@ -100,6 +102,7 @@ extension Scope {
     ///   - body: Runs once, as the holder, when the lock is in force. The lock is released when it ends.
     /// - Returns: What the body returns.
     /// - Throws: What the body throws.
+    @discardableResult
     public func withLock<Result>(
         isolation: isolated (any Actor)? = #isolation, _ body: (FlowLock) async throws -> Result
     ) async rethrows -> Result {

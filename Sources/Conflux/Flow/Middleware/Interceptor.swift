@@ -4,8 +4,9 @@ import Synchronization
 ///
 /// ```swift
 /// let interceptor = Interceptor()
-/// interceptor.register(FetchAmount.self) { [weak store] _ in
-///     Task { store?.dispatch(SetAmount(value: try await fetch())) }
+/// let wallet = StoreReference(store)
+/// interceptor.register(FetchAmount.self) { _ in
+///     Task { wallet.store?.dispatch(SetAmount(value: await fetch())) }
 ///     return .stop          // no reducer needs to hear of it
 /// }
 /// Scope.current.use(interceptor)

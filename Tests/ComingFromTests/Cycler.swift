@@ -1,0 +1,116 @@
+import Conflux
+import Dispatch
+import Synchronization
+import Testing
+
+enum Cycler {
+    final class ViewModel: Sendable {
+        enum Activity { case didReachBigNumber }
+
+        struct Content: Sendable {
+            fileprivate(set) var count = 0
+            var countText: String { count.description }
+        }
+
+        let state = Storage(Content())
+
+        func increment(number: Int) {
+            state.perform("increment") { context in
+                DispatchQueue.global().async {
+                    // Keeps the store until this has run.
+                    guard let store = context.store else { return }
+                    store.commit("increment", "by \(number)") { draft in
+                        draft.updateIfChanged(\.count, to: draft.value.count + number)
+                    }
+                    if store.count > 10 { store.emit(Activity.didReachBigNumber) }
+                }
+            }
+        }
+
+        func decrement(number: Int) {
+            state.commit("decrement") { draft in
+                draft.updateIfChanged(\.count, to: draft.value.count - number)
+            }
+        }
+    }
+}
+
+@Suite(.timeLimit(.minutes(5)))
+struct ComingFromCycler {
+    typealias ViewModel = Cycler.ViewModel
+
+    @Test func `a view model commits, and emits activities`() async {
+        let viewModel = ViewModel()
+        var activities = viewModel.state.activities(of: ViewModel.Activity.self)
+            .values.makeAsyncIterator()
+        var texts = viewModel.state.changed(\.countText).values.makeAsyncIterator()
+        #expect(await texts.next() == "0")
+        viewModel.increment(number: 11)
+        #expect(await texts.next() == "11")
+        #expect(await activities.next() == .didReachBigNumber)
+        viewModel.decrement(number: 1)
+        #expect(await texts.next() == "10")
+    }
+
+    @Test func `a storage stands alone`() {
+        struct Pair: Equatable { var a = 0, b = 0 }
+        let storage = Storage(Pair())
+        let seen = Mutex<[Pair]>([])
+        let token = storage.observe { value in seen.withLock { $0.append(value) } }
+        storage.update(\.a, to: 1)
+        storage.updateIfChanged(\.a, to: 1)
+        storage.commit { draft in  // one notice
+            draft.update(\.a, to: 2)
+            draft.update(\.b, to: 3)
+        }
+        storage.replace(Pair(a: 9))
+        token.dispose()
+        storage.replace(Pair())
+        #expect(seen.withLock { $0 } == [Pair(a: 1), Pair(a: 2, b: 3), Pair(a: 9)])
+    }
+
+    @Test func `every step is told, with its name and its place`() {
+        final class Steps: Middleware {
+            let seen = Mutex<[String]>([])
+            func note(_ step: String) { seen.withLock { $0.append(step) } }
+
+            func willDispatch<S: State>(
+                _ dispatch: DispatchedAction<S>
+            ) -> Passage<S.Action> {
+                note("will dispatch \(dispatch.label?.name ?? "")")
+                return .pass
+            }
+            func willCommit<S: State>(_ commit: CommittedAction<S>) {
+                note("will mutate \(commit.label?.name ?? "")")
+            }
+            func didCommit<S: State>(_ commit: CommittedAction<S>, refusal: (any Error)?) {
+                note("did mutate \(commit.label?.name ?? "")")
+            }
+            func didChange<S: State>(_ commit: CommittedAction<S>, _ change: StorageChange) {
+                note(
+                    change.keyPath == nil ? "did replace" : "did change \(change.old) \(change.new)"
+                )
+            }
+            func didEmit(_ activity: EmittedActivity) {
+                note("did emit \(activity.value)")
+            }
+            func willPerform(_ function: PerformedFunction) {
+                note("will perform \(function.label.name)")
+            }
+        }
+        let scope = Scope()
+        let steps = Steps()
+        scope.use(steps)
+        let viewModel = scope.run { ViewModel() }
+        viewModel.decrement(number: 1)
+        viewModel.state.perform("reset") { $0.store?.replace(.init()) }
+        viewModel.state.emit(ViewModel.Activity.didReachBigNumber)
+        #expect(
+            steps.seen.withLock { $0 } == [
+                "will dispatch decrement", "will mutate decrement", "did mutate decrement",
+                "did change 0 -1", "will perform reset", "will dispatch replace",
+                "will mutate replace", "did mutate replace", "did replace",
+                "did emit didReachBigNumber",
+            ])
+    }
+}

@@ -1,0 +1,121 @@
+import Conflux
+import Dispatch
+import Foundation
+import Synchronization
+import Testing
+
+enum DispatchStore {
+    struct Counter: Model {
+        static let name = "counter"
+        var count = 0
+
+        enum Action: Codable, Sendable {
+            case increase
+            case decrease
+            case add(amount: Int)
+        }
+
+        mutating func apply(_ action: Action, _ context: ActionContext) {
+            switch action {
+            case .increase: count += 1
+            case .decrease: count -= 1
+            case .add(let amount): count += amount
+            }
+        }
+    }
+}
+
+extension Scope {
+    fileprivate var counterStore: ModelStore<DispatchStore.Counter>? {
+        try? store("counter")
+    }
+}
+
+@Suite(.timeLimit(.minutes(5)))
+struct ComingFromDispatch {
+    typealias Counter = DispatchStore.Counter
+    let dispatcher = Scope()
+
+    @Test func `a store is registered with the dispatcher, and found with its type`() throws {
+        let store = dispatcher.run { ModelStore<Counter>() }
+        try dispatcher.register(store, as: "counter")
+        dispatcher.counterStore?.dispatch(.increase)
+        #expect(store.count == 1)
+    }
+
+    @Test func `an action goes its way in one of four modes`() async throws {
+        let store = dispatcher.run { ModelStore<Counter>() }
+        dispatcher.dispatch(.increase, to: store, mode: .sync)
+        #expect(store.count == 1)
+        dispatcher.dispatch(.add(amount: 4), to: store, mode: .serial)
+        dispatcher.dispatch(.decrease, to: store, mode: .mainThread)
+        try await dispatcher.dispatch(.decrease, to: store, mode: .serial).receipt()
+        try await dispatcher.dispatch(.increase, to: store, mode: .async).receipt()
+        try await dispatcher.dispatch(.add(amount: 0), to: store, mode: .mainThread).receipt()
+        #expect(store.count == 4)
+    }
+
+    @Test func `actions are chained`() async throws {
+        let store = dispatcher.run { ModelStore<Counter>() }
+        await withCheckedContinuation { continuation in
+            dispatcher.dispatch(.increase, to: store) { [dispatcher] _ in
+                dispatcher.dispatch(.add(amount: 2), to: store) { _ in continuation.resume() }
+            }
+        }
+        #expect(store.count == 3)
+    }
+
+    @Test func `an operation that ends later holds back what depends on it`() async throws {
+        let store = dispatcher.run { ModelStore<Counter>() }
+        let answer = AsyncStream.makeStream(of: Int.self)
+        let request = dispatcher.perform {
+            for await amount in answer.stream.prefix(1) { store.dispatch(.add(amount: amount)) }
+        }
+        let behind = dispatcher.dispatch(.increase, to: store, after: request)
+        #expect(store.count == 0)
+        answer.continuation.yield(41)
+        try await behind.receipt()
+        #expect(store.count == 42)
+    }
+
+    @Test func `a store waits for others`() async throws {
+        let counts = Mutex<[Int]>([])
+        let (counter, mirror) = dispatcher.run {
+            (ModelStore<Counter>(executor: .queue(.global())), ModelStore<Counter>())
+        }
+        try dispatcher.order(mirror, after: counter)
+        mirror.observe { _ in counts.withLock { $0.append(counter.count) } }
+        try await dispatcher.run {
+            Store<ModelState<Counter>>.actions.dispatch(.increase)
+        }.receipt()
+        #expect(counts.withLock { $0 } == [1])
+        #expect(throws: StoreOrderError.self) { try dispatcher.order(counter, after: mirror) }
+    }
+
+    @Test func `middleware logs each dispatch, before and after, under one id`() {
+        let lines = Mutex<[String]>([])
+        let store = dispatcher.run { ModelStore<Counter>() }
+        dispatcher.use(ActionLogger { line in lines.withLock { $0.append(line) } })
+        store.dispatch(.increase)
+        #expect(
+            lines.withLock { $0 } == [
+                "1 dispatch increase to ModelState<Counter>",
+                "1 commit 1 in ModelState<Counter>: increase",
+                "1 done",
+            ])
+    }
+
+    @Test func `a recorder goes back and forward, and takes its tape elsewhere`() throws {
+        let store = dispatcher.run { ModelStore<Counter>() }
+        let recorder = Recorder(store)
+        store.dispatch(.increase)
+        store.dispatch(.add(amount: 10))
+        try recorder.back()
+        #expect(store.count == 1)
+        try recorder.forward()
+        try recorder.jump(to: 0)
+        let other = dispatcher.run { ModelStore<Counter>() }
+        try Recorder(other).import(recorder.export())
+        #expect(store.count == 0 && other.count == 0)
+    }
+}

@@ -1,0 +1,154 @@
+import Conflux
+import Dispatch
+import Foundation
+import Synchronization
+import Testing
+
+enum Flask {
+    struct AppState: Codable, Sendable, Equatable {
+        var counter = 0
+        var text = ""
+        var info = Info()
+        var _internal = "not observed"
+    }
+
+    struct Info: Codable, Sendable, Equatable {
+        var title = ""
+        var tags: [String: String] = [:]
+    }
+
+    struct Login: Event {
+        var username: String
+    }
+
+    struct Session: Model, EventHandling {
+        static let name = "session"
+        static let events = EventHandlers<Action>().on(Login.self) { .signIn($0.username) }
+        var user: String?
+
+        enum Action: Codable, Sendable { case signIn(String) }
+
+        mutating func apply(_ action: Action, _ context: ActionContext) {
+            switch action {
+            case .signIn(let name): user = name
+            }
+        }
+    }
+
+    struct Feed: Model, EventHandling {
+        static let name = "feed"
+        static let events = EventHandlers<Action>().on(Login.self) { _ in .reload }
+        var loads = 0
+
+        enum Action: Codable, Sendable { case reload }
+
+        mutating func apply(_ action: Action, _ context: ActionContext) { loads += 1 }
+    }
+}
+
+@Suite(.timeLimit(.minutes(5)))
+struct ComingFromFlask {
+    typealias AppState = Flask.AppState
+    let scope = Scope()
+
+    @Test func `a chain of changes to several stores is seen at once, or never`() {
+        let (substanceA, substanceB) = scope.run { (Storage(AppState()), Storage(AppState())) }
+        scope.chain()
+            .change(substanceA) { $0.update(\.counter, to: 10) }
+            .change(substanceB) { $0.update(\.text, to: "text") }
+            .react()
+        #expect(substanceA.counter == 10 && substanceB.text == "text")
+        scope.chain()
+            .change(substanceA) { $0.update(\.counter, to: 0) }
+            .abort()
+        #expect(substanceA.counter == 10)
+    }
+
+    @Test func `one event is handled by stores of different states, with its payload`() {
+        let (session, feed) = scope.run {
+            (ModelStore<Flask.Session>(), ModelStore<Flask.Feed>())
+        }
+        scope.send(Flask.Login(username: "foo"))
+        #expect(session.user == "foo" && feed.loads == 1)
+    }
+
+    @Test func `a lock pauses the flow, and lets its holder through`() {
+        let substance = scope.run { Storage(AppState()) }
+        let lock = scope.lock()
+        substance.update(\.counter, to: 1)
+        lock.run { substance.update(\.text, to: "exclusive") }
+        #expect(substance.counter == 0 && substance.text == "exclusive")
+        lock.release()
+        #expect(substance.counter == 1)
+    }
+
+    @Test func `an action under a lock is released by who reacts to it, later`() async throws {
+        let substance = scope.run { Storage(AppState()) }
+        substance.observe(\.text) { [scope] _ in
+            let lock = scope.lockInForce
+            DispatchQueue.global().async { lock?.release() }
+        }
+        let lock = scope.lock(
+            dispatching: StorageCommit { $0.update(\.text, to: "a") }, to: substance)
+        try await substance.update(\.counter, to: 1).receipt()
+        #expect(scope.lockInForce == nil)
+        // Where nothing has changed nobody reacts, and the lock is released by itself.
+        let same = scope.lock(
+            dispatching: StorageCommit { $0.update(\.text, to: "a") }, to: substance)
+        #expect(scope.lockInForce == nil)
+        withExtendedLifetime((lock, same)) {}
+    }
+
+    @Test func `nested keys are told with old and new value, and internal ones are not`() {
+        let substance = scope.run { Storage(AppState()) }
+        let changes = Mutex<[Change<JSONValue?>]>([])
+        substance.changes(at: "info.title").observe { change in
+            changes.withLock { $0.append(change) }
+        }
+        substance.changes(at: "info.tags.color").observe { change in
+            changes.withLock { $0.append(change) }
+        }
+        substance.update(\.info.title, to: "mutated")
+        substance.update(\.info.tags["color"], to: "red")
+        substance.update(\._internal, to: "x")
+        #expect(changes.withLock { $0.count } == 2)
+        #expect(
+            changes.withLock { $0.map { $0.new ?? .null } } == [.string("mutated"), .string("red")])
+    }
+
+    @Test func `a reaction ends with its owner`() {
+        final class Owner {}
+        let substance = scope.run { Storage(AppState()) }
+        let seen = Mutex<[Int]>([])
+        var owner: Owner? = Owner()
+        if let owner {
+            substance.changed(\.counter).observe(duringScopeOf: owner) { counter in
+                seen.withLock { $0.append(counter) }
+            }
+        }
+        substance.update(\.counter, to: 1)
+        owner = nil
+        substance.update(\.counter, to: 2)
+        #expect(owner == nil && seen.withLock { $0 } == [0, 1])
+    }
+
+    @Test func `a state is archived when it has been idle, and there again at the next start`()
+        async throws
+    {
+        let folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("conflux-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let archive = try Archive(folder: folder, space: "1")
+        let substance = Storage(AppState())
+        let kept = try archive.keep(substance, as: "uniqueName", idle: .milliseconds(1))
+        var saves = kept.saves.values.makeAsyncIterator()
+        substance.update(\.info.title, to: "mutated")
+        try await saves.next()?.get()
+        kept.isEnabled = false
+
+        let archived = Storage(AppState())
+        let keptAgain = try archive.keep(archived, as: "uniqueName")
+        #expect(archived.info.title == "mutated")
+        withExtendedLifetime(keptAgain) {}
+    }
+}
