@@ -48,10 +48,42 @@ extension StoreCore {
         return token
     }
 
+    /// Has a function called once when the store is released and the commit that may have been under way
+    /// has ended; at once, if that is so.
+    ///
+    /// - Parameter hook: Called holding no lock.
+    /// - Returns: What ``forgetClose(_:)`` takes back; nil if the hook was called.
+    func whenEnded(_ hook: @escaping @Sendable () -> Void) -> Int? {
+        let token = control.withLock { control -> Int? in
+            if control.hasEnded { return nil }
+            control.closeHookCount += 1
+            control.endHooks[control.closeHookCount] = hook
+            return control.closeHookCount
+        }
+        if token == nil { hook() }
+        return token
+    }
+
+    /// Ends a registration when the store is released, unless it is ended before.
+    ///
+    /// - Returns: What ends it, and leaves nothing with the store.
+    func ending(_ registration: AnyDisposable) -> AnyDisposable {
+        let token = whenClosed { registration.dispose() }
+        return AnyDisposable { [weak self] in
+            registration.dispose()
+            if let token { self?.forgetClose(token) }
+        }
+    }
+
     /// Forgets a function that was to be called when the store is released.
     package func forgetClose(_ token: Int) {
         // Taken out under the lock and let go after it: what it captured is user code's to free.
-        _ = control.withLock { $0.closeHooks.removeValue(forKey: token) }
+        _ = control.withLock { control in
+            (
+                control.closeHooks.removeValue(forKey: token),
+                control.endHooks.removeValue(forKey: token)
+            )
+        }
     }
 }
 

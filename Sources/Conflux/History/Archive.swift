@@ -105,7 +105,7 @@ public struct Archive: Sendable {
                 The store is replicated by a node, which keeps it in the log: it needs no archive.
                 """)
         }
-        let file = ArchiveFile(url: folder.appendingPathComponent("\(space).\(name).archive"))
+        let file = ArchiveFile(url: folder.appendingPathComponent("\(space)~\(name).archive"))
         let state = store.computed.state.asValue
         if let saved = try file.read() {
             let value: S.Value?
@@ -177,8 +177,12 @@ public final class Archived: Disposable, Sendable {
             ).listen(to: value, in: lane)
         }
         let observation = listener.observe { [weak self] _ in self?.changed() }
-        state.withLock { $0.observation = observation }
-        _ = lane.whenClosed { [weak self] in self?.dispose() }
+        let token = lane.whenEnded { [weak self] in self?.dispose() }
+        let end = AnyDisposable {
+            observation.dispose()
+            if let token { lane.forgetClose(token) }
+        }
+        state.withLock { $0.observation = end }
     }
 
     /// Whether changes are saved by themselves. When it is switched on again, what has changed meanwhile is
@@ -232,7 +236,7 @@ public final class Archived: Disposable, Sendable {
 
     /// Ends the keeping, after a last save unless it is switched off. How that ended is told by ``saves``.
     public func dispose() {
-        let (mayeSave, observation) = state.withLock { state in
+        let (maySave, observation) = state.withLock { state in
             let maySave = state.isEnabled && !state.isDisposed
             state.isDisposed = true
             defer { state.observation = nil }
@@ -240,7 +244,7 @@ public final class Archived: Disposable, Sendable {
         }
         observation?.dispose()
         // Told by `saves`.
-        if mayeSave { _ = try? save() }
+        if maySave { _ = try? save() }
     }
 
     private func changed() {

@@ -83,9 +83,19 @@ where State.Value: Codable {
         self.capacity = capacity
         let first = Step(value: store.value, action: nil, timestamp: WallClock.now)
         record = Mutex(Record(steps: [first]))
-        let tap = RecorderTap { [weak self] action, timestamp in self?.note(action, timestamp) }
+        let tap = RecorderTap { [weak self] action, timestamp, result in
+            self?.note(action, timestamp, result as? State.Value)
+        }
         let registered = store.core.scope.middleware.register(tap, for: store.core)
         registration.withLock { $0 = registered }
+        // What was committed before it was registered belongs to the first value.
+        store.core.run { [weak self] in
+            let value = store.computed.state.asValue._read { $0 }
+            self?.record.withLock { record in
+                guard record.steps.count == 1 else { return }
+                record.steps = [Step(value: value, action: nil, timestamp: first.timestamp)]
+            }
+        }
     }
 
     deinit {
@@ -107,7 +117,7 @@ where State.Value: Codable {
     /// The values that are kept, oldest first.
     public var steps: [Step] { record.withLock { $0.steps } }
 
-    /// The index in ``steps`` of the value that the store has, or is about to have.
+    /// The index in ``steps`` of the value that the store has.
     public var position: Int { record.withLock { $0.position } }
 
     /// Brings back the value before the present one.
@@ -160,32 +170,33 @@ where State.Value: Codable {
         let surplus = max(0, tape.steps.count - capacity)
         let kept = min(surplus, tape.position)
         try checkFree()
-        record.withLock { record in
-            record.steps = Array(tape.steps[kept...].prefix(capacity))
-            record.position = tape.position - kept
+        let (steps, position, capacity) = (tape.steps, tape.position - kept, capacity)
+        restore { record in
+            record.steps = Array(steps[kept...].prefix(capacity))
+            record.position = position
         }
-        restore()
     }
 
     // MARK: Steps
 
-    private func go(to choose: (Int) -> Int) throws(RecorderError) {
+    private func go(to choose: @escaping @Sendable (Int) -> Int) throws(RecorderError) {
         try checkFree()
         let failure = record.withLock { record -> RecorderError? in
             let position = choose(record.position)
-            guard record.steps.indices.contains(position) else {
-                return RecorderError(
-                    .noSuchStep,
-                    """
-                    There is no value \(position): \(record.steps.count) are kept, and the store \
-                    is at \(record.position).
-                    """)
-            }
-            record.position = position
-            return nil
+            if record.steps.indices.contains(position) { return nil }
+            return RecorderError(
+                .noSuchStep,
+                """
+                There is no value \(position): \(record.steps.count) are kept, and the store is at \
+                \(record.position).
+                """)
         }
         if let failure { throw failure }
-        restore()
+        // In the lane, between two commits, which may have come meanwhile.
+        restore { record in
+            let position = choose(record.position)
+            if record.steps.indices.contains(position) { record.position = position }
+        }
     }
 
     private func checkFree() throws(RecorderError) {
@@ -198,17 +209,20 @@ where State.Value: Codable {
             """)
     }
 
-    /// Gives the store the value of the position, as that is when the lane comes to it.
-    private func restore() {
+    /// Changes the record, and gives the store the value of its position, in the lane.
+    private func restore(_ change: @escaping @Sendable (inout Record) -> Void) {
         store.core.run { [self] in
-            let value = record.withLock { $0.steps[$0.position].value }
+            let value = record.withLock { record in
+                change(&record)
+                return record.steps[record.position].value
+            }
             store.computed.state.asValue.replace(value)
         }
     }
 
     /// A commit was made; called in the lane.
-    private func note(_ action: String, _ timestamp: Timestamp) {
-        let step = Step(value: store.value, action: action, timestamp: timestamp)
+    private func note(_ action: String, _ timestamp: Timestamp, _ result: State.Value?) {
+        let step = Step(value: result ?? store.value, action: action, timestamp: timestamp)
         record.withLock { record in
             record.steps.removeSubrange((record.position + 1)...)
             record.steps.append(step)
@@ -220,12 +234,13 @@ where State.Value: Codable {
 
 /// Tells a recorder of commits.
 private struct RecorderTap: Middleware {
-    let note: @Sendable (String, Timestamp) -> Void
+    let note: @Sendable (String, Timestamp, (any Sendable)?) -> Void
 
     func didCommit<S: State>(_ commit: CommittedAction<S>, refusal: (any Error)?) {
         guard refusal == nil else { return }
         let action = commit.label.flatMap { $0.name.isEmpty ? nil : $0.name }
-        note(action ?? String(describing: commit.action), commit.context.timestamp)
+        note(
+            action ?? String(describing: commit.action), commit.context.timestamp, commit.result)
     }
 }
 

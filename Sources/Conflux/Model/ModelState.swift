@@ -70,12 +70,13 @@ public final class ModelState<Model: Conflux.Model>: ValueState<Model>, ModelHol
     /// Checks and applies an action.
     public func _reduce(
         _ model: inout Model, _ action: Model.Action, _ context: ActionContext
-    ) throws {
+    ) throws -> [StorageChange] {
         let mark = ThreadMark.outsideModels
         mark.pointee.isInModel = true
         defer { mark.pointee.isInModel = false }
         try model.check(action, context)
         model.apply(action, context)
+        return []
     }
 
     /// Checks and applies an action.

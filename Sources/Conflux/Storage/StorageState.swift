@@ -37,10 +37,10 @@ public final class StorageState<Value: Sendable>: ValueState<Value>, ValueHolder
     /// Runs the function on a draft of the value, which is kept if the function doesn't throw.
     public func _reduce(
         _ value: inout Value, _ action: StorageCommit<Value>, _ context: ActionContext
-    ) throws {
+    ) throws -> [StorageChange] {
         let draft = try action.draft(of: value)
-        changes = draft.changes
         value = draft.value
+        return draft.changes
     }
 }
 

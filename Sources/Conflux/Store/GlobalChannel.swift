@@ -2,7 +2,7 @@ import Synchronization
 
 /// The stores of one state. Free of the state's type, so that a dispatch touches as little generic
 /// data as it can.
-private struct Registry {
+struct Registry {
     /// Use: the live stores, oldest first; each is a `StoreCore` of the state. It leaves when the
     /// store is released.
     var lanes: [Lane] = []
@@ -19,6 +19,8 @@ private struct Plan {
     var absent: [Int] = []
     var isAllEntered = true
     var isRouted = false
+    /// Whether a lock was taken meanwhile: the dispatch has to begin anew.
+    var isPaused = false
 }
 
 /// The way of global dispatches to every store of one state in one scope.
@@ -28,7 +30,7 @@ private struct Plan {
 /// order, and what an action's observers dispatch comes after it everywhere.
 // Sendable: `route` is touched only under the registry's mutex.
 package final class GlobalChannel<S: State>: @unchecked Sendable {
-    fileprivate let registry = Mutex(Registry())
+    let registry = Mutex(Registry())
     /// Where all of its stores belong. The scope keeps the channel, and lives as long as one of
     /// its stores.
     unowned let scope: Scope
@@ -109,7 +111,11 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
             dispatchWatched(action)
             return
         }
-        let plan = plan { _ in .action(action) }
+        let plan = plan(isPast: false) { _ in .action(action) }
+        if plan.isPaused {
+            dispatchWatched(action)
+            return
+        }
         if plan.isRouted {
             if let route = currentRoute { _ = route.submit(action) } else { dispatch(action) }
             return
@@ -135,11 +141,14 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
         // What travels needs no tally of its own.
         if let route = currentRoute { return route.submit(action) }
         let tally = Tally()
-        if let route = admit(action, tally, mark) { return route.submit(action) }
+        let plan = plan(isPast: false) { .tracked(action, tally, order: $0) }
+        if plan.isPaused { return dispatchWatched(action) }
+        if plan.isRouted { return currentRoute?.submit(action) ?? dispatchTracked(action) }
+        carry(out: plan, action, tally, mark)
         return tally.handle
     }
 
-    /// Dispatches to every live store, and tells a tally how it ends in each.
+    /// Dispatches to every live store what is past the gate, and tells a tally how it ends in each.
     ///
     /// - Returns: The route that the action has to take instead; then nothing was done.
     func admit(
@@ -147,14 +156,21 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     ) -> (any ActionRoute<S>)? {
         let plan =
             scope.order.isEmpty
-            ? plan { .tracked(action, tally, order: $0) } : orderedPlan(action, tally)
+            ? plan(isPast: true) { .tracked(action, tally, order: $0) } : orderedPlan(action, tally)
         if plan.isRouted {
             return currentRoute ?? admit(action, tally, mark)
         }
+        carry(out: plan, action, tally, mark)
+        return nil
+    }
+
+    /// Serves the lanes in which places are kept.
+    private func carry(
+        out plan: Plan, _ action: S.Action, _ tally: Tally, _ mark: UnsafeMutablePointer<ThreadMark>
+    ) {
         guard !plan.lanes.isEmpty else {
             tally.expect(1)
-            tally.report(.failed(.noStore(S.self)), order: 0)
-            return nil
+            return tally.report(.failed(.noStore(S.self)), order: 0)
         }
         for order in plan.absent {
             tally.report(.failed(.passedOver(S.self)), order: order)
@@ -169,21 +185,22 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
         }
         Self.kick(plan.lanes, mark)
         tally.expect(plan.lanes.count)
-        return nil
     }
 
     /// Enters the lanes that are free, and keeps a place in the others.
     @inline(__always)
-    private func plan(_ job: (_ order: Int) -> LaneJob<S>) -> Plan {
+    private func plan(isPast: Bool, _ job: (_ order: Int) -> LaneJob<S>) -> Plan {
         registry.withLock { registry in
             var plan = Plan()
             plan.isRouted = registry.isRouted
-            if registry.isRouted { return plan }
+            // Looked at again here: whoever holds a lock and dispatched has been in this mutex.
+            plan.isPaused = !isPast && scope.gate.isClosed
+            if plan.isRouted || plan.isPaused { return plan }
             let lanes = registry.lanes
             plan.lanes = lanes
             var order = 0
             lanes.forEachBorrowed { lane in
-                if order < UInt64.bitWidth, case .free = lane.enter() {
+                if order < UInt64.bitWidth, case .free = lane.enter(isPast: true) {
                     plan.entered |= 1 << UInt64(order)
                 } else {
                     plan.isAllEntered = false

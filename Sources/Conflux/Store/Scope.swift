@@ -48,7 +48,7 @@ public final class Scope: Sendable {
     /// Whether a dispatch has more to do than to go to its stores: somebody reads along, or pauses the
     /// flow, or stores wait for others.
     @inline(__always)
-    var isWatched: Bool { !middleware.isEmpty || gate.isClosed || !order.isEmpty }
+    package var isWatched: Bool { !middleware.isEmpty || gate.isClosed || !order.isEmpty }
 
     /// Runs synchronous code in this scope.
     ///

@@ -34,7 +34,7 @@ open class Store<State: Conflux.State>: @unchecked Sendable {
     ///
     /// The scope is the one current where this is read, also when the actions are used elsewhere.
     public static var actions: Actions<State> {
-        Actions(channel: Scope.current.channel())
+        Actions(scope: Scope.current)
     }
 
     /// Dispatches to this store only.
@@ -79,7 +79,8 @@ open class Store<State: Conflux.State>: @unchecked Sendable {
 public struct Actions<State: Conflux.State>: Sendable {
     private enum Destination {
         case store(StoreCore<State>)
-        case all(GlobalChannel<State>)
+        /// With the scope, which the channel doesn't keep.
+        case all(GlobalChannel<State>, Scope)
     }
 
     private let destination: Destination
@@ -88,8 +89,8 @@ public struct Actions<State: Conflux.State>: Sendable {
         destination = .store(core)
     }
 
-    init(channel: GlobalChannel<State>) {
-        destination = .all(channel)
+    init(scope: Scope) {
+        destination = .all(scope.channel(), scope)
     }
 
     /// Dispatches an action. May be called on any thread, also inside a commit or an observer.
@@ -98,7 +99,7 @@ public struct Actions<State: Conflux.State>: Sendable {
     public func dispatch(action: State.Action) {
         switch destination {
         case .store(let core): core.dispatch(action)
-        case .all(let channel): channel.dispatch(action)
+        case .all(let channel, _): channel.dispatch(action)
         }
     }
 
@@ -111,7 +112,7 @@ public struct Actions<State: Conflux.State>: Sendable {
     public func dispatch(_ action: State.Action) -> DispatchHandle {
         switch destination {
         case .store(let core): core.dispatchTracked(action)
-        case .all(let channel): channel.dispatchTracked(action)
+        case .all(let channel, _): channel.dispatchTracked(action)
         }
     }
 }

@@ -79,16 +79,18 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         switch enter() {
         case .free: runEntered(mark) { _ = commit(action) }
         case .taken: dispatchBehind(action, mark)
+        case .paused: dispatchWatched(action)
         case .closed: return
         }
     }
 
     @inline(never)
     private func dispatchBehind(_ action: S.Action, _ mark: UnsafeMutablePointer<ThreadMark>) {
-        switch admit(.action(action)) {
+        switch admit(.action(action), isPast: false) {
         case .queued(let duty):
             serve(duty, mark)
             waitForRoom(mark)
+        case .paused: dispatchWatched(action)
         case .closed: return
         case .route(let route): _ = route.submit(action)
         }
@@ -108,26 +110,36 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         switch enter() {
         case .free: return DispatchHandle(runEnteredTracked(action, nil, mark))
         case .closed: return DispatchHandle(.failed(.storeClosed(S.self)))
+        case .paused: return dispatchWatched(action, label: label())
         case .taken: break
         }
         // What travels needs no tally of its own.
         if let route = currentRoute { return route.submit(action) }
         let tally = Tally()
         tally.expect(1)
-        if let route = admit(action, tally, mark) { return route.submit(action) }
+        switch admit(.tracked(action, tally, order: 0), isPast: false) {
+        case .queued(let duty):
+            serve(duty, mark)
+            waitForRoom(mark)
+        case .paused: return dispatchWatched(action, label: label())
+        case .closed: tally.report(.failed(.storeClosed(S.self)), order: 0)
+        case .route(let route): return route.submit(action)
+        }
         return tally.handle
     }
 
-    /// Dispatches to this store, and tells a tally that expects one report how it ends.
+    /// Dispatches to this store what is past the gate, and tells a tally that expects one report how it
+    /// ends.
     ///
     /// - Returns: The route that the action has to take instead; then nothing was done.
     func admit(
         _ action: S.Action, _ tally: Tally, _ mark: UnsafeMutablePointer<ThreadMark>
     ) -> (any ActionRoute<S>)? {
-        switch admit(.tracked(action, tally, order: 0)) {
+        switch admit(.tracked(action, tally, order: 0), isPast: true) {
         case .queued(let duty):
             serve(duty, mark)
             waitForRoom(mark)
+        case .paused: preconditionFailure("what is past the gate does not come to it again")
         case .closed: tally.report(.failed(.storeClosed(S.self)), order: 0)
         case .route(let route): return route
         }
@@ -140,25 +152,38 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
 
     private enum Admission {
         case queued(Duty)
+        /// A lock was taken meanwhile: the dispatch has to begin anew.
+        case paused
         case closed
         case route(any ActionRoute<S>)
     }
 
     /// Finds the way of a dispatch that can't run at once.
-    private func admit(_ job: LaneJob<S>) -> Admission {
-        if scope.order.isEmpty { return admit(job, behind: nil) }
+    ///
+    /// - Parameters:
+    ///   - job: The dispatch.
+    ///   - isPast: Whether it is past the gate.
+    /// - Returns: Its way.
+    private func admit(_ job: LaneJob<S>, isPast: Bool) -> Admission {
+        if scope.order.isEmpty { return admit(job, isPast: isPast, behind: nil) }
         // That an action may be committed on another thread is the contract of `State.Action`.
         nonisolated(unsafe) var admission = Admission.closed
-        scope.order.reserving { admission = admit(job, behind: scope.order.hold(for: self)) }
+        scope.order.reserving {
+            admission = admit(job, isPast: isPast, behind: scope.order.hold(for: self))
+        }
         return admission
     }
 
-    private func admit(_ job: LaneJob<S>, behind hold: (any LaneHold)?) -> Admission {
+    private func admit(
+        _ job: LaneJob<S>, isPast: Bool, behind hold: (any LaneHold)?
+    ) -> Admission {
         // Written under the lock and read after it, by this thread alone.
         nonisolated(unsafe) var admission = Admission.closed
         control.withLock { control in
             if control.isClosed { return }
-            if let route {
+            if !isPast, scope.gate.isClosed {
+                admission = .paused
+            } else if let route {
                 admission = .route(route)
             } else {
                 if let hold { append(.hold(hold), to: &control) }
@@ -200,6 +225,16 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
             append(.look { _, _ in body() }, to: &control)
             return true
         }
+    }
+
+    override func putFirst(_ body: @escaping @Sendable () -> Void) {
+        let isClosed = control.withLock { control in
+            if control.isClosed { return true }
+            waiting.insert(.look { _, _ in body() }, at: 0)
+            control.waitingCount += 1
+            return false
+        }
+        if isClosed { body() }
     }
 
     override func append(_ hold: any LaneHold) -> Bool {

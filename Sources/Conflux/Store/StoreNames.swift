@@ -10,6 +10,12 @@ final class StoreNames: Sendable {
         let store: @Sendable () -> AnyObject?
     }
 
+    /// A store of whatever state.
+    // Sendable: stores are; that is lost where their state's type is.
+    private struct Holder: @unchecked Sendable {
+        let store: AnyObject
+    }
+
     private let entries = Mutex<[String: Entry]>([:])
 
     func add<S: State>(_ store: Store<S>, as name: String) throws(StoreLookupError) -> AnyDisposable
@@ -17,16 +23,18 @@ final class StoreNames: Sendable {
         let found: @Sendable () -> AnyObject? = { [weak store] in store }
         let entry = Entry(
             lane: ObjectIdentifier(store.core), state: String(describing: S.self), store: found)
-        let former = entries.withLock { entries -> Entry? in
-            if let former = entries[name], former.store() != nil { return former }
+        // A store that this finds may be let go last here, outside the lock: it would come back to it.
+        let (former, holder) = entries.withLock { entries -> (Entry?, Holder?) in
+            if let former = entries[name], let store = former.store() {
+                return (former, Holder(store: store))
+            }
             entries[name] = entry
-            return nil
+            return (nil, nil)
         }
+        defer { withExtendedLifetime(holder) {} }
         if let former { throw StoreLookupError(.taken, name, found: former.state) }
         let lane = entry.lane
-        let registration = AnyDisposable { [weak self] in self?.remove(name, lane) }
-        store.core.whenClosed { registration.dispose() }
-        return registration
+        return store.core.ending(AnyDisposable { [weak self] in self?.remove(name, lane) })
     }
 
     func store<S: State>(_ name: String) throws(StoreLookupError) -> Store<S> {

@@ -108,6 +108,8 @@ protocol ListenedLane: Sendable {
     func run(_ body: @escaping @Sendable () -> Void)
     /// Has a function called once when the store is released.
     func whenClosed(_ hook: @escaping @Sendable () -> Void) -> Int?
+    /// Has a function called once when the store is released and has committed for the last time.
+    func whenEnded(_ hook: @escaping @Sendable () -> Void) -> Int?
     /// Forgets such a function.
     func forgetClose(_ token: Int)
 }

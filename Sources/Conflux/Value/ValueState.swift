@@ -11,10 +11,13 @@ public protocol ValueHolder: State where Self: ValueState<Value> {
 
     /// Changes a value by an action, or refuses the action and leaves the value as it is.
     ///
+    /// Called on copies, on any thread.
+    ///
+    /// - Returns: What it did in detail, where somebody reads along and the action says so.
     /// - Throws: Why the action is refused.
     func _reduce(
         _ value: inout Value, _ action: Action, _ context: ActionContext
-    ) throws
+    ) throws -> [StorageChange]
 }
 
 extension ValueHolder {

@@ -131,4 +131,29 @@ struct EventTests {
         lock.release()
         #expect(greeting.computed.lines == ["Hello, foo"])
     }
+
+    @Test
+    func `an event that middleware stops everywhere says so, and one without stores is not shown`()
+        async
+    {
+        var account: ModelStore<Account>? = scope.run { ModelStore<Account>() }
+        let bystander = Bystander()
+        scope.use(bystander)
+        let interceptor = Interceptor()
+        interceptor.register(Account.Action.self) { _ in .stop }
+        let registration = scope.use(interceptor)
+        let stopped = await #expect(throws: DispatchError.self) {
+            try await scope.send(LoggedIn(user: "foo")).receipt()
+        }
+        #expect(stopped?.code == .intercepted)
+        registration.dispose()
+        withExtendedLifetime(account) {}
+        account = nil
+        let count = bystander.lines.count
+        let nobody = await #expect(throws: DispatchError.self) {
+            try await scope.send(LoggedIn(user: "foo")).receipt()
+        }
+        #expect(nobody?.code == .noStore)
+        #expect(bystander.lines.count == count)
+    }
 }

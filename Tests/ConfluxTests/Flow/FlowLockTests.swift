@@ -145,7 +145,8 @@ struct FlowLockTests {
         }
     }
 
-    @Test func `beyond the bound of what waits, dispatchers are slowed and nothing is lost`() async
+    @Test func `beyond the bound of what waits, dispatchers are slowed and nothing is lost`()
+        async throws
     {
         let store = scope.run { ModelStore<Stock>() }
         let lock = scope.lock()
@@ -157,6 +158,7 @@ struct FlowLockTests {
         // The first of them waits for this, or for a second.
         lock.release()
         await late.value
+        try await store.dispatch(.add(amount: 0)).receipt()
         #expect(store.left == count)
     }
 
@@ -172,5 +174,80 @@ struct FlowLockTests {
         #expect(store.computed.numbers == [1, 2])
         late.value?.release()
         #expect(store.computed.numbers == [1, 2, 3, 4])
+    }
+
+    @Test func `a holder's dispatches pass in every mode, and its operations are the holder's`()
+        async throws
+    {
+        let store = scope.run { ModelStore<Stock>() }
+        let before = scope.performSerially {}
+        try await scope.withLock { _ in
+            try await scope.dispatch(.add(amount: 1), to: store).receipt()
+            try await scope.dispatch(.add(amount: 1), to: store, mode: .serial).receipt()
+            try await scope.dispatch(.add(amount: 1), to: store, mode: .mainThread).receipt()
+            let operation = scope.perform(after: before) {
+                _ = try? await store.dispatch(.add(amount: 1)).receipt()
+            }
+            await operation.end()
+        }
+        #expect(store.left == 4)
+    }
+
+    @Test func `an operation that was asked for outside of a lock does not pass it`() async throws {
+        let store = scope.run { tallyStore() }
+        let gate = AsyncStream.makeStream(of: Void.self)
+        let lock = scope.lock()
+        let inside = lock.run {
+            scope.perform {
+                for await _ in gate.stream { break }
+            }
+        }
+        let outside = scope.perform(after: inside) { store.actions.tell(1) }
+        gate.continuation.yield()
+        await outside.end()
+        #expect(store.computed.numbers.isEmpty)
+        lock.release()
+        #expect(store.computed.numbers == [1])
+    }
+
+    @Test func `who lets go what waited waits for nobody`() async throws {
+        let store = scope.run { tallyStore() }
+        let scope = scope
+        let inner = Late<DispatchHandle>()
+        final class Nested: Middleware {
+            let body: @Sendable () -> Void
+            init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+            func didDispatch<S: State>(
+                _ dispatch: DispatchedAction<S>, failure: DispatchError?
+            ) { if dispatch.store == nil { body() } }
+        }
+        let lock = scope.lock()
+        scope.use(Nested { inner.value = scope.dispatch(2, to: store, mode: .sync) })
+        scope.run { Store<TallyState>.actions.tell(1) }
+        lock.release()
+        let error = await #expect(throws: DispatchError.self) {
+            try await inner.value?.receipt()
+        }
+        #expect(error?.code == .wouldBlock)
+        #expect(store.computed.numbers == [1])
+    }
+
+    @Test func `a dispatch that began before a lock never comes between its holder's`() async {
+        for _ in 0..<200 {
+            let store = scope.run { tallyStore() }
+            await withTaskGroup(of: Void.self) { group in
+                for thread in 1...3 {
+                    group.addTask { for _ in 0..<5 { store.actions.tell(thread) } }
+                }
+                group.addTask {
+                    await scope.withLock { _ in
+                        for _ in 0..<5 { store.actions.tell(9) }
+                    }
+                }
+            }
+            let numbers = store.computed.numbers
+            let first = numbers.firstIndex(of: 9) ?? 0
+            #expect(numbers.count == 20 && numbers[first..<first + 5].allSatisfy { $0 == 9 })
+        }
     }
 }

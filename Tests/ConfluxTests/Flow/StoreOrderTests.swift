@@ -144,4 +144,27 @@ struct StoreOrderTests {
         let other = scope.run { ModelStore<Stock>() }
         try scope.register(other, as: "tally")
     }
+
+    @Test func `a wait ends with either of its stores`() throws {
+        var (first, second): (Store<TallyState>?, Store<TallyState>?) = scope.run {
+            (tallyStore(), tallyStore())
+        }
+        let third = scope.run { tallyStore() }
+        if let first, let second { try scope.order(second, after: first, third) }
+        #expect(scope.isWatched)
+        second = nil
+        #expect(!scope.isWatched)
+        if let first { try scope.order(third, after: first) }
+        first = nil
+        #expect(!scope.isWatched)
+    }
+
+    @Test func `actions may outlive their scope`() async {
+        let actions = Scope().run { Store<TallyState>.actions }
+        actions.tell(1)
+        let error = await #expect(throws: DispatchError.self) {
+            try await actions.dispatch(1).receipt()
+        }
+        #expect(error?.code == .noStore)
+    }
 }

@@ -216,4 +216,65 @@ struct TransactionTests {
     @Test func `a chain without stores ends at once`() async throws {
         try await scope.chain().react().receipt()
     }
+
+    @Test func `observers are told where their store's executor is`() async throws {
+        let held = HeldExecutor()
+        let slow = scope.run { ModelStore(Stock(left: 1), executor: held.executor) }
+        let seen = Mutex<[String]>([])
+        slow.observe(\.left) { value in seen.withLock { $0.append("slow \(value.left)") } }
+        held.runAll()
+        let gate = Late<DispatchHandle>()
+        let quick = scope.run { ModelStore(Stock(left: 1)) }
+        quick.observe(\.left) { [scope] value in
+            seen.withLock { $0.append("quick \(value.left)") }
+            // The slow one comes first, and waits; this store comes when its observer has returned.
+            if value.left == 2 {
+                gate.value = scope.chain().dispatch(.add(amount: 1), to: slow)
+                    .dispatch(.add(amount: 1), to: quick).react()
+                held.runAll()
+            }
+        }
+        quick.dispatch(.add(amount: 1))
+        #expect(slow.left == 2 && quick.left == 3)
+        #expect(seen.withLock { $0 } == ["quick 2", "quick 3"])
+        held.runAll()
+        #expect(seen.withLock { $0 } == ["quick 2", "quick 3", "slow 2"])
+        try await gate.value?.receipt()
+    }
+
+    @Test func `a value that is let go may read a store of the same transaction`() {
+        final class Reader: Sendable {
+            let read: @Sendable () -> Void
+            init(_ read: @escaping @Sendable () -> Void) { self.read = read }
+            deinit { read() }
+        }
+        let (first, second) = scope.run { (Storage<Reader?>(nil), Storage<Reader?>(nil)) }
+        let count = Mutex(0)
+        for (one, other) in [(first, second), (second, first)] {
+            one.replace(
+                Reader { [weak other] in
+                    count.withLock { $0 += 1 }
+                    _ = other?.value
+                })
+        }
+        scope.chain().change(first) { $0.replace(nil) }.change(second) { $0.replace(nil) }.react()
+        #expect(count.withLock { $0 } == 2)
+    }
+
+    @Test func `what passed the middleware is told its end, when a later action is stopped`() {
+        let (first, second) = stocks(5, 5)
+        let bystander = Bystander()
+        scope.use(bystander)
+        let interceptor = Interceptor()
+        interceptor.register(Stock.Action.self) { action in
+            if case .add = action { .stop } else { .pass }
+        }
+        scope.use(interceptor)
+        scope.chain().dispatch(.take(amount: 1), to: first)
+            .dispatch(.take(amount: 1), to: second).dispatch(.add(amount: 1), to: second).react()
+        #expect(
+            bystander.lines.filter { $0.contains(" end ") } == [
+                "1 end take(amount: 1) intercepted", "2 end take(amount: 1) intercepted",
+            ])
+    }
 }

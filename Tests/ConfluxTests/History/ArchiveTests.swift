@@ -27,7 +27,7 @@ struct ArchiveTests {
         stock.dispatch(.add(amount: 3))
         try await saves.next()?.get()
         kept.dispose()
-        #expect(folder.names == ["1.stock.archive"])
+        #expect(folder.names == ["1~stock.archive"])
 
         let other = ModelStore<Stock>()
         let again = try archive.keep(other, as: "stock")
@@ -68,7 +68,7 @@ struct ArchiveTests {
         ]
         storage.replace(1)
         for kept in keeping { try kept.save() }
-        #expect(folder.names == ["a.x.archive", "a.y.archive", "b.x.archive"])
+        #expect(folder.names == ["a~x.archive", "a~y.archive", "b~x.archive"])
         for name in ["", "..", "a/b", "ä", String(repeating: "a", count: 65)] {
             let error = #expect(throws: ArchiveError.self) { try first.keep(storage, as: name) }
             #expect(error?.code == .invalidName)
@@ -85,7 +85,7 @@ struct ArchiveTests {
         #expect(folder.names.isEmpty)
         kept.isEnabled = true
         try await saves.next()?.get()
-        #expect(folder.names == ["1.x.archive"])
+        #expect(folder.names == ["1~x.archive"])
         kept.isEnabled = false
         storage.replace(2)
         kept.dispose()
@@ -98,7 +98,7 @@ struct ArchiveTests {
         throws
     {
         let archive = try Archive(folder: folder.url)
-        let file = folder.file("1.x.archive")
+        let file = folder.file("1~x.archive")
         let source = Storage([1, 2, 3])
         let kept = try archive.keep(source, as: "x")
         source.replace([1, 2, 3, 4])
@@ -141,13 +141,13 @@ struct ArchiveTests {
         try kept.save()
         // A folder where the new content would stand.
         try FileManager.default.createDirectory(
-            at: folder.file("1.x.archive.new"), withIntermediateDirectories: false)
+            at: folder.file("1~x.archive.new"), withIntermediateDirectories: false)
         var saves = kept.saves.values.makeAsyncIterator()
         storage.replace(2)
         let error = #expect(throws: ArchiveError.self) { try kept.save() }
         #expect(error?.code == .unwritable)
         await #expect(throws: ArchiveError.self) { try await saves.next()?.get() }
-        try FileManager.default.removeItem(at: folder.file("1.x.archive.new"))
+        try FileManager.default.removeItem(at: folder.file("1~x.archive.new"))
         let other = Storage(0)
         let second = try archive.keep(other, as: "x")
         #expect(other.value == 1)

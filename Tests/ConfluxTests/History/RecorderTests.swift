@@ -106,4 +106,26 @@ struct RecorderTests {
         }
         #expect(gone == nil)
     }
+
+    @Test func `each action of a chain has the value that it left`() throws {
+        let stock = scope.run { ModelStore<Stock>() }
+        let recorder = Recorder(stock)
+        scope.chain().dispatch(.add(amount: 1), to: stock)
+            .dispatch(.add(amount: 2), to: stock).react()
+        #expect(recorder.steps.map(\.value.left) == [0, 1, 3])
+        try recorder.back()
+        #expect(stock.left == 1)
+    }
+
+    @Test func `a step back from inside an observer comes behind the commit`() throws {
+        let stock = scope.run { ModelStore<Stock>() }
+        let recorder = Recorder(stock)
+        stock.dispatch(.add(amount: 1))
+        stock.observe(\.left) { value in
+            if value.left == 6 { try? recorder.back() }
+        }
+        stock.dispatch(.add(amount: 5))
+        #expect(stock.left == 1)
+        #expect(recorder.steps.map(\.value.left) == [0, 1, 6] && recorder.position == 1)
+    }
 }

@@ -78,10 +78,17 @@ extension Scope {
         _ = ThreadMark.outsideModels
         let label = DispatchLabel(name, file: file, function: function, line: line)
         let tally = Tally()
-        let parts = eventChannels.enumerated().compactMap { index, channel in
-            channel.part(of: event, label: label, order: index, tally)
+        var parts: [any EventPart] = []
+        var isStopped = false
+        for (index, channel) in eventChannels.enumerated() {
+            switch channel.part(of: event, label: label, order: index, tally) {
+            case .none: break
+            case .stopped: isStopped = true
+            case .part(let part): parts.append(part)
+            }
         }
-        gate.pass(holding: FlowLock.holder(at: gate)) { [self] in
+        let failure: DispatchError = isStopped ? .intercepted : .noHandler(of: type(of: event))
+        gate.pass(holding: FlowLock.holder(at: gate)) { [self, parts] in
             reserving(in: parts.map(\.channel)) { lanes in
                 let places = zip(parts, lanes).flatMap { part, lanes in
                     part.expect(lanes)
@@ -94,7 +101,7 @@ extension Scope {
             let count = parts.count { $0.laneCount > 0 }
             if count == 0 {
                 tally.expect(1)
-                tally.report(.failed(.noHandler(of: type(of: event))), order: 0)
+                tally.report(.failed(failure), order: 0)
             } else {
                 tally.expect(count)
             }

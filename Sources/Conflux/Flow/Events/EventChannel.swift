@@ -12,10 +12,19 @@ protocol EventChannel: StateChannel {
     ///   - label: What the sender said of it.
     ///   - order: The state's place among those that handle it.
     ///   - whole: Told how the state's stores ended, if it has any.
-    /// - Returns: nil if the state doesn't handle the event, or the middleware stopped it.
+    /// - Returns: The part.
     func part(
         of event: any Event, label: DispatchLabel, order: Int, _ whole: Tally
-    ) -> (any EventPart)?
+    ) -> EventShare
+}
+
+/// What a state has to do with an event.
+enum EventShare {
+    /// It doesn't handle it, or has no stores.
+    case none
+    /// Middleware stopped it for this state.
+    case stopped
+    case part(any EventPart)
 }
 
 /// One state's part of an event.
@@ -36,11 +45,13 @@ extension GlobalChannel: EventChannel {
 
     func part(
         of event: any Event, label: DispatchLabel, order: Int, _ whole: Tally
-    ) -> (any EventPart)? {
-        guard let action = events?(event),
-            let passing = scope.middleware.pass(action, to: nil as StoreCore<S>?, label: label)
-        else { return nil }
-        return TypedEventPart(self, passing, order: order, whole)
+    ) -> EventShare {
+        guard let action = events?(event), registry.withLock({ !$0.lanes.isEmpty }) else {
+            return .none
+        }
+        guard let passing = scope.middleware.pass(action, to: nil as StoreCore<S>?, label: label)
+        else { return .stopped }
+        return .part(TypedEventPart(self, passing, order: order, whole))
     }
 }
 
@@ -51,6 +62,8 @@ private final class TypedEventPart<S: State>: EventPart, @unchecked Sendable {
     private let scope: Scope
     private let action: S.Action
     private let tally: Tally
+    /// Tells the middleware that the event found no store.
+    private let endWithoutStores: @Sendable () -> Void
     private let lanes = Mutex<[Lane]>([])
 
     init(
@@ -63,6 +76,9 @@ private final class TypedEventPart<S: State>: EventPart, @unchecked Sendable {
         // Sendable: that actions may be committed on another thread is the contract of `State.Action`.
         nonisolated(unsafe) let dispatch = passing.dispatch
         let scope = channel.scope
+        endWithoutStores = {
+            scope.middleware.end(dispatch, of: nil as StoreCore<S>?, .failed(.noStore(S.self)))
+        }
         tally = Tally(ticket: passing.ticket) { outcome in
             scope.middleware.end(dispatch, of: nil, outcome)
             whole.report(outcome, order: order)
@@ -86,7 +102,9 @@ private final class TypedEventPart<S: State>: EventPart, @unchecked Sendable {
 
     func serve() {
         let lanes = lanes.withLock { $0 }
-        if !lanes.isEmpty { tally.expect(lanes.count) }
+        // Its stores may have gone since the event was shown to the middleware.
+        if lanes.isEmpty { return endWithoutStores() }
+        tally.expect(lanes.count)
         GlobalChannel<S>.kick(lanes, ThreadMark.current)
     }
 }

@@ -6,8 +6,8 @@ import Synchronization
 /// **Invariants.** Of several locks the oldest is in force. What is dispatched by the holder of that one
 /// goes its way; what a younger lock's holder dispatches waits until that lock is in force, and
 /// everything else until there is none. What waits goes its way in the order in which it was
-/// dispatched, one after the other, by the thread that released the lock; what comes meanwhile waits
-/// behind it.
+/// dispatched, one after the other, by the thread that released the lock and, if that is much, by a
+/// queue; what comes meanwhile waits behind it.
 ///
 /// What had been dispatched before a lock was taken stands in its stores' lanes, ahead of all that the
 /// holder dispatches.
@@ -111,16 +111,23 @@ package final class FlowGate: Sendable {
         if let place { _ = place.wait(timeout: .now() + LaneLimits.stillnessMax) }
     }
 
-    /// Takes a lock, behind those that there are.
-    ///
-    /// - Parameter lock: Gives the lock, while it lives.
-    /// - Returns: Its number.
-    func take(_ lock: @escaping @Sendable () -> FlowLock?) -> UInt64 {
+    /// A number for a lock that is to be taken.
+    func number() -> UInt64 {
         state.withLock { state in
             state.holdCount += 1
-            state.holds.append(Hold(id: state.holdCount, lock: lock))
-            closed.store(true, ordering: .relaxed)
             return state.holdCount
+        }
+    }
+
+    /// Takes a lock, behind those that there are.
+    ///
+    /// - Parameters:
+    ///   - id: Its number.
+    ///   - lock: Gives the lock, while it lives.
+    func take(_ id: UInt64, _ lock: @escaping @Sendable () -> FlowLock?) {
+        state.withLock { state in
+            state.holds.append(Hold(id: id, lock: lock))
+            closed.store(true, ordering: .relaxed)
         }
     }
 
@@ -146,29 +153,44 @@ package final class FlowGate: Sendable {
         drain()
     }
 
+    /// How many jobs the thread that released a lock lets go itself; a queue has the rest.
+    private static let jobsAtOnceMax = 1_024
+
     /// Lets go what may go, unless another thread does.
     private func drain() {
-        var isFirst = true
-        while true {
-            let job = state.withLock { state -> Job? in
-                if isFirst, state.isDraining { return nil }
-                var job: Job?
-                if state.holds.isEmpty {
-                    job = state.parked.removeFirst()
-                } else {
-                    job = state.holds[0].parked.removeFirst()
-                }
-                state.isDraining = job != nil
-                closed.store(state.isClosed, ordering: .relaxed)
-                return job
-            }
-            guard let job else { return }
-            isFirst = false
-            job()
+        let isMine = state.withLock { state in
+            if state.isDraining { return false }
+            state.isDraining = true
+            return true
         }
+        if isMine { goOnDraining() }
     }
 
-    /// Waits until a lock is in force, or has ended, or the task is cancelled.
+    /// Lets go what may go. Called by the one thread that drains.
+    private func goOnDraining() {
+        let mark = ThreadMark.current
+        for _ in 0..<Self.jobsAtOnceMax {
+            let (job, places) = state.withLock { state -> (Job?, [DispatchSemaphore]) in
+                let job =
+                    state.holds.isEmpty
+                    ? state.parked.removeFirst() : state.holds[0].parked.removeFirst()
+                state.isDraining = job != nil
+                closed.store(state.isClosed, ordering: .relaxed)
+                guard state.parked.count <= Self.parkedMax else { return (job, []) }
+                defer { state.crowded = [] }
+                return (job, state.crowded)
+            }
+            for place in places { place.signal() }
+            guard let job else { return }
+            // As in a lane: this thread must not wait for others, which may wait for it.
+            mark.pointee.lanes += 1
+            job()
+            mark.pointee.lanes -= 1
+        }
+        DispatchQueue.global().async { self.goOnDraining() }
+    }
+
+    /// Waits until a lock is in force, or has ended.
     func waitUntilInForce(_ id: UInt64) async {
         await withCheckedContinuation { continuation in
             let mustWait = state.withLock { state in

@@ -9,7 +9,7 @@
 ///
 /// What others dispatch waits in its order, and goes its way when no lock is left. Of several locks the
 /// oldest is in force: what the holder of a younger one dispatches waits until its turn comes.
-/// ``receipt()`` of what waits, waits. What had been dispatched before the lock was taken comes before
+/// ``DispatchHandle/receipt()`` of what waits, waits. What had been dispatched before the lock was taken comes before
 /// what its holder dispatches.
 ///
 /// A lock may be released on any thread, also inside an observer, and later. It ends with its last
@@ -23,8 +23,10 @@ public final class FlowLock: Sendable {
 
     fileprivate init(_ gate: FlowGate, _ reference: Reference) {
         self.gate = gate
-        id = gate.take { reference.lock }
+        id = gate.number()
+        // Before anybody else has it.
         reference.lock = self
+        gate.take(id) { reference.lock }
     }
 
     deinit {
@@ -36,7 +38,8 @@ public final class FlowLock: Sendable {
         held.flatMap { $0.gate === gate ? $0.id : nil }
     }
 
-    /// Ends the lock, and lets what waited for it go its way, on this thread. Later calls do nothing.
+    /// Ends the lock, and lets what waited for it go its way, on this thread as far as that is not much.
+    /// Later calls do nothing.
     public func release() {
         gate.release(id)
     }
@@ -68,7 +71,8 @@ public final class FlowLock: Sendable {
         try await FlowLock.$held.withValue(self, operation: body, isolation: isolation)
     }
 
-    /// Waits until no older lock is held, or this one has been released.
+    /// Waits until no older lock is held, or this one has been released. Cancelling the waiting task
+    /// doesn't end the wait.
     public func inForce() async {
         await gate.waitUntilInForce(id)
     }
@@ -96,6 +100,8 @@ extension Scope {
     ///     try await store.dispatch(.end).receipt()      // nothing comes between
     /// }
     /// ```
+    ///
+    /// Cancelling the waiting task ends neither the wait for older locks nor the body.
     ///
     /// - Parameters:
     ///   - isolation: The actor that the body runs on: the caller's.

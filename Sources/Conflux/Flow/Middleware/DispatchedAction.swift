@@ -102,6 +102,8 @@ public struct CommittedAction<State: Conflux.State> {
     public let store: StoreIdentity
     /// What the dispatcher said of it, in this process.
     public let label: DispatchLabel?
+    /// The value that the action left, where the store's may be another one already.
+    var result: (any Sendable)?
 }
 
 extension CommittedAction: Sendable where State.Action: Sendable {}

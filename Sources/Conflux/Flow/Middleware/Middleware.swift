@@ -29,7 +29,8 @@ extension Passage: Sendable where Action: Sendable {}
 /// only looks: a global action of another process is seen there alone, and what one replica did
 /// otherwise would make it differ from the others.
 ///
-/// Every function may dispatch; what it dispatches comes after. No lock is held while one runs. Functions
+/// Every function may dispatch. What `willDispatch` dispatches comes before the action itself, which has
+/// not gone its way yet; what the others dispatch comes after. No lock is held while one runs. Functions
 /// about a dispatch run on the thread that dispatches, those about a commit on the one that commits,
 /// several at the same time where several threads do so.
 ///
@@ -121,8 +122,6 @@ extension Scope {
         _ middleware: some Middleware, for store: Store<S>
     ) -> any Disposable & Sendable {
         precondition(store.core.scope === self, "\(S.self)'s store belongs to another scope")
-        let registration = self.middleware.register(middleware, for: store.core)
-        store.core.whenClosed { registration.dispose() }
-        return registration
+        return store.core.ending(self.middleware.register(middleware, for: store.core))
     }
 }

@@ -5,8 +5,9 @@ import Dispatch
 public enum DispatchMode: Sendable, Hashable, CaseIterable {
     /// It is enqueued, and the call returns; nothing is committed on the calling thread.
     case async
-    /// The call returns when it has ended. Not to be used where the store's executor needs the calling
-    /// thread: then it never would. On a thread that is inside a commit or an observer it is refused.
+    /// The call returns when it has ended. Not to be used where what is ahead of it needs the calling
+    /// thread, as on the main thread a store that commits there: then it never would. On a thread that is
+    /// inside a commit or an observer it is refused.
     case sync
     /// It is enqueued behind all that was dispatched in this mode before, with what is chained to that.
     case serial
@@ -56,11 +57,14 @@ extension Scope {
         }
         let tally = Tally { outcome in next?(outcome.result) }
         tally.expect(1)
+        // Who holds a lock holds it also where the dispatch is made later.
+        let held = FlowLock.held
         let send: @Sendable (FlowOperation?) -> Void = { operation in
-            let handle =
+            let handle = FlowLock.$held.withValue(held) {
                 mode == .mainThread
-                ? core.dispatchOnMain(action, of: store, label: label)
-                : core.dispatchTracked(action, label: label)
+                    ? core.dispatchOnMain(action, of: store, label: label)
+                    : core.dispatchTracked(action, label: label)
+            }
             handle.whenEnded { outcome in
                 tally.report(outcome, order: 0)
                 operation?.finish()

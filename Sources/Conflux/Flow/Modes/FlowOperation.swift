@@ -111,7 +111,8 @@ extension Scope {
     public func perform(
         after others: FlowOperation..., body: @escaping @Sendable () async -> Void
     ) -> FlowOperation {
-        FlowOperation(after: others) { operation in self.start(body, operation) }
+        let held = FlowLock.held
+        return FlowOperation(after: others) { operation in self.start(body, operation, held) }
     }
 
     /// Runs an asynchronous function behind all earlier ones of this kind, and behind what was dispatched
@@ -121,12 +122,18 @@ extension Scope {
     /// - Returns: The operation, for what depends on it.
     @discardableResult
     public func performSerially(_ body: @escaping @Sendable () async -> Void) -> FlowOperation {
-        series.add(after: []) { operation in self.start(body, operation) }
+        let held = FlowLock.held
+        return series.add(after: []) { operation in self.start(body, operation, held) }
     }
 
-    private func start(_ body: @escaping @Sendable () async -> Void, _ operation: FlowOperation) {
+    /// Runs it as the holder of the lock that was held where it was asked for.
+    private func start(
+        _ body: @escaping @Sendable () async -> Void, _ operation: FlowOperation, _ held: FlowLock?
+    ) {
         Task {
-            await self.run { await body() }
+            await FlowLock.$held.withValue(held) {
+                await self.run { await body() }
+            }
             operation.finish()
         }
     }

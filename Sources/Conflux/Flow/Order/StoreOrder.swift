@@ -74,10 +74,11 @@ final class StoreOrder: Sendable {
         let predecessors = predecessors(of: lane)
         guard !predecessors.isEmpty else { return nil }
         let wait = OrderedWait(count: predecessors.count)
-        for predecessor in predecessors where !predecessor.mark({ wait.passed() }) {
-            wait.passed()
+        var isIdle = true
+        for predecessor in predecessors {
+            if predecessor.mark({ wait.passed() }) { isIdle = false } else { wait.passed() }
         }
-        return wait
+        return isIdle ? nil : wait
     }
 
     /// In which order to keep places in lanes: those that are waited for come first.
@@ -182,15 +183,17 @@ extension Scope {
     ) throws(StoreOrderError) -> any Disposable & Sendable {
         var registrations: [AnyDisposable] = []
         var failure: StoreOrderError?
-        for (lane, identity) in repeat ((each other).core as Lane, StoreIdentity((each other).core))
-        {
-            guard failure == nil else { continue }
-            if let registration = order.add(store.core, after: lane) {
-                registrations.append(registration)
+        func add<Predecessor: State>(_ predecessor: Store<Predecessor>) {
+            guard failure == nil else { return }
+            if let registration = order.add(store.core, after: predecessor.core) {
+                // It ends with either of the two.
+                registrations.append(store.core.ending(predecessor.core.ending(registration)))
             } else {
-                failure = StoreOrderError(StoreIdentity(store.core), identity)
+                failure = StoreOrderError(
+                    StoreIdentity(store.core), StoreIdentity(predecessor.core))
             }
         }
+        repeat add(each other)
         if let failure {
             for registration in registrations { registration.dispose() }
             throw failure

@@ -28,8 +28,11 @@ protocol Participant: AnyObject, Sendable {
     func tellBefore()
     /// Puts the copy into the state, and runs a function before others can read it.
     func exchange(then next: () -> Void)
-    /// Tells the observers, and the middleware of the commits.
-    func tellAfter()
+    /// Has the observers told, and the middleware of the commits, where the store's executor is, and
+    /// before anything else that the store does.
+    ///
+    /// - Parameter completion: Called once, after that.
+    func tellAfter(_ completion: @escaping @Sendable () -> Void)
 }
 
 // Sendable: what changes is in a mutex, or touched where the lanes meet alone.
@@ -51,6 +54,8 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
     private var prepared: S.Value?
     private var contexts: [ActionContext] = []
     private var changes: [StorageChange] = []
+    /// *Use*: the value after each action, where somebody reads along.
+    private var results: [S.Value] = []
 
     init(_ store: Store<S>) {
         self.store = store
@@ -70,11 +75,13 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
             try reduce(&working, action, ActionContext(timestamp: WallClock.now))
         }
         let read = working
-        plan.withLock { plan in
+        return plan.withLock { plan in
+            // Another task may have read it meanwhile: the first reading is what counts.
+            if let first = plan.content.working { return first }
             plan.content.working = read
             plan.content.version = version
+            return read
         }
-        return read
     }
 
     func add(_ action: S.Action) throws {
@@ -97,20 +104,23 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
         plan.withLock { $0 }.content.actions
     }
 
+    @discardableResult
     private func reduce(
         _ value: inout S.Value, _ action: S.Action, _ context: ActionContext
-    ) throws {
+    ) throws -> [StorageChange] {
         try store.computed.state._reduce(&value, action, context)
     }
 
     func pass() -> Bool {
         guard !core.scope.middleware.isEmpty else { return true }
         var passing: [MiddlewareTable.Passing<S>] = []
-        for action in actions {
-            guard let passed = core.scope.middleware.pass(action, to: core, label: nil) else {
-                return false
+        var isStopped = false
+        for action in actions where !isStopped {
+            if let passed = core.scope.middleware.pass(action, to: core, label: nil) {
+                passing.append(passed)
+            } else {
+                isStopped = true
             }
-            passing.append(passed)
         }
         // That actions may be committed on another thread is the contract of `State.Action`.
         nonisolated(unsafe) let passed = passing
@@ -118,7 +128,7 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
             plan.content.passing = passed
             plan.content.actions = passed.map(\.dispatch.action)
         }
-        return true
+        return !isStopped
     }
 
     private var passing: [MiddlewareTable.Passing<S>] {
@@ -136,12 +146,13 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
 
     func prepare(at timestamp: Timestamp) throws -> Receipt? {
         let actions = actions
+        let isWatched = !core.scope.middleware.isEmpty
         contexts = core.contexts(count: actions.count, at: timestamp)
         guard let first = contexts.first else { return nil }
         var copy = present
         for (action, context) in zip(actions, contexts) {
-            try reduce(&copy, action, context)
-            changes += (store.computed.state as? any ChangeKeeping)?.takeChanges() ?? []
+            changes += try reduce(&copy, action, context)
+            if isWatched { results.append(copy) }
         }
         prepared = copy
         return Receipt(
@@ -149,7 +160,7 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
     }
 
     func forget() {
-        (prepared, contexts, changes) = (nil, [], [])
+        (prepared, contexts, changes, results) = (nil, [], [], [])
     }
 
     func tellBefore() {
@@ -158,14 +169,21 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
 
     func exchange(then next: () -> Void) {
         guard var prepared else { return next() }
-        self.prepared = nil
         core.count(contexts.count)
-        // The old value is let go outside the lock.
         value.exchange(&prepared, then: next)
+        // The old value is let go later: the locks of other stores are held here.
+        self.prepared = prepared
     }
 
-    func tellAfter() {
-        guard !contexts.isEmpty else { return }
+    func tellAfter(_ completion: @escaping @Sendable () -> Void) {
+        guard !contexts.isEmpty else { return completion() }
+        core.putFirst { [self] in
+            tell()
+            completion()
+        }
+    }
+
+    private func tell() {
         value.tell()
         let commits = commits
         for commit in commits {
@@ -181,11 +199,14 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
 
     private var commits: [CommittedAction<S>] {
         let store = StoreIdentity(core)
-        return zip(passing, contexts).map { passed, context in
-            CommittedAction(
-                id: passed.ticket.id, action: passed.dispatch.action, context: context,
-                store: store,
-                label: passed.ticket.label)
+        let (actions, passing) = (actions, passing)
+        return contexts.indices.map { index in
+            // Middleware may have come after the actions were shown to it.
+            let ticket = passing.indices.contains(index) ? passing[index].ticket : nil
+            return CommittedAction(
+                id: ticket?.id, action: actions[index], context: contexts[index], store: store,
+                label: ticket?.label,
+                result: results.indices.contains(index) ? results[index] : nil)
         }
     }
 }

@@ -12,11 +12,12 @@ import Synchronization
 ///
 /// Actions are checked and applied on copies when the chain is resolved by ``react()``. Where one is
 /// refused, none has an effect. Whoever reads two of the stores afterwards finds either both changed or
-/// neither, and observers hear of it when all of it is applied.
+/// neither, and observers hear of it when all of it is applied, where their store's executor is. Checks,
+/// `apply` and functions of storages run on the thread of the store that comes to it last.
 ///
 /// What is read through ``read(_:)`` is as the chain would leave it, and guards the store: if that changes
 /// before the chain is resolved, `react()` ends in ``DispatchError/Code/conflict``, and nothing has an
-/// effect. ``Scope/transaction(attempts:_:)`` runs it again then.
+/// effect. ``Scope/transaction(attempts:isolation:_:)`` runs it again then.
 ///
 /// A transaction may be used on any thread, and is resolved once: what is added afterwards ends the program
 /// with a message. One that is let go without being resolved is aborted. It takes stores of models and
@@ -99,15 +100,16 @@ public final class Transaction: Sendable {
                 .committed(
                     Receipt(log: nil, epoch: .none, sequence: .zero, timestamp: WallClock.now)))
         }
-        for participant in participants {
-            if !participant.pass() { return DispatchHandle(.failed(.intercepted)) }
+        for participant in participants where !participant.pass() {
+            for participant in participants { participant.end(.failed(.intercepted)) }
+            return DispatchHandle(.failed(.intercepted))
         }
         let tally = Tally { outcome in
             for participant in participants { participant.end(outcome) }
         }
         tally.expect(1)
         let meeting = Rendezvous(count: participants.count) { isWhole in
-            tally.report(Self.commit(participants, isWhole: isWhole), order: 0)
+            Self.commit(participants, isWhole: isWhole) { tally.report($0, order: 0) }
         }
         scope.gate.pass(holding: FlowLock.holder(at: scope.gate)) { [scope] in
             var channels: [any StateChannel] = []
@@ -168,10 +170,13 @@ public final class Transaction: Sendable {
         }
     }
 
-    /// Commits where all lanes have met.
-    private static func commit(_ participants: [any Participant], isWhole: Bool) -> Outcome {
-        guard isWhole else { return .failed(.cannotTakePart) }
-        guard participants.allSatisfy(\.isAsRead) else { return .failed(.conflict) }
+    /// Commits where all lanes have met. How it ended is told once, when all observers have been told.
+    private static func commit(
+        _ participants: [any Participant], isWhole: Bool,
+        whenTold end: @escaping @Sendable (Outcome) -> Void
+    ) {
+        guard isWhole else { return end(.failed(.cannotTakePart)) }
+        guard participants.allSatisfy(\.isAsRead) else { return end(.failed(.conflict)) }
         let timestamp = WallClock.now
         var receipt: Receipt?
         for participant in participants {
@@ -181,7 +186,7 @@ public final class Transaction: Sendable {
             } catch {
                 for participant in participants { participant.forget() }
                 let receipt = Receipt(log: nil, epoch: .none, sequence: .zero, timestamp: timestamp)
-                return .failed(.refused(error, receipt: receipt))
+                return end(.failed(.refused(error, receipt: receipt)))
             }
         }
         for participant in participants { participant.tellBefore() }
@@ -192,9 +197,25 @@ public final class Transaction: Sendable {
             if depth < sorted.count { sorted[depth].exchange { exchange(depth + 1) } }
         }
         exchange(0)
-        for participant in participants { participant.tellAfter() }
-        return .committed(
+        let outcome = Outcome.committed(
             receipt ?? Receipt(log: nil, epoch: .none, sequence: .zero, timestamp: timestamp))
+        let untold = UntoldCount(participants.count) { end(outcome) }
+        for participant in participants { participant.tellAfter { untold.countDown() } }
+    }
+}
+
+/// How many stores have still to tell their observers.
+private final class UntoldCount: Sendable {
+    private let count: Atomic<Int>
+    private let end: @Sendable () -> Void
+
+    init(_ count: Int, _ end: @escaping @Sendable () -> Void) {
+        self.count = Atomic(count)
+        self.end = end
+    }
+
+    func countDown() {
+        if count.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { end() }
     }
 }
 

@@ -53,7 +53,7 @@ package class Lane: @unchecked Sendable {
         /// How often the bound was doubled since the line was taken last.
         var doublings = 0
         /// Whether the lane has come to rest for good.
-        private var hasEnded = false
+        private(set) var hasEnded = false
         /// Whether a thread is inside the executor's `execute`.
         private var isHandingOver = false
         /// Whether that thread has to hand over once more.
@@ -61,6 +61,8 @@ package class Lane: @unchecked Sendable {
         /// Use: told once that the store was released. Invariant: empty from then on.
         var closeHooks: [Int: @Sendable () -> Void] = [:]
         var closeHookCount = 0
+        /// Use: told once that nothing is committed any more, behind the last commit.
+        var endHooks: [Int: @Sendable () -> Void] = [:]
 
         /// Sees to it that the line is served, if it isn't.
         mutating func claim(isImmediate: Bool) -> Duty {
@@ -118,6 +120,8 @@ package class Lane: @unchecked Sendable {
         case free
         /// The job has to stand in line, or to take the route.
         case taken
+        /// A lock was taken meanwhile: the dispatch has to begin anew.
+        case paused
         case closed
     }
 
@@ -161,20 +165,36 @@ package class Lane: @unchecked Sendable {
         preconditionFailure("a lane has a line")
     }
 
+    /// Puts a function before all that stands in the line, while the lane waits for something.
+    ///
+    /// - Parameter body: Called once, in the lane, or by whoever finds that the store is released.
+    func putFirst(_ body: @escaping @Sendable () -> Void) {
+        preconditionFailure("a lane has a line")
+    }
+
     /// Frees what only commits need; called once, when the lane is closed and nobody serves it.
     func letGo() {}
 
     /// Lets go if the lane is closed and nobody serves it. Whoever closes calls it, and whoever
     /// stops serving: the later of the two finds it so.
     final func endIfClosed() {
-        if control.withLock({ $0.end() }) { letGo() }
+        let hooks = control.withLock { control -> [Int: @Sendable () -> Void]? in
+            guard control.end() else { return nil }
+            defer { control.endHooks = [:] }
+            return control.endHooks
+        }
+        guard let hooks else { return }
+        letGo()
+        for hook in hooks.values { hook() }
     }
 
     /// Tries to become the one that serves the lane, for a job of the caller's own.
     @inline(__always)
-    final func enter() -> Entrance {
+    final func enter(isPast: Bool = false) -> Entrance {
         control.withLock { control in
             if control.isClosed { return .closed }
+            // Looked at again here: whoever holds a lock and dispatched has been in this mutex.
+            if !isPast, scope.gate.isClosed { return .paused }
             guard isImmediate, !control.isBusy, control.waitingCount == 0, !control.isRouted else {
                 return .taken
             }
