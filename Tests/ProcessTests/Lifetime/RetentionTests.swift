@@ -58,7 +58,7 @@ extension ProcessTests {
                     of: "document/shared", at: sequencer.address)
                 let life = try #require(document[key: "life"]?.number)
                 let snapshot = try #require(document[key: "snapshot"]?.number)
-                #expect(floor > life && snapshot >= floor - 1 && snapshot < last)
+                #expect(floor > life && snapshot >= floor - 1)
 
                 // What it begins with is not in the log any more.
                 _ = try await site.worker("late", of: sequencer)
