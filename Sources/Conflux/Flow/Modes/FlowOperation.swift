@@ -25,7 +25,7 @@ public final class FlowOperation: Sendable {
     /// - Parameters:
     ///   - others: What it depends on.
     ///   - begin: Called once, on the thread on which the last of the others ends, holding no lock. What
-    ///     it starts calls ``end()``.
+    ///     it starts calls ``finish()``.
     init(after others: [FlowOperation], begin: @escaping @Sendable (FlowOperation) -> Void) {
         state = Mutex(State(missing: others.count + 1))
         state.withLock { $0.begin = { [self] in begin(self) } }

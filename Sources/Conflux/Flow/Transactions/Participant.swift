@@ -87,17 +87,14 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
     func add(_ action: S.Action) throws {
         // That actions may be committed on another thread is the contract of `State.Action`.
         nonisolated(unsafe) let action = action
-        var working = plan.withLock { plan in
+        let working = plan.withLock { plan in
             plan.content.actions.append(action)
             return plan.content.working
         }
-        guard working != nil else { return }
-        if var changed = working {
-            working = nil
-            try reduce(&changed, action, ActionContext(timestamp: WallClock.now))
-            let kept = changed
-            plan.withLock { $0.content.working = kept }
-        }
+        guard var changed = working else { return }
+        try reduce(&changed, action, ActionContext(timestamp: WallClock.now))
+        let kept = changed
+        plan.withLock { $0.content.working = kept }
     }
 
     private var actions: [S.Action] {
