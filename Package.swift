@@ -17,6 +17,7 @@ let package = Package(
         .library(name: "ConfluxNode", targets: ["ConfluxNode"]),
         .library(name: "ConfluxSequencer", targets: ["ConfluxSequencer", "ConfluxLog"]),
         .library(name: "ConfluxSimulation", targets: ["ConfluxSimulation"]),
+        .library(name: "ConfluxTesting", targets: ["ConfluxTesting"]),
         .library(name: "ConfluxWorker", targets: ["ConfluxWorker"]),
         .library(name: "ConfluxBuiltins", targets: ["ConfluxBuiltins"]),
     ],
@@ -26,6 +27,10 @@ let package = Package(
         .target(
             name: "ConfluxProtocol", dependencies: ["ConfluxVocabulary"], swiftSettings: strict),
         .target(name: "Conflux", dependencies: ["ConfluxVocabulary"], swiftSettings: strict),
+        // For tests of states: to be linked into test targets.
+        .target(
+            name: "ConfluxTesting", dependencies: ["ConfluxVocabulary", "Conflux"],
+            swiftSettings: strict),
         .target(name: "ConfluxArguments", swiftSettings: strict),
 
         .systemLibrary(
@@ -82,6 +87,9 @@ let package = Package(
         .testTarget(name: "ConfluxTests", dependencies: ["Conflux"], swiftSettings: strict),
         // The samples of docs/coming-from.md.
         .testTarget(name: "ComingFromTests", dependencies: ["Conflux"], swiftSettings: strict),
+        .testTarget(
+            name: "ConfluxTestingTests", dependencies: ["Conflux", "ConfluxTesting"],
+            swiftSettings: strict),
         .testTarget(
             name: "ConfluxArgumentsTests", dependencies: ["ConfluxArguments"],
             swiftSettings: strict),

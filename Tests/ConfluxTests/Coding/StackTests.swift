@@ -9,9 +9,10 @@ private indirect enum Chain: Codable, Sendable {
 }
 
 struct StackTests {
-    /// Secondary threads have half a MiB on some systems. Without optimisation a level takes more.
+    /// Secondary threads have half a MiB on some systems. Without optimisation a level takes more, and
+    /// with the thread sanitizer more than that.
     #if DEBUG
-        private static let stackBytes = 2 << 20
+        private static let stackBytes = dlsym(nil, "__tsan_init") == nil ? 2 << 20 : 8 << 20
     #else
         private static let stackBytes = 512 << 10
     #endif

@@ -8,6 +8,7 @@ extension Rule {
         "ConfluxProtocol": ["ConfluxVocabulary"],
         "ConfluxArguments": [],
         "Conflux": ["ConfluxVocabulary"],
+        "ConfluxTesting": ["ConfluxVocabulary", "Conflux", "Testing", "XCTest"],
         "ConfluxZeroMQ": ["ConfluxVocabulary", "ConfluxProtocol", "CZeroMQ"],
         "ConfluxLog": ["ConfluxVocabulary", "ConfluxProtocol", "CSQLite"],
         "ConfluxSequencer": [

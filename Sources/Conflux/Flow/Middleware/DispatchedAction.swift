@@ -103,7 +103,7 @@ public struct CommittedAction<State: Conflux.State> {
     /// What the dispatcher said of it, in this process.
     public let label: DispatchLabel?
     /// The value that the action left, where the store's may be another one already.
-    var result: (any Sendable)?
+    package internal(set) var result: (any Sendable)?
 }
 
 extension CommittedAction: Sendable where State.Action: Sendable {}

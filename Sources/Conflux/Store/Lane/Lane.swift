@@ -128,7 +128,7 @@ package class Lane: @unchecked Sendable {
     let control = Mutex(Control())
     let executor: Executor
     let isImmediate: Bool
-    let scope: Scope
+    package let scope: Scope
     private let waitingMax: Int
     /// A copy of `Control.isClosed` that is looked at before each action.
     let isReleased = Atomic(false)

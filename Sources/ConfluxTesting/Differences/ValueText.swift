@@ -1,0 +1,160 @@
+import Conflux
+
+/// Writes a value in lines, a property each, so that two values can be compared by eye and line by line.
+///
+/// What has no order of its own is sorted, so that equal values have equal lines. It is bounded: what is
+/// nested deeper than ``depthMax``, or comes after ``linesMax`` lines, is an ellipsis.
+struct ValueText {
+    static let depthMax = 64
+    static let linesMax = 10_000
+    /// Up to this many characters an enumeration's case stands on one line.
+    private static let shortMax = 72
+
+    /// Classes on the way to the present value: a cycle ends there.
+    private var path: Set<ObjectIdentifier> = []
+    private var lineCount = 0
+
+    /// The lines of a value.
+    static func lines(of value: Any) -> [String] {
+        var text = ValueText()
+        return text.lines(value, label: nil, depth: 0)
+    }
+
+    /// A value on one line, cut off where it is long.
+    static func line(of value: Any) -> String {
+        let line = lines(of: value).map { $0.trimmingPrefix(while: \.isWhitespace) }
+            .joined(separator: " ")
+        return line.count <= 200 ? line : "\(line.prefix(200))…"
+    }
+
+    private mutating func lines(_ value: Any, label: String?, depth: Int) -> [String] {
+        var lines = body(value, depth: depth)
+        if let label { lines[0] = "\(label): \(lines[0])" }
+        lineCount += lines.count
+        return lines
+    }
+
+    private mutating func body(_ value: Any, depth: Int) -> [String] {
+        if let value = value as? any StringProtocol { return [String(value).debugDescription] }
+        if let value = value as? JSONValue { return json(value, depth: depth) }
+        let mirror = Mirror(reflecting: value)
+        if isLeaf(value, mirror) { return [String(describing: value)] }
+        if depth >= Self.depthMax || lineCount >= Self.linesMax { return ["…"] }
+        let name = String(describing: type(of: value))
+        switch mirror.displayStyle {
+        case .optional:
+            return mirror.children.first.map { body($0.value, depth: depth) } ?? ["nil"]
+        case .collection:
+            return wrap("[", items(mirror.children.lazy.map(\.value), depth), "]")
+        case .set:
+            let items = items(mirror.children.lazy.map(\.value), depth)
+            return wrap("[", items.sorted { $0.lexicographicallyPrecedes($1) }, "]")
+        case .dictionary: return dictionary(mirror, depth)
+        case .tuple: return short(wrap("(", members(mirror, depth), ")"))
+        case .enum: return enumeration(value, mirror, depth)
+        case .class:
+            let identity = ObjectIdentifier(value as AnyObject)
+            guard path.insert(identity).inserted else { return ["\(name)(…)"] }
+            defer { path.remove(identity) }
+            return wrap("\(name)(", inherited(mirror, depth) + members(mirror, depth), ")")
+        default: return wrap("\(name)(", members(mirror, depth), ")")
+        }
+    }
+
+    /// Whether a value is written as it describes itself: what has no parts, and what the standard library
+    /// and Foundation make of theirs.
+    private func isLeaf(_ value: Any, _ mirror: Mirror) -> Bool {
+        switch mirror.displayStyle {
+        case .collection, .set, .dictionary, .tuple, .optional: return false
+        case .enum: return false
+        case .none: return true
+        default: break
+        }
+        guard value is any CustomStringConvertible else { return false }
+        let module = String(reflecting: type(of: value)).prefix { $0 != "." }
+        return ["Swift", "Foundation", "FoundationEssentials", "Dispatch", "_Concurrency"]
+            .contains(module)
+    }
+
+    private mutating func items(_ values: some Sequence<Any>, _ depth: Int) -> [[String]] {
+        var items: [[String]] = []
+        for value in values {
+            if lineCount >= Self.linesMax { return items + [["…"]] }
+            items.append(lines(value, label: nil, depth: depth + 1))
+        }
+        return items
+    }
+
+    private mutating func members(_ mirror: Mirror, _ depth: Int) -> [[String]] {
+        mirror.children.map { child in
+            // The parts of a tuple without labels are called ".0" and so on.
+            let label = child.label.flatMap { $0.hasPrefix(".") ? nil : $0 }
+            return lines(child.value, label: label, depth: depth + 1)
+        }
+    }
+
+    private mutating func inherited(_ mirror: Mirror, _ depth: Int) -> [[String]] {
+        guard let parent = mirror.superclassMirror else { return [] }
+        return inherited(parent, depth) + members(parent, depth)
+    }
+
+    private mutating func dictionary(_ mirror: Mirror, _ depth: Int) -> [String] {
+        if mirror.children.isEmpty { return ["[:]"] }
+        let pairs = mirror.children.prefix(Self.linesMax).map { child in
+            let pair = Array(Mirror(reflecting: child.value).children.map(\.value))
+            let key = Self.line(of: pair[0])
+            return (key: key, lines: lines(pair[1], label: key, depth: depth + 1))
+        }
+        return wrap("[", pairs.sorted { $0.key < $1.key }.map(\.lines), "]")
+    }
+
+    private mutating func enumeration(_ value: Any, _ mirror: Mirror, _ depth: Int) -> [String] {
+        guard let payload = mirror.children.first else {
+            return [value is any CustomStringConvertible ? "\(value)" : ".\(value)"]
+        }
+        let name = ".\(payload.label ?? "")("
+        let parts = Mirror(reflecting: payload.value)
+        let lines =
+            parts.displayStyle == .tuple
+            ? members(parts, depth) : items([payload.value], depth)
+        return short(wrap(name, lines, ")"))
+    }
+
+    private mutating func json(_ value: JSONValue, depth: Int) -> [String] {
+        if depth >= Self.depthMax || lineCount >= Self.linesMax { return ["…"] }
+        switch value {
+        case .array(let elements):
+            return wrap("[", items(elements.lazy.map { $0 as Any }, depth), "]")
+        case .object(let members):
+            var lines: [[String]] = []
+            for member in members {
+                lines.append(
+                    self.lines(
+                        member.value, label: member.key.debugDescription, depth: depth + 1))
+            }
+            return wrap("{", lines, "}")
+        default: return [value.description]
+        }
+    }
+
+    /// Puts parts between an opening and a closing, each on lines of its own.
+    private func wrap(_ opening: String, _ parts: [[String]], _ closing: String) -> [String] {
+        if parts.isEmpty { return [opening + closing] }
+        var lines = [opening]
+        for part in parts {
+            lines += part.map { "  \($0)" }
+            lines[lines.count - 1] += ","
+        }
+        return lines + [closing]
+    }
+
+    /// Lines as one, if that is short.
+    private func short(_ lines: [String]) -> [String] {
+        guard lines.count > 1 else { return lines }
+        var inner = lines.dropFirst().dropLast().map { $0.trimmingPrefix(while: \.isWhitespace) }
+            .joined(separator: " ")
+        if inner.hasSuffix(",") { inner.removeLast() }
+        let line = lines[0] + inner + lines[lines.count - 1]
+        return line.count <= Self.shortMax ? [line] : lines
+    }
+}

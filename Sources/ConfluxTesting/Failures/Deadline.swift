@@ -1,0 +1,28 @@
+import Dispatch
+import Synchronization
+
+/// Runs a function when a time has passed, unless it is cancelled before.
+final class Deadline: Sendable {
+    private let body: Mutex<(@Sendable () -> Void)?>
+
+    init(in time: Duration, _ body: @escaping @Sendable () -> Void) {
+        self.body = Mutex(body)
+        let (seconds, attoseconds) = time.components
+        let nanoseconds = min(Double(seconds) * 1e9 + Double(attoseconds) / 1e9, 1e18)
+        DispatchQueue.global().asyncAfter(
+            deadline: .now() + .nanoseconds(Int(max(0, nanoseconds)))
+        ) { self.take()?() }
+    }
+
+    /// Runs the function no more.
+    func cancel() {
+        _ = take()
+    }
+
+    private func take() -> (@Sendable () -> Void)? {
+        body.withLock { body in
+            defer { body = nil }
+            return body
+        }
+    }
+}

@@ -1,0 +1,37 @@
+import Conflux
+import Testing
+
+/// Runs each test in a `Scope` of its own, so that global dispatches reach no other test's
+/// stores.
+public struct OwnScopeTrait: TestTrait, SuiteTrait, TestScoping {
+    /// Whether the trait of a suite is that of each of its tests.
+    public var isRecursive: Bool { true }
+
+    /// Runs a test in a scope.
+    ///
+    /// - Parameters:
+    ///   - test: The test, or the suite, which needs no scope of its own.
+    ///   - testCase: The case; nil for a suite.
+    ///   - function: Runs it.
+    /// - Throws: What the test throws.
+    public func provideScope(
+        for test: Test, testCase: Test.Case?,
+        performing function: @Sendable () async throws -> Void
+    ) async throws {
+        if testCase == nil { return try await function() }
+        try await Scope().run { try await function() }
+    }
+}
+
+extension Trait where Self == OwnScopeTrait {
+    /// Runs each test in a `Scope` of its own.
+    ///
+    /// ```swift
+    /// @Test(.ownScope) func `all carts are emptied`() async {
+    ///     let cart = TestStore(Cart())
+    ///     Store<ModelState<Cart>>.actions.dispatch(.empty)   // reaches no other test
+    ///     ...
+    /// }
+    /// ```
+    public static var ownScope: OwnScopeTrait { OwnScopeTrait() }
+}

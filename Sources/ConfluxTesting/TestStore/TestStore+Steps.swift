@@ -1,0 +1,261 @@
+import Conflux
+
+/// What a test says its store does.
+extension TestStore {
+    /// Dispatches an action to the store, waits until it is committed, and compares what the value becomes
+    /// with what the test says.
+    ///
+    /// - Parameters:
+    ///   - action: What happens.
+    ///   - isolation: The actor of the test: the caller's.
+    ///   - fileID: The file of the call.
+    ///   - filePath: The file of the call.
+    ///   - line: The line of the call.
+    ///   - column: The column of the call.
+    ///   - change: Makes of the value before the one that is expected; nothing changes if it is left out.
+    ///     Where ``exhaustivity`` is off it gets the value that the action left, and sets what it expects.
+    public func send(
+        _ action: State.Action, isolation: isolated (any Actor)? = #isolation,
+        fileID: StaticString = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
+        column: UInt = #column, _ change: ((inout Value) throws -> Void)? = nil
+    ) async {
+        let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
+        let name = ValueText.line(of: action)
+        passOverRest(before: "`\(name)` is sent", at: place)
+        switch await end(of: store.actions.dispatch(action)) {
+        case .success(let receipt):
+            guard let commit = takeCommit(receipt.sequence, name, at: place) else { return }
+            judge(commit.value, after: "`\(name)`", change, at: place)
+        case .failure(let error):
+            if let sequence = error.receipt?.sequence { _ = takeCommit(sequence, name, at: place) }
+            reporter.report(
+                """
+                `\(name)` was not committed: \(error)
+
+                If that is right, say so: `send(_:failing: .\(error.code))`.
+                """, at: place)
+        case nil: reportSilence(of: name, at: place)
+        }
+    }
+
+    /// Dispatches an action that fails, as one that the state's check refuses, or that middleware stops.
+    ///
+    /// The value must stay as it is.
+    ///
+    /// - Parameters:
+    ///   - action: What shall happen, and does not.
+    ///   - code: How it fails.
+    ///   - isolation: The actor of the test: the caller's.
+    ///   - fileID: The file of the call.
+    ///   - filePath: The file of the call.
+    ///   - line: The line of the call.
+    ///   - column: The column of the call.
+    ///   - examine: Looks at the error, if it has the code; the error that a check threw is its
+    ///     `reason`.
+    public func send(
+        _ action: State.Action, failing code: DispatchError.Code,
+        isolation: isolated (any Actor)? = #isolation, fileID: StaticString = #fileID,
+        filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column,
+        _ examine: ((DispatchError) throws -> Void)? = nil
+    ) async {
+        let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
+        let name = ValueText.line(of: action)
+        passOverRest(before: "`\(name)` is sent", at: place)
+        switch await end(of: store.actions.dispatch(action)) {
+        case .success(let receipt):
+            reporter.report(
+                """
+                `\(name)` was committed, and the test says that it fails: `\(code)`. Is there a check that \
+                should refuse it?
+                """, at: place)
+            if let commit = takeCommit(receipt.sequence, name, at: place) {
+                goOn(from: commit.value)
+            }
+        case .failure(let error):
+            if let sequence = error.receipt?.sequence,
+                let commit = takeCommit(sequence, name, at: place)
+            {
+                judge(commit.value, after: "`\(name)`, which failed,", nil, at: place)
+            }
+            guard error.code == code else {
+                return reporter.report(
+                    "`\(name)` failed otherwise than the test says, which is `\(code)`: \(error)",
+                    at: place)
+            }
+            do {
+                try examine?(error)
+            } catch {
+                reporter.report("The test's function threw: \(error)", at: place)
+            }
+        case nil: reportSilence(of: name, at: place)
+        }
+    }
+
+    /// Waits for the next commit of an action that the test did not send, as one that an observer,
+    /// middleware or an event dispatched, and compares it with what the test says.
+    ///
+    /// - Parameters:
+    ///   - expected: The action.
+    ///   - isRefused: Whether the state's check refused it.
+    ///   - isolation: The actor of the test: the caller's.
+    ///   - fileID: The file of the call.
+    ///   - filePath: The file of the call.
+    ///   - line: The line of the call.
+    ///   - column: The column of the call.
+    ///   - change: Makes of the value before the one that is expected, as for `send`.
+    public func receive(
+        _ expected: State.Action, isRefused: Bool = false,
+        isolation: isolated (any Actor)? = #isolation, fileID: StaticString = #fileID,
+        filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column,
+        _ change: ((inout Value) throws -> Void)? = nil
+    ) async where State.Action: Equatable & Sendable {
+        let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
+        let name = ValueText.line(of: expected)
+        await receive("`\(name)`", isRefused: isRefused, at: place, change) { commit in
+            commit.action == expected
+        } mismatch: { commit in
+            Difference.text(expected: expected, actual: commit.action)
+        }
+    }
+
+    /// Waits for the next commit of an action that the test did not send, and that is as the test says.
+    ///
+    /// - Parameters:
+    ///   - isExpected: Whether an action is.
+    ///   - isRefused: Whether the state's check refused it.
+    ///   - isolation: The actor of the test: the caller's.
+    ///   - fileID: The file of the call.
+    ///   - filePath: The file of the call.
+    ///   - line: The line of the call.
+    ///   - column: The column of the call.
+    ///   - change: Makes of the value before the one that is expected, as for `send`.
+    public func receive(
+        where isExpected: @Sendable (State.Action) -> Bool, isRefused: Bool = false,
+        isolation: isolated (any Actor)? = #isolation, fileID: StaticString = #fileID,
+        filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column,
+        _ change: ((inout Value) throws -> Void)? = nil
+    ) async {
+        let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
+        await receive(
+            "an action as the test describes it", isRefused: isRefused, at: place, change
+        ) { commit in
+            isExpected(commit.action)
+        } mismatch: { commit in
+            "    \(commit.name)"
+        }
+    }
+
+    /// Waits for the next commit of a storage, by its name.
+    ///
+    /// ```swift
+    /// screen.store.commit("increment") { $0.update(\.count, to: $0.value.count + 1) }
+    /// await screen.receive(commit: "increment") { $0.count = 1 }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - name: What the one who committed called it.
+    ///   - isRefused: Whether the commit threw, and so changed nothing.
+    ///   - isolation: The actor of the test: the caller's.
+    ///   - fileID: The file of the call.
+    ///   - filePath: The file of the call.
+    ///   - line: The line of the call.
+    ///   - column: The column of the call.
+    ///   - change: Makes of the value before the one that is expected, as for `send`.
+    public func receive(
+        commit name: String, isRefused: Bool = false,
+        isolation: isolated (any Actor)? = #isolation, fileID: StaticString = #fileID,
+        filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column,
+        _ change: ((inout Value) throws -> Void)? = nil
+    ) async where State == StorageState<Value> {
+        let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
+        await receive("a commit \"\(name)\"", isRefused: isRefused, at: place, change) { commit in
+            commit.name == name
+        } mismatch: { commit in
+            "    \(commit.name)"
+        }
+    }
+
+    /// Waits for the next activity that the store emits, and compares it with what the test says.
+    ///
+    /// - Parameters:
+    ///   - expected: What happened.
+    ///   - isolation: The actor of the test: the caller's.
+    ///   - fileID: The file of the call.
+    ///   - filePath: The file of the call.
+    ///   - line: The line of the call.
+    ///   - column: The column of the call.
+    public func receive<Activity: Equatable & Sendable>(
+        activity expected: Activity, isolation: isolated (any Actor)? = #isolation,
+        fileID: StaticString = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
+        column: UInt = #column
+    ) async {
+        let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
+        let isExhaustive = exhaustivity == .on
+        let found: (any Sendable)? = await journal.take(within: timeout) { content in
+            if isExhaustive {
+                return content.activities.isEmpty ? nil : content.activities.removeFirst()
+            }
+            guard let index = content.activities.firstIndex(where: { $0 as? Activity == expected })
+            else { return nil }
+            defer { content.activities.removeFirst(index + 1) }
+            return content.activities[index]
+        }
+        let name = ValueText.line(of: expected)
+        guard let found else {
+            return reporter.report(
+                """
+                The activity `\(name)` was not emitted within \(timeout).\(listRest())
+                """, at: place)
+        }
+        guard found as? Activity == expected else {
+            return reporter.report(
+                """
+                Another activity was emitted than the test says:
+
+                \(Difference.text(expected: expected, actual: found))
+                """, at: place)
+        }
+    }
+
+    /// Compares the value as it is with what the test says, as after a change that no action made.
+    ///
+    /// - Parameters:
+    ///   - isolation: The actor of the test: the caller's.
+    ///   - fileID: The file of the call.
+    ///   - filePath: The file of the call.
+    ///   - line: The line of the call.
+    ///   - column: The column of the call.
+    ///   - change: Makes of the value so far the one that is expected, as for `send`.
+    public func expect(
+        isolation: isolated (any Actor)? = #isolation, fileID: StaticString = #fileID,
+        filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column,
+        _ change: (inout Value) throws -> Void
+    ) async {
+        let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
+        guard let value = await present(at: place) else { return }
+        passOverRest(before: "the value is looked at", at: place)
+        withoutActuallyEscaping(change) {
+            judge(value, after: "all that was committed", $0, at: place)
+        }
+    }
+
+    /// Ends the test of the store: waits for what is in its line, and fails the test if there is anything
+    /// that it has not said.
+    ///
+    /// - Parameters:
+    ///   - isolation: The actor of the test: the caller's.
+    ///   - fileID: The file of the call.
+    ///   - filePath: The file of the call.
+    ///   - line: The line of the call.
+    ///   - column: The column of the call.
+    public func finish(
+        isolation: isolated (any Actor)? = #isolation, fileID: StaticString = #fileID,
+        filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
+    ) async {
+        let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
+        let value = await present(at: place)
+        content.withLock { $0.isFinished = true }
+        if reportRest(at: place) { return }
+        if let value, exhaustivity == .on { judgeUnsaid(value, at: place) }
+    }
+}

@@ -1,0 +1,198 @@
+import Conflux
+import ConfluxTesting
+import Foundation
+import Testing
+
+/// Bags of words, each with its mistake.
+private protocol Bag: Model where Action == BagAction {
+    var words: [String] { get set }
+}
+
+private enum BagAction: Codable, Sendable, Equatable {
+    case put(String)
+    case turn
+}
+
+private struct GoodBag: Bag {
+    static let name = "bag"
+    var words: [String] = []
+    var stamps: [Int64] = []
+
+    func check(_ action: BagAction, _ context: ActionContext) throws {
+        if action == .turn, words.isEmpty { throw CocoaError(.featureUnsupported) }
+    }
+
+    mutating func apply(_ action: BagAction, _ context: ActionContext) {
+        var random = context.random
+        switch action {
+        case .put(let word): words.append("\(word)\(Int.random(in: 0...99, using: &random))")
+        case .turn: words.shuffle(using: &random)
+        }
+        stamps.append(context.timestamp.rawValue)
+    }
+}
+
+private struct SetBag: Bag {
+    static let name = "set-bag"
+    var words: [String] = []
+
+    mutating func apply(_ action: BagAction, _ context: ActionContext) {
+        switch action {
+        case .put(let word): words.append(word)
+        case .turn: words = Array(Set(words))
+        }
+    }
+}
+
+private struct ClockBag: Bag {
+    static let name = "clock-bag"
+    var words: [String] = []
+    var info = Info()
+    struct Info: Codable, Sendable { var last = 0.0 }
+
+    mutating func apply(_ action: BagAction, _ context: ActionContext) {
+        if action == .turn { info.last = Date().timeIntervalSince1970 }
+    }
+}
+
+private struct RandomCheckBag: Bag {
+    static let name = "check-bag"
+    var words: [String] = []
+
+    func check(_ action: BagAction, _ context: ActionContext) throws {
+        if Int.random(in: 0...999_999) % 2 == 0 { throw CocoaError(.featureUnsupported) }
+    }
+
+    mutating func apply(_ action: BagAction, _ context: ActionContext) {}
+}
+
+private struct ForgetfulBag: Bag {
+    static let name = "forgetful-bag"
+    var words: [String] = []
+    private var count = 0
+
+    private enum CodingKeys: CodingKey { case words }
+
+    mutating func apply(_ action: BagAction, _ context: ActionContext) {
+        count += 1
+        words = [String(count)]
+    }
+}
+
+private struct LocaleBag: Bag {
+    static let name = "locale-bag"
+    var words: [String] = []
+
+    mutating func apply(_ action: BagAction, _ context: ActionContext) {
+        words = [TimeZone.current.identifier]
+    }
+}
+
+private struct TrapBag: Bag {
+    static let name = "trap-bag"
+    var words: [String] = []
+
+    mutating func apply(_ action: BagAction, _ context: ActionContext) {
+        // Only where the actions are repeated: this process is to live.
+        if ProcessInfo.processInfo.environment["CONFLUX_TESTING_REPEAT_KEY"] != nil {
+            fatalError("the bag is torn")
+        }
+    }
+}
+
+@Suite(.timeLimit(.minutes(10)))
+struct DeterminismTests {
+    @Test func `what is deterministic passes, with actions given and generated`() async {
+        let checker = DeterminismChecker(GoodBag.self)
+        await checker.check([.turn, .put("a"), .turn, .put("b")])
+        await checker.check(count: 300) { random in
+            Bool.random(using: &random) ? .turn : .put(String(random.next() % 10))
+        }
+        await checker.check([.turn, .put("a")], from: GoodBag(words: ["c"], stamps: [1]))
+    }
+
+    @Test func `an order that comes from a set`() async {
+        let checker = DeterminismChecker(SetBag.self)
+        let words = (0..<20).map { BagAction.put(String($0)) }
+        let line = #line + 1
+        let found = await failures { await checker.check(words + [.turn]) }
+        #expect(found.map(\.line) == [line])
+        let message = found.first?.message ?? ""
+        #expect(message.hasPrefix("set-bag differs at /words/"))
+        #expect(message.contains(" after action 21 of 21.\n\n    action: .turn\n    here: \""))
+        #expect(message.contains("\n    in process 1: \""))
+        #expect(message.contains("sort what has no order"))
+    }
+
+    @Test func `the clock, and where a place is nested`() async {
+        let found = await failures {
+            await DeterminismChecker(ClockBag.self).check(count: 10, seed: 5) { _ in .turn }
+        }
+        let message = found.first?.message ?? ""
+        #expect(message.hasPrefix("clock-bag differs at /info/last after action 1 of 10."))
+        #expect(message.hasSuffix("To repeat it: `check(count: 10, seed: 5)`."))
+    }
+
+    @Test func `a check that refuses in one process only`() async {
+        let found = await failures {
+            await DeterminismChecker(RandomCheckBag.self).check(count: 50) { _ in .turn }
+        }
+        let message = found.first?.message ?? ""
+        #expect(message.hasPrefix("check-bag differs after action "))
+        #expect(message.contains("refused") && message.contains("committed"))
+    }
+
+    @Test func `what is not in the snapshot`() async {
+        let found = await failures {
+            await DeterminismChecker(ForgetfulBag.self).check([.turn, .turn])
+        }
+        let message = found.first?.message ?? ""
+        #expect(message.hasPrefix("forgetful-bag differs at /words/0 after action 2 of 2."))
+        #expect(message.contains("    here: \"2\"\n    when restored: \"1\"\n"))
+    }
+
+    @Test func `the surroundings of a process`() async {
+        let found = await failures { await DeterminismChecker(LocaleBag.self).check([.turn]) }
+        #expect(
+            found.first?.message.hasPrefix("locale-bag differs at /words/0 after action 1") == true)
+    }
+
+    @Test func `a process that ends before it is done`() async {
+        var checker = DeterminismChecker(TrapBag.self)
+        checker.otherProcesses = 1
+        let found = await failures { [checker] in await checker.check([.turn]) }
+        let message = found.first?.message ?? ""
+        #expect(message.hasPrefix("trap-bag could not be checked: process 1, which was to repeat"))
+        #expect(message.contains("the bag is torn"))
+    }
+
+    @Test func `actions of a log`() async {
+        let log = """
+            {"epoch":5,"kind":"claim","nonce":1,"sequence":1}
+            {"action":{"put":{"_0":"a"}},"epoch":5,"kind":"action","origin":"6:1","sequence":7,"target":"bag","timestamp":12}
+            {"action":{"other":{}},"epoch":5,"kind":"action","origin":"6:1","sequence":8,"target":"counter","timestamp":13}
+            {"action":{"turn":{}}}
+
+            """
+        await DeterminismChecker(GoodBag.self).check(log: log)
+        let set = (0..<20).map { "{\"action\":{\"put\":{\"_0\":\"\($0)\"}}}\n" }.joined()
+        let found = await failures {
+            await DeterminismChecker(SetBag.self).check(log: set + "{\"action\":{\"turn\":{}}}")
+        }
+        #expect(found.first?.message.contains("after action 21 of 21.") == true)
+    }
+
+    @Test(arguments: [
+        ("{\"kind\":\"action\",\"target\":\"bag\"}", "line 1: it has no member `action`"),
+        ("\n{\"action\":{\"fly\":{}}}", "line 2: "), ("nonsense", "line 1: "),
+    ])
+    func `a log that can't be read`(log: String, reason: String) async {
+        let found = await failures { await DeterminismChecker(GoodBag.self).check(log: log) }
+        #expect(found.first?.message.hasPrefix("The log can't be read: \(reason)") == true)
+    }
+
+    @Test func `without actions there is nothing to check`() async {
+        let found = await failures { await DeterminismChecker(GoodBag.self).check([]) }
+        #expect(found.map(\.message) == ["There is no action of bag to check it by."])
+    }
+}

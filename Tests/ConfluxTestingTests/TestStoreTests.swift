@@ -1,0 +1,167 @@
+import Conflux
+import ConfluxTesting
+import Dispatch
+import Synchronization
+import Testing
+
+/// A test store with a store that does as the test says.
+@Suite(.ownScope, .timeLimit(.minutes(2)))
+struct TestStoreTests {
+    @Test func `what the test says passes`() async {
+        let stock = TestStore(Stock())
+        await stock.send(.add("pear", 3)) { $0.counts["pear"] = 3 }
+        await stock.send(.take("pear", 2)) { $0.counts["pear"] = 1 }
+        await stock.send(.add("pear", 0))
+        await stock.send(.take("pear", 2), failing: .refused) { error in
+            #expect(error.reason as? Stock.NotEnough == Stock.NotEnough(there: 1))
+        }
+        #expect(stock.value == Stock(counts: ["pear": 1]))
+        await stock.finish()
+    }
+
+    @Test func `what an observer dispatches is received`() async {
+        let stock = TestStore(Stock())
+        let store = stock.store
+        let observation = store.changed(\.counts).observe { [weak store] counts in
+            if counts["pear"] == 0 { store?.dispatch(.close) }
+        }
+        defer { observation.dispose() }
+        await stock.send(.add("pear", 1)) { $0.counts["pear"] = 1 }
+        await stock.send(.take("pear", 1)) { $0.counts["pear"] = 0 }
+        await stock.receive(.close) { $0.isOpen = false }
+        await stock.finish()
+    }
+
+    @Test func `what another thread dispatches later is waited for`() async {
+        let stock = TestStore(Stock())
+        Scope.current.dispatch(.add("fig", 1), to: stock.store, mode: .async)
+        await stock.receive(where: { $0 != .close }) { $0.counts["fig"] = 1 }
+        Scope.current.dispatch(.take("fig", 2), to: stock.store, mode: .async)
+        await stock.receive(.take("fig", 2), isRefused: true)
+        await stock.finish()
+    }
+
+    @Test func `global actions reach the stores of the test's own scope`() async {
+        let stock = TestStore(Stock())
+        Store<ModelState<Stock>>.actions.dispatch(.close)
+        await stock.receive(.close) { $0.isOpen = false }
+        #expect(Scope.current !== Scope.process)
+        await stock.finish()
+    }
+
+    @Test func `middleware that stops and replaces`() async {
+        let stock = TestStore(Stock())
+        let interceptor = Interceptor()
+        interceptor.register(Stock.Action.self) { action in
+            switch action {
+            case .close: .stop
+            case .add(let name, _): .replace(.add(name, 10))
+            case .take: .pass
+            }
+        }
+        Scope.current.use(interceptor)
+        await stock.send(.close, failing: .intercepted)
+        await stock.send(.add("fig", 1)) { $0.counts["fig"] = 10 }
+        await stock.send(.take("fig", 1)) { $0.counts["fig"] = 9 }
+        await stock.finish()
+    }
+
+    @Test func `what the parts of a transaction leave is known before it is visible`() async throws
+    {
+        let stock = TestStore(Stock())
+        let chain = Scope.current.chain()
+            .dispatch(.add("fig", 1), to: stock.store)
+            .dispatch(.close, to: stock.store)
+        try await chain.react().receipt()
+        await stock.receive(.add("fig", 1)) { $0.counts["fig"] = 1 }
+        await stock.receive(.close) { $0.isOpen = false }
+        await stock.finish()
+    }
+
+    struct Screen: Equatable, Sendable { var count = 0, title = "" }
+    enum Notice: Equatable, Sendable { case reached(Int) }
+
+    @Test func `commits and activities of a storage`() async {
+        let screen = TestStore(storage: Screen())
+        let store = screen.store
+        let observation = store.changed(\.count).observe { [weak store] count in
+            if count == 2 { store?.emit(Notice.reached(count)) }
+        }
+        defer { observation.dispose() }
+        for count in 1...2 {
+            store.commit("increment") { $0.update(\.count, to: $0.value.count + 1) }
+            await screen.receive(commit: "increment") { $0.count = count }
+        }
+        await screen.receive(activity: Notice.reached(2))
+        struct Failed: Error {}
+        store.commit("fail") { _ in throw Failed() }
+        await screen.receive(commit: "fail", isRefused: true)
+        store.replace(Screen(count: 7, title: "seven"))
+        await screen.receive(where: { _ in true }) { $0 = Screen(count: 7, title: "seven") }
+        await screen.finish()
+    }
+
+    @Test func `a state that is a class is read in its lane`() async {
+        let queue = DispatchQueue(label: "own")
+        let store = Store<Counter>(state: Counter(), mutations: .init(), executor: .queue(queue))
+        let counter = TestStore(store) { $0.count.value }
+        await counter.send(.increment) { $0 = 1 }
+        await counter.send(.increment) { $0 = 2 }
+        await counter.finish()
+    }
+
+    @Test @MainActor func `a store of the main thread in a test on the main actor`() async {
+        let store = ModelStore(Stock(), executor: .mainThread)
+        let stock = TestStore(store)
+        var said = 0
+        await stock.send(.close) { stock in
+            said += 1
+            stock.isOpen = false
+        }
+        #expect(said == 1)
+        await stock.finish()
+    }
+
+    @Test func `what was committed before belongs to the first value`() async {
+        let store = ModelStore(Stock())
+        store.dispatch(.add("fig", 1))
+        let stock = TestStore(store)
+        await stock.send(.add("fig", 1)) { $0.counts["fig"] = 2 }
+        await stock.finish()
+    }
+
+    @Test func `a change that no action made is said by expect`() async throws {
+        let stock = TestStore(Stock())
+        let recorder = Recorder(stock.store)
+        await stock.send(.close) { $0.isOpen = false }
+        try recorder.back()
+        await stock.expect { $0.isOpen = true }
+        await stock.finish()
+    }
+
+    @Test func `without exhaustivity what the test does not say is passed over`() async {
+        let stock = TestStore(Stock())
+        stock.exhaustivity = .off
+        await stock.send(.add("fig", 1))
+        stock.store.dispatch(.add("pear", 2))
+        stock.store.emit(Notice.reached(1))
+        stock.store.emit(Notice.reached(2))
+        stock.store.dispatch(.close)
+        await stock.receive(.close) { $0.isOpen = false }
+        await stock.receive(activity: Notice.reached(2))
+        stock.store.dispatch(.add("pear", 2))
+        await stock.send(.add("fig", 1)) { $0.counts["fig"] = 2 }
+        await stock.finish()
+    }
+
+    @Test func `the store is released with its test store`() async {
+        weak var store: ModelStore<Stock>?
+        do {
+            let stock = TestStore(Stock())
+            store = stock.store
+            await stock.send(.close) { $0.isOpen = false }
+            await stock.finish()
+        }
+        #expect(store == nil)
+    }
+}

@@ -1,0 +1,118 @@
+@testable import ConfluxTesting
+import Conflux
+import Foundation
+import Testing
+
+/// How values are written for people to compare.
+struct ValueTextTests {
+    private final class Node {
+        var name: String
+        var next: Node?
+        init(_ name: String) { self.name = name }
+    }
+
+    private final class Leaf: Sendable {}
+
+    private struct Everything {
+        var text = "a \"word\"\n"
+        var none: Int?
+        var some: Int? = 5
+        var list = [1, 2]
+        var empty: [String] = []
+        var set: Set<Int> = [3, 1, 2]
+        var table = ["b": 2, "a": 1]
+        var pair = (1, right: "two")
+        var kind = Stock.Action.add("fig", 3)
+        var date = Date(timeIntervalSince1970: 0)
+        var json: JSONValue = ["k": [1, nil]]
+    }
+
+    @Test func `every kind of value`() {
+        #expect(
+            ValueText.lines(of: Everything()).joined(separator: "\n") == """
+                Everything(
+                  text: "a \\"word\\"\\n",
+                  none: nil,
+                  some: 5,
+                  list: [
+                    1,
+                    2,
+                  ],
+                  empty: [],
+                  set: [
+                    1,
+                    2,
+                    3,
+                  ],
+                  table: [
+                    "a": 1,
+                    "b": 2,
+                  ],
+                  pair: (1, right: "two"),
+                  kind: .add("fig", 3),
+                  date: 1970-01-01 00:00:00 +0000,
+                  json: {
+                    "k": [
+                      1,
+                      null,
+                    ],
+                  },
+                )
+                """)
+    }
+
+    @Test func `a cycle ends`() {
+        let node = Node("a")
+        node.next = Node("b")
+        node.next?.next = node
+        defer { node.next = nil }
+        #expect(
+            ValueText.lines(of: node) == [
+                "Node(", "  name: \"a\",", "  next: Node(", "    name: \"b\",",
+                "    next: Node(…),", "  ),", ")",
+            ])
+    }
+
+    @Test func `what is long is cut off, and the rest is counted`() {
+        let text = Difference.text(expected: Array(0..<1_000), actual: Array(1_000..<2_000))
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        #expect(lines.count == 203)
+        #expect(lines[200] == "    … (1802 more lines)")
+        #expect(ValueText.lines(of: Array(0..<100_000)).count <= ValueText.linesMax + 10)
+    }
+
+    @Test func `lines that are alike and far away are left out`() {
+        var changed = Array(0..<100)
+        changed[50] = 0
+        #expect(
+            Difference.text(expected: Array(0..<100), actual: changed) == """
+                      … (48 lines alike)
+                        47,
+                        48,
+                        49,
+                    -   50,
+                    +   0,
+                        51,
+                        52,
+                        53,
+                      … (47 lines alike)
+
+                (- expected, + actual)
+                """)
+    }
+
+    private struct Hidden: Equatable, CustomReflectable {
+        var secret: Int
+        var customMirror: Mirror { Mirror(self, children: [], displayStyle: .struct) }
+    }
+
+    @Test func `what is written alike and is not equal`() {
+        #expect(
+            Difference.text(expected: Hidden(secret: 1), actual: Hidden(secret: 2)) == """
+                    Hidden()
+
+                The two are written alike and are not equal: does `==` look at something that is no stored \
+                property?
+                """)
+    }
+}
