@@ -94,7 +94,7 @@ struct RepeatFolder {
             var environment = ProcessInfo.processInfo.environment
             // It would have all processes hash alike.
             environment["SWIFT_DETERMINISTIC_HASHING"] = nil
-            // What ended it is in its last lines then.
+            // What ended it is said without it, too.
             environment["SWIFT_BACKTRACE"] = "enable=no"
             environment.merge(Self.surroundings[index % Self.surroundings.count]) { $1 }
             environment[RepeatOrder.folderVariable] = files.folder.path
@@ -122,11 +122,13 @@ struct RepeatFolder {
             case .late: "took longer than \(timeout), and was ended"
             }
         let output = (try? String(contentsOf: files.output(index), encoding: .utf8)) ?? ""
-        let last = output.split(separator: "\n").suffix(20).map { "    \($0)" }
+        let lines = output.split(separator: "\n")
+        // A trap says why, and then where, in many lines.
+        let traps = lines.filter { $0.contains("Fatal error") }.prefix(3)
+        let last = (traps.isEmpty ? lines.suffix(20) : traps[...]).map { "    \($0)" }
         return """
             process \(index + 1), which was to repeat its actions, \(how) before it had done so. Does the \
-            action itself end a process, or does the test not come to the check each time? Its last \
-            lines:
+            action itself end a process, or does the test not come to the check each time? It said:
 
             \(last.joined(separator: "\n"))
             """
