@@ -104,6 +104,16 @@ public final class Scope: Sendable {
         }
     }
 
+    /// Has a function called once when all lanes have done what they have to do now.
+    func whenStill(_ body: @escaping @Sendable () -> Void) {
+        let channels = channels.withLock { $0.values.compactMap { $0 as? any StateChannel } }
+        var lanes: [Lane] = []
+        for channel in channels { channel.withLanes { lanes += $0 } }
+        let rest = Countdown(lanes.count + 1, body)
+        for lane in lanes where !lane.mark({ rest.count() }) { rest.count() }
+        rest.count()
+    }
+
     /// Keeps places in the lanes of several states at once.
     ///
     /// - Parameters:
@@ -114,7 +124,7 @@ public final class Scope: Sendable {
     ) {
         // One order of locks for all.
         let sorted = channels.enumerated().sorted {
-            ObjectIdentifier($0.element).hashValue < ObjectIdentifier($1.element).hashValue
+            ObjectIdentifier($0.element) < ObjectIdentifier($1.element)
         }
         var lanes = [[Lane]](repeating: [], count: channels.count)
         func enter(_ depth: Int) {
@@ -130,5 +140,20 @@ public final class Scope: Sendable {
     /// The live stores of a state, oldest first.
     package func cores<S: State>(of state: S.Type = S.self) -> [StoreCore<S>] {
         channel(of: state).cores
+    }
+}
+
+/// Calls a function when it has been counted down.
+private final class Countdown: Sendable {
+    private let left: Atomic<Int>
+    private let body: @Sendable () -> Void
+
+    init(_ count: Int, _ body: @escaping @Sendable () -> Void) {
+        left = Atomic(count)
+        self.body = body
+    }
+
+    func count() {
+        if left.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { body() }
     }
 }

@@ -18,11 +18,13 @@
 public final class FlowLock: Sendable {
     @TaskLocal static var held: FlowLock?
 
-    private let gate: FlowGate
+    private let scope: Scope
     private let id: UInt64
+    private var gate: FlowGate { scope.gate }
 
-    fileprivate init(_ gate: FlowGate, _ reference: Reference) {
-        self.gate = gate
+    fileprivate init(_ scope: Scope, _ reference: Reference) {
+        self.scope = scope
+        let gate = scope.gate
         id = gate.number()
         // Before anybody else has it.
         reference.lock = self
@@ -71,10 +73,20 @@ public final class FlowLock: Sendable {
         try await FlowLock.$held.withValue(self, operation: body, isolation: isolation)
     }
 
-    /// Waits until no older lock is held, or this one has been released. Cancelling the waiting task
-    /// doesn't end the wait.
+    /// Waits until no older lock is held, and what had been dispatched before is committed: from then on
+    /// nothing changes but by the holder. If the lock is released meanwhile, the wait ends when the flow
+    /// goes on.
+    ///
+    /// Not to be waited for where a store's commit waits for the caller. Cancelling the waiting task doesn't
+    /// end the wait.
     public func inForce() async {
         await gate.waitUntilInForce(id)
+        await withCheckedContinuation { continuation in
+            // As the holder's: behind what a former lock has still to let go.
+            gate.pass(holding: id) { [scope] in
+                scope.whenStill { continuation.resume() }
+            }
+        }
     }
 
     /// Knows a lock and doesn't keep it.
@@ -89,7 +101,7 @@ extension Scope {
     ///
     /// - Returns: The lock; its holder is who has it.
     public func lock() -> FlowLock {
-        FlowLock(gate, FlowLock.Reference())
+        FlowLock(self, FlowLock.Reference())
     }
 
     /// Runs code while the flow of this scope is paused for all others.

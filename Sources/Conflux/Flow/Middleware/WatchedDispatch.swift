@@ -6,6 +6,48 @@ import Synchronization
 ///
 ///     dispatch ──▶ middleware ──▶ gate ──▶ lanes, or the route
 ///                      └ stopped    └ waits for a lock
+extension Scope {
+    /// Takes a dispatch past the middleware and the gate.
+    ///
+    /// - Parameters:
+    ///   - action: What happens.
+    ///   - core: The store that it is for; nil for all of the state.
+    ///   - label: What the dispatcher says of it.
+    ///   - stopped: Called if middleware stops it.
+    ///   - go: Has what the middleware made of the action go on, and told the tally how it ends. Called once,
+    ///     when the gate is open, and not if middleware stops it. It returns the handle of an action that
+    ///     took a route.
+    /// - Returns: A handle.
+    func dispatchWatched<S: State>(
+        _ action: S.Action, to core: StoreCore<S>?, label: DispatchLabel?,
+        stopped: (() -> Void)? = nil,
+        _ go: @escaping @Sendable (S.Action, Tally) -> DispatchHandle?
+    ) -> DispatchHandle {
+        _ = ThreadMark.outsideModels
+        guard let passing = middleware.pass(action, to: core, label: label) else {
+            stopped?()
+            return DispatchHandle(.failed(.intercepted))
+        }
+        // That actions may be committed on another thread is the contract of `State.Action`.
+        nonisolated(unsafe) let dispatch = passing.dispatch
+        let tally = Tally(ticket: passing.ticket) { [middleware] outcome in
+            middleware.end(dispatch, of: core, outcome)
+        }
+        let sent = SentHandle()
+        gate.pass(holding: FlowLock.holder(at: gate)) { sent.handle = go(dispatch.action, tally) }
+        return sent.handle ?? tally.handle
+    }
+}
+
+extension ActionRoute {
+    /// Sends an action on its way, and tells a tally that expects one report how it ends.
+    fileprivate func submit(_ action: S.Action, _ tally: Tally) -> DispatchHandle {
+        let handle = submit(action)
+        handle.whenEnded { tally.report($0, order: 0) }
+        return handle
+    }
+}
+
 extension StoreCore {
     /// Dispatches to this store, or to its route.
     ///
@@ -20,27 +62,15 @@ extension StoreCore {
         _ action: S.Action, label: DispatchLabel? = nil, before: (@Sendable () -> Void)? = nil,
         after: (@Sendable () -> Void)? = nil
     ) -> DispatchHandle {
-        _ = ThreadMark.outsideModels
-        guard let passing = scope.middleware.pass(action, to: self, label: label) else {
-            after?()
-            return DispatchHandle(.failed(.intercepted))
-        }
-        // That actions may be committed on another thread is the contract of `State.Action`.
-        nonisolated(unsafe) let dispatch = passing.dispatch
-        let tally = Tally(ticket: passing.ticket) { [self] outcome in
-            scope.middleware.end(dispatch, of: self, outcome)
-        }
-        tally.expect(1)
-        let sent = SentHandle()
-        scope.gate.pass(holding: FlowLock.holder(at: scope.gate)) { [self] in
+        scope.dispatchWatched(action, to: self, label: label, stopped: after) {
+            [self] action, tally in
+            tally.expect(1)
             if let before { run(before) }
-            if let route = admit(dispatch.action, tally, ThreadMark.current) {
-                sent.handle = route.submit(dispatch.action)
-                sent.handle?.whenEnded { tally.report($0, order: 0) }
-            }
+            let route = admit(action, tally, ThreadMark.current)
+            let handle = route?.submit(action, tally)
             if let after { inspect { _, _ in after() } }
+            return handle
         }
-        return sent.handle ?? tally.handle
     }
 }
 
@@ -48,24 +78,12 @@ extension GlobalChannel {
     /// Dispatches to every store, or to the route.
     @discardableResult
     func dispatchWatched(_ action: S.Action, label: DispatchLabel? = nil) -> DispatchHandle {
-        _ = ThreadMark.outsideModels
-        guard let passing = scope.middleware.pass(action, to: nil as StoreCore<S>?, label: label)
-        else { return DispatchHandle(.failed(.intercepted)) }
-        // That actions may be committed on another thread is the contract of `State.Action`.
-        nonisolated(unsafe) let dispatch = passing.dispatch
-        let scope = scope
-        let tally = Tally(ticket: passing.ticket) { outcome in
-            scope.middleware.end(dispatch, of: nil, outcome)
+        scope.dispatchWatched(action, to: nil as StoreCore<S>?, label: label) {
+            [self] action, tally in
+            guard let route = admit(action, tally, ThreadMark.current) else { return nil }
+            tally.expect(1)
+            return route.submit(action, tally)
         }
-        let sent = SentHandle()
-        scope.gate.pass(holding: FlowLock.holder(at: scope.gate)) { [self] in
-            if let route = admit(dispatch.action, tally, ThreadMark.current) {
-                tally.expect(1)
-                sent.handle = route.submit(dispatch.action)
-                sent.handle?.whenEnded { tally.report($0, order: 0) }
-            }
-        }
-        return sent.handle ?? tally.handle
     }
 }
 

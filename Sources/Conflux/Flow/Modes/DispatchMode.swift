@@ -97,27 +97,21 @@ extension StoreCore {
     fileprivate func dispatchOnMain(
         _ action: S.Action, of store: Store<S>, label: DispatchLabel
     ) -> DispatchHandle {
-        guard let passing = scope.middleware.pass(action, to: self, label: label) else {
-            return DispatchHandle(.failed(.intercepted))
-        }
-        // That actions may be committed on another thread is the contract of `State.Action`.
-        nonisolated(unsafe) let dispatch = passing.dispatch
-        let tally = Tally(ticket: passing.ticket) { [self] outcome in
-            scope.middleware.end(dispatch, of: self, outcome)
-        }
-        tally.expect(1)
-        let excursion = Excursion(to: scope.main) { [self] in
-            let mark = ThreadMark.current
-            mark.pointee.lanes += 1
-            scope.runLane {
-                tally.report(commitTracked(dispatch.action, tally.ticket), order: 0)
+        scope.dispatchWatched(action, to: self, label: label) { [self] action, tally in
+            tally.expect(1)
+            // That actions may be committed on another thread is the contract of `State.Action`.
+            nonisolated(unsafe) let action = action
+            let excursion = Excursion(to: scope.main) { [self] in
+                let mark = ThreadMark.current
+                mark.pointee.lanes += 1
+                scope.runLane {
+                    tally.report(commitTracked(action, tally.ticket), order: 0)
+                }
+                mark.pointee.lanes -= 1
+                withExtendedLifetime(store) {}
+            } whenAbandoned: {
+                tally.report(.failed(.storeClosed(S.self)), order: 0)
             }
-            mark.pointee.lanes -= 1
-            withExtendedLifetime(store) {}
-        } whenAbandoned: {
-            tally.report(.failed(.storeClosed(S.self)), order: 0)
-        }
-        scope.gate.pass(holding: FlowLock.holder(at: scope.gate)) { [self] in
             let hasPlace = scope.order.reserving {
                 let hold = scope.order.hold(for: self)
                 return (hold.map { append($0) } ?? true) && append(excursion)
@@ -127,8 +121,8 @@ extension StoreCore {
             } else {
                 tally.report(.failed(.passedOver(S.self)), order: 0)
             }
+            return nil
         }
-        return tally.handle
     }
 }
 
