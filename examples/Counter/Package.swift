@@ -16,5 +16,9 @@ let package = Package(
         .executableTarget(
             name: "shop-clerk",
             dependencies: ["Shop", .product(name: "ConfluxNode", package: "conflux")]),
+        // The states, tested.
+        .testTarget(
+            name: "ShopTests",
+            dependencies: ["Shop", .product(name: "ConfluxTesting", package: "conflux")]),
     ]
 )

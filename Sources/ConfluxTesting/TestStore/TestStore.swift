@@ -18,7 +18,7 @@ import Synchronization
 /// ``send(_:isolation:fileID:filePath:line:column:_:)`` dispatches an action, waits for its commit, and
 /// compares the value with what the test says it becomes. What reaches the store without being sent by the
 /// test, as from an observer, middleware or an event, is to be *received* in its turn, and so is each
-/// activity that the store emits. What is left at the end fails the test, too, at ``finish(isolation:)``, or
+/// activity that the store emits. What is left at the end fails the test, too, at ``finish(isolation:fileID:filePath:line:column:)``, or
 /// at the latest when the test store is released, and then at the line where it was made.
 ///
 /// Failures go to the framework that runs the test, Swift Testing or XCTest, at the line of the call. After

@@ -1,7 +1,7 @@
 import Conflux
 
 /// What is on the shelf: a state as a value.
-public struct Stock: Model {
+public struct Stock: Model, Equatable {
     /// The same in every process.
     public static let name = "stock"
 

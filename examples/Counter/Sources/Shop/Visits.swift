@@ -14,7 +14,7 @@ public final class VisitState: ReplicatedState {
     public typealias Mutations = VisitMutations
 
     /// All of the state, as a value: what a late worker gets.
-    public struct Snapshot: Codable, Sendable {
+    public struct Snapshot: Codable, Sendable, Equatable {
         /// Who is inside.
         public var inside: Int
         /// Who was ever inside.
