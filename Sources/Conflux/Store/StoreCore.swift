@@ -27,8 +27,11 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     let lastOrdered = Atomic<UInt64>(0)
     /// Where ordered actions are noted while they are committed. Touched like `state`.
     var commitMark: CommitMark?
-    /// The line. Guarded by the lane's mutex; `Control.waitingCount` is its count.
+    /// The line. Guarded by the lane's mutex; `Control.waitingCount` is its count with `ahead`.
     private var waiting: [LaneJob<S>] = []
+    /// What stands before it, the first one last: what was taken, and found behind something to wait for.
+    /// Guarded likewise.
+    private var ahead: [LaneJob<S>] = []
     /// The emptied storage of the last turn, to be used again. Guarded likewise.
     private var spare: [LaneJob<S>] = []
     /// Where dispatches go instead. Guarded likewise; `Control.isRouted` is whether it is there.
@@ -230,7 +233,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     override func putFirst(_ body: @escaping @Sendable () -> Void) {
         let isClosed = control.withLock { control in
             if control.isClosed { return true }
-            waiting.insert(.look { _, _ in body() }, at: 0)
+            ahead.append(.look { _, _ in body() })
             control.waitingCount += 1
             return false
         }
@@ -259,12 +262,22 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
 
     override func takeTurn() -> Turn {
         var jobs: [LaneJob<S>] = []
-        let woken = control.withLock { takeLine(&jobs, &$0) }
+        var isAhead = false
+        let woken = control.withLock { control -> [DispatchSemaphore] in
+            isAhead = !ahead.isEmpty
+            if !isAhead { return takeLine(&jobs, &control) }
+            swap(&ahead, &jobs)
+            control.waitingCount -= jobs.count
+            return []
+        }
         for place in woken { place.signal() }
+        if isAhead { return goOn(with: &jobs) }
         guard !jobs.isEmpty else { return .empty }
         for index in jobs.indices {
             if case .hold(let hold) = jobs[index], !isReleased.load(ordering: .relaxed) {
-                return wait(for: hold, before: jobs[(index + 1)...])
+                var rest = Array(jobs[(index + 1)...].reversed())
+                jobs = []
+                return wait(for: hold, before: &rest)
             }
             perform(jobs[index])
         }
@@ -273,18 +286,30 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         return .worked
     }
 
-    /// Puts back what stands behind a hold, and waits for it without a thread, if it must.
-    private func wait(for hold: any LaneHold, before rest: ArraySlice<LaneJob<S>>) -> Turn {
+    /// Works on what stood behind a hold, the first one last.
+    private func goOn(with jobs: inout [LaneJob<S>]) -> Turn {
+        while let job = jobs.popLast() {
+            if case .hold(let hold) = job, !isReleased.load(ordering: .relaxed) {
+                return wait(for: hold, before: &jobs)
+            }
+            perform(job)
+        }
+        return .worked
+    }
+
+    /// Keeps what stands behind a hold, the first one last, and waits for that without a thread, if it
+    /// must. It is moved, never copied: else a line of holds would cost its square.
+    private func wait(for hold: any LaneHold, before rest: inout [LaneJob<S>]) -> Turn {
         let isClosed = control.withLock { control in
             if control.isClosed { return true }
-            waiting.insert(contentsOf: rest, at: 0)
             control.waitingCount += rest.count
+            swap(&ahead, &rest)
             control.hold = hold
             return false
         }
         if isClosed {
             hold.abandon(self)
-            for job in rest { drop(job) }
+            for job in rest.reversed() { drop(job) }
             return .worked
         }
         guard hold.arrive(self) else { return .held }
@@ -346,7 +371,10 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
             swap(&hold, &control.hold)
             if hold != nil { control.isBusy = false }
             defer { control.closeHooks = [:] }
-            return (takeLine(&dropped, &control), control.closeHooks)
+            let woken = takeLine(&dropped, &control)
+            dropped.insert(contentsOf: ahead.reversed(), at: 0)
+            ahead = []
+            return (woken, control.closeHooks)
         }
         scope.channel(of: S.self).remove(self)
         for place in woken { place.signal() }
