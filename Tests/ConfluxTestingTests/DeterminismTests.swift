@@ -93,10 +93,56 @@ private struct TrapBag: Bag {
     var words: [String] = []
 
     mutating func apply(_ action: BagAction, _ context: ActionContext) {
-        // Only where the actions are repeated: this process is to live.
-        if ProcessInfo.processInfo.environment["CONFLUX_TESTING_REPEAT_KEY"] != nil {
-            fatalError("the bag is torn")
+        fatalError("the bag is torn")
+    }
+}
+
+private struct SecondBag: Bag {
+    static let name = "second-bag"
+    var words: [String] = []
+
+    mutating func apply(_ action: BagAction, _ context: ActionContext) {
+        words = [String(Int(Date().timeIntervalSince1970))]
+    }
+}
+
+private struct LargeBag: Bag {
+    static let name = "large-bag"
+    var words: [String] = []
+    var last = 0.0
+
+    mutating func apply(_ action: BagAction, _ context: ActionContext) {
+        switch action {
+        case .put(let word): words.append(word)
+        case .turn: last = Date().timeIntervalSince1970
         }
+    }
+}
+
+/// Two values of which only one travels.
+private struct CarelessAction: Codable, Sendable {
+    var a: Int
+    var b: Int
+
+    init(a: Int, b: Int) {
+        (self.a, self.b) = (a, b)
+    }
+
+    private enum CodingKeys: CodingKey { case a, b }
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        a = try container.decode(Int.self, forKey: .a)
+        b = try container.decode(Int.self, forKey: .b) + 1
+    }
+}
+
+private struct CarelessBag: Model {
+    static let name = "careless-bag"
+    var sum = 0
+
+    mutating func apply(_ action: CarelessAction, _ context: ActionContext) {
+        sum += action.a
     }
 }
 
@@ -119,8 +165,9 @@ struct DeterminismTests {
         #expect(found.map(\.line) == [line])
         let message = found.first?.message ?? ""
         #expect(message.hasPrefix("set-bag differs at /words/"))
-        #expect(message.contains(" after action 21 of 21.\n\n    action: .turn\n    here: \""))
-        #expect(message.contains("\n    in process 1: \""))
+        #expect(
+            message.contains(" after action 21 of 21.\n\n    action: .turn\n    in process 1: \""))
+        #expect(message.contains("\n    in process "))
         #expect(message.contains("sort what has no order"))
     }
 
@@ -148,7 +195,7 @@ struct DeterminismTests {
         }
         let message = found.first?.message ?? ""
         #expect(message.hasPrefix("forgetful-bag differs at /words/0 after action 2 of 2."))
-        #expect(message.contains("    here: \"2\"\n    when restored: \"1\"\n"))
+        #expect(message.contains("    in process 1: \"2\"\n    when restored: \"1\"\n"))
     }
 
     @Test func `the surroundings of a process`() async {
@@ -158,12 +205,54 @@ struct DeterminismTests {
     }
 
     @Test func `a process that ends before it is done`() async {
-        var checker = DeterminismChecker(TrapBag.self)
-        checker.otherProcesses = 1
-        let found = await failures { [checker] in await checker.check([.turn]) }
+        let found = await failures {
+            await DeterminismChecker(TrapBag.self).check(count: 3, seed: 8) { _ in .turn }
+        }
         let message = found.first?.message ?? ""
-        #expect(message.hasPrefix("trap-bag could not be checked: process 1, which was to repeat"))
+        #expect(
+            message.hasPrefix(
+                "trap-bag could not be checked: process 1 was ended by signal 4 at action 1. It said:\n\n"
+            ))
         #expect(message.contains("the bag is torn"))
+        #expect(message.hasSuffix("To repeat it: `check(count: 3, seed: 8)`."))
+    }
+
+    @Test func `a clock of whole seconds`() async {
+        let found = await failures { await DeterminismChecker(SecondBag.self).check([.turn]) }
+        #expect(found.first?.message.hasPrefix("second-bag differs at /words/0") == true)
+    }
+
+    @Test func `a large state is looked at now and then, and the place is still named`() async {
+        let found = await failures {
+            await DeterminismChecker(LargeBag.self).check(
+                Array(repeating: .put(String(repeating: "a", count: 4_000)), count: 60) + [.turn]
+                    + Array(repeating: .put(""), count: 300))
+        }
+        let message = found.first?.message ?? ""
+        #expect(message.hasPrefix("large-bag differs at /last after one of the actions "))
+    }
+
+    @Test func `an action that does not come back from its coding`() async {
+        let found = await failures {
+            await DeterminismChecker(CarelessBag.self).check([CarelessAction(a: 1, b: 2)])
+        }
+        #expect(
+            found.map(\.message) == [
+                """
+                careless-bag could not be checked: action `CarelessAction( a: 1, b: 2, )` comes back from its \
+                coding as another one. Does its `init(from:)` read all that its `encode(to:)` writes?
+                """
+            ])
+    }
+
+    @Test func `where all is refused there is nothing to compare`() async {
+        let found = await failures { await DeterminismChecker(GoodBag.self).check([.turn, .turn]) }
+        #expect(
+            found.map(\.message) == [
+                """
+                bag could not be checked: each of the 2 actions was refused, so nothing was compared
+                """
+            ])
     }
 
     @Test func `actions of a log`() async {
@@ -172,6 +261,8 @@ struct DeterminismTests {
             {"action":{"put":{"_0":"a"}},"epoch":5,"kind":"action","origin":"6:1","sequence":7,"target":"bag","timestamp":12}
             {"action":{"other":{}},"epoch":5,"kind":"action","origin":"6:1","sequence":8,"target":"counter","timestamp":13}
             {"action":{"turn":{}}}
+            {"action":{"turn":{}},"kind":"action","sequence":10,"target":"bag"}
+            {"kind":"skipped","sequence":12,"skipped":10,"target":"bag"}
 
             """
         await DeterminismChecker(GoodBag.self).check(log: log)
@@ -185,14 +276,23 @@ struct DeterminismTests {
     @Test(arguments: [
         ("{\"kind\":\"action\",\"target\":\"bag\"}", "line 1: it has no member `action`"),
         ("\n{\"action\":{\"fly\":{}}}", "line 2: "), ("nonsense", "line 1: "),
+        (
+            "{\"action\":{\"turn\":{}},\"sequence\":0}",
+            "line 1: sequence number 0 does not follow 0"
+        ),
+        (
+            "{\"action\":{\"turn\":{}},\"sequence\":4}\n{\"action\":{\"turn\":{}},\"sequence\":4}",
+            "line 2: sequence number 4 does not follow 4"
+        ),
     ])
     func `a log that can't be read`(log: String, reason: String) async {
         let found = await failures { await DeterminismChecker(GoodBag.self).check(log: log) }
-        #expect(found.first?.message.hasPrefix("The log can't be read: \(reason)") == true)
+        #expect(found.first?.message.hasPrefix("bag could not be checked: \(reason)") == true)
     }
 
     @Test func `without actions there is nothing to check`() async {
         let found = await failures { await DeterminismChecker(GoodBag.self).check([]) }
-        #expect(found.map(\.message) == ["There is no action of bag to check it by."])
+        #expect(
+            found.map(\.message) == ["bag could not be checked: there is no action to check it by"])
     }
 }

@@ -181,6 +181,7 @@ struct FailureMessageTests {
         #expect(
             silence.map(\.message)
                 == ["The activity `\"pong\"` was not emitted within 0.01 seconds."])
+        stock.timeout = .seconds(10)
         await stock.finish()
     }
 
@@ -220,6 +221,25 @@ struct FailureMessageTests {
         stock.timeout = .seconds(10)
         await stock.receive(.close) { $0.isOpen = false }
         await stock.finish()
+    }
+
+    @Test func `what still waits at the end, and what comes behind it`() async {
+        let line = #line + 2
+        let found = await failures {
+            let stock = TestStore(Stock())
+            stock.timeout = .milliseconds(10)
+            let lock = Scope.current.lock()
+            stock.store.dispatch(.close)
+            await stock.finish()
+            lock.release()
+        }
+        #expect(
+            found.first?.message == """
+                The store is not done within 0.01 seconds: what was dispatched waits for a lock, for another \
+                store, or for a queue that is busy. End that before the test ends.
+                """)
+        #expect(found.count == 2 && found.last?.line == line)
+        #expect(found.last?.message.contains("    committed .close") == true)
     }
 
     @Test func `a value that was changed past the actions`() async throws {

@@ -41,5 +41,9 @@ final class Counter: State {
         }
     }
 
-    let count = Variable(0)
+    fileprivate let count = Variable(0)
+}
+
+extension Computed where State == Counter {
+    var count: Int { state.count.value }
 }

@@ -15,7 +15,7 @@ struct TestStoreTests {
         await stock.send(.take("pear", 2), failing: .refused) { error in
             #expect(error.reason as? Stock.NotEnough == Stock.NotEnough(there: 1))
         }
-        #expect(stock.value == Stock(counts: ["pear": 1]))
+        #expect(stock.store.value == Stock(counts: ["pear": 1]))
         await stock.finish()
     }
 
@@ -104,7 +104,7 @@ struct TestStoreTests {
     @Test func `a state that is a class is read in its lane`() async {
         let queue = DispatchQueue(label: "own")
         let store = Store<Counter>(state: Counter(), mutations: .init(), executor: .queue(queue))
-        let counter = TestStore(store) { $0.count.value }
+        let counter = TestStore(store) { $0.count }
         await counter.send(.increment) { $0 = 1 }
         await counter.send(.increment) { $0 = 2 }
         await counter.finish()
@@ -119,6 +119,71 @@ struct TestStoreTests {
             stock.isOpen = false
         }
         #expect(said == 1)
+        await stock.finish()
+    }
+
+    @Test func `what a store does in any mode is waited for at the end`() async {
+        for _ in 0..<20 {
+            let stock = TestStore(Stock())
+            let scope = Scope.current
+            scope.dispatch(.add("fig", 1), to: stock.store, mode: .async) {
+                [store = stock.store] _ in
+                scope.dispatch(.close, to: store, mode: .serial)
+            }
+            let found = await failures { await stock.finish() }
+            #expect(found.count == 1)
+            #expect(found.first?.message.contains("committed .close") == true)
+        }
+    }
+
+    @Test func `a part of a value, also within a transaction`() async throws {
+        let store = ModelStore(Stock())
+        let counts = TestStore(store) { $0.counts }
+        let whole = TestStore(store)
+        try await Scope.current.chain().dispatch(.add("fig", 1), to: store)
+            .dispatch(.add("pear", 1), to: store).react().receipt()
+        for (index, name) in ["fig", "pear"].enumerated() {
+            await counts.receive(.add(name, 1)) { $0[name] = 1 }
+            await whole.receive(.add(name, 1)) { $0.counts[name] = 1 }
+            #expect(index < 2)
+        }
+        await counts.send(.close)
+        await whole.receive(.close) { $0.isOpen = false }
+        await counts.finish()
+        await whole.finish()
+    }
+
+    /// Dispatches another action before one.
+    private struct Forerunner: Middleware {
+        let store: ModelStore<Stock>
+
+        func willDispatch<S: State>(_ dispatch: DispatchedAction<S>) -> Passage<S.Action> {
+            if case .close? = dispatch.action as? Stock.Action { store.dispatch(.add("fig", 1)) }
+            return .pass
+        }
+    }
+
+    @Test func `what comes before an action that is sent is received behind it`() async {
+        let stock = TestStore(Stock())
+        let registration = Scope.current.use(Forerunner(store: stock.store))
+        await stock.send(.close) { $0.isOpen = false }
+        await stock.receive(.add("fig", 1)) { $0.counts["fig"] = 1 }
+        await stock.finish()
+        registration.dispose()
+    }
+
+    @Test func `typed actions are sent and received as they are`() async {
+        let wallet = TestStore(Wallet())
+        await wallet.send(Earn(amount: 3)) { $0.amount = 3 }
+        await wallet.send(Lose(), failing: .refused)
+        wallet.store.dispatch(Earn(amount: 1))
+        await wallet.receive(Earn(amount: 1)) { $0.amount = 4 }
+        await wallet.finish()
+    }
+
+    @Test @MainActor func `a store whose queue comes later`() async {
+        let stock = TestStore(ModelStore(Stock(), executor: .queue(.main)))
+        await stock.send(.close) { $0.isOpen = false }
         await stock.finish()
     }
 
@@ -164,4 +229,14 @@ struct TestStoreTests {
         }
         #expect(store == nil)
     }
+}
+
+private struct Earn: Codable, Sendable, Equatable { var amount: Int }
+private struct Lose: Codable, Sendable, Equatable {}
+
+private struct Wallet: ReducedModel, Equatable {
+    static let name = "wallet"
+    static let reducers = Reducers<Wallet>()
+        .with(Earn.self) { wallet, action, _ in wallet.amount += action.amount }
+    var amount = 0
 }

@@ -101,6 +101,26 @@ struct ValueTextTests {
                 """)
     }
 
+    @Test func `what a description leaves out is written by its parts`() {
+        let first = Date(timeIntervalSinceReferenceDate: 0)
+        let text = Difference.text(expected: first, actual: first + 0.25)
+        #expect(text.contains("+   timeIntervalSinceReferenceDate: 0.25,"))
+    }
+
+    @Test func `a large dictionary is sorted before it is cut off`() {
+        let expected = Dictionary(uniqueKeysWithValues: (10_000..<22_000).map { ($0, 0) })
+        var actual = expected
+        actual[10_005] = 1
+        let text = Difference.text(expected: expected, actual: actual)
+        #expect(text.contains("    -   10005: 0,\n    +   10005: 1,"))
+        #expect(text.split(separator: "\n").count < 15)
+        actual = expected
+        actual[21_999] = 1
+        #expect(
+            Difference.text(expected: expected, actual: actual)
+                == "    The first 10000 lines of the two are alike; the rest is not shown.")
+    }
+
     private struct Hidden: Equatable, CustomReflectable {
         var secret: Int
         var customMirror: Mirror { Mirror(self, children: [], displayStyle: .struct) }

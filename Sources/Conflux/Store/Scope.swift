@@ -114,6 +114,13 @@ public final class Scope: Sendable {
         rest.count()
     }
 
+    /// Has a function called once when all that was dispatched here before, in whatever mode, has ended, and
+    /// no lock pauses the flow; not when the function would have to wait for what that brings about.
+    package func whenSettled(_ body: @escaping @Sendable () -> Void) {
+        // What is dispatched later goes through the queue, and behind it through the gate.
+        queue.async { [self] in gate.pass(holding: nil) { [self] in whenStill(body) } }
+    }
+
     /// Keeps places in the lanes of several states at once.
     ///
     /// - Parameters:

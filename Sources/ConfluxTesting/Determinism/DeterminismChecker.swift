@@ -13,25 +13,28 @@ import Foundation
 /// }
 /// ```
 ///
-/// It commits the same actions, in the same order and with the same contexts, in this process and in several
-/// others, and compares the whole state after each: by its canonical JSON, as replicas are compared. Each
-/// process has other hash seeds, addresses, time, time zone and locale. At last it commits them once more,
-/// each in a store that was just loaded from the snapshot of the one before, as in a replica that joins
-/// late. Where two states differ it fails the test, and names the action and the place.
+/// Several processes commit the same actions, in the same order and with the same contexts, and the states are
+/// compared, by their canonical JSON as replicas are: before the first action, after each one, or of a large
+/// state after every few, and after the last. Each process has other hash seeds, addresses and time zone, and
+/// one commits more than a second later. One more commits each action in a store that was loaded from the
+/// snapshot of the one before, as in a replica that joins late. Where two states differ, or an action is
+/// refused in one process alone, the test fails, and the action and the place are named.
 ///
-/// The other processes are this test program again, told to run the present test alone; there, the same call
-/// repeats the actions and ends the process, and what the test does *before* that call is done there, too.
+/// The processes are this test program again, told to run the present test alone; there, the same call
+/// commits the actions and ends the process, and what the test does *before* that call is done there, too.
 /// Hence this works with Swift Testing wherever it runs, and with XCTest on Linux, in a method of the test
-/// case whose name begins with `test`.
+/// case whose name begins with `test`. What an action does to its process, as by a trap, it does not do to
+/// the test.
+///
+/// What is no check of: a clock that is read in minutes, and whatever is the same in all processes of this
+/// machine.
 public struct DeterminismChecker<State: ReplicatedState>: Sendable {
-    /// How many other processes repeat the actions, 1 to 16: 3, unless set. That two states that differ
-    /// only by the order of two elements in a `Set` look alike in all of them is the less likely the more
-    /// there are.
-    public var otherProcesses = 3 {
+    /// How many processes commit the actions one after the other, 2 to 16: 4, unless set. That a `Set` of two
+    /// has one order in all of them is the less likely the more there are.
+    public var processes = 4 {
         didSet {
             precondition(
-                (1...16).contains(otherProcesses),
-                "expected 1 to 16 other processes, found \(otherProcesses)")
+                (2...16).contains(processes), "expected 2 to 16 processes, found \(processes)")
         }
     }
     /// How long each of them may take: 2 minutes, unless set. It is ended then.
@@ -61,8 +64,9 @@ public struct DeterminismChecker<State: ReplicatedState>: Sendable {
         line: UInt = #line, column: UInt = #column
     ) async {
         let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
-        await compare(
-            Work(snapshot: snapshot, steps: Work.steps(of: actions)), in: function, at: place)
+        await compare(in: function, at: place) { () throws(CheckFailure) in
+            try work(actions, from: snapshot)
+        }
     }
 
     /// Checks by actions that a function generates.
@@ -91,8 +95,11 @@ public struct DeterminismChecker<State: ReplicatedState>: Sendable {
         var random = SplitMix64(seed: seed)
         let actions = try (0..<max(0, count)).map { _ in try generate(&random) }
         await compare(
-            Work(snapshot: snapshot, steps: Work.steps(of: actions)), in: function, at: place,
-            repeated: "To repeat it: `check(count: \(count), seed: \(seed))`.")
+            in: function, at: place,
+            repeated: "To repeat it: `check(count: \(count), seed: \(seed))`."
+        ) { () throws(CheckFailure) in
+            try work(actions, from: snapshot)
+        }
     }
 
     /// Checks by actions that were recorded: those in a log, as `conflux log` prints it.
@@ -119,60 +126,82 @@ public struct DeterminismChecker<State: ReplicatedState>: Sendable {
         line: UInt = #line, column: UInt = #column
     ) async {
         let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
-        do {
-            let steps = try Work<State>.steps(log: log, target: target ?? State.name)
-            await compare(Work(snapshot: snapshot, steps: steps), in: function, at: place)
-        } catch {
-            FailureReporter().report("The log can't be read: \(error.message)", at: place)
+        await compare(in: function, at: place) { () throws(CheckFailure) in
+            try Work<State>(log: log, target: target ?? State.name, from: snapshot)
         }
+    }
+
+    private func work(
+        _ actions: [State.Action], from snapshot: State.Snapshot?
+    ) throws(CheckFailure) -> Work<State> {
+        var work = Work<State>(from: snapshot)
+        for action in actions { try work.add(action) }
+        return work
     }
 
     // MARK: Comparing
 
     private func compare(
-        _ work: Work<State>, in function: StaticString, at place: SourcePlace,
-        repeated: String? = nil, isolation: isolated (any Actor)? = #isolation
+        in function: StaticString, at place: SourcePlace, repeated: String? = nil,
+        isolation: isolated (any Actor)? = #isolation,
+        _ make: () throws(CheckFailure) -> Work<State>
     ) async {
+        let key = "\(place.fileID):\(place.line):\(place.column) \(State.name)"
+        if let order = RepeatOrder.current {
+            // This is another process. There may be other checks before the one that is meant.
+            if order.key == key { order.carryOut(as: State.self) }
+            return
+        }
         let reporter = FailureReporter()
         do {
-            let key = "\(place.fileID):\(place.line):\(place.column) \(State.name)"
-            if let order = RepeatOrder.current {
-                // This is another process. There may be other checks before the one that is meant.
-                if order.key == key { order.carryOut(as: State.self) }
-                return
-            }
-            if work.steps.isEmpty {
-                return reporter.report(
-                    "There is no action of \(State.name) to check it by.", at: place)
-            }
-            let tests = try OnlyTest.current(at: place, in: function)
-            let here = try work.history(isRestored: false)
-            let folder = try RepeatFolder(work: work, key: key)
-            defer { folder.remove() }
-            let others = try await folder.run(tests, count: otherProcesses, timeout: timeout)
-            for (index, other) in others.enumerated() {
-                guard let difference = here.firstDifference(from: other) else { continue }
-                return reporter.report(
-                    message(
-                        difference, work, there: "in process \(index + 1)", advice: Self.advice,
-                        repeated), at: place)
-            }
-            let restored = try work.history(isRestored: true)
-            if let difference = here.firstDifference(from: restored) {
-                reporter.report(
-                    message(
-                        difference, work, there: "when restored", advice: Self.adviceOnSnapshots,
-                        repeated), at: place)
+            let work = try make()
+            if let failure = try await failure(of: work, in: function, at: place, key) {
+                reporter.report(Self.join(failure, repeated), at: place)
             }
         } catch {
-            reporter.report("\(State.name) could not be checked: \(error.message)", at: place)
+            reporter.report(
+                Self.join("\(State.name) could not be checked: \(error.message)", repeated),
+                at: place)
         }
+    }
+
+    private static func join(_ message: String, _ repeated: String?) -> String {
+        repeated.map { "\(message)\n\n\($0)" } ?? message
+    }
+
+    /// Has the actions committed, and compares.
+    ///
+    /// - Returns: What differs; nil if nothing does.
+    private func failure(
+        of work: Work<State>, in function: StaticString, at place: SourcePlace, _ key: String,
+        isolation: isolated (any Actor)? = #isolation
+    ) async throws(CheckFailure) -> String? {
+        if work.steps.isEmpty { throw CheckFailure(message: "there is no action to check it by") }
+        let folder = try RepeatFolder(work: work, key: key)
+        defer { folder.remove() }
+        let tests = try await OnlyTest.current(at: place, in: function, folder.files)
+        let plain = Array(repeating: RepeatOrder.Kind.plain, count: processes - 1)
+        let histories = try await folder.run(
+            tests, plain + [.late, .restored], timeout: timeout)
+        let first = histories[0]
+        for (index, other) in histories.enumerated().dropFirst() {
+            guard let difference = first.firstDifference(from: other) else { continue }
+            return index < processes
+                ? message(difference, work, other: "in process \(index + 1)", Self.advice)
+                : message(difference, work, other: "when restored", Self.adviceOnSnapshots)
+        }
+        if !first.hasCommits {
+            throw CheckFailure(
+                message:
+                    "each of the \(work.steps.count) actions was refused, so nothing was compared")
+        }
+        return nil
     }
 
     private static var advice: String {
         """
         Replicas would come to differ like this. What does it: an order that comes from a `Set` or a \
-        `Dictionary`, the clock, random numbers of the system's, the locale or the time zone, an address. Use \
+        `Dictionary`, the clock, random numbers of the system's, the time zone or the locale, an address. Use \
         the context's `timestamp` and `random`, and sort what has no order.
         """
     }
@@ -185,28 +214,31 @@ public struct DeterminismChecker<State: ReplicatedState>: Sendable {
     }
 
     private func message(
-        _ difference: HistoryDifference, _ work: Work<State>, there: String, advice: String,
-        _ repeated: String?
+        _ difference: HistoryDifference, _ work: Work<State>, other: String, _ advice: String
     ) -> String {
-        let name = State.name
+        let (name, steps, count) = (State.name, difference.steps, work.steps.count)
         var lines: [String] = []
-        if difference.step == 0 {
+        if steps.upperBound == 0 {
             lines.append("\(name) differs\(difference.inPlace) before the first action.")
-        } else {
-            let count = work.steps.count
+        } else if steps.count == 1 {
             lines.append(
-                "\(name) differs\(difference.inPlace) after action \(difference.step) of \(count).")
+                "\(name) differs\(difference.inPlace) after action \(steps.upperBound) of \(count)."
+            )
+        } else {
+            lines.append(
+                """
+                \(name) differs\(difference.inPlace) after one of the actions \(steps.lowerBound) to \
+                \(steps.upperBound) of \(count).
+                """)
         }
         lines.append("")
-        if difference.step > 0 {
-            let action = ValueText.line(of: work.steps[difference.step - 1].action)
-            lines.append("    action: \(action)")
+        if steps.count == 1, let action = work.action(steps.upperBound - 1) {
+            lines.append("    action: \(ValueText.line(of: action))")
         }
-        lines.append("    here: \(difference.here)")
-        lines.append("    \(there): \(difference.there)")
+        lines.append("    in process 1: \(difference.first)")
+        lines.append("    \(other): \(difference.other)")
         lines.append("")
         lines.append(advice)
-        if let repeated { lines.append(repeated) }
         return lines.joined(separator: "\n")
     }
 }

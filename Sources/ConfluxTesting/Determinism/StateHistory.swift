@@ -1,86 +1,124 @@
 import Conflux
 
-/// What a state was before the first and after each of several actions.
+/// What became of a state by several actions: which of them were refused, and what the state was.
+///
+/// The state is looked at before the first action, behind the last, and between them as often as that costs no
+/// more than ``bytesPerAction`` of JSON for each action: a small state after each, a large one now and then.
+/// Where it is looked at depends on its size alone, so that histories that are alike are so in this, too.
 struct StateHistory {
-    /// A state, as its canonical JSON; empty where it is the one before.
-    private(set) var lines: [(isRefused: Bool, json: [UInt8])] = []
-    /// The last state.
+    static let bytesPerAction = 1_024
+
+    /// A look at the state.
+    private struct Look {
+        /// What became of each action since the last look.
+        var outcomes: [UInt8] = []
+        /// The state's canonical JSON; empty where it is that of the last look.
+        var json: [UInt8] = []
+    }
+
+    private static let committed = UInt8(ascii: "."), refused = UInt8(ascii: "!")
+    private static let separator = UInt8(ascii: " "), newline = UInt8(ascii: "\n")
+
+    private var looks: [Look] = []
+    private var pending = Look()
+    /// The state as it was last looked at.
     private(set) var last: [UInt8] = []
 
-    mutating func append(_ json: [UInt8], isRefused: Bool) {
-        lines.append((isRefused, json == last ? [] : json))
-        last = json
+    init(_ json: [UInt8]) {
+        note(json)
     }
+
+    mutating func note(isRefused: Bool) {
+        pending.outcomes.append(isRefused ? Self.refused : Self.committed)
+    }
+
+    mutating func note(_ json: [UInt8]) {
+        pending.json = json == last ? [] : json
+        last = json
+        looks.append(pending)
+        pending = Look()
+    }
+
+    /// Whether there were actions since the last look.
+    var isPending: Bool { !pending.outcomes.isEmpty }
+    /// Whether the state is to be looked at now.
+    var isDue: Bool { pending.outcomes.count * Self.bytesPerAction >= last.count }
+    /// Whether any action was committed.
+    var hasCommits: Bool { looks.contains { $0.outcomes.contains(Self.committed) } }
 
     // MARK: As a file
 
-    private static let committed = UInt8(ascii: "."), refused = UInt8(ascii: "!")
-    private static let newline = UInt8(ascii: "\n")
-
-    /// A line each. JSON in its canonical form has no line breaks.
+    /// A line for each look. JSON in its canonical form has no line breaks.
     var bytes: [UInt8] {
         var bytes: [UInt8] = []
-        for line in lines {
-            bytes.append(line.isRefused ? Self.refused : Self.committed)
-            bytes += line.json
+        for look in looks {
+            bytes += look.outcomes
+            bytes.append(Self.separator)
+            bytes += look.json
             bytes.append(Self.newline)
         }
         return bytes
     }
 
-    init() {}
-
     /// Reads what ``bytes`` has written.
     init(bytes: [UInt8]) {
         for line in bytes.split(separator: Self.newline) {
-            let json = Array(line.dropFirst())
-            lines.append((line.first == Self.refused, json))
-            if !json.isEmpty { last = json }
+            let end = line.firstIndex(of: Self.separator) ?? line.endIndex
+            let look = Look(outcomes: Array(line[..<end]), json: Array(line[end...].dropFirst()))
+            looks.append(look)
+            if !look.json.isEmpty { last = look.json }
         }
     }
 
     // MARK: Comparing
 
-    /// The first step at which two histories of the same actions differ; nil if they are the same.
+    /// Where two histories of the same actions begin to differ; nil if they are the same.
     func firstDifference(from other: StateHistory) -> HistoryDifference? {
         var (mine, its): ([UInt8], [UInt8]) = ([], [])
-        for (step, pair) in zip(lines, other.lines).enumerated() {
-            if !pair.0.json.isEmpty { mine = pair.0.json }
-            if !pair.1.json.isEmpty { its = pair.1.json }
-            if mine != its { return HistoryDifference(step: step, mine, its) }
-            if pair.0.isRefused != pair.1.isRefused {
+        var step = 0
+        for (left, right) in zip(looks, other.looks) {
+            for (index, pair) in zip(left.outcomes, right.outcomes).enumerated()
+            where pair.0 != pair.1 {
                 return HistoryDifference(
-                    step: step, pointer: nil, here: Self.word(pair.0.isRefused),
-                    there: Self.word(pair.1.isRefused))
+                    steps: step + index + 1...step + index + 1, pointer: nil,
+                    first: Self.word(pair.0), other: Self.word(pair.1))
             }
+            if !left.json.isEmpty { mine = left.json }
+            if !right.json.isEmpty { its = right.json }
+            let end = step + left.outcomes.count
+            if mine != its {
+                return HistoryDifference(steps: min(step + 1, end)...end, mine, its)
+            }
+            step = end
         }
         return nil
     }
 
-    private static func word(_ isRefused: Bool) -> String { isRefused ? "refused" : "committed" }
+    private static func word(_ outcome: UInt8) -> String {
+        outcome == refused ? "refused" : "committed"
+    }
 }
 
 /// Where two histories begin to differ, and how.
 struct HistoryDifference {
-    /// 0 for before the first action, else its place from 1 on.
-    let step: Int
+    /// Behind which actions, from 1 on; 0 for before the first.
+    let steps: ClosedRange<Int>
     /// The first place at which the states differ; nil where what became of the action does.
     let pointer: JSONPointer?
-    let here: String
-    let there: String
+    let first: String
+    let other: String
 }
 
 extension HistoryDifference {
     private static let charactersMax = 300
 
-    fileprivate init(step: Int, _ mine: [UInt8], _ its: [UInt8]) {
-        let mine = try? JSONValue(json: mine)
-        let its = try? JSONValue(json: its)
-        let pointer = mine.flatMap { mine in its.flatMap { mine.firstDifference(from: $0) } }
+    fileprivate init(steps: ClosedRange<Int>, _ first: [UInt8], _ other: [UInt8]) {
+        let first = try? JSONValue(json: first)
+        let other = try? JSONValue(json: other)
+        let pointer = first.flatMap { first in other.flatMap { first.firstDifference(from: $0) } }
         self.init(
-            step: step, pointer: pointer, here: Self.text(mine, pointer),
-            there: Self.text(its, pointer)
-        )
+            steps: steps, pointer: pointer, first: Self.text(first, pointer),
+            other: Self.text(other, pointer))
     }
 
     private static func text(_ value: JSONValue?, _ pointer: JSONPointer?) -> String {

@@ -1,88 +1,113 @@
 import Conflux
 import ConfluxVocabulary
+import Foundation
 import Synchronization
 
 /// Actions that are to be committed in several processes alike.
 struct Work<State: ReplicatedState>: Codable {
     struct Step: Codable {
-        let action: State.Action
+        /// The action as it travels, in base 64.
+        let payload: String
         let sequence: UInt64
         /// Nanoseconds since the start of 1970.
         let timestamp: Int64
     }
 
-    var snapshot: State.Snapshot?
-    var steps: [Step]
+    private(set) var snapshot: State.Snapshot?
+    private(set) var steps: [Step] = []
 
     /// Chooses the random numbers of the contexts.
     private static var seed: UInt64 { 0x5EED }
+    /// When the first action is ordered, unless that is given: in November 2023.
+    private static var start: Int64 { 1_700_000_000_000_000_000 }
 
-    /// Steps of actions without numbers and times of their own.
-    static func steps(of actions: [State.Action]) -> [Step] {
-        actions.enumerated().map { index, action in
-            Step(
-                action: action, sequence: UInt64(index) + 1,
-                timestamp: 1_700_000_000_000_000_000 + Int64(index) * 1_000_000)
-        }
+    init(from snapshot: State.Snapshot?) {
+        self.snapshot = snapshot
     }
 
-    /// Steps of the actions in a log.
+    /// Adds an action.
     ///
-    /// - Throws: ``CheckFailure`` for a line that is none of a log's.
-    static func steps(log: String, target: String) throws(CheckFailure) -> [Step] {
-        var steps: [Step] = []
-        for (index, text) in log.split(separator: "\n", omittingEmptySubsequences: false)
-            .enumerated()
-        where !text.allSatisfy(\.isWhitespace) {
-            do {
-                let line = try CanonicalDecoder().decode(LogLine.self, from: Array(text.utf8))
-                guard line.kind ?? "action" == "action", line.target ?? target == target else {
-                    continue
-                }
-                guard let json = line.action else {
-                    throw CheckFailure(message: "it has no member `action`")
-                }
-                let action = try ActionCoder<State.Action>()
-                    .decode(Array(json.description.utf8)[...], as: .json)
-                let number = line.sequence ?? (steps.last?.sequence ?? 0) + 1
-                let time =
-                    line.timestamp ?? (steps.last?.timestamp ?? 1_700_000_000_000_000_000) + 1
-                steps.append(Step(action: action, sequence: number, timestamp: time))
-            } catch {
-                let reason = (error as? CheckFailure)?.message ?? String(describing: error)
-                throw CheckFailure(message: "line \(index + 1): \(reason)")
-            }
+    /// - Parameters:
+    ///   - action: The action.
+    ///   - sequence: Its number; the next one if nil.
+    ///   - timestamp: Its time; a millisecond later than the last one if nil.
+    /// - Throws: ``CheckFailure`` when it does not come back from its coding, or its number is none that can
+    ///   follow.
+    mutating func add(
+        _ action: State.Action, sequence: UInt64? = nil, timestamp: Int64? = nil
+    ) throws(CheckFailure) {
+        let last = steps.last
+        let number = sequence ?? (last?.sequence ?? 0) + 1
+        guard number > last?.sequence ?? 0 else {
+            throw CheckFailure(
+                message: "sequence number \(number) does not follow \(last?.sequence ?? 0)")
         }
-        return steps
+        let payload = try Self.payload(of: action)
+        steps.append(
+            Step(
+                payload: Data(payload).base64EncodedString(), sequence: number,
+                timestamp: timestamp ?? last.map { $0.timestamp + 1_000_000 } ?? Self.start))
+    }
+
+    /// An action as it travels.
+    private static func payload(of action: State.Action) throws(CheckFailure) -> [UInt8] {
+        let coder = ActionCoder<State.Action>()
+        let name = ValueText.line(of: action)
+        do {
+            let bytes = try coder.encode(action, as: State.coding)
+            let again = try coder.encode(
+                coder.decode(bytes[...], as: State.coding), as: State.coding)
+            if again == bytes { return bytes }
+        } catch {
+            throw CheckFailure(
+                message: "action `\(name)` does not come back from its coding: \(error)")
+        }
+        throw CheckFailure(
+            message: """
+                action `\(name)` comes back from its coding as another one. Does its `init(from:)` read \
+                all that its `encode(to:)` writes?
+                """)
+    }
+
+    /// The action of a step, from 0 on.
+    func action(_ step: Int) -> State.Action? {
+        guard steps.indices.contains(step), let data = Data(base64Encoded: steps[step].payload)
+        else { return nil }
+        return try? ActionCoder<State.Action>().decode(Array(data)[...], as: State.coding)
     }
 
     // MARK: Committing
 
     /// Commits the actions one after the other.
     ///
-    /// - Parameter isRestored: Whether each is committed in a new store, loaded from the snapshot of the
-    ///   one before.
-    /// - Returns: What the state is before the first and after each.
+    /// - Parameters:
+    ///   - isRestored: Whether, whenever the state has been looked at, the next is committed in a new store,
+    ///     loaded from the snapshot.
+    ///   - reached: Called before each, with its place from 1 on.
+    /// - Returns: What became of the state.
     /// - Throws: ``CheckFailure`` when a state can't be encoded, or decoded.
-    func history(isRestored: Bool) throws(CheckFailure) -> StateHistory {
+    func history(
+        isRestored: Bool, reached: (Int) -> Void
+    ) throws(CheckFailure) -> StateHistory {
         var store = makeStore()
-        if let snapshot { restore(snapshot, to: store) }
-        var history = StateHistory()
-        history.append(try json(of: store), isRefused: false)
-        for (index, step) in steps.enumerated() {
-            if isRestored {
-                let bytes = history.last
+        if let snapshot { restore(snapshot, at: .zero, to: store) }
+        var history = StateHistory(try json(of: store))
+        for index in steps.indices {
+            reached(index + 1)
+            if isRestored, !history.isPending {
                 store = makeStore()
                 do {
-                    let snapshot = try CanonicalDecoder().decode(State.Snapshot.self, from: bytes)
-                    restore(snapshot, to: store)
+                    let snapshot = try CanonicalDecoder().decode(
+                        State.Snapshot.self, from: history.last)
+                    let position = index == 0 ? 0 : steps[index - 1].sequence
+                    restore(snapshot, at: SequenceNumber(position), to: store)
                 } catch {
                     throw CheckFailure(
                         message: "its snapshot before action \(index + 1) can't be read: \(error)")
                 }
             }
-            let isRefused = commit(step, to: store)
-            history.append(try json(of: store), isRefused: isRefused)
+            history.note(isRefused: try commit(index, to: store))
+            if history.isDue || index == steps.count - 1 { history.note(try json(of: store)) }
         }
         return history
     }
@@ -92,16 +117,22 @@ struct Work<State: ReplicatedState>: Codable {
         Scope().run { Store(state: State(), mutations: State.mutations, executor: .immediate) }
     }
 
-    private func restore(_ snapshot: State.Snapshot, to store: Store<State>) {
-        store.core.restore(snapshot, at: .zero) { _ in }
+    private func restore(
+        _ snapshot: State.Snapshot, at position: SequenceNumber, to store: Store<State>
+    ) {
+        store.core.restore(snapshot, at: position) { _ in }
     }
 
-    private func commit(_ step: Step, to store: Store<State>) -> Bool {
+    private func commit(_ index: Int, to store: Store<State>) throws(CheckFailure) -> Bool {
+        guard let action = action(index) else {
+            throw CheckFailure(message: "action \(index + 1) can't be decoded")
+        }
+        let step = steps[index]
         let context = ActionContext(
             sequence: SequenceNumber(step.sequence), timestamp: Timestamp(step.timestamp),
             seed: Self.seed)
         let isRefused = Atomic(false)
-        store.core.deliver([OrderedAction(action: step.action, context: context)]) { report in
+        store.core.deliver([OrderedAction(action: action, context: context)]) { report in
             isRefused.store(!report.refusals.isEmpty, ordering: .relaxed)
         }
         return isRefused.load(ordering: .relaxed)
@@ -115,14 +146,4 @@ struct Work<State: ReplicatedState>: Codable {
             throw CheckFailure(message: "its state can't be encoded: \(error)")
         }
     }
-}
-
-/// What is read of a line of a log.
-private struct LogLine: Decodable {
-    var kind: String?
-    var target: String?
-    var action: JSONValue?
-    var sequence: UInt64?
-    /// Nanoseconds since the start of 1970.
-    var timestamp: Int64?
 }

@@ -15,8 +15,17 @@ enum Difference {
     ///   - actual: What there is; not equal to that.
     /// - Returns: Several lines, indented.
     static func text(expected: Any, actual: Any) -> String {
-        let marked = mark(ValueText.lines(of: expected), ValueText.lines(of: actual))
+        var marked = mark(ValueText.lines(of: expected), ValueText.lines(of: actual))
+        if !marked.contains(where: { $0.mark != " " }) {
+            marked = mark(
+                ValueText.lines(of: expected, isDeep: true),
+                ValueText.lines(of: actual, isDeep: true))
+        }
         guard marked.contains(where: { $0.mark != " " }) else {
+            if marked.count >= ValueText.linesMax {
+                return
+                    "    The first \(ValueText.linesMax) lines of the two are alike; the rest is not shown."
+            }
             return """
                     \(ValueText.line(of: actual))
 

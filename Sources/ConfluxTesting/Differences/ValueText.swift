@@ -10,13 +10,25 @@ struct ValueText {
     /// Up to this many characters an enumeration's case stands on one line.
     private static let shortMax = 72
 
+    /// Whether also what describes itself is written by its parts.
+    private let isDeep: Bool
     /// Classes on the way to the present value: a cycle ends there.
     private var path: Set<ObjectIdentifier> = []
     private var lineCount = 0
 
+    private init(isDeep: Bool) {
+        self.isDeep = isDeep
+    }
+
     /// The lines of a value.
-    static func lines(of value: Any) -> [String] {
-        var text = ValueText()
+    ///
+    /// - Parameters:
+    ///   - value: The value.
+    ///   - isDeep: Whether also what the standard library and Foundation describe in a word is written by its
+    ///     parts, as a date, whose description leaves out fractions.
+    /// - Returns: At least one.
+    static func lines(of value: Any, isDeep: Bool = false) -> [String] {
+        var text = ValueText(isDeep: isDeep)
         return text.lines(value, label: nil, depth: 0)
     }
 
@@ -47,8 +59,10 @@ struct ValueText {
         case .collection:
             return wrap("[", items(mirror.children.lazy.map(\.value), depth), "]")
         case .set:
-            let items = items(mirror.children.lazy.map(\.value), depth)
-            return wrap("[", items.sorted { $0.lexicographicallyPrecedes($1) }, "]")
+            // Sorted before what is too much is left out: else it would be another part each time.
+            let sorted = mirror.children.map { (key: Self.line(of: $0.value), value: $0.value) }
+                .sorted { $0.key < $1.key }
+            return wrap("[", items(sorted.lazy.map(\.value), depth), "]")
         case .dictionary: return dictionary(mirror, depth)
         case .tuple: return short(wrap("(", members(mirror, depth), ")"))
         case .enum: return enumeration(value, mirror, depth)
@@ -70,7 +84,9 @@ struct ValueText {
         case .none: return true
         default: break
         }
-        guard value is any CustomStringConvertible else { return false }
+        guard !isDeep || mirror.children.isEmpty, value is any CustomStringConvertible else {
+            return false
+        }
         let module = String(reflecting: type(of: value)).prefix { $0 != "." }
         return ["Swift", "Foundation", "FoundationEssentials", "Dispatch", "_Concurrency"]
             .contains(module)
@@ -100,12 +116,19 @@ struct ValueText {
 
     private mutating func dictionary(_ mirror: Mirror, _ depth: Int) -> [String] {
         if mirror.children.isEmpty { return ["[:]"] }
-        let pairs = mirror.children.prefix(Self.linesMax).map { child in
+        let pairs = mirror.children.map { child in
             let pair = Array(Mirror(reflecting: child.value).children.map(\.value))
-            let key = Self.line(of: pair[0])
-            return (key: key, lines: lines(pair[1], label: key, depth: depth + 1))
+            return (key: Self.line(of: pair[0]), value: pair[1])
         }
-        return wrap("[", pairs.sorted { $0.key < $1.key }.map(\.lines), "]")
+        var items: [[String]] = []
+        for pair in pairs.sorted(by: { $0.key < $1.key }) {
+            if lineCount >= Self.linesMax {
+                items.append(["…"])
+                break
+            }
+            items.append(lines(pair.value, label: pair.key, depth: depth + 1))
+        }
+        return wrap("[", items, "]")
     }
 
     private mutating func enumeration(_ value: Any, _ mirror: Mirror, _ depth: Int) -> [String] {

@@ -50,7 +50,8 @@ struct FailureReporter: Sendable {
                 column: Int(place.column)))
     }
 
-    private static var runsSwiftTesting: Bool {
+    /// Whether Swift Testing runs in this process.
+    static var runsSwiftTesting: Bool {
         hasSeenSwiftTesting.load(ordering: .relaxed)
             || CommandLine.arguments.contains("swift-testing")
     }
@@ -77,6 +78,10 @@ private final class XCTestWatch: NSObject, XCTestObservation, Sendable {
 
     #if canImport(Darwin)
         func testCase(_ testCase: XCTestCase, didRecord issue: XCTIssue) {
+            failureCount.withLock { $0 += 1 }
+        }
+
+        func testCase(_ testCase: XCTestCase, didRecord expectedFailure: XCTExpectedFailure) {
             failureCount.withLock { $0 += 1 }
         }
     #else

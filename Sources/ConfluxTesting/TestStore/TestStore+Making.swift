@@ -48,8 +48,34 @@ extension TestStore {
         _ store: Store<State>, fileID: StaticString = #fileID, filePath: StaticString = #filePath,
         line: UInt = #line, column: UInt = #column
     ) where State: ValueHolder, State.Value == Value {
-        self.init(store, fileID: fileID, filePath: filePath, line: line, column: column) { state in
-            state._read { $0 }
+        self.init(store, fileID: fileID, filePath: filePath, line: line, column: column) { $0 }
+    }
+
+    /// Tests a part of what a store of a model, or a storage, has.
+    ///
+    /// ```swift
+    /// let counts = TestStore(stock) { $0.counts }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - store: The store. What it does from now on is to be said by the test.
+    ///   - fileID: The file of the test.
+    ///   - filePath: The file of the test.
+    ///   - line: The line of the test.
+    ///   - column: The column of the test.
+    ///   - reading: The part. Called where the store commits, behind each commit.
+    public convenience init(
+        _ store: Store<State>, fileID: StaticString = #fileID, filePath: StaticString = #filePath,
+        line: UInt = #line, column: UInt = #column,
+        reading: @escaping @Sendable (State.Value) -> Value
+    ) where State: ValueHolder {
+        let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
+        let state = store.computed.state
+        self.init(store, at: place) {
+            reading(state._read { $0 })
+        } left: { commit in
+            // In a transaction the value itself may be that of a later commit already.
+            reading(commit.result as? State.Value ?? state._read { $0 })
         }
     }
 }

@@ -21,11 +21,11 @@ extension TestStore {
     ) async {
         let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
         let name = ValueText.line(of: action)
-        passOverRest(before: "`\(name)` is sent", at: place)
+        guard await begin(before: "`\(name)` is sent", at: place) else { return }
         switch await end(of: store.actions.dispatch(action)) {
         case .success(let receipt):
             guard let commit = takeCommit(receipt.sequence, name, at: place) else { return }
-            judge(commit.value, after: "`\(name)`", change, at: place)
+            judge(from: commit.before, to: commit.value, after: "`\(name)`", change, at: place)
         case .failure(let error):
             if let sequence = error.receipt?.sequence { _ = takeCommit(sequence, name, at: place) }
             reporter.report(
@@ -60,7 +60,7 @@ extension TestStore {
     ) async {
         let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
         let name = ValueText.line(of: action)
-        passOverRest(before: "`\(name)` is sent", at: place)
+        guard await begin(before: "`\(name)` is sent", at: place) else { return }
         switch await end(of: store.actions.dispatch(action)) {
         case .success(let receipt):
             reporter.report(
@@ -68,14 +68,14 @@ extension TestStore {
                 `\(name)` was committed, and the test says that it fails: `\(code)`. Is there a check that \
                 should refuse it?
                 """, at: place)
-            if let commit = takeCommit(receipt.sequence, name, at: place) {
-                goOn(from: commit.value)
-            }
+            _ = takeCommit(receipt.sequence, name, at: place)
         case .failure(let error):
             if let sequence = error.receipt?.sequence,
                 let commit = takeCommit(sequence, name, at: place)
             {
-                judge(commit.value, after: "`\(name)`, which failed,", nil, at: place)
+                judge(
+                    from: commit.before, to: commit.value, after: "`\(name)`, which failed,", nil,
+                    at: place)
             }
             guard error.code == code else {
                 return reporter.report(
@@ -190,29 +190,27 @@ extension TestStore {
         column: UInt = #column
     ) async {
         let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
+        guard await begin(at: place) else { return }
         let isExhaustive = exhaustivity == .on
-        let found: (any Sendable)? = await journal.take(within: timeout) { content in
-            if isExhaustive {
-                return content.activities.isEmpty ? nil : content.activities.removeFirst()
-            }
-            guard let index = content.activities.firstIndex(where: { $0 as? Activity == expected })
-            else { return nil }
-            defer { content.activities.removeFirst(index + 1) }
-            return content.activities[index]
+        let found = await journal.wait(within: timeout) { content in
+            isExhaustive
+                ? content.activities.indices.first
+                : content.activities.firstIndex { $0 as? Activity == expected }
         }
-        let name = ValueText.line(of: expected)
         guard let found else {
             return reporter.report(
                 """
-                The activity `\(name)` was not emitted within \(timeout).\(listRest())
+                The activity `\(ValueText.line(of: expected))` was not emitted within \(timeout).\(listRest())
                 """, at: place)
         }
-        guard found as? Activity == expected else {
+        let activity = journal.present.activities[found]
+        journal.remove(activities: 0..<(found + 1))
+        guard activity as? Activity == expected else {
             return reporter.report(
                 """
                 Another activity was emitted than the test says:
 
-                \(Difference.text(expected: expected, actual: found))
+                \(Difference.text(expected: expected, actual: activity))
                 """, at: place)
         }
     }
@@ -232,15 +230,20 @@ extension TestStore {
         _ change: (inout Value) throws -> Void
     ) async {
         let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
-        guard let value = await present(at: place) else { return }
-        passOverRest(before: "the value is looked at", at: place)
+        guard await begin(before: "the value is looked at", at: place),
+            let before = journal.present.last, let value = await present(at: place)
+        else { return }
+        journal.correct(to: value)
         withoutActuallyEscaping(change) {
-            judge(value, after: "all that was committed", $0, at: place)
+            judge(from: before, to: value, after: "all that was committed", $0, at: place)
         }
     }
 
-    /// Ends the test of the store: waits for what is in its line, and fails the test if there is anything
-    /// that it has not said.
+    /// Ends the test of the store: waits until it has nothing more to do, and fails the test if there is
+    /// anything that it has not said.
+    ///
+    /// It waits for what was dispatched to stores of its scope, in any mode, and for what that brings about;
+    /// not for tasks and queues of your own that have not dispatched yet: wait for these before.
     ///
     /// - Parameters:
     ///   - isolation: The actor of the test: the caller's.
@@ -253,8 +256,8 @@ extension TestStore {
         filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
     ) async {
         let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
-        let value = await present(at: place)
-        content.withLock { $0.isFinished = true }
+        guard await begin(at: place) else { return }
+        let value = await settled(at: place)
         if reportRest(at: place) { return }
         if let value, exhaustivity == .on { judgeUnsaid(value, at: place) }
     }

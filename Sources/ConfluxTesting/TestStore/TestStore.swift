@@ -1,5 +1,4 @@
 import Conflux
-import Dispatch
 import Synchronization
 
 /// Drives a store in a test, and fails the test at everything that the store does and the test does not say.
@@ -18,8 +17,12 @@ import Synchronization
 /// ``send(_:isolation:fileID:filePath:line:column:_:)`` dispatches an action, waits for its commit, and
 /// compares the value with what the test says it becomes. What reaches the store without being sent by the
 /// test, as from an observer, middleware or an event, is to be *received* in its turn, and so is each
-/// activity that the store emits. What is left at the end fails the test, too, at ``finish(isolation:fileID:filePath:line:column:)``, or
-/// at the latest when the test store is released, and then at the line where it was made.
+/// activity that the store emits.
+///
+/// ``finish(isolation:fileID:filePath:line:column:)`` is a test's last step: it waits for what is under way,
+/// and fails the test at what is left. Without it, what was seen until then fails the test when the test
+/// store is released, at the line where it was made; one that a test case of XCTest's has as a property is
+/// not released before all tests have ended.
 ///
 /// Failures go to the framework that runs the test, Swift Testing or XCTest, at the line of the call. After
 /// a failure the test store goes on from what is really there.
@@ -32,30 +35,30 @@ public final class TestStore<State: Conflux.State, Value: Equatable & Sendable>:
         /// Everything.
         case on
         /// What it likes: actions and activities may be passed over, and the function of a step sets only
-        /// what it is about. Those that were passed over are gone once the test sends or receives what came
-        /// behind them.
+        /// what it is about. What was passed over is gone once the test takes a later one of its kind.
         case off
     }
 
     struct Content: Sendable {
-        /// What the test has said so far, corrected by what was found.
-        var value: Value
         var exhaustivity = Exhaustivity.on
         var timeout = Duration.seconds(10)
-        var isFinished = false
     }
 
     /// The store under test.
     public let store: Store<State>
     let journal = Journal<State, Value>()
-    let content: Mutex<Content>
+    let content = Mutex(Content())
     let reporter = FailureReporter()
-    /// Reads the value; called in the lane.
-    let reading: @Sendable (State) -> Value
+    /// Reads the value as it is; called in the lane.
+    let reading: @Sendable () -> Value
     private let registration: any Disposable & Sendable
     private let place: SourcePlace
 
-    /// Tests a store, of which a function reads what the test looks at.
+    /// Tests a store, of whose computed properties a function reads what the test looks at.
+    ///
+    /// ```swift
+    /// let counter = TestStore(store) { $0.count }
+    /// ```
     ///
     /// - Parameters:
     ///   - store: The store. What it does from now on is to be said by the test.
@@ -63,47 +66,52 @@ public final class TestStore<State: Conflux.State, Value: Equatable & Sendable>:
     ///   - filePath: The file of the test.
     ///   - line: The line of the test.
     ///   - column: The column of the test.
-    ///   - reading: Makes a value of the state. Called where the store commits, between its commits; the
-    ///     first time before this returns, for which it waits.
-    public init(
+    ///   - computing: Makes a value of what may be read of the state. Called where the store commits, behind
+    ///     each commit.
+    public convenience init(
         _ store: Store<State>, fileID: StaticString = #fileID, filePath: StaticString = #filePath,
-        line: UInt = #line, column: UInt = #column, reading: @escaping @Sendable (State) -> Value
+        line: UInt = #line, column: UInt = #column,
+        computing: @escaping @Sendable (Computed<State>) -> Value
+    ) {
+        // Sendable: it is read in the store's lane alone, by one thread at a time.
+        nonisolated(unsafe) let computed = store.computed
+        let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
+        self.init(store, at: place) {
+            computing(computed)
+        } left: { _ in
+            computing(computed)
+        }
+    }
+
+    /// - Parameters:
+    ///   - store: The store.
+    ///   - place: Where the test makes this.
+    ///   - reading: Reads the value as it is; called in the lane.
+    ///   - left: Reads the value that a commit left; called in the lane.
+    init(
+        _ store: Store<State>, at place: SourcePlace, reading: @escaping @Sendable () -> Value,
+        left: @escaping @Sendable (CommittedAction<State>) -> Value
     ) {
         self.store = store
+        self.place = place
         self.reading = reading
-        place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
-        // Sendable: it is touched in the store's lane alone, by one thread at a time.
-        nonisolated(unsafe) let state = store.computed.state
         let journal = journal
-        registration = store.core.scope.use(
-            JournalTap(journal: journal) { $0.result as? Value ?? reading(state) }, for: store)
+        registration = store.core.scope.use(JournalTap(journal: journal, read: left), for: store)
         // What was committed before this look belongs to the first value.
-        let first = Mutex<Value?>(nil)
-        let isRead = DispatchSemaphore(value: 0)
-        store.core.inspect { _, _ in
-            journal.clear()
-            first.withLock { $0 = reading(state) }
-            isRead.signal()
-        }
-        guard isRead.wait(timeout: .now() + 60) == .success, let value = first.withLock({ $0 })
-        else {
-            preconditionFailure(
-                """
-                \(place.filePath):\(place.line): the store of \(State.self) did nothing for a minute. \
-                Make the TestStore where the store is not in the middle of a commit, and not on its own queue.
-                """)
-        }
-        content = Mutex(Content(value: value))
+        store.core.inspect { state, _ in if state != nil { journal.begin(with: reading()) } }
     }
 
     deinit {
         registration.dispose()
-        if content.withLock({ $0.isFinished }) { return }
         reportRest(at: place)
+        if store.core.waitingCount > 0, exhaustivity == .on {
+            reporter.report(
+                """
+                The store has more to do than the test waited for. Let `finish()` be the test's last step: it \
+                waits.
+                """, at: place)
+        }
     }
-
-    /// The value as the test has said it so far.
-    public var value: Value { content.withLock { $0.value } }
 
     /// What the test has to say: everything, unless set.
     public var exhaustivity: Exhaustivity {

@@ -1,0 +1,119 @@
+import Conflux
+import Foundation
+
+/// The folder of one check, in which its processes write.
+struct RepeatFolder {
+    let files: RepeatFiles
+    private let key: String
+
+    /// Makes the folder.
+    ///
+    /// - Parameters:
+    ///   - work: What is to be done.
+    ///   - key: Which check is meant.
+    /// - Throws: ``CheckFailure`` when that can't be written; then there is no folder.
+    init(work: Work<some ReplicatedState>, key: String) throws(CheckFailure) {
+        self.key = key
+        files = RepeatFiles(
+            folder: FileManager.default.temporaryDirectory
+                .appendingPathComponent("conflux-testing-\(UUID().uuidString)"))
+        do {
+            let bytes = try CanonicalEncoder().encode(work)
+            try FileManager.default.createDirectory(
+                at: files.folder, withIntermediateDirectories: true)
+            do {
+                try Data(bytes).write(to: files.work)
+            } catch {
+                remove()
+                throw error
+            }
+        } catch {
+            throw CheckFailure(message: "its actions can't be handed to other processes: \(error)")
+        }
+    }
+
+    func remove() {
+        try? FileManager.default.removeItem(at: files.folder)
+    }
+
+    /// Other places in which a process finds itself.
+    private static let surroundings = [
+        ["TZ": "Pacific/Kiritimati", "LC_ALL": "tr_TR.UTF-8", "LANG": "tr_TR.UTF-8"],
+        ["TZ": "America/St_Johns", "LC_ALL": "de_DE.UTF-8", "LANG": "de_DE.UTF-8"],
+        ["TZ": "Asia/Kathmandu", "LC_ALL": "ar_EG.UTF-8", "LANG": "ar_EG.UTF-8"],
+    ]
+
+    /// Has the actions committed by other processes, all at the same time.
+    ///
+    /// - Parameters:
+    ///   - tests: Which tests they run.
+    ///   - kinds: A process each.
+    ///   - timeout: How long each may take.
+    ///   - isolation: The caller's actor.
+    /// - Returns: What became of the state in each.
+    /// - Throws: ``CheckFailure`` when one of them did not come to the end.
+    func run(
+        _ tests: OnlyTest, _ kinds: [RepeatOrder.Kind], timeout: Duration,
+        isolation: isolated (any Actor)? = #isolation
+    ) async throws(CheckFailure) -> [StateHistory] {
+        var processes: [OtherProcess] = []
+        do {
+            for (index, kind) in kinds.enumerated() {
+                processes.append(try start(tests, kind, index, timeout))
+            }
+        } catch {
+            for process in processes { process.kill() }
+            throw error
+        }
+        var ends: [OtherProcess.End] = []
+        for process in processes { ends.append(await process.end()) }
+        return try ends.enumerated().map { index, end throws(CheckFailure) in
+            guard let bytes = try? Data(contentsOf: files.history(index)) else {
+                throw CheckFailure(message: excuse(end, index, timeout))
+            }
+            return StateHistory(bytes: Array(bytes))
+        }
+    }
+
+    private func start(
+        _ tests: OnlyTest, _ kind: RepeatOrder.Kind, _ index: Int, _ timeout: Duration
+    ) throws(CheckFailure) -> OtherProcess {
+        var environment = ProcessInfo.processInfo.environment
+        // It would have all processes hash alike.
+        environment["SWIFT_DETERMINISTIC_HASHING"] = nil
+        // What ended it is said without it, too.
+        environment["SWIFT_BACKTRACE"] = "enable=no"
+        environment.merge(Self.surroundings[index % Self.surroundings.count]) { $1 }
+        environment[RepeatOrder.folderVariable] = files.folder.path
+        environment[RepeatOrder.keyVariable] = key
+        environment[RepeatOrder.indexVariable] = String(index)
+        environment[RepeatOrder.kindVariable] = kind.rawValue
+        return try OtherProcess(
+            tests.program, tests.arguments, environment: environment, output: files.output(index),
+            timeout: timeout)
+    }
+
+    private func excuse(_ end: OtherProcess.End, _ index: Int, _ timeout: Duration) -> String {
+        let progress = (try? String(contentsOf: files.progress(index), encoding: .utf8)) ?? ""
+        let place = progress.isEmpty ? "before the first action" : "at action \(progress)"
+        let how =
+            switch end {
+            case .exit(let code): "ended with exit code \(code) \(place)"
+            case .signal(let number): "was ended by signal \(number) \(place)"
+            case .late: "took longer than \(timeout), and was ended \(place)"
+            case .cancelled: "was ended with the test, which is cancelled"
+            }
+        let output = (try? String(contentsOf: files.output(index), encoding: .utf8)) ?? ""
+        let lines = output.split(separator: "\n")
+        // A trap says why, and then where, in many lines.
+        let reasons = lines.filter {
+            $0.contains("Fatal error") || $0.hasPrefix("the actions could not")
+        }
+        let last = (reasons.isEmpty ? lines.suffix(20) : reasons.prefix(3)[...])
+        return """
+            process \(index + 1) \(how). It said:
+
+            \(last.map { "    \($0)" }.joined(separator: "\n"))
+            """
+    }
+}

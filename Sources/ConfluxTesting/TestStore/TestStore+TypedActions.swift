@@ -1,0 +1,75 @@
+import Conflux
+
+/// Steps by actions that have a type each.
+extension TestStore where State: ModelHolder, State.Model: ReducedModel {
+    /// Dispatches an action of a type that has a reducer, as `send` with a `TypedAction` does.
+    ///
+    /// - Parameters:
+    ///   - action: What happens.
+    ///   - isolation: The actor of the test: the caller's.
+    ///   - fileID: The file of the call.
+    ///   - filePath: The file of the call.
+    ///   - line: The line of the call.
+    ///   - column: The column of the call.
+    ///   - change: Makes of the value before the one that is expected.
+    @_disfavoredOverload
+    public func send(
+        _ action: some Codable & Sendable, isolation: isolated (any Actor)? = #isolation,
+        fileID: StaticString = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
+        column: UInt = #column, _ change: ((inout Value) throws -> Void)? = nil
+    ) async {
+        await send(
+            TypedAction(action), isolation: isolation, fileID: fileID, filePath: filePath,
+            line: line, column: column, change)
+    }
+
+    /// Dispatches an action of a type that has a reducer, or has none, and that fails.
+    ///
+    /// - Parameters:
+    ///   - action: What shall happen, and does not.
+    ///   - code: How it fails.
+    ///   - isolation: The actor of the test: the caller's.
+    ///   - fileID: The file of the call.
+    ///   - filePath: The file of the call.
+    ///   - line: The line of the call.
+    ///   - column: The column of the call.
+    ///   - examine: Looks at the error, if it has the code.
+    @_disfavoredOverload
+    public func send(
+        _ action: some Codable & Sendable, failing code: DispatchError.Code,
+        isolation: isolated (any Actor)? = #isolation, fileID: StaticString = #fileID,
+        filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column,
+        _ examine: ((DispatchError) throws -> Void)? = nil
+    ) async {
+        await send(
+            TypedAction(action), failing: code, isolation: isolation, fileID: fileID,
+            filePath: filePath, line: line, column: column, examine)
+    }
+
+    /// Waits for the next commit of an action that the test did not send, and compares it with what the test
+    /// says.
+    ///
+    /// - Parameters:
+    ///   - expected: The action.
+    ///   - isRefused: Whether it was refused.
+    ///   - isolation: The actor of the test: the caller's.
+    ///   - fileID: The file of the call.
+    ///   - filePath: The file of the call.
+    ///   - line: The line of the call.
+    ///   - column: The column of the call.
+    ///   - change: Makes of the value before the one that is expected, as for `send`.
+    @_disfavoredOverload
+    public func receive<Action: Codable & Equatable & Sendable>(
+        _ expected: Action, isRefused: Bool = false, isolation: isolated (any Actor)? = #isolation,
+        fileID: StaticString = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
+        column: UInt = #column, _ change: ((inout Value) throws -> Void)? = nil
+    ) async {
+        let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
+        let name = ValueText.line(of: expected)
+        await receive("`\(name)`", isRefused: isRefused, at: place, change) { commit in
+            commit.action.value as? Action == expected
+        } mismatch: { commit in
+            Difference.text(expected: expected, actual: commit.action.value)
+        }
+    }
+}

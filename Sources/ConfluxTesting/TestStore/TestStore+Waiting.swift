@@ -1,0 +1,95 @@
+import Conflux
+import ConfluxVocabulary
+
+/// Waiting for the store, with a deadline.
+extension TestStore {
+    /// How a dispatch ends; nil if it does not in time.
+    func end(
+        of handle: DispatchHandle, isolation: isolated (any Actor)? = #isolation
+    ) async -> Result<Receipt, DispatchError>? {
+        let waiting = Task { () async -> Result<Receipt, DispatchError> in
+            do throws(DispatchError) {
+                return .success(try await handle.receipt())
+            } catch {
+                return .failure(error)
+            }
+        }
+        let deadline = Deadline(in: timeout) { waiting.cancel() }
+        let result = await waiting.value
+        deadline.cancel()
+        if case .failure(let error) = result, error.code == .cancelled { return nil }
+        return result
+    }
+
+    /// Waits until the store has come to the first look at its value.
+    ///
+    /// - Returns: Whether it has; else the test has failed.
+    func hasBegun(
+        at place: SourcePlace, isolation: isolated (any Actor)? = #isolation
+    ) async -> Bool {
+        if await journal.wait(within: timeout, { $0.last }) != nil { return true }
+        reportStillness(at: place)
+        return false
+    }
+
+    /// The value as it is behind all that is in the store's line; nil if the store does not come to it.
+    func present(
+        at place: SourcePlace, isolation: isolated (any Actor)? = #isolation
+    ) async -> Value? {
+        let (stream, continuation) = AsyncStream.makeStream(of: Value.self)
+        let reading = reading
+        store.core.inspect { state, _ in
+            if state != nil { continuation.yield(reading()) }
+            continuation.finish()
+        }
+        let deadline = Deadline(in: timeout) { continuation.finish() }
+        defer { deadline.cancel() }
+        for await value in stream { return value }
+        reportStillness(at: place)
+        return nil
+    }
+
+    /// The value once nothing is under way in the store's scope, as far as dispatches go; nil if that does not
+    /// come about.
+    func settled(
+        at place: SourcePlace, isolation: isolated (any Actor)? = #isolation
+    ) async -> Value? {
+        let end = ContinuousClock.now + timeout
+        while true {
+            let before = journal.present.noteCount
+            let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
+            store.core.scope.whenSettled {
+                continuation.yield()
+                continuation.finish()
+            }
+            let deadline = Deadline(in: end - .now) { continuation.finish() }
+            var isSettled = false
+            for await _ in stream { isSettled = true }
+            deadline.cancel()
+            guard isSettled else {
+                reporter.report(
+                    """
+                    The store is not done within \(timeout): what was dispatched waits for a lock, for \
+                    another store, or for a queue that is busy. End that before the test ends.
+                    """, at: place)
+                return nil
+            }
+            // What was committed meanwhile may have brought about more.
+            if journal.present.noteCount == before { return await present(at: place) }
+        }
+    }
+
+    func reportStillness(at place: SourcePlace) {
+        reporter.report(
+            "The store did nothing for \(timeout). Is its queue busy, or does a commit wait for something?",
+            at: place)
+    }
+
+    func reportSilence(of name: String, at place: SourcePlace) {
+        reporter.report(
+            """
+            `\(name)` was not committed within \(timeout). Is the flow paused by a lock, does the store \
+            wait for another one, or is its queue busy? If it only takes long, raise `timeout`.
+            """, at: place)
+    }
+}
