@@ -108,7 +108,8 @@ let package = Package(
         .testTarget(
             name: "ConfluxNodeTests",
             dependencies: [
-                "ConfluxLog", "ConfluxNode", "ConfluxProtocol", "ConfluxSequencer", "FaultyDisk",
+                "ConfluxLog", "ConfluxNode", "ConfluxProtocol", "ConfluxSequencer",
+                "ConfluxTesting", "FaultyDisk",
             ],
             swiftSettings: strict),
         .testTarget(
