@@ -254,6 +254,16 @@ struct FailureMessageTests {
         #expect(found.first?.message.hasSuffix("say so: `expect { $0.… = … }`.") == true)
     }
 
+    @Test func `of what a test never says the newest is kept`() async {
+        let stock = TestStore(Stock())
+        let count = 70_000
+        for number in 1...count { stock.store.emit(number) }
+        let found = await failures { await stock.finish() }
+        // The first of those that are kept, 20 of them, and how many more there are.
+        #expect(found.first?.message.contains("    emitted \(count - 65_536 + 1)\n") == true)
+        #expect(found.first?.message.contains("    … (\(65_536 - 20) more)") == true)
+    }
+
     @Test func `a failure in a detached task is heard`() async {
         let stock = TestStore(Stock())
         let found = await failures {

@@ -1,4 +1,5 @@
 import ConfluxVocabulary
+import Synchronization
 
 /// What a node needs of a store: ordered actions go in, the state at a known number comes out.
 extension StoreCore {
@@ -75,6 +76,26 @@ extension StoreCore {
         }
     }
 
+    /// Ends a registration that concerns two stores when either is released, unless it is ended before.
+    ///
+    /// - Returns: What ends it, and leaves nothing with the stores.
+    func ending<Other: State>(
+        _ registration: AnyDisposable, with other: StoreCore<Other>
+    ) -> AnyDisposable {
+        let tokens = HookTokens()
+        let end = AnyDisposable { [weak self, weak other] in
+            registration.dispose()
+            let (mine, its) = tokens.value
+            if let mine { self?.forgetClose(mine) }
+            if let its { other?.forgetClose(its) }
+        }
+        tokens.value = (whenClosed { end.dispose() }, other.whenClosed { end.dispose() })
+        // One of the two may have been released before the other's token was known.
+        if end.isDisposed, let its = tokens.value.1 { other.forgetClose(its) }
+        if end.isDisposed, let mine = tokens.value.0 { forgetClose(mine) }
+        return end
+    }
+
     /// Forgets a function that was to be called when the store is released.
     package func forgetClose(_ token: Int) {
         // Taken out under the lock and let go after it: what it captured is user code's to free.
@@ -110,5 +131,15 @@ extension StoreCore where S: ReplicatedState {
             lastOrdered.store(position.rawValue, ordering: .releasing)
             completion(true)
         }
+    }
+}
+
+/// By which functions are forgotten that two stores were to call.
+private final class HookTokens: Sendable {
+    private let content = Mutex<(Int?, Int?)>((nil, nil))
+
+    var value: (Int?, Int?) {
+        get { content.withLock { $0 } }
+        set { content.withLock { $0 = newValue } }
     }
 }

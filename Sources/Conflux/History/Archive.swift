@@ -107,6 +107,7 @@ public struct Archive: Sendable {
         }
         let file = ArchiveFile(url: folder.appendingPathComponent("\(space)~\(name).archive"))
         let state = store.computed.state.asValue
+        var restored: S.Value?
         if let saved = try file.read() {
             let value: S.Value?
             do {
@@ -119,12 +120,19 @@ public struct Archive: Sendable {
                     program that wrote it, or move the file away to begin anew.
                     """, error)
             }
-            if let value { store.core.run { state.replace(value) } }
+            restored = value
         }
         let archived = Archived(file: file, version: version, idle: idle) {
             try CanonicalEncoder().encode(state._read { $0 })
         }
         archived.begin(state, in: store.core)
+        if let restored {
+            store.core.run {
+                state.replace(restored)
+                // What observers dispatch because of it comes behind this, and is a change.
+                archived.isSaved()
+            }
+        }
         return archived
     }
 }
@@ -167,6 +175,11 @@ public final class Archived: Disposable, Sendable {
 
     deinit {
         dispose()
+    }
+
+    /// What there is now is what the file has. Called in the lane.
+    func isSaved() {
+        state.withLock { $0.savedCount = $0.changeCount }
     }
 
     func begin<Value>(_ value: ValueState<Value>, in lane: any ListenedLane) {

@@ -65,6 +65,8 @@ where State.Value: Codable {
     private struct Record: Sendable {
         var steps: [Step]
         var position = 0
+        /// Whether the first value is known. What was committed before is in it.
+        var hasBegun = false
     }
 
     private let store: Store<State>
@@ -92,7 +94,7 @@ where State.Value: Codable {
         store.core.run { [weak self] in
             let value = store.computed.state.asValue._read { $0 }
             self?.record.withLock { record in
-                guard record.steps.count == 1 else { return }
+                record.hasBegun = true
                 record.steps = [Step(value: value, action: nil, timestamp: first.timestamp)]
             }
         }
@@ -224,6 +226,7 @@ where State.Value: Codable {
     private func note(_ action: String, _ timestamp: Timestamp, _ result: State.Value?) {
         let step = Step(value: result ?? store.value, action: action, timestamp: timestamp)
         record.withLock { record in
+            guard record.hasBegun else { return }
             record.steps.removeSubrange((record.position + 1)...)
             record.steps.append(step)
             if record.steps.count > capacity { record.steps.removeFirst() }

@@ -83,7 +83,7 @@ public final class ModelState<Model: Conflux.Model>: ValueState<Model>, ModelHol
     ///
     /// - Returns: Why the model refuses the action, if it does; then nothing has changed.
     fileprivate func refusal(of action: Model.Action, _ context: ActionContext) -> (any Error)? {
-        change { model in
+        change(if: { $0 == nil }) { model in
             do {
                 try model.check(action, context)
                 model.apply(action, context)

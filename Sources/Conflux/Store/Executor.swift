@@ -62,9 +62,8 @@ public struct Executor: Sendable {
     /// - Parameter dispatchQueue: Serial or concurrent. What waits is held by it, without a bound.
     /// - Returns: An executor that keeps the queue alive.
     public static func within(_ dispatchQueue: DispatchQueue) -> Executor {
-        let key = DispatchSpecificKey<Bool>()
-        dispatchQueue.setSpecific(key: key, value: true)
-        let gate = QueueGate(dispatchQueue) { DispatchQueue.getSpecific(key: key) == true }
+        let token = QueueToken.of(dispatchQueue)
+        let gate = QueueGate(dispatchQueue) { QueueToken.ofCurrentQueue === token }
         return Executor(place: .context { gate.execute($0) })
     }
 
@@ -145,4 +144,24 @@ package enum MainQueue {
     package static var isCurrent: Bool {
         DispatchQueue.getSpecific(key: mark) == true || Thread.isMainThread
     }
+}
+
+/// Tells a queue from others for those who run on it.
+private final class QueueToken: Sendable {
+    /// One key for all, and for ever: Dispatch knows a key by its address and doesn't keep it.
+    private static let key = DispatchSpecificKey<QueueToken>()
+    private static let making = Mutex(())
+
+    /// The queue's token, the same one each time.
+    static func of(_ queue: DispatchQueue) -> QueueToken {
+        making.withLock { _ in
+            if let token = queue.getSpecific(key: key) { return token }
+            let token = QueueToken()
+            queue.setSpecific(key: key, value: token)
+            return token
+        }
+    }
+
+    /// The token of the queue that this code runs on, or of the one that it targets.
+    static var ofCurrentQueue: QueueToken? { DispatchQueue.getSpecific(key: key) }
 }

@@ -150,16 +150,23 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
 
     /// Dispatches to every live store what is past the gate, and tells a tally how it ends in each.
     ///
+    /// - Parameters:
+    ///   - action: What happens.
+    ///   - tally: Told how it ends.
+    ///   - mark: The thread's.
+    ///   - placed: Called when it has its places.
     /// - Returns: The route that the action has to take instead; then nothing was done.
     func admit(
-        _ action: S.Action, _ tally: Tally, _ mark: UnsafeMutablePointer<ThreadMark>
+        _ action: S.Action, _ tally: Tally, _ mark: UnsafeMutablePointer<ThreadMark>,
+        _ placed: () -> Void
     ) -> (any ActionRoute<S>)? {
         let plan =
             scope.order.isEmpty
             ? plan(isPast: true) { .tracked(action, tally, order: $0) } : orderedPlan(action, tally)
         if plan.isRouted {
-            return currentRoute ?? admit(action, tally, mark)
+            return currentRoute ?? admit(action, tally, mark, placed)
         }
+        placed()
         carry(out: plan, action, tally, mark)
         return nil
     }
@@ -233,6 +240,9 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
         }
         return plan
     }
+
+    /// The route, for who holds the registry's lock.
+    var routeUnderLock: (any ActionRoute<S>)? { route }
 
     private var currentRoute: (any ActionRoute<S>)? {
         registry.withLock { _ in route }

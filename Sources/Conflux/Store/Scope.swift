@@ -118,7 +118,7 @@ public final class Scope: Sendable {
     /// no lock pauses the flow; not when the function would have to wait for what that brings about.
     package func whenSettled(_ body: @escaping @Sendable () -> Void) {
         // What is dispatched later goes through the queue, and behind it through the gate.
-        queue.async { [self] in gate.pass(holding: nil) { [self] in whenStill(body) } }
+        queue.async { [self] in gate.pass(holding: nil) { [self] _ in whenStill(body) } }
     }
 
     /// Keeps places in the lanes of several states at once.

@@ -134,12 +134,19 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     /// Dispatches to this store what is past the gate, and tells a tally that expects one report how it
     /// ends.
     ///
+    /// - Parameters:
+    ///   - action: What happens.
+    ///   - tally: Told how it ends.
+    ///   - mark: The thread's.
+    ///   - placed: Called when it has its place.
     /// - Returns: The route that the action has to take instead; then nothing was done.
     func admit(
-        _ action: S.Action, _ tally: Tally, _ mark: UnsafeMutablePointer<ThreadMark>
+        _ action: S.Action, _ tally: Tally, _ mark: UnsafeMutablePointer<ThreadMark>,
+        _ placed: () -> Void
     ) -> (any ActionRoute<S>)? {
         switch admit(.tracked(action, tally, order: 0), isPast: true) {
         case .queued(let duty):
+            placed()
             serve(duty, mark)
             waitForRoom(mark)
         case .paused: preconditionFailure("what is past the gate does not come to it again")

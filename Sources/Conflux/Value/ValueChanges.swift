@@ -28,7 +28,7 @@ public struct ValueChanges<Root: Sendable, Value: Sendable>: AsyncSequence, Send
     /// A sequence of changes doesn't fail.
     public typealias Failure = Never
 
-    private let first: Value
+    private let first: (value: Value, version: UInt64)
     private let state: ValueState<Root>
     private let isSame: @Sendable (Value, Value) -> Bool
     private let part: @Sendable (Root) -> Value
@@ -39,7 +39,7 @@ public struct ValueChanges<Root: Sendable, Value: Sendable>: AsyncSequence, Send
         isSame: @escaping @Sendable (Value, Value) -> Bool,
         part: @escaping @Sendable (Root) -> Value
     ) {
-        first = state._read(part)
+        first = state.readVersion(part)
         self.lane = lane
         self.state = state
         self.isSame = isSame
@@ -52,7 +52,11 @@ public struct ValueChanges<Root: Sendable, Value: Sendable>: AsyncSequence, Send
         state.add(listener)
         // In the lane, so that this first look comes between two actions.
         lane.run { [state] in listener.look(at: state) }
-        let token = lane.whenClosed { listener.finish() }
+        let token = lane.whenClosed { [state] in
+            // The first look may have been dropped.
+            listener.look(at: state)
+            listener.finish()
+        }
         return Iterator(
             subscription: Subscription(listener: listener) { [state, lane] in
                 state.remove(listener)
@@ -125,8 +129,10 @@ extension StoreCore: ListenedLane {
 /// One reader of changes: the lane puts them in, the reader takes them out.
 private final class ChangeListener<Root: Sendable, Value: Sendable>: ValueObserver {
     private struct Mailbox {
-        /// The value that the lane saw last.
+        /// What was seen last.
         var last: Value
+        /// The version that was.
+        var version: UInt64
         /// What the reader hasn't taken yet.
         var pending: Change<Value>?
         /// Use: the reader waits. Invariant: nothing is pending then.
@@ -139,22 +145,25 @@ private final class ChangeListener<Root: Sendable, Value: Sendable>: ValueObserv
     private let part: @Sendable (Root) -> Value
 
     init(
-        last: Value, isSame: @escaping @Sendable (Value, Value) -> Bool,
+        last: (value: Value, version: UInt64),
+        isSame: @escaping @Sendable (Value, Value) -> Bool,
         part: @escaping @Sendable (Root) -> Value
     ) {
-        mailbox = Mutex(Mailbox(last: last))
+        mailbox = Mutex(Mailbox(last: last.value, version: last.version))
         self.isSame = isSame
         self.part = part
     }
 
     func look(at state: ValueState<Root>) {
-        let new = state._read(part)
-        let old = mailbox.withLock { $0.last }
-        if isSame(old, new) { return }
+        let (new, version) = state.readVersion(part)
+        let (old, seen) = mailbox.withLock { ($0.last, $0.version) }
+        if version <= seen || isSame(old, new) { return }
         let noReader: (CheckedContinuation<Void, Never>?, Change<Value>?) = (nil, nil)
         let (reader, replaced) = mailbox.withLock { mailbox in
-            guard !mailbox.isFinished else { return noReader }
+            // Where the store is released, another thread may look, too.
+            guard !mailbox.isFinished, version > mailbox.version else { return noReader }
             mailbox.last = new
+            mailbox.version = version
             let former = mailbox.pending
             mailbox.pending = Change(old: former?.old ?? old, new: new)
             defer { mailbox.reader = nil }

@@ -60,22 +60,37 @@ public class ValueState<Value: Sendable>: @unchecked Sendable {
     }
 
     /// Changes the value under the lock, and tells nobody.
-    final func change<Result: Sendable>(_ body: (inout Value) -> Result) -> Result {
+    ///
+    /// - Parameters:
+    ///   - isChange: Whether the body has changed it, by what it returns.
+    ///   - body: Changes it.
+    /// - Returns: What the body returns.
+    final func change<Result: Sendable>(
+        if isChange: (Result) -> Bool = { _ in true }, _ body: (inout Value) -> Result
+    ) -> Result {
         let mark = ThreadMark.outsideModels
         mark.pointee.isInModel = true
         defer { mark.pointee.isInModel = false }
         return value.withLock { value in
-            version.add(1, ordering: .relaxed)
-            return body(&value)
+            let result = body(&value)
+            if isChange(result) { version.add(1, ordering: .relaxed) }
+            return result
         }
     }
 
     /// The value, and how often it was changed until then.
     final func readVersion() -> (value: Value, version: UInt64) {
+        readVersion { $0 }
+    }
+
+    /// A part of the value, and how often that was changed until then.
+    final func readVersion<Part: Sendable>(
+        _ part: (Value) -> Part
+    ) -> (value: Part, version: UInt64) {
         let mark = ThreadMark.outsideModels
         mark.pointee.isInModel = true
         defer { mark.pointee.isInModel = false }
-        return value.withLock { ($0, version.load(ordering: .relaxed)) }
+        return value.withLock { (part($0), version.load(ordering: .relaxed)) }
     }
 
     /// Puts another value in the place, and runs a function under the lock. Called in the store's lane;

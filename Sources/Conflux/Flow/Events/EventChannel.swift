@@ -30,10 +30,12 @@ enum EventShare {
 /// One state's part of an event.
 protocol EventPart: Sendable {
     var channel: any StateChannel { get }
-    /// How many stores there were when places were kept.
-    var laneCount: Int { get }
+    /// Whether it has stores, or a route, to go to. Known once places are kept.
+    var hasGoal: Bool { get }
     /// These are the lanes. Called once, under locks.
-    func expect(_ lanes: [Lane])
+    ///
+    /// - Returns: Those in which to keep places: none where the action takes a route.
+    func expect(_ lanes: [Lane]) -> [Lane]
     /// Keeps a place in one of the lanes. Called once for each after that, under the same locks.
     func reserve(_ index: Int)
     /// Has the lanes served. Called once after that, holding no lock.
@@ -46,7 +48,9 @@ extension GlobalChannel: EventChannel {
     func part(
         of event: any Event, label: DispatchLabel, order: Int, _ whole: Tally
     ) -> EventShare {
-        guard let action = events?(event), registry.withLock({ !$0.lanes.isEmpty }) else {
+        guard let action = events?(event),
+            registry.withLock({ !$0.lanes.isEmpty || $0.isRouted })
+        else {
             return .none
         }
         guard let passing = scope.middleware.pass(action, to: nil as StoreCore<S>?, label: label)
@@ -65,6 +69,8 @@ private final class TypedEventPart<S: State>: EventPart, @unchecked Sendable {
     /// Tells the middleware that the event found no store.
     private let endWithoutStores: @Sendable () -> Void
     private let lanes = Mutex<[Lane]>([])
+    private let route = Mutex<(any ActionRoute<S>)?>(nil)
+    private let routing: @Sendable () -> (any ActionRoute<S>)?
 
     init(
         _ channel: GlobalChannel<S>, _ passing: MiddlewareTable.Passing<S>, order: Int,
@@ -72,23 +78,28 @@ private final class TypedEventPart<S: State>: EventPart, @unchecked Sendable {
     ) {
         self.channel = channel
         scope = channel.scope
+        routing = { channel.routeUnderLock }
         action = passing.dispatch.action
         // Sendable: that actions may be committed on another thread is the contract of `State.Action`.
-        nonisolated(unsafe) let dispatch = passing.dispatch
+        nonisolated(unsafe) let passed = passing
         let scope = channel.scope
         endWithoutStores = {
-            scope.middleware.end(dispatch, of: nil as StoreCore<S>?, .failed(.noStore(S.self)))
+            scope.middleware.end(passed, .failed(.noStore(S.self)))
         }
         tally = Tally(ticket: passing.ticket) { outcome in
-            scope.middleware.end(dispatch, of: nil, outcome)
+            scope.middleware.end(passed, outcome)
             whole.report(outcome, order: order)
         }
     }
 
-    var laneCount: Int { lanes.withLock { $0.count } }
+    var hasGoal: Bool { lanes.withLock { !$0.isEmpty } || route.withLock { $0 != nil } }
 
-    func expect(_ lanes: [Lane]) {
+    func expect(_ lanes: [Lane]) -> [Lane] {
+        let route = routing()
+        self.route.withLock { $0 = route }
+        let lanes = route == nil ? lanes : []
         self.lanes.withLock { $0 = lanes }
+        return lanes
     }
 
     func reserve(_ index: Int) {
@@ -101,6 +112,10 @@ private final class TypedEventPart<S: State>: EventPart, @unchecked Sendable {
     }
 
     func serve() {
+        if let route = route.withLock({ $0 }) {
+            tally.expect(1)
+            return route.submit(action).whenEnded { [tally] in tally.report($0, order: 0) }
+        }
         let lanes = lanes.withLock { $0 }
         // Its stores may have gone since the event was shown to the middleware.
         if lanes.isEmpty { return endWithoutStores() }

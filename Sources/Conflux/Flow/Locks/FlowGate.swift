@@ -10,10 +10,12 @@ import Synchronization
 /// queue; what comes meanwhile waits behind it.
 ///
 /// What had been dispatched before a lock was taken stands in its stores' lanes, ahead of all that the
-/// holder dispatches.
+/// holder dispatches: a dispatch that found the gate open is counted until it has its place, and as long as
+/// one is, the holder's wait.
 // Sendable: all is in a mutex, but for an atomic copy of a part.
 package final class FlowGate: Sendable {
-    typealias Job = @Sendable () -> Void
+    /// A dispatch. It calls what it gets once it has its place in its lanes, and before it serves them.
+    typealias Job = @Sendable (_ placed: () -> Void) -> Void
 
     /// Jobs in their order; each is put in and taken out in constant time.
     private struct Line {
@@ -70,6 +72,10 @@ package final class FlowGate: Sendable {
     private let state = Mutex(State())
     /// A copy of `State.isClosed`, looked at before each dispatch.
     private let closed = Atomic(false)
+    /// How many dispatches found the gate open, or were let through, and have no place yet. A passer counts
+    /// itself and then looks at `closed`; who takes a lock sets that and then looks here: one of the two sees
+    /// the other.
+    private let passing = Atomic(0)
 
     /// Whether a dispatch may have to wait.
     @inline(__always)
@@ -87,12 +93,20 @@ package final class FlowGate: Sendable {
     ///   - holder: The lock under which it is dispatched, if it is.
     ///   - job: Called once, on this thread or later, holding no lock.
     func pass(holding holder: UInt64?, _ job: @escaping Job) {
-        guard isClosed else { return job() }
+        passing.add(1, ordering: .sequentiallyConsistent)
+        if !closed.load(ordering: .sequentiallyConsistent) { return run(job) }
+        leave()
         let (mayPass, place) = state.withLock { state -> (Bool, DispatchSemaphore?) in
-            guard state.isClosed else { return (true, nil) }
+            if !state.isClosed {
+                passing.add(1, ordering: .sequentiallyConsistent)
+                return (true, nil)
+            }
             let position = state.holds.firstIndex { $0.id == holder }
             if let position {
-                if position == 0, state.holds[0].parked.isEmpty, !state.isDraining {
+                if position == 0, state.holds[0].parked.isEmpty, !state.isDraining,
+                    passing.load(ordering: .sequentiallyConsistent) == 0
+                {
+                    passing.add(1, ordering: .sequentiallyConsistent)
                     return (true, nil)
                 }
                 state.holds[position].parked.append(job)
@@ -106,9 +120,26 @@ package final class FlowGate: Sendable {
             state.crowded.append(place)
             return (false, place)
         }
-        if mayPass { return job() }
+        if mayPass { return run(job) }
         // Whoever releases the lock may need this very thread.
         if let place { _ = place.wait(timeout: .now() + LaneLimits.stillnessMax) }
+    }
+
+    /// Runs a dispatch that is counted, until it has its place.
+    private func run(_ job: Job) {
+        var isPlaced = false
+        job {
+            if isPlaced { return }
+            isPlaced = true
+            leave()
+        }
+        if !isPlaced { leave() }
+    }
+
+    /// A dispatch that was counted has its place. The last one lets go what waited for that.
+    private func leave() {
+        let left = passing.subtract(1, ordering: .sequentiallyConsistent).newValue
+        if left == 0, closed.load(ordering: .sequentiallyConsistent) { drain() }
     }
 
     /// A number for a lock that is to be taken.
@@ -127,7 +158,7 @@ package final class FlowGate: Sendable {
     func take(_ id: UInt64, _ lock: @escaping @Sendable () -> FlowLock?) {
         state.withLock { state in
             state.holds.append(Hold(id: id, lock: lock))
-            closed.store(true, ordering: .relaxed)
+            closed.store(true, ordering: .sequentiallyConsistent)
         }
     }
 
@@ -171,11 +202,9 @@ package final class FlowGate: Sendable {
         let mark = ThreadMark.current
         for _ in 0..<Self.jobsAtOnceMax {
             let (job, places) = state.withLock { state -> (Job?, [DispatchSemaphore]) in
-                let job =
-                    state.holds.isEmpty
-                    ? state.parked.removeFirst() : state.holds[0].parked.removeFirst()
+                let job = nextJob(&state)
                 state.isDraining = job != nil
-                closed.store(state.isClosed, ordering: .relaxed)
+                closed.store(state.isClosed, ordering: .sequentiallyConsistent)
                 guard state.parked.count <= Self.parkedMax else { return (job, []) }
                 defer { state.crowded = [] }
                 return (job, state.crowded)
@@ -184,10 +213,18 @@ package final class FlowGate: Sendable {
             guard let job else { return }
             // As in a lane: this thread must not wait for others, which may wait for it.
             mark.pointee.lanes += 1
-            job()
+            job {}
             mark.pointee.lanes -= 1
         }
         DispatchQueue.global().async { self.goOnDraining() }
+    }
+
+    /// What may be let go next: the holder's, once all that found the gate open has its place; or what waited
+    /// until there is no lock.
+    private func nextJob(_ state: inout State) -> Job? {
+        if state.holds.isEmpty { return state.parked.removeFirst() }
+        if passing.load(ordering: .sequentiallyConsistent) > 0 { return nil }
+        return state.holds[0].parked.removeFirst()
     }
 
     /// Waits until a lock is in force, or has ended.

@@ -20,6 +20,8 @@ public final class FlowLock: Sendable {
 
     private let scope: Scope
     private let id: UInt64
+    /// What the holder has follow each other: not behind what others have, and this lock pauses.
+    let series = FlowSeries()
     private var gate: FlowGate { scope.gate }
 
     fileprivate init(_ scope: Scope, _ reference: Reference) {
@@ -33,6 +35,11 @@ public final class FlowLock: Sendable {
 
     deinit {
         gate.release(id)
+    }
+
+    /// The lock of a scope that the current code holds, if it does.
+    static func held(in scope: Scope) -> FlowLock? {
+        held.flatMap { $0.scope === scope ? $0 : nil }
     }
 
     /// Under which lock of a gate the current code dispatches.
@@ -83,7 +90,7 @@ public final class FlowLock: Sendable {
         await gate.waitUntilInForce(id)
         await withCheckedContinuation { continuation in
             // As the holder's: behind what a former lock has still to let go.
-            gate.pass(holding: id) { [scope] in
+            gate.pass(holding: id) { [scope] _ in
                 scope.whenStill { continuation.resume() }
             }
         }
@@ -113,6 +120,8 @@ extension Scope {
     /// }
     /// ```
     ///
+    /// Inside of another such body it runs under that one's lock.
+    ///
     /// Cancelling the waiting task ends neither the wait for older locks nor the body.
     ///
     /// - Parameters:
@@ -124,6 +133,7 @@ extension Scope {
     public func withLock<Result>(
         isolation: isolated (any Actor)? = #isolation, _ body: (FlowLock) async throws -> Result
     ) async rethrows -> Result {
+        if let held = FlowLock.held(in: self), held === lockInForce { return try await body(held) }
         let lock = lock()
         defer { lock.release() }
         await lock.inForce()

@@ -60,6 +60,9 @@ final class MiddlewareTable: Sendable {
     struct Passing<S: State> {
         let dispatch: DispatchedAction<S>
         let ticket: DispatchTicket
+        /// Who saw it, and hears of its end: also who reads along no more, as with a store that was
+        /// released.
+        fileprivate let witnesses: [any Middleware]
     }
 
     /// Shows a dispatch to the middleware.
@@ -76,7 +79,8 @@ final class MiddlewareTable: Sendable {
         var dispatch = DispatchedAction<S>(
             id: DispatchID(number), action: action, store: core.map { StoreIdentity($0) },
             label: label)
-        for middleware in concerned(by: core) {
+        let witnesses = concerned(by: core)
+        for middleware in witnesses {
             switch middleware.willDispatch(dispatch) {
             case .pass: break
             case .replace(let other): dispatch.action = other
@@ -84,16 +88,16 @@ final class MiddlewareTable: Sendable {
             }
         }
         return Passing(
-            dispatch: dispatch, ticket: DispatchTicket(id: dispatch.id, label: label))
+            dispatch: dispatch, ticket: DispatchTicket(id: dispatch.id, label: label),
+            witnesses: witnesses)
     }
 
     /// Tells that a dispatch has ended.
-    func end<S: State>(_ dispatch: DispatchedAction<S>, of core: StoreCore<S>?, _ outcome: Outcome)
-    {
+    func end<S: State>(_ passing: Passing<S>, _ outcome: Outcome) {
         var failure: DispatchError?
         if case .failed(let error) = outcome { failure = error }
-        for middleware in concerned(by: core) {
-            middleware.didDispatch(dispatch, failure: failure)
+        for middleware in passing.witnesses {
+            middleware.didDispatch(passing.dispatch, failure: failure)
         }
     }
 

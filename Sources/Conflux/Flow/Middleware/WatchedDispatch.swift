@@ -15,13 +15,13 @@ extension Scope {
     ///   - label: What the dispatcher says of it.
     ///   - stopped: Called if middleware stops it.
     ///   - go: Has what the middleware made of the action go on, and told the tally how it ends. Called once,
-    ///     when the gate is open, and not if middleware stops it. It returns the handle of an action that
-    ///     took a route.
+    ///     when the gate is open, and not if middleware stops it. It calls what it gets when the action has its
+    ///     place, and returns the handle of one that took a route.
     /// - Returns: A handle.
     func dispatchWatched<S: State>(
         _ action: S.Action, to core: StoreCore<S>?, label: DispatchLabel?,
         stopped: (() -> Void)? = nil,
-        _ go: @escaping @Sendable (S.Action, Tally) -> DispatchHandle?
+        _ go: @escaping @Sendable (S.Action, Tally, _ placed: () -> Void) -> DispatchHandle?
     ) -> DispatchHandle {
         _ = ThreadMark.outsideModels
         guard let passing = middleware.pass(action, to: core, label: label) else {
@@ -29,12 +29,16 @@ extension Scope {
             return DispatchHandle(.failed(.intercepted))
         }
         // That actions may be committed on another thread is the contract of `State.Action`.
-        nonisolated(unsafe) let dispatch = passing.dispatch
+        nonisolated(unsafe) let passed = passing
         let tally = Tally(ticket: passing.ticket) { [middleware] outcome in
-            middleware.end(dispatch, of: core, outcome)
+            middleware.end(passed, outcome)
         }
         let sent = SentHandle()
-        gate.pass(holding: FlowLock.holder(at: gate)) { sent.handle = go(dispatch.action, tally) }
+        gate.pass(holding: FlowLock.holder(at: gate)) { [self] placed in
+            // Behind the places that a global dispatch is keeping, which looked at the gate under this lock.
+            if gate.isClosed { channel(of: S.self).withLanes { _ in } }
+            sent.handle = go(passed.dispatch.action, tally, placed)
+        }
         return sent.handle ?? tally.handle
     }
 }
@@ -63,10 +67,10 @@ extension StoreCore {
         after: (@Sendable () -> Void)? = nil
     ) -> DispatchHandle {
         scope.dispatchWatched(action, to: self, label: label, stopped: after) {
-            [self] action, tally in
+            [self] action, tally, placed in
             tally.expect(1)
             if let before { run(before) }
-            let route = admit(action, tally, ThreadMark.current)
+            let route = admit(action, tally, ThreadMark.current, placed)
             let handle = route?.submit(action, tally)
             if let after { inspect { _, _ in after() } }
             return handle
@@ -79,8 +83,8 @@ extension GlobalChannel {
     @discardableResult
     func dispatchWatched(_ action: S.Action, label: DispatchLabel? = nil) -> DispatchHandle {
         scope.dispatchWatched(action, to: nil as StoreCore<S>?, label: label) {
-            [self] action, tally in
-            guard let route = admit(action, tally, ThreadMark.current) else { return nil }
+            [self] action, tally, placed in
+            guard let route = admit(action, tally, ThreadMark.current, placed) else { return nil }
             tally.expect(1)
             return route.submit(action, tally)
         }

@@ -73,7 +73,8 @@ extension Scope {
         switch mode {
         case .async:
             _ = FlowOperation(after: others) { operation in self.later { send(operation) } }
-        case .serial: _ = series.add(after: others) { operation in self.later { send(operation) } }
+        case .serial:
+            _ = currentSeries.add(after: others) { operation in self.later { send(operation) } }
         case .mainThread: _ = FlowOperation(after: others) { send($0) }
         case .sync:
             let end = DispatchSemaphore(value: 0)
@@ -97,7 +98,8 @@ extension StoreCore {
     fileprivate func dispatchOnMain(
         _ action: S.Action, of store: Store<S>, label: DispatchLabel
     ) -> DispatchHandle {
-        scope.dispatchWatched(action, to: self, label: label) { [self] action, tally in
+        scope.dispatchWatched(action, to: self, label: label) {
+            [self] action, tally, placed in
             tally.expect(1)
             // That actions may be committed on another thread is the contract of `State.Action`.
             nonisolated(unsafe) let action = action
@@ -116,6 +118,7 @@ extension StoreCore {
                 let hold = scope.order.hold(for: self)
                 return (hold.map { append($0) } ?? true) && append(excursion)
             }
+            placed()
             if hasPlace {
                 kick(ThreadMark.current)
             } else {

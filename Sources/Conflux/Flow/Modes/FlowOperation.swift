@@ -123,8 +123,11 @@ extension Scope {
     @discardableResult
     public func performSerially(_ body: @escaping @Sendable () async -> Void) -> FlowOperation {
         let held = FlowLock.held
-        return series.add(after: []) { operation in self.start(body, operation, held) }
+        return currentSeries.add(after: []) { operation in self.start(body, operation, held) }
     }
+
+    /// What is dispatched here in mode `serial` follows each other.
+    var currentSeries: FlowSeries { FlowLock.held(in: self)?.series ?? series }
 
     /// Runs it as the holder of the lock that was held where it was asked for.
     private func start(

@@ -187,7 +187,7 @@ extension Scope {
             guard failure == nil else { return }
             if let registration = order.add(store.core, after: predecessor.core) {
                 // It ends with either of the two.
-                registrations.append(store.core.ending(predecessor.core.ending(registration)))
+                registrations.append(store.core.ending(registration, with: predecessor.core))
             } else {
                 failure = StoreOrderError(
                     StoreIdentity(store.core), StoreIdentity(predecessor.core))

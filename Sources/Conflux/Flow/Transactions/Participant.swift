@@ -39,8 +39,8 @@ protocol Participant: AnyObject, Sendable {
 final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
     private struct Plan {
         var actions: [S.Action] = []
-        /// The value as the actions leave it, once it was read.
-        var working: S.Value?
+        /// The value as the first of the actions leave it, once it was read, and how many these are.
+        var working: (value: S.Value, count: Int)?
         /// What the value's version was then.
         var version: UInt64?
         /// What the middleware made of the actions.
@@ -69,32 +69,41 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
 
     /// The value as the actions so far leave it.
     func read() throws -> S.Value {
-        if let working = plan.withLock({ $0.content.working }) { return working }
-        var (working, version) = value.readVersion()
-        for action in actions {
-            try reduce(&working, action, ActionContext(timestamp: WallClock.now))
+        let plan = self.plan.withLock { $0 }.content
+        let (actions, working) = (plan.actions, plan.working)
+        let version: UInt64?
+        var present: S.Value
+        if let working {
+            (present, version) = (working.value, nil)
+        } else {
+            let (value, number) = value.readVersion()
+            (present, version) = (value, number)
         }
-        let read = working
-        return plan.withLock { plan in
-            // Another task may have read it meanwhile: the first reading is what counts.
-            if let first = plan.content.working { return first }
-            plan.content.working = read
-            plan.content.version = version
-            return read
+        for action in actions.dropFirst(working?.count ?? 0) {
+            try reduce(&present, action, ActionContext(timestamp: WallClock.now))
         }
+        let read = (value: present, count: actions.count)
+        let result: S.Value? = self.plan.withLock { plan in
+            if version != nil, let first = plan.content.working {
+                // Another task has read meanwhile, and perhaps another value: its reading counts.
+                return first.count >= read.count ? first.value : nil
+            }
+            if let version { plan.content.version = version }
+            // Actions of other tasks may be in there by now: never fewer than before.
+            if read.count >= plan.content.working?.count ?? 0 { plan.content.working = read }
+            return read.value
+        }
+        return try result ?? self.read()
     }
 
     func add(_ action: S.Action) throws {
         // That actions may be committed on another thread is the contract of `State.Action`.
         nonisolated(unsafe) let action = action
-        let working = plan.withLock { plan in
+        let isRead = plan.withLock { plan in
             plan.content.actions.append(action)
-            return plan.content.working
+            return plan.content.working != nil
         }
-        guard var changed = working else { return }
-        try reduce(&changed, action, ActionContext(timestamp: WallClock.now))
-        let kept = changed
-        plan.withLock { $0.content.working = kept }
+        if isRead { _ = try read() }
     }
 
     private var actions: [S.Action] {
@@ -133,7 +142,7 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
     }
 
     func end(_ outcome: Outcome) {
-        for passed in passing { core.scope.middleware.end(passed.dispatch, of: core, outcome) }
+        for passed in passing { core.scope.middleware.end(passed, outcome) }
     }
 
     var isAsRead: Bool {

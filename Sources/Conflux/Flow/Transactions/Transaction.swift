@@ -111,7 +111,7 @@ public final class Transaction: Sendable {
         let meeting = Rendezvous(count: participants.count) { isWhole in
             Self.commit(participants, isWhole: isWhole) { tally.report($0, order: 0) }
         }
-        scope.gate.pass(holding: FlowLock.holder(at: scope.gate)) { [scope] in
+        scope.gate.pass(holding: FlowLock.holder(at: scope.gate)) { [scope] placed in
             var channels: [any StateChannel] = []
             for channel in participants.map(\.channel)
             where !channels.contains(where: { $0 === channel }) {
@@ -128,6 +128,7 @@ public final class Transaction: Sendable {
                     if !hasPlace || !lane.append(meeting) { absent.append(lane) }
                 }
             }
+            placed()
             for lane in absent { meeting.abandon(lane) }
             let mark = ThreadMark.current
             for participant in participants { participant.lane.kick(mark) }

@@ -1,0 +1,308 @@
+import Dispatch
+import Foundation
+import Synchronization
+import Testing
+
+@testable import Conflux
+
+/// What two threads, or two concepts, could do to each other.
+@Suite(.timeLimit(.minutes(5)))
+struct FlowRaceTests {
+    let scope = Scope()
+
+    // MARK: Nothing slips past a lock
+
+    private struct Nothing: Middleware {}
+
+    /// Has one thread dispatch whatever it likes, while another one takes locks, and under each dispatches a 1
+    /// and then a 2 to a store.
+    private func contest(
+        rounds: Int, first: @escaping @Sendable () -> Void, second: @escaping @Sendable () -> Void,
+        against other: @escaping @Sendable () -> DispatchHandle
+    ) async {
+        let scope = scope
+        await withTaskGroup(of: Void.self) { group in
+            let isOver = Late<Bool>()
+            group.addTask {
+                while isOver.value != true { _ = try? await other().receipt() }
+            }
+            group.addTask {
+                for _ in 0..<rounds {
+                    let lock = scope.lock()
+                    lock.run(first)
+                    await Task.yield()
+                    lock.run(second)
+                    lock.release()
+                }
+                isOver.value = true
+            }
+        }
+    }
+
+    /// How often something stands between a 1 and the 2 that follows.
+    private func intruders(in numbers: [Int]) -> Int {
+        var count = 0
+        var isOpen = false
+        for number in numbers {
+            if number == 1 {
+                isOpen = true
+            } else if number == 2 {
+                isOpen = false
+            } else if isOpen {
+                count += 1
+            }
+        }
+        return count
+    }
+
+    @Test(arguments: [false, true])
+    func `no global action slips past a lock`(isWatched: Bool) async throws {
+        let stores = scope.run { (0..<100).map { _ in tallyStore() } }
+        let store = try #require(stores.last)
+        if isWatched { scope.use(Nothing()) }
+        let scope = scope
+        await contest(
+            rounds: 500, first: { store.actions.tell(1) }, second: { store.actions.tell(2) }
+        ) {
+            scope.run { Store<TallyState>.actions.dispatch(3) }
+        }
+        try await store.actions.dispatch(4).receipt()
+        #expect(intruders(in: store.computed.numbers) == 0)
+        #expect(store.computed.numbers.contains(3) && store.computed.numbers.contains(2))
+    }
+
+    @Test func `no transaction slips past a lock`() async throws {
+        let storages = scope.run { (0..<100).map { _ in Storage(0) } }
+        let storage = try #require(storages.last)
+        let seen = Mutex<[Int]>([])
+        let observation = storage.observe { value in seen.withLock { $0.append(value) } }
+        let scope = scope
+        await contest(
+            rounds: 300, first: { storage.replace(1) }, second: { storage.replace(2) }
+        ) {
+            let chain = scope.chain()
+            for storage in storages { chain.change(storage) { $0.replace(3) } }
+            return chain.react()
+        }
+        observation.dispose()
+        #expect(intruders(in: seen.withLock { $0 }) == 0)
+    }
+
+    @Test func `within a body that holds the lock another one is the same`() async throws {
+        let stock = scope.run { ModelStore<Stock>() }
+        try await scope.withLock { outer in
+            try await scope.withLock { inner in
+                #expect(inner === outer)
+                try await stock.dispatch(.add(amount: 1)).receipt()
+            }
+        }
+        #expect(stock.left == 1 && scope.lockInForce == nil)
+    }
+
+    @Test func `a holder's serial dispatches don't wait for those that its lock pauses`()
+        async throws
+    {
+        let store = scope.run { tallyStore() }
+        let lock = scope.lock()
+        let paused = scope.dispatch(1, to: store, mode: .serial)
+        let own = lock.run { scope.dispatch(2, to: store, mode: .serial) }
+        try await own.receipt()
+        #expect(store.computed.numbers == [2])
+        lock.release()
+        try await paused.receipt()
+        #expect(store.computed.numbers == [2, 1])
+    }
+
+    // MARK: Queues
+
+    @Test func `functions run on their queue, also where an executor of another one was let go`() {
+        let first = DispatchQueue(label: "first")
+        for number in 0..<200 {
+            _ = Executor.within(first)
+            let second = DispatchQueue(label: "second \(number)")
+            let executor = Executor.within(second)
+            second.suspend()
+            let place = Late<Bool>()
+            first.sync { executor.execute { place.value = true } }
+            #expect(place.value == nil)
+            second.resume()
+            second.sync {}
+            #expect(place.value == true)
+        }
+    }
+
+    // MARK: Middleware and events
+
+    /// Counts what it saw begin and end.
+    private final class Ends: Middleware {
+        let begun = Atomic(0)
+        let ended = Atomic(0)
+
+        func willDispatch<S: State>(_ dispatch: DispatchedAction<S>) -> Passage<S.Action> {
+            begun.add(1, ordering: .relaxed)
+            return .pass
+        }
+
+        func didDispatch<S: State>(_ dispatch: DispatchedAction<S>, failure: DispatchError?) {
+            ended.add(1, ordering: .relaxed)
+        }
+
+        var counts: [Int] {
+            [begun.load(ordering: .relaxed), ended.load(ordering: .relaxed)]
+        }
+    }
+
+    @Test func `who saw a dispatch begin hears of its end, also of a store that was released`() {
+        let held = HeldExecutor()
+        var store: Store<TallyState>? = scope.run { tallyStore(on: held.executor) }
+        let ends = Ends()
+        if let store { scope.use(ends, for: store) }
+        let lock = scope.lock()
+        let actions = store?.actions
+        actions?.tell(1)
+        store = nil
+        lock.release()
+        held.runAll()
+        #expect(ends.counts == [1, 1])
+    }
+
+    @Test func `who reads along since a dispatch began does not hear of its end`() async throws {
+        let store = scope.run { tallyStore() }
+        scope.use(Nothing())
+        let lock = scope.lock()
+        let handle = store.actions.dispatch(1)
+        let ends = Ends()
+        scope.use(ends)
+        lock.release()
+        try await handle.receipt()
+        #expect(ends.counts == [0, 0])
+    }
+
+    private final class Road<S: State>: ActionRoute {
+        let count = Atomic(0)
+
+        func submit(_ action: S.Action) -> DispatchHandle {
+            count.add(1, ordering: .relaxed)
+            return DispatchHandle(.failed(.withdrawn))
+        }
+    }
+
+    @Test func `an event takes the route of a state as a global action does`() async throws {
+        let store = scope.run { ModelStore<Account>() }
+        let road = Road<ModelState<Account>>()
+        let channel = scope.channel(of: ModelState<Account>.self)
+        channel.setRoute(road)
+        defer { channel.setRoute(nil) }
+        let error = await #expect(throws: DispatchError.self) {
+            try await scope.send(LoggedIn(user: "a")).receipt()
+        }
+        #expect(error?.code == .withdrawn)
+        #expect(road.count.load(ordering: .relaxed) == 1 && store.user == nil)
+    }
+
+    @Test func `a store that waited for others keeps nothing of those that are gone`() throws {
+        let store = scope.run { tallyStore() }
+        for _ in 0..<10 {
+            let other = scope.run { tallyStore() }
+            try scope.order(store, after: other)
+        }
+        #expect(store.core.control.withLock { $0.closeHooks.count } == 0)
+    }
+
+    // MARK: Values
+
+    @Test func `the whole value's changes are those that happened`() async {
+        let storage = scope.run { Storage(0) }
+        let changes = storage.changes
+        var iterator = changes.makeAsyncIterator()
+        storage.replace(7)
+        #expect(await iterator.next() == Change(old: 0, new: 7))
+        var late = changes.makeAsyncIterator()
+        #expect(await late.next() == Change(old: 0, new: 7))
+    }
+
+    @Test func `a change before the release is told by a reader that begins after it`() async {
+        var stock: ModelStore<Stock>? = scope.run { ModelStore<Stock>() }
+        let changes = stock?.changes(of: \.left)
+        stock?.dispatch(.add(amount: 5))
+        stock = nil
+        var iterator = changes?.makeAsyncIterator()
+        #expect(await iterator?.next() == Change(old: 0, new: 5))
+        #expect(await iterator?.next() == nil)
+    }
+
+    @Test func `what two tasks add to a transaction is read as it will be`() async throws {
+        let storage = scope.run { Storage(0) }
+        let chain = scope.chain()
+        #expect(chain.read(storage) == 0)
+        let (isIn, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let isFirst = Atomic(true)
+        let isDone = DispatchSemaphore(value: 0)
+        Thread {
+            chain.change(storage) { draft in
+                if isFirst.exchange(false, ordering: .relaxed) {
+                    isIn.signal()
+                    goOn.wait()
+                }
+                draft.replace(draft.value + 1)
+            }
+            isDone.signal()
+        }.start()
+        isIn.wait()
+        chain.change(storage) { $0.replace($0.value + 10) }
+        goOn.signal()
+        isDone.wait()
+        #expect(chain.read(storage) == 11)
+        try await chain.react().receipt()
+        #expect(storage.value == 11)
+    }
+
+    @Test func `a refused action is no conflict for a transaction`() async throws {
+        let stock = scope.run { ModelStore<Stock>() }
+        let chain = scope.chain()
+        #expect(chain.read(stock).left == 0)
+        stock.dispatch(.take(amount: 5))
+        try await chain.dispatch(.add(amount: 1), to: stock).react().receipt()
+        #expect(stock.left == 1)
+    }
+
+    // MARK: The past
+
+    @Test func `a recorder begins with the value behind what is in line`() async throws {
+        let queue = DispatchQueue(label: "recorded")
+        let storage = scope.run { Storage(0, executor: .queue(queue)) }
+        let (isIn, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        storage.commit { draft in
+            isIn.signal()
+            goOn.wait()
+            draft.replace(1)
+        }
+        storage.replace(2)
+        isIn.wait()
+        let recorder = Recorder(storage)
+        goOn.signal()
+        try await storage.replace(3).receipt()
+        #expect(recorder.steps.map(\.value) == [2, 3])
+    }
+
+    @Test func `what an observer makes of a restored value is saved`() throws {
+        let folder = ArchiveTests.Folder()
+        let archive = try Archive(folder: folder.url)
+        func keep(_ use: (Storage<[Int]>) -> Void) throws -> [Int] {
+            let storage = scope.run { Storage([0, 0]) }
+            use(storage)
+            let kept = try archive.keep(storage, as: "pair", idle: .seconds(3_600))
+            if storage.value == [0, 0] { storage.replace([1, 0]) }
+            kept.dispose()
+            return storage.value
+        }
+        #expect(try keep { _ in } == [1, 0])
+        let brought = try keep { storage in
+            storage.observe(\.first) { [weak storage] value in
+                if value.last == 0 { storage?.replace([1, 101]) }
+            }
+        }
+        #expect(brought == [1, 101])
+        #expect(try keep { _ in } == [1, 101])
+    }
+}
