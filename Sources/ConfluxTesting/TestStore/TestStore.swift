@@ -14,7 +14,7 @@ import Synchronization
 /// }
 /// ```
 ///
-/// ``send(_:isolation:fileID:filePath:line:column:_:)`` dispatches an action, waits for its commit, and
+/// `send` dispatches an action, waits for its commit, and
 /// compares the value with what the test says it becomes. What reaches the store without being sent by the
 /// test, as from an observer, middleware or an event, is to be *received* in its turn, and so is each
 /// activity that the store emits.

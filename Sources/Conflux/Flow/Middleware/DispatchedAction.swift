@@ -92,7 +92,8 @@ extension DispatchedAction: Sendable where State.Action: Sendable {}
 /// An action that a store commits, as middleware sees it. Nothing of it can be changed: replicas would
 /// differ.
 public struct CommittedAction<State: Conflux.State> {
-    /// The dispatch; nil for one of another process, and for one from before there was middleware.
+    /// The dispatch; nil for what came by a log, also if it was dispatched here, and for what was dispatched
+    /// before there was middleware.
     public let id: DispatchID?
     /// What happens.
     public let action: State.Action

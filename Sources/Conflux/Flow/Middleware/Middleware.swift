@@ -43,7 +43,7 @@ public protocol Middleware: Sendable {
     func willDispatch<S: State>(_ dispatch: DispatchedAction<S>) -> Passage<S.Action>
 
     /// A dispatch has ended: all stores here have committed the action, or it failed. Called once for
-    /// each dispatch that passed.
+    /// each dispatch that this saw begin and that passed, also where the registration has ended meanwhile.
     ///
     /// - Parameters:
     ///   - dispatch: The action as it went its way.
