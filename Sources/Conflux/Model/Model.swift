@@ -78,6 +78,9 @@ public protocol Model: Codable, Sendable {
 
     /// Called by a node before it replicates the model. There is no reason to implement it.
     static func _willReplicate()
+
+    /// Checks and applies. There is no reason to implement it.
+    mutating func _commit(_ action: Action, _ context: ActionContext) throws
 }
 
 extension Model {
@@ -88,6 +91,12 @@ extension Model {
 
     /// Does nothing.
     public static func _willReplicate() {}
+
+    /// Checks and applies.
+    public mutating func _commit(_ action: Action, _ context: ActionContext) throws {
+        try check(action, context)
+        apply(action, context)
+    }
 
     /// Refuses nothing.
     public func check(_ action: Action, _ context: ActionContext) throws {}

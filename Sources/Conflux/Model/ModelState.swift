@@ -70,12 +70,11 @@ public final class ModelState<Model: Conflux.Model>: ValueState<Model>, ModelHol
     /// Checks and applies an action.
     public func _reduce(
         _ model: inout Model, _ action: Model.Action, _ context: ActionContext
-    ) throws -> [StorageChange] {
+    ) throws -> [StorageChange]? {
         let mark = ThreadMark.outsideModels
         mark.pointee.isInModel = true
         defer { mark.pointee.isInModel = false }
-        try model.check(action, context)
-        model.apply(action, context)
+        try model._commit(action, context)
         return []
     }
 
@@ -85,8 +84,7 @@ public final class ModelState<Model: Conflux.Model>: ValueState<Model>, ModelHol
     fileprivate func refusal(of action: Model.Action, _ context: ActionContext) -> (any Error)? {
         change(if: { $0 == nil }) { model in
             do {
-                try model.check(action, context)
-                model.apply(action, context)
+                try model._commit(action, context)
                 return nil
             } catch {
                 return error

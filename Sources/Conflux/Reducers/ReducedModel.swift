@@ -1,6 +1,7 @@
 /// A model whose actions have a type each, with a reducer for each type.
 ///
-/// See ``Reducers``. An action without a reducer is refused.
+/// See ``Reducers``. An action without a reducer is refused. A `check` of your own is asked, too; `apply` is
+/// the reducers' matter, and not to be implemented.
 public protocol ReducedModel: Model where Action == TypedAction<Self> {
     /// How actions change the model: one table for all of its stores.
     static var reducers: Reducers<Self> { get }
@@ -16,6 +17,15 @@ extension ReducedModel {
     /// Has the reducer of the action's type change the model.
     public mutating func apply(_ action: TypedAction<Self>, _ context: ActionContext) {
         Self.reducers.entry(of: type(of: action.value))?.reduce(&self, action.value, context)
+    }
+
+    /// Checks and applies with one reducer, also where it is unregistered meanwhile.
+    public mutating func _commit(_ action: TypedAction<Self>, _ context: ActionContext) throws {
+        guard let entry = Self.reducers.entry(of: type(of: action.value)) else {
+            throw ReducersError(.noReducer, Self.self, String(describing: type(of: action.value)))
+        }
+        try check(action, context)
+        entry.reduce(&self, action.value, context)
     }
 
     /// Keeps the reducers as they are from now on.

@@ -37,8 +37,9 @@ public final class StorageState<Value: Sendable>: ValueState<Value>, ValueHolder
     /// Runs the function on a draft of the value, which is kept if the function doesn't throw.
     public func _reduce(
         _ value: inout Value, _ action: StorageCommit<Value>, _ context: ActionContext
-    ) throws -> [StorageChange] {
+    ) throws -> [StorageChange]? {
         let draft = try action.draft(of: value)
+        guard draft.isChanged else { return nil }
         value = draft.value
         return draft.changes
     }

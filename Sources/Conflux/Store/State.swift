@@ -11,6 +11,8 @@
 ///     fileprivate let count = Variable(0)
 /// }
 /// ```
+///
+/// Where SwiftUI is imported, too, write `Conflux.State`.
 public protocol State: AnyObject, SendableMetatype {
     /// What can happen to the state.
     ///

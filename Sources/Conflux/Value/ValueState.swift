@@ -13,11 +13,12 @@ public protocol ValueHolder: State where Self: ValueState<Value> {
     ///
     /// Called on copies, on any thread.
     ///
-    /// - Returns: What it did in detail, where somebody reads along and the action says so.
+    /// - Returns: What it did in detail, where somebody reads along and the action says so; nil if it did
+    ///   nothing.
     /// - Throws: Why the action is refused.
     func _reduce(
         _ value: inout Value, _ action: Action, _ context: ActionContext
-    ) throws -> [StorageChange]
+    ) throws -> [StorageChange]?
 }
 
 extension ValueHolder {

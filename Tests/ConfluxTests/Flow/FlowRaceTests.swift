@@ -266,6 +266,61 @@ struct FlowRaceTests {
         #expect(stock.left == 1)
     }
 
+    @Test func `a storage of a transaction that does nothing to it is told nothing`() async throws {
+        let (storage, other) = scope.run { (Storage(0), Storage(0)) }
+        let seen = Mutex<[Int]>([])
+        let observation = storage.observe { value in seen.withLock { $0.append(value) } }
+        try await scope.chain().change(storage) { $0.updateIfChanged(\.self, to: 0) }
+            .change(other) { $0.replace(1) }.react().receipt()
+        #expect(seen.withLock { $0 } == [] && other.value == 1)
+        try await scope.chain().change(storage) { $0.updateIfChanged(\.self, to: 5) }
+            .change(other) { $0.replace(2) }.react().receipt()
+        #expect(seen.withLock { $0 } == [5])
+        observation.dispose()
+    }
+
+    /// Writes what it hears.
+    private final class Clerk: Middleware {
+        let lines = Mutex<[String]>([])
+
+        func didCommit<S: State>(_ commit: CommittedAction<S>, refusal: (any Error)?) {
+            lines.withLock { $0.append("commit \(commit.context.sequence)") }
+        }
+
+        func didChange<S: State>(_ commit: CommittedAction<S>, _ change: StorageChange) {
+            lines.withLock { $0.append("\(change.new) by \(commit.context.sequence)") }
+        }
+    }
+
+    @Test func `changes of a transaction are told behind their own commits`() async throws {
+        let clerk = Clerk()
+        scope.use(clerk)
+        let storage = scope.run { Storage(0) }
+        try await scope.chain().change(storage) { $0.replace(7) }
+            .change(storage) { $0.replace(8) }.react().receipt()
+        #expect(
+            clerk.lines.withLock { $0 } == ["commit 1", "7 by 1", "commit 2", "8 by 2"])
+    }
+
+    @Test func `a receipt of a typed action means an effect, also while reducers go`() async {
+        let box = scope.run { ModelStore<Box>() }
+        let isOver = Late<Bool>()
+        async let churn: Void = {
+            while isOver.value != true {
+                try? Box.reducers.unregister(Increment.self)
+                try? Box.reducers.register(Increment.self) { box, _, _ in box.count += 1 }
+                await Task.yield()
+            }
+        }()
+        var receipts = 0
+        for _ in 0..<5_000 {
+            if (try? await box.dispatch(Increment()).receipt()) != nil { receipts += 1 }
+        }
+        isOver.value = true
+        await churn
+        #expect(box.count == receipts)
+    }
+
     // MARK: The past
 
     @Test func `a recorder begins with the value behind what is in line`() async throws {
@@ -305,4 +360,13 @@ struct FlowRaceTests {
         #expect(brought == [1, 101])
         #expect(try keep { _ in } == [1, 101])
     }
+}
+
+private struct Increment: Codable, Sendable {}
+
+private struct Box: ReducedModel {
+    static let name = "box"
+    static let reducers = Reducers<Box>()
+        .with(Increment.self) { box, _, _ in box.count += 1 }
+    var count = 0
 }

@@ -53,7 +53,10 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
     private let plan = Mutex(SendableBox(Plan()))
     private var prepared: S.Value?
     private var contexts: [ActionContext] = []
-    private var changes: [StorageChange] = []
+    /// What each action did in detail.
+    private var changes: [[StorageChange]] = []
+    /// Whether any of them did anything.
+    private var isChanged = false
     /// *Use*: the value after each action, where somebody reads along.
     private var results: [S.Value] = []
 
@@ -113,7 +116,7 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
     @discardableResult
     private func reduce(
         _ value: inout S.Value, _ action: S.Action, _ context: ActionContext
-    ) throws -> [StorageChange] {
+    ) throws -> [StorageChange]? {
         try store.computed.state._reduce(&value, action, context)
     }
 
@@ -157,7 +160,9 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
         guard let first = contexts.first else { return nil }
         var copy = present
         for (action, context) in zip(actions, contexts) {
-            changes += try reduce(&copy, action, context)
+            let change = try reduce(&copy, action, context)
+            isChanged = isChanged || change != nil
+            changes.append(change ?? [])
             if isWatched { results.append(copy) }
         }
         prepared = copy
@@ -166,7 +171,7 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
     }
 
     func forget() {
-        (prepared, contexts, changes, results) = (nil, [], [], [])
+        (prepared, contexts, changes, results, isChanged) = (nil, [], [], [], false)
     }
 
     func tellBefore() {
@@ -176,6 +181,7 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
     func exchange(then next: () -> Void) {
         guard var prepared else { return next() }
         core.count(contexts.count)
+        guard isChanged else { return next() }
         value.exchange(&prepared, then: next)
         // The old value is let go later: the locks of other stores are held here.
         self.prepared = prepared
@@ -190,14 +196,11 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
     }
 
     private func tell() {
-        value.tell()
-        let commits = commits
-        for commit in commits {
+        if isChanged { value.tell() }
+        for (commit, changes) in zip(commits, changes) {
             core.scope.middleware.tell(of: core) { $0.didCommit(commit, refusal: nil) }
-        }
-        if let last = commits.last {
             for change in changes {
-                core.scope.middleware.tell(of: core) { $0.didChange(last, change) }
+                core.scope.middleware.tell(of: core) { $0.didChange(commit, change) }
             }
         }
         forget()
