@@ -116,7 +116,6 @@ struct ReplicatedConceptTests {
                         .change(local) { $0.replace(1) }.react()
                 },
                 { pair, _ in pair.scope.dispatch(.add(1), to: pair.here, mode: .mainThread) },
-                { pair, _ in pair.scope.send(Delivery(amount: 1)) },
             ]
             for dispatch in dispatches {
                 let error = await #expect(throws: DispatchError.self) {
@@ -135,6 +134,18 @@ struct ReplicatedConceptTests {
                 try Archive(folder: folder).keep(pair.here, as: "shelf")
             }
             #expect(kept?.code == .replicated)
+            await pair.close()
+        }
+    }
+
+    @Test func `an event goes to the log, as a global action does`() async throws {
+        try await withWorld { world in
+            let pair = try await Pair(world)
+            let local = pair.scope.run { ModelStore<Shelf>() }
+            let receipt = try await pair.scope.send(Delivery(amount: 3)).receipt()
+            #expect(receipt.log != nil)
+            #expect(pair.here.left == 3 && local.left == 3)
+            try await wait(for: pair.there) { $0.left == 3 }
             await pair.close()
         }
     }
