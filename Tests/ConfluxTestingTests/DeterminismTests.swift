@@ -263,6 +263,8 @@ struct DeterminismTests {
             {"action":{"turn":{}}}
             {"action":{"turn":{}},"kind":"action","sequence":10,"target":"bag"}
             {"kind":"skipped","sequence":12,"skipped":10,"target":"bag"}
+            {"action":{"put":{"_0":"b"}},"kind":"action","sequence":13,"target":"bag/shared"}
+            {"action":{"no":{}},"kind":"action","sequence":14,"target":"bag/other"}
 
             """
         await DeterminismChecker(GoodBag.self).check(log: log)

@@ -110,8 +110,8 @@ public struct DeterminismChecker<State: ReplicatedState>: Sendable {
     ///   - log: What `conflux log --json` has printed, or lines of JSON with the member `action`, and
     ///     `sequence` and `timestamp` (nanoseconds since the start of 1970) if these matter. Entries of other
     ///     kinds and for other targets are passed over.
-    ///   - target: Whose actions: the state's name, or that of a store of it, as in `stock/north`. The
-    ///     state's, if left out.
+    ///   - store: The store whose actions are meant, as in `stock/north`: those for it, and those for all stores
+    ///     of the state. `stock/shared`, which is what a node opens without a name, if left out.
     ///   - snapshot: The state before the first; as it is made, if left out.
     ///   - isolation: The actor of the test: the caller's.
     ///   - fileID: The file of the call.
@@ -120,14 +120,14 @@ public struct DeterminismChecker<State: ReplicatedState>: Sendable {
     ///   - line: The line of the call.
     ///   - column: The column of the call.
     public func check(
-        log: String, of target: String? = nil, from snapshot: State.Snapshot? = nil,
+        log: String, of store: String? = nil, from snapshot: State.Snapshot? = nil,
         isolation: isolated (any Actor)? = #isolation, fileID: StaticString = #fileID,
         filePath: StaticString = #filePath, function: StaticString = #function,
         line: UInt = #line, column: UInt = #column
     ) async {
         let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
         await compare(in: function, at: place) { () throws(CheckFailure) in
-            try Work<State>(log: log, target: target ?? State.name, from: snapshot)
+            try Work<State>(log: log, store: store ?? "\(State.name)/shared", from: snapshot)
         }
     }
 

@@ -18,10 +18,10 @@ extension Work {
     ///
     /// - Parameters:
     ///   - log: The lines.
-    ///   - target: Whose actions.
+    ///   - store: The store whose actions are meant. It gets those for all stores of the state, too.
     ///   - snapshot: The state before the first.
     /// - Throws: ``CheckFailure`` for a line that is none of a log's.
-    init(log: String, target: String, from snapshot: State.Snapshot?) throws(CheckFailure) {
+    init(log: String, store: String, from snapshot: State.Snapshot?) throws(CheckFailure) {
         self.init(from: snapshot)
         var lines: [(number: Int, line: LogLine)] = []
         var skipped: Set<UInt64> = []
@@ -30,7 +30,7 @@ extension Work {
         {
             do {
                 let line = try CanonicalDecoder().decode(LogLine.self, from: Array(text.utf8))
-                guard line.target ?? target == target else { continue }
+                guard [State.name, store].contains(line.target ?? store) else { continue }
                 if line.kind == "skipped", let number = line.skipped { skipped.insert(number) }
                 if line.kind ?? "action" == "action" { lines.append((index + 1, line)) }
             } catch {

@@ -14,10 +14,9 @@ import Synchronization
 /// }
 /// ```
 ///
-/// `send` dispatches an action, waits for its commit, and
-/// compares the value with what the test says it becomes. What reaches the store without being sent by the
-/// test, as from an observer, middleware or an event, is to be *received* in its turn, and so is each
-/// activity that the store emits.
+/// `send` dispatches an action, waits for its commit, and compares the value with what the test says it
+/// becomes. What reaches the store without being sent by the test, as from an observer, middleware or an
+/// event, is to be *received* in its turn, and so is each activity that the store emits.
 ///
 /// ``finish(isolation:fileID:filePath:line:column:)`` is a test's last step: it waits for what is under way,
 /// and fails the test at what is left. Without it, what was seen until then fails the test when the test
