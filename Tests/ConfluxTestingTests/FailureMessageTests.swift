@@ -181,7 +181,7 @@ struct FailureMessageTests {
         #expect(
             silence.map(\.message)
                 == ["The activity `\"pong\"` was not emitted within 0.01 seconds."])
-        stock.timeout = .seconds(10)
+        stock.timeout = .seconds(30)
         await stock.finish()
     }
 
@@ -218,7 +218,7 @@ struct FailureMessageTests {
                 """
             ])
         lock.release()
-        stock.timeout = .seconds(10)
+        stock.timeout = .seconds(30)
         await stock.receive(.close) { $0.isOpen = false }
         await stock.finish()
     }

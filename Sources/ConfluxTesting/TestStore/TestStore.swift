@@ -40,7 +40,7 @@ public final class TestStore<State: Conflux.State, Value: Equatable & Sendable>:
 
     struct Content: Sendable {
         var exhaustivity = Exhaustivity.on
-        var timeout = Duration.seconds(10)
+        var timeout = Duration.seconds(30)
     }
 
     /// The store under test.
@@ -118,7 +118,7 @@ public final class TestStore<State: Conflux.State, Value: Equatable & Sendable>:
         set { content.withLock { $0.exhaustivity = newValue } }
     }
 
-    /// How long a step waits for what it expects: 10 seconds, unless set.
+    /// How long a step waits for what it expects: 30 seconds, unless set.
     public var timeout: Duration {
         get { content.withLock { $0.timeout } }
         set { content.withLock { $0.timeout = newValue } }
