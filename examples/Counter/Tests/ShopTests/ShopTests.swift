@@ -19,7 +19,7 @@ struct ShopTests {
     @Test func `who leaves has been there`() async {
         let store = Store<VisitState>(
             state: VisitState(), mutations: VisitState.mutations, executor: .immediate)
-        let visits = TestStore(store) { $0.snapshot }
+        let visits = TestStore(store) { $0.state.snapshot }
         await visits.send(.enter) {
             $0.inside = 1
             $0.total = 1
