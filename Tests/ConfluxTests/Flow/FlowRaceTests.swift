@@ -6,7 +6,7 @@ import Testing
 @testable import Conflux
 
 /// What two threads, or two concepts, could do to each other.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct FlowRaceTests {
     let scope = Scope()
 
@@ -62,7 +62,7 @@ struct FlowRaceTests {
         if isWatched { scope.use(Nothing()) }
         let scope = scope
         await contest(
-            rounds: 500, first: { store.actions.tell(1) }, second: { store.actions.tell(2) }
+            rounds: 200, first: { store.actions.tell(1) }, second: { store.actions.tell(2) }
         ) {
             scope.run { Store<TallyState>.actions.dispatch(3) }
         }
@@ -78,7 +78,7 @@ struct FlowRaceTests {
         let observation = storage.observe { value in seen.withLock { $0.append(value) } }
         let scope = scope
         await contest(
-            rounds: 300, first: { storage.replace(1) }, second: { storage.replace(2) }
+            rounds: 150, first: { storage.replace(1) }, second: { storage.replace(2) }
         ) {
             let chain = scope.chain()
             for storage in storages { chain.change(storage) { $0.replace(3) } }
