@@ -1,3 +1,4 @@
+import Conflux
 import Dispatch
 import Synchronization
 
@@ -40,8 +41,7 @@ final class OneShot<Value: Sendable>: Sendable {
         onCancel: Value, timeout: Duration? = nil, onTimeout: Value? = nil
     ) async -> Value {
         if let timeout, let onTimeout {
-            let nanoseconds = Int(clamping: Int64(timeout / .nanoseconds(1)))
-            DispatchQueue.global().asyncAfter(deadline: .now() + .nanoseconds(nanoseconds)) {
+            DispatchQueue.global().asyncAfter(deadline: .now() + timeout.dispatchInterval) {
                 [weak self] in self?.send(onTimeout)
             }
         }

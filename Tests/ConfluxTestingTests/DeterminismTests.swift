@@ -146,7 +146,8 @@ private struct CarelessBag: Model {
     }
 }
 
-@Suite(.timeLimit(.minutes(10)))
+// One after the other: each check runs five processes, and other tests run beside them.
+@Suite(.serialized, .timeLimit(.minutes(10)))
 struct DeterminismTests {
     @Test func `what is deterministic passes, with actions given and generated`() async {
         let checker = DeterminismChecker(GoodBag.self)

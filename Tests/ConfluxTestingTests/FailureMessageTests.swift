@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxTesting
+import Dispatch
 import Testing
 
 /// What a test store says, word by word, and where.
@@ -240,6 +241,51 @@ struct FailureMessageTests {
                 """)
         #expect(found.count == 2 && found.last?.line == line)
         #expect(found.last?.message.contains("    committed .close") == true)
+    }
+
+    /// A store whose queue does nothing until it is resumed.
+    private func heldStore() -> (ModelStore<Stock>, DispatchQueue) {
+        let queue = DispatchQueue(label: "held")
+        return (ModelStore(Stock(), executor: .queue(queue)), queue)
+    }
+
+    @Test func `a store whose queue is busy`() async {
+        let (store, queue) = heldStore()
+        queue.suspend()
+        let stock = TestStore(store)
+        stock.timeout = .milliseconds(10)
+        let found = await failures { await stock.send(.close) }
+        #expect(
+            found.map(\.message) == [
+                """
+                The store did nothing for 0.01 seconds. Is its queue busy, or does a commit wait for something?
+                """
+            ])
+        queue.resume()
+        stock.timeout = .seconds(30)
+        await stock.finish()
+    }
+
+    @Test func `a test store that is released while its store has more to do`() async {
+        let (store, queue) = heldStore()
+        var line = 0
+        let found = await failures {
+            line = #line + 1
+            let stock = TestStore(store)
+            await stock.finish()
+            queue.suspend()
+            store.dispatch(.close)
+            store.dispatch(.close)
+        }
+        queue.resume()
+        #expect(
+            found == [
+                Failure(
+                    message: """
+                        The store has more to do than the test waited for. Let `finish()` be the test's last \
+                        step: it waits.
+                        """, line: line)
+            ])
     }
 
     @Test func `a value that was changed past the actions`() async throws {

@@ -1,5 +1,4 @@
 import ConfluxVocabulary
-import Synchronization
 
 /// What a node needs of a store: ordered actions go in, the state at a known number comes out.
 extension StoreCore {
@@ -82,7 +81,7 @@ extension StoreCore {
     func ending<Other: State>(
         _ registration: AnyDisposable, with other: StoreCore<Other>
     ) -> AnyDisposable {
-        let tokens = HookTokens()
+        let tokens = AtomicReference<(mine: Int?, its: Int?)>((nil, nil))
         let end = AnyDisposable { [weak self, weak other] in
             registration.dispose()
             let (mine, its) = tokens.value
@@ -90,9 +89,12 @@ extension StoreCore {
             if let its { other?.forgetClose(its) }
         }
         tokens.value = (whenClosed { end.dispose() }, other.whenClosed { end.dispose() })
-        // One of the two may have been released before the other's token was known.
-        if end.isDisposed, let its = tokens.value.1 { other.forgetClose(its) }
-        if end.isDisposed, let mine = tokens.value.0 { forgetClose(mine) }
+        // One of the two may have been released before its token was known.
+        if end.isDisposed {
+            let (mine, its) = tokens.value
+            if let mine { forgetClose(mine) }
+            if let its { other.forgetClose(its) }
+        }
         return end
     }
 
@@ -131,15 +133,5 @@ extension StoreCore where S: ReplicatedState {
             lastOrdered.store(position.rawValue, ordering: .releasing)
             completion(true)
         }
-    }
-}
-
-/// By which functions are forgotten that two stores were to call.
-private final class HookTokens: Sendable {
-    private let content = Mutex<(Int?, Int?)>((nil, nil))
-
-    var value: (Int?, Int?) {
-        get { content.withLock { $0 } }
-        set { content.withLock { $0 = newValue } }
     }
 }

@@ -109,9 +109,8 @@ public struct Archive: Sendable {
         let state = store.computed.state.asValue
         var restored: S.Value?
         if let saved = try file.read() {
-            let value: S.Value?
             do {
-                value = try decode(saved.bytes, saved.version)
+                restored = try decode(saved.bytes, saved.version)
             } catch {
                 throw ArchiveError(
                     .incompatible,
@@ -120,7 +119,6 @@ public struct Archive: Sendable {
                     program that wrote it, or move the file away to begin anew.
                     """, error)
             }
-            restored = value
         }
         let archived = Archived(file: file, version: version, idle: idle) {
             try CanonicalEncoder().encode(state._read { $0 })
@@ -130,7 +128,7 @@ public struct Archive: Sendable {
             store.core.run {
                 state.replace(restored)
                 // What observers dispatch because of it comes behind this, and is a change.
-                archived.isSaved()
+                archived.markSaved()
             }
         }
         return archived
@@ -178,7 +176,7 @@ public final class Archived: Disposable, Sendable {
     }
 
     /// What there is now is what the file has. Called in the lane.
-    func isSaved() {
+    func markSaved() {
         state.withLock { $0.savedCount = $0.changeCount }
     }
 
@@ -292,15 +290,5 @@ public final class Archived: Disposable, Sendable {
         if rest > .zero { return schedule(after: rest) }
         // Told by `saves`.
         _ = try? save()
-    }
-}
-
-extension Duration {
-    /// The same as Dispatch has it, at most 292 years.
-    fileprivate var dispatchInterval: DispatchTimeInterval {
-        let (seconds, attoseconds) = components
-        let (whole, isTooLong) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        if isTooLong { return .never }
-        return .nanoseconds(Int(whole) + Int(attoseconds / 1_000_000_000))
     }
 }

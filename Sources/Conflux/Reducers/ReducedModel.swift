@@ -8,18 +8,13 @@ public protocol ReducedModel: Model where Action == TypedAction<Self> {
 }
 
 extension ReducedModel {
-    /// Refuses what no reducer is registered for.
-    public func check(_ action: TypedAction<Self>, _ context: ActionContext) throws {
-        guard Self.reducers.entry(of: type(of: action.value)) == nil else { return }
-        throw ReducersError(.noReducer, Self.self, String(describing: type(of: action.value)))
-    }
-
     /// Has the reducer of the action's type change the model.
     public mutating func apply(_ action: TypedAction<Self>, _ context: ActionContext) {
         Self.reducers.entry(of: type(of: action.value))?.reduce(&self, action.value, context)
     }
 
-    /// Checks and applies with one reducer, also where it is unregistered meanwhile.
+    /// Refuses what no reducer is registered for, checks, and applies with that one reducer, also where it is
+    /// unregistered meanwhile.
     public mutating func _commit(_ action: TypedAction<Self>, _ context: ActionContext) throws {
         guard let entry = Self.reducers.entry(of: type(of: action.value)) else {
             throw ReducersError(.noReducer, Self.self, String(describing: type(of: action.value)))

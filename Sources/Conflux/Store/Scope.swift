@@ -114,8 +114,8 @@ public final class Scope: Sendable {
         rest.count()
     }
 
-    /// Has a function called once when all that was dispatched here before, in whatever mode, has ended, and
-    /// no lock pauses the flow; not when the function would have to wait for what that brings about.
+    /// Has a function called once when all that was dispatched here before, in whatever mode, is committed, and
+    /// no lock pauses the flow. What is dispatched because of that may still be under way.
     package func whenSettled(_ body: @escaping @Sendable () -> Void) {
         // What is dispatched later goes through the queue, and behind it through the gate.
         queue.async { [self] in gate.pass(holding: nil) { [self] _ in whenStill(body) } }
@@ -147,20 +147,5 @@ public final class Scope: Sendable {
     /// The live stores of a state, oldest first.
     package func cores<S: State>(of state: S.Type = S.self) -> [StoreCore<S>] {
         channel(of: state).cores
-    }
-}
-
-/// Calls a function when it has been counted down.
-private final class Countdown: Sendable {
-    private let left: Atomic<Int>
-    private let body: @Sendable () -> Void
-
-    init(_ count: Int, _ body: @escaping @Sendable () -> Void) {
-        left = Atomic(count)
-        self.body = body
-    }
-
-    func count() {
-        if left.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { body() }
     }
 }

@@ -88,10 +88,7 @@ public class ValueState<Value: Sendable>: @unchecked Sendable {
     final func readVersion<Part: Sendable>(
         _ part: (Value) -> Part
     ) -> (value: Part, version: UInt64) {
-        let mark = ThreadMark.outsideModels
-        mark.pointee.isInModel = true
-        defer { mark.pointee.isInModel = false }
-        return value.withLock { (part($0), version.load(ordering: .relaxed)) }
+        _read { (part($0), version.load(ordering: .relaxed)) }
     }
 
     /// Puts another value in the place, and runs a function under the lock. Called in the store's lane;

@@ -1,3 +1,4 @@
+import Conflux
 import Dispatch
 import Synchronization
 
@@ -7,11 +8,9 @@ final class Deadline: Sendable {
 
     init(in time: Duration, _ body: @escaping @Sendable () -> Void) {
         self.body = Mutex(body)
-        let (seconds, attoseconds) = time.components
-        let nanoseconds = min(Double(seconds) * 1e9 + Double(attoseconds) / 1e9, 1e18)
-        DispatchQueue.global().asyncAfter(
-            deadline: .now() + .nanoseconds(Int(max(0, nanoseconds)))
-        ) { self.take()?() }
+        DispatchQueue.global().asyncAfter(deadline: .now() + time.dispatchInterval) {
+            self.take()?()
+        }
     }
 
     /// Runs the function no more.

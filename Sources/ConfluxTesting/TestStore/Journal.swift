@@ -52,12 +52,11 @@ final class Journal<State: Conflux.State, Value: Sendable>: Sendable {
     /// Begins with a value, and forgets what was noted before. Called in the lane.
     func begin(with value: Value) {
         // Let go outside the lock: it is the user's.
-        let former = note { content in
+        _ = note { content in
             defer { (content.commits, content.activities) = ([], []) }
             content.last = value
             return (content.commits, content.activities)
         }
-        _ = former
     }
 
     /// Notes a commit. Called in the lane.
@@ -69,20 +68,18 @@ final class Journal<State: Conflux.State, Value: Sendable>: Sendable {
         let commit = Commit(
             action: action, label: label, sequence: sequence, before: before, value: value,
             refusal: refusal)
-        let removed = note { content -> Commit? in
+        _ = note { content -> Commit? in
             content.last = value
             content.commits.append(commit)
             return content.commits.count > Self.keptMax ? content.commits.removeFirst() : nil
         }
-        _ = removed
     }
 
     func note(activity: any Sendable) {
-        let removed = note { content -> (any Sendable)? in
+        _ = note { content -> (any Sendable)? in
             content.activities.append(activity)
             return content.activities.count > Self.keptMax ? content.activities.removeFirst() : nil
         }
-        _ = removed
     }
 
     private func note<Result: Sendable>(_ body: @Sendable (inout Content) -> Result) -> Result {

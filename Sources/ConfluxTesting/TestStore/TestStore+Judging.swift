@@ -24,8 +24,10 @@ extension TestStore {
         let commits = journal.present.commits
         guard let index = commits.firstIndex(where: { $0.sequence == sequence }) else {
             reporter.report(
-                "`\(name)` was committed, and this TestStore did not hear of it: was its store released?",
-                at: place)
+                """
+                `\(name)` was committed, and this TestStore did not hear of it. Has a replica taken it over \
+                with a snapshot?
+                """, at: place)
             return nil
         }
         let first = exhaustivity == .on ? index : 0

@@ -1,3 +1,4 @@
+import Conflux
 import ConfluxNode
 import Dispatch
 import Foundation
@@ -108,8 +109,7 @@ package final class Pause: Sendable {
     /// - Parameter duration: For how long.
     package static func wait(for duration: Duration) async {
         let pause = Pause()
-        let nanoseconds = Int(clamping: Int64(duration / .nanoseconds(1)))
-        DispatchQueue.global().asyncAfter(deadline: .now() + .nanoseconds(nanoseconds)) {
+        DispatchQueue.global().asyncAfter(deadline: .now() + duration.dispatchInterval) {
             [weak pause] in pause?.end()
         }
         await withTaskCancellationHandler {

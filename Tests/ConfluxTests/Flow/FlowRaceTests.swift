@@ -6,7 +6,7 @@ import Testing
 @testable import Conflux
 
 /// What two threads, or two concepts, could do to each other.
-@Suite(.timeLimit(.minutes(15)))
+@Suite(.timeLimit(.minutes(5)))
 struct FlowRaceTests {
     let scope = Scope()
 
@@ -69,6 +69,52 @@ struct FlowRaceTests {
         try await store.actions.dispatch(4).receipt()
         #expect(intruders(in: store.computed.numbers) == 0)
         #expect(store.computed.numbers.contains(3) && store.computed.numbers.contains(2))
+    }
+
+    @Test func `a holder's dispatch waits for one that found the gate open and has no place yet`()
+        async throws
+    {
+        let store = scope.run { tallyStore() }
+        let (isIn, goOn, isDone) = (
+            DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0)
+        )
+        let scope = scope
+        Thread {
+            scope.gate.pass(holding: nil) { placed in
+                isIn.signal()
+                goOn.wait()
+                let tally = Tally()
+                tally.expect(1)
+                _ = store.core.admit(3, tally, ThreadMark.current, placed)
+            }
+            isDone.signal()
+        }.start()
+        isIn.wait()
+        let lock = scope.lock()
+        let (first, second) = lock.run { (store.actions.dispatch(1), store.actions.dispatch(2)) }
+        #expect(store.computed.numbers == [])
+        goOn.signal()
+        isDone.wait()
+        try await first.receipt()
+        try await second.receipt()
+        #expect(store.computed.numbers == [3, 1, 2])
+        lock.release()
+    }
+
+    @Test func `what a dispatch that waited brings about is the holder's, too`() async throws {
+        let (store, other) = scope.run { (tallyStore(), Late<Store<TallyState>>()) }
+        let following = scope.run { tallyStore { _ in other.value?.actions.tell(2) } }
+        other.value = store
+        let older = scope.lock()
+        let younger = scope.lock()
+        let handle = younger.run { following.actions.dispatch(1) }
+        older.release()
+        try await handle.receipt()
+        // The younger lock is in force: only what its holder dispatches is committed.
+        #expect(scope.lockInForce === younger)
+        #expect(store.computed.numbers == [2])
+        younger.release()
+        other.value = nil
     }
 
     @Test func `no transaction slips past a lock`() async throws {

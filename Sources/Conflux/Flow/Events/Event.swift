@@ -60,8 +60,8 @@ extension Scope {
     /// Sends an event to every store of this scope whose state handles it.
     ///
     /// Any two events, and any two of an event, a transaction and a global action, reach all stores that
-    /// they have in common in one order. Where a node bridges a state, its action goes to the log instead, and
-    /// with that to all processes, in an order of its own.
+    /// they have in common in one order. Where a node bridges a state, or hosts a store of it, the
+    /// state's action goes to the log instead, and with that to all processes, in an order of its own.
     ///
     /// - Parameters:
     ///   - event: What happened.
@@ -89,14 +89,14 @@ extension Scope {
             }
         }
         let failure: DispatchError = isStopped ? .intercepted : .noHandler(of: type(of: event))
-        gate.pass(holding: FlowLock.holder(at: gate)) { [self, parts] placed in
+        pass { [self, parts] placed in
             reserving(in: parts.map(\.channel)) { lanes in
                 let places = zip(parts, lanes).flatMap { part, lanes in
                     let lanes = part.expect(lanes)
                     return lanes.indices.map { (part: part, index: $0, lane: lanes[$0]) }
                 }
                 for place in order.sorted(places.map(\.lane)).map({ places[$0] }) {
-                    place.part.reserve(place.index)
+                    place.part.reserve(place.lane, place.index)
                 }
             }
             placed()

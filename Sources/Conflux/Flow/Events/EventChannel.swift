@@ -36,8 +36,8 @@ protocol EventPart: Sendable {
     ///
     /// - Returns: Those in which to keep places: none where the action takes a route.
     func expect(_ lanes: [Lane]) -> [Lane]
-    /// Keeps a place in one of the lanes. Called once for each after that, under the same locks.
-    func reserve(_ index: Int)
+    /// Keeps a place in one of these lanes. Called once for each after that, under the same locks.
+    func reserve(_ lane: Lane, _ index: Int)
     /// Has the lanes served. Called once after that, holding no lock.
     func serve()
 }
@@ -59,67 +59,74 @@ extension GlobalChannel: EventChannel {
     }
 }
 
-// Sendable: that actions may be committed on another thread is the contract of `State.Action`; the lanes
-// are in a mutex.
+// Sendable: that actions may be committed on another thread is the contract of `State.Action`; the goal
+// is in a mutex.
 private final class TypedEventPart<S: State>: EventPart, @unchecked Sendable {
-    let channel: any StateChannel
-    private let scope: Scope
-    private let action: S.Action
+    /// Where the event goes: to stores, or along a route.
+    private enum Goal {
+        case lanes([Lane])
+        case route(any ActionRoute<S>)
+    }
+
+    private let states: GlobalChannel<S>
+    private let passing: MiddlewareTable.Passing<S>
     private let tally: Tally
-    /// Tells the middleware that the event found no store.
-    private let endWithoutStores: @Sendable () -> Void
-    private let lanes = Mutex<[Lane]>([])
-    private let route = Mutex<(any ActionRoute<S>)?>(nil)
-    private let routing: @Sendable () -> (any ActionRoute<S>)?
+    private let goal = Mutex(Goal.lanes([]))
 
     init(
-        _ channel: GlobalChannel<S>, _ passing: MiddlewareTable.Passing<S>, order: Int,
+        _ states: GlobalChannel<S>, _ passing: MiddlewareTable.Passing<S>, order: Int,
         _ whole: Tally
     ) {
-        self.channel = channel
-        scope = channel.scope
-        routing = { channel.routeUnderLock }
-        action = passing.dispatch.action
+        self.states = states
+        self.passing = passing
         // Sendable: that actions may be committed on another thread is the contract of `State.Action`.
         nonisolated(unsafe) let passed = passing
-        let scope = channel.scope
-        endWithoutStores = {
-            scope.middleware.end(passed, .failed(.noStore(S.self)))
-        }
+        let middleware = states.scope.middleware
         tally = Tally(ticket: passing.ticket) { outcome in
-            scope.middleware.end(passed, outcome)
+            middleware.end(passed, outcome)
             whole.report(outcome, order: order)
         }
     }
 
-    var hasGoal: Bool { lanes.withLock { !$0.isEmpty } || route.withLock { $0 != nil } }
+    var channel: any StateChannel { states }
+
+    private var action: S.Action { passing.dispatch.action }
+
+    var hasGoal: Bool {
+        switch goal.withLock({ $0 }) {
+        case .lanes(let lanes): !lanes.isEmpty
+        case .route: true
+        }
+    }
 
     func expect(_ lanes: [Lane]) -> [Lane] {
-        let route = routing()
-        self.route.withLock { $0 = route }
-        let lanes = route == nil ? lanes : []
-        self.lanes.withLock { $0 = lanes }
+        if let route = states.routeUnderLock {
+            goal.withLock { $0 = .route(route) }
+            return []
+        }
+        goal.withLock { $0 = .lanes(lanes) }
         return lanes
     }
 
-    func reserve(_ index: Int) {
-        let lane = lanes.withLock { $0[index] }
+    func reserve(_ lane: Lane, _ index: Int) {
         let job = LaneJob<S>.tracked(action, tally, order: index)
-        let hold = scope.order.hold(for: lane)
+        let hold = states.scope.order.hold(for: lane)
         if !GlobalChannel<S>.core(lane).reserveBehind(job, hold: hold) {
             tally.report(.failed(.passedOver(S.self)), order: index)
         }
     }
 
     func serve() {
-        if let route = route.withLock({ $0 }) {
+        switch goal.withLock({ $0 }) {
+        case .route(let route):
             tally.expect(1)
-            return route.submit(action).whenEnded { [tally] in tally.report($0, order: 0) }
+            route.submit(action).whenEnded { [tally] in tally.report($0, order: 0) }
+        case .lanes(let lanes) where lanes.isEmpty:
+            // They have gone since the event was shown to the middleware.
+            states.scope.middleware.end(passing, .failed(.noStore(S.self)))
+        case .lanes(let lanes):
+            tally.expect(lanes.count)
+            GlobalChannel<S>.kick(lanes, ThreadMark.current)
         }
-        let lanes = lanes.withLock { $0 }
-        // Its stores may have gone since the event was shown to the middleware.
-        if lanes.isEmpty { return endWithoutStores() }
-        tally.expect(lanes.count)
-        GlobalChannel<S>.kick(lanes, ThreadMark.current)
     }
 }

@@ -9,17 +9,17 @@
 ///
 /// What others dispatch waits in its order, and goes its way when no lock is left. Of several locks the
 /// oldest is in force: what the holder of a younger one dispatches waits until its turn comes.
-/// ``DispatchHandle/receipt()`` of what waits, waits. What had been dispatched before the lock was taken comes before
-/// what its holder dispatches.
+/// ``DispatchHandle/receipt()`` of what waits, waits. What had been dispatched before the lock was taken
+/// comes before what its holder dispatches.
 ///
 /// A lock may be released on any thread, also inside an observer, and later. It ends with its last
-/// reference, too. It pauses what is dispatched in this process; what a node's stores get from the log
+/// reference, too; what its holder has dispatched and still waits for older locks is one. It pauses what is dispatched in this process; what a node's stores get from the log
 /// goes on.
 public final class FlowLock: Sendable {
     @TaskLocal static var held: FlowLock?
 
     private let scope: Scope
-    private let id: UInt64
+    fileprivate let id: UInt64
     /// What the holder has follow each other: not behind what others have, and this lock pauses.
     let series = FlowSeries()
     private var gate: FlowGate { scope.gate }
@@ -40,11 +40,6 @@ public final class FlowLock: Sendable {
     /// The lock of a scope that the current code holds, if it does.
     static func held(in scope: Scope) -> FlowLock? {
         held.flatMap { $0.scope === scope ? $0 : nil }
-    }
-
-    /// Under which lock of a gate the current code dispatches.
-    static func holder(at gate: FlowGate) -> UInt64? {
-        held.flatMap { $0.gate === gate ? $0.id : nil }
     }
 
     /// Ends the lock, and lets what waited for it go its way, on this thread as far as that is not much.
@@ -104,6 +99,19 @@ public final class FlowLock: Sendable {
 }
 
 extension Scope {
+    /// Takes a dispatch past the gate: at once, or when nothing pauses it any more, and then, too, as the
+    /// holder of what the current code holds.
+    ///
+    /// - Parameter job: Called once, on this thread or later, holding no lock.
+    func pass(_ job: @escaping FlowGate.Job) {
+        let held = FlowLock.held
+        gate.pass(holding: FlowLock.held(in: self)?.id) { placed in
+            if FlowLock.held === held { return job(placed) }
+            // What its commit brings about on that thread is the holder's, too.
+            FlowLock.$held.withValue(held) { job(placed) }
+        }
+    }
+
     /// Pauses the flow of this scope. Returns at once, also where another lock is in force.
     ///
     /// - Returns: The lock; its holder is who has it.

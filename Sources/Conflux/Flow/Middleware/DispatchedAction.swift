@@ -2,8 +2,8 @@ import ConfluxVocabulary
 
 /// The number of a dispatch in its scope, by which what middleware hears of it belongs together.
 ///
-/// It is counted while there is middleware, from 1, and is the same at dispatch, at each commit and at
-/// the end.
+/// It is counted while there is middleware, from 1, and is the same at dispatch, at each commit that does not
+/// come by a log, and at the end.
 public struct DispatchID: Hashable, Comparable, Sendable, CustomStringConvertible {
     /// The number.
     public let rawValue: UInt64

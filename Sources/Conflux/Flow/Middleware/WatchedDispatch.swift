@@ -34,7 +34,7 @@ extension Scope {
             middleware.end(passed, outcome)
         }
         let sent = SentHandle()
-        gate.pass(holding: FlowLock.holder(at: gate)) { [self] placed in
+        pass { [self] placed in
             // Behind the places that a global dispatch is keeping, which looked at the gate under this lock.
             if gate.isClosed { channel(of: S.self).withLanes { _ in } }
             sent.handle = go(passed.dispatch.action, tally, placed)

@@ -113,7 +113,7 @@ public final class Transaction: Sendable {
         let meeting = Rendezvous(count: participants.count) { isWhole in
             Self.commit(participants, isWhole: isWhole) { tally.report($0, order: 0) }
         }
-        scope.gate.pass(holding: FlowLock.holder(at: scope.gate)) { [scope] placed in
+        scope.pass { [scope] placed in
             var channels: [any StateChannel] = []
             for channel in participants.map(\.channel)
             where !channels.contains(where: { $0 === channel }) {
@@ -202,23 +202,9 @@ public final class Transaction: Sendable {
         exchange(0)
         let outcome = Outcome.committed(
             receipt ?? Receipt(log: nil, epoch: .none, sequence: .zero, timestamp: timestamp))
-        let untold = UntoldCount(participants.count) { end(outcome) }
-        for participant in participants { participant.tellAfter { untold.countDown() } }
-    }
-}
-
-/// How many stores have still to tell their observers.
-private final class UntoldCount: Sendable {
-    private let count: Atomic<Int>
-    private let end: @Sendable () -> Void
-
-    init(_ count: Int, _ end: @escaping @Sendable () -> Void) {
-        self.count = Atomic(count)
-        self.end = end
-    }
-
-    func countDown() {
-        if count.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { end() }
+        // How many stores have still to tell their observers.
+        let untold = Countdown(participants.count) { end(outcome) }
+        for participant in participants { participant.tellAfter { untold.count() } }
     }
 }
 
