@@ -101,6 +101,41 @@ struct FlowRaceTests {
         lock.release()
     }
 
+    @Test func `a holder's dispatch comes behind a global one that is keeping its places`()
+        async throws
+    {
+        let store = scope.run { tallyStore() }
+        let (isIn, goOn, isDone, isHolderDone) = (
+            DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0),
+            DispatchSemaphore(value: 0)
+        )
+        let scope = scope
+        Thread {
+            // As a plan does it: it looked at the gate, and keeps a place in each line.
+            scope.channel(of: TallyState.self).withLanes { _ in
+                isIn.signal()
+                goOn.wait()
+                _ = store.core.reserveBehind(.action(3))
+            }
+            store.core.kick(ThreadMark.current)
+            isDone.signal()
+        }.start()
+        isIn.wait()
+        let lock = scope.lock()
+        Thread {
+            lock.run { store.actions.tell(1) }
+            isHolderDone.signal()
+        }.start()
+        // It must wait; one that does not is through in far less.
+        let isThrough = isHolderDone.wait(timeout: .now() + .milliseconds(50)) == .success
+        goOn.signal()
+        isDone.wait()
+        if !isThrough { isHolderDone.wait() }
+        try await lock.run { store.actions.dispatch(2) }.receipt()
+        #expect(store.computed.numbers == [3, 1, 2])
+        lock.release()
+    }
+
     @Test func `what a dispatch that waited brings about is the holder's, too`() async throws {
         let (store, other) = scope.run { (tallyStore(), Late<Store<TallyState>>()) }
         let following = scope.run { tallyStore { _ in other.value?.actions.tell(2) } }
@@ -267,6 +302,13 @@ struct FlowRaceTests {
         #expect(await late.next() == Change(old: 0, new: 7))
     }
 
+    @Test func `of a value that does not change no change is told`() async {
+        var storage: Storage<Int>? = scope.run { Storage(0) }
+        var iterator = storage?.changes.makeAsyncIterator()
+        storage = nil
+        #expect(await iterator?.next() == nil)
+    }
+
     @Test func `a change before the release is told by a reader that begins after it`() async {
         var stock: ModelStore<Stock>? = scope.run { ModelStore<Stock>() }
         let changes = stock?.changes(of: \.left)
@@ -351,19 +393,20 @@ struct FlowRaceTests {
     @Test func `a receipt of a typed action means an effect, also while reducers go`() async {
         let box = scope.run { ModelStore<Box>() }
         let isOver = Late<Bool>()
-        async let churn: Void = {
+        let isDone = DispatchSemaphore(value: 0)
+        Thread {
             while isOver.value != true {
                 try? Box.reducers.unregister(Increment.self)
                 try? Box.reducers.register(Increment.self) { box, _, _ in box.count += 1 }
-                await Task.yield()
             }
-        }()
+            isDone.signal()
+        }.start()
         var receipts = 0
         for _ in 0..<5_000 {
             if (try? await box.dispatch(Increment()).receipt()) != nil { receipts += 1 }
         }
         isOver.value = true
-        await churn
+        isDone.wait()
         #expect(box.count == receipts)
     }
 
