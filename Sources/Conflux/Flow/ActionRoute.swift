@@ -5,8 +5,8 @@ package protocol ActionRoute<S>: AnyObject, Sendable {
 
     /// Sends an action on its way. Must not wait for its commit.
     ///
-    /// Called on the dispatching thread, holding no lock, in that thread's order. It may come in
-    /// just after the route was removed, from a dispatch that began before.
+    /// Called in the order of the dispatching thread, on that or on a queue, holding no lock. It may come
+    /// in just after the route was removed, from a dispatch that began before.
     ///
     /// - Parameter action: What was dispatched.
     /// - Returns: What its outcome can be waited for by.

@@ -32,6 +32,19 @@ extension StoreCore {
         enqueue(.look(body))
     }
 
+    /// Runs a function that changes the state in the lane, when no lock pauses the flow; drops it if the store
+    /// is released before, or changes only by a route.
+    func runPastGate(_ body: @escaping @Sendable () -> Void) {
+        scope.pass { [self] placed in
+            let job = LaneJob<S>.look { state, _ in
+                if state != nil { body() }
+            }
+            let hasPlace = reserveBehind(job)
+            placed()
+            if hasPlace { kick(ThreadMark.current) }
+        }
+    }
+
     /// Has a function called once when the store is released, at once if it was already.
     ///
     /// - Parameter hook: Called on the releasing thread, holding no lock.

@@ -123,9 +123,15 @@ public struct Archive: Sendable {
         let archived = Archived(file: file, version: version, idle: idle) {
             try CanonicalEncoder().encode(state._read { $0 })
         }
-        archived.begin(state, in: store.core)
-        if let restored {
-            store.core.run {
+        guard let restored else {
+            archived.begin(state, in: store.core)
+            return archived
+        }
+        let core = store.core
+        core.runPastGate { [weak archived] in
+            guard let archived, !archived.isDisposed else { return }
+            archived.begin(state, in: core)
+            core.run {
                 state.replace(restored)
                 // What observers dispatch because of it comes behind this, and is a change.
                 archived.markSaved()

@@ -211,27 +211,35 @@ where State.Value: Codable {
             """)
     }
 
-    /// Changes the record, and gives the store the value of its position, in the lane.
+    /// Changes the record, and gives the store the value of its position, in the lane, when no lock pauses
+    /// the flow.
     private func restore(_ change: @escaping @Sendable (inout Record) -> Void) {
-        store.core.run { [self] in
-            let value = record.withLock { record in
+        store.core.runPastGate { [self] in
+            // What is replaced is let go outside the lock: it is the user's.
+            let (value, former) = record.withLock { record in
+                let former = record.steps
                 change(&record)
-                return record.steps[record.position].value
+                return (record.steps[record.position].value, former)
             }
             store.computed.state.asValue.replace(value)
+            withExtendedLifetime(former) {}
         }
     }
 
     /// A commit was made; called in the lane.
     private func note(_ action: String, _ timestamp: Timestamp, _ result: State.Value?) {
         let step = Step(value: result ?? store.value, action: action, timestamp: timestamp)
-        record.withLock { record in
-            guard record.hasBegun else { return }
+        // What is forgotten is let go outside the lock: it is the user's.
+        let forgotten = record.withLock { record -> [Step] in
+            guard record.hasBegun else { return [] }
+            var forgotten = Array(record.steps[(record.position + 1)...])
             record.steps.removeSubrange((record.position + 1)...)
             record.steps.append(step)
-            if record.steps.count > capacity { record.steps.removeFirst() }
+            if record.steps.count > capacity { forgotten.append(record.steps.removeFirst()) }
             record.position = record.steps.count - 1
+            return forgotten
         }
+        withExtendedLifetime(forgotten) {}
     }
 }
 

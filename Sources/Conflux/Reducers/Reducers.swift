@@ -57,16 +57,19 @@ public final class Reducers<Model: ReducedModel>: Sendable {
                 // The table finds entries by this very type.
                 if let action = action as? Action { reducer(&model, action, context) }
             }, typed: { $0 as? Action })
-        let failure = table.withLock { table -> ReducersError? in
-            if table.isFrozen { return ReducersError(.frozen, Model.self, entry.name) }
+        // The former one is let go outside the lock: it is the user's.
+        let (failure, former) = table.withLock { table -> (ReducersError?, Entry?) in
+            if table.isFrozen { return (ReducersError(.frozen, Model.self, entry.name), nil) }
             if let other = table.byName[entry.name], other.type != type {
-                return ReducersError(.nameTaken, Model.self, entry.name)
+                return (ReducersError(.nameTaken, Model.self, entry.name), nil)
             }
-            if let former = table.byType[ObjectIdentifier(type)] { table.byName[former.name] = nil }
+            let former = table.byType[ObjectIdentifier(type)]
+            if let former { table.byName[former.name] = nil }
             table.byType[ObjectIdentifier(type)] = entry
             table.byName[entry.name] = entry
-            return nil
+            return (nil, former)
         }
+        withExtendedLifetime(former) {}
         if let failure { throw failure }
     }
 
@@ -96,15 +99,15 @@ public final class Reducers<Model: ReducedModel>: Sendable {
     /// - Parameter type: The type of the actions.
     /// - Throws: ``ReducersError`` when the reducers are frozen.
     public func unregister<Action>(_ type: Action.Type) throws(ReducersError) {
-        let failure = table.withLock { table -> ReducersError? in
+        let (failure, former) = table.withLock { table -> (ReducersError?, Entry?) in
             if table.isFrozen {
-                return ReducersError(.frozen, Model.self, String(describing: type))
+                return (ReducersError(.frozen, Model.self, String(describing: type)), nil)
             }
-            if let former = table.byType.removeValue(forKey: ObjectIdentifier(type)) {
-                table.byName[former.name] = nil
-            }
-            return nil
+            let former = table.byType.removeValue(forKey: ObjectIdentifier(type))
+            if let former { table.byName[former.name] = nil }
+            return (nil, former)
         }
+        withExtendedLifetime(former) {}
         if let failure { throw failure }
     }
 

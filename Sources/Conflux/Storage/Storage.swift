@@ -32,54 +32,77 @@ extension Store {
             label: DispatchLabel(name, description, file: file, function: function, line: line))
     }
 
-    /// Puts another value in the place of the whole.
+    /// Puts another value in the place of the whole, as a commit of the name `replace`.
     ///
-    /// - Parameter value: The other value.
+    /// - Parameters:
+    ///   - value: The other value.
+    ///   - file: The file of the call.
+    ///   - function: The function of the call.
+    ///   - line: The line of the call.
     /// - Returns: A handle, by which the end can be waited for. It may be dropped.
     @discardableResult
-    public func replace<Value>(_ value: Value) -> DispatchHandle
-    where State == StorageState<Value> {
-        commit("replace") { $0.replace(value) }
+    public func replace<Value>(
+        _ value: Value, file: StaticString = #file, function: StaticString = #function,
+        line: UInt = #line
+    ) -> DispatchHandle where State == StorageState<Value> {
+        commit("replace", file: file, function: function, line: line) { $0.replace(value) }
     }
 
-    /// Sets a part of the value.
+    /// Sets a part of the value, as a commit of the name `update`.
     ///
     /// - Parameters:
     ///   - part: Which part.
     ///   - new: What it becomes.
+    ///   - file: The file of the call.
+    ///   - function: The function of the call.
+    ///   - line: The line of the call.
     /// - Returns: A handle, by which the end can be waited for. It may be dropped.
     @discardableResult
     public func update<Value, Part: Sendable>(
-        _ part: any WritableKeyPath<Value, Part> & Sendable, to new: Part
+        _ part: any WritableKeyPath<Value, Part> & Sendable, to new: Part,
+        file: StaticString = #file, function: StaticString = #function, line: UInt = #line
     ) -> DispatchHandle where State == StorageState<Value> {
-        commit("update") { $0.update(part, to: new) }
+        commit("update", file: file, function: function, line: line) { $0.update(part, to: new) }
     }
 
-    /// Sets a part of the value if it is another than before; else nobody hears of it.
+    /// Sets a part of the value if it is another than before; else nobody hears of it. A commit of the name
+    /// `updateIfChanged`.
     ///
     /// - Parameters:
     ///   - part: Which part.
     ///   - new: What it becomes.
+    ///   - file: The file of the call.
+    ///   - function: The function of the call.
+    ///   - line: The line of the call.
     ///   - isSame: Whether the two are the same. Called in the store's lane, holding no lock.
     /// - Returns: A handle, by which the end can be waited for. It may be dropped.
     @discardableResult
     public func updateIfChanged<Value, Part: Sendable>(
         _ part: any WritableKeyPath<Value, Part> & Sendable, to new: Part,
+        file: StaticString = #file, function: StaticString = #function, line: UInt = #line,
         isSame: @escaping @Sendable (Part, Part) -> Bool
     ) -> DispatchHandle where State == StorageState<Value> {
-        commit("updateIfChanged") { $0.updateIfChanged(part, to: new, isSame: isSame) }
+        commit("updateIfChanged", file: file, function: function, line: line) {
+            $0.updateIfChanged(part, to: new, isSame: isSame)
+        }
     }
 
-    /// Sets a part of the value if it is another than before; else nobody hears of it.
+    /// Sets a part of the value if it is another than before; else nobody hears of it. A commit of the name
+    /// `updateIfChanged`.
     ///
     /// - Parameters:
     ///   - part: Which part.
     ///   - new: What it becomes.
+    ///   - file: The file of the call.
+    ///   - function: The function of the call.
+    ///   - line: The line of the call.
     /// - Returns: A handle, by which the end can be waited for. It may be dropped.
     @discardableResult
     public func updateIfChanged<Value, Part: Equatable & Sendable>(
-        _ part: any WritableKeyPath<Value, Part> & Sendable, to new: Part
+        _ part: any WritableKeyPath<Value, Part> & Sendable, to new: Part,
+        file: StaticString = #file, function: StaticString = #function, line: UInt = #line
     ) -> DispatchHandle where State == StorageState<Value> {
-        updateIfChanged(part, to: new, isSame: ==)
+        updateIfChanged(
+            part, to: new, file: file, function: function, line: line, isSame: ==)
     }
 }

@@ -146,11 +146,15 @@ public struct StorageChange {
 public struct StorageMutations<Value: Sendable>: Mutations {
     /// Runs a change outside of any store's lane. What throws changes nothing.
     ///
+    /// A storage's own value is changed by ``Store/commit(_:_:file:function:line:_:)``: what is changed here
+    /// at the same time may be lost.
+    ///
     /// - Parameters:
     ///   - action: The change.
     ///   - state: The storage's state.
     public func commit(action: StorageCommit<Value>, state: StorageState<Value>) {
-        if let draft = try? action.draft(of: state._read { $0 }) { state.keep(draft) }
+        guard let draft = try? action.draft(of: state._read { $0 }), draft.isChanged else { return }
+        state.replace(draft.value)
     }
 
     /// Runs a change on a draft, keeps that, and tells the observers if anything was done.
@@ -160,6 +164,23 @@ public struct StorageMutations<Value: Sendable>: Mutations {
         // In the lane nobody else changes it meanwhile.
         state.keep(try action.draft(of: state._read { $0 }))
     }
+}
+
+/// A storage's value that handles events: each becomes a function that changes it.
+///
+/// ```swift
+/// extension Screen: EventHandling {
+///     static var events: EventHandlers<StorageCommit<Screen>> {
+///         EventHandlers().on(LoggedIn.self) { event in
+///             StorageCommit { $0.update(\.user, to: event.user) }
+///         }
+///     }
+/// }
+/// ```
+extension StorageState: EventHandling
+where Value: EventHandling, Value.Action == StorageCommit<Value> {
+    /// What the value makes of which events.
+    public static var events: EventHandlers<StorageCommit<Value>> { Value.events }
 }
 
 extension StorageState: ChangeKeeping {

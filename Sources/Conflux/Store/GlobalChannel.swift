@@ -154,8 +154,8 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     ///   - action: What happens.
     ///   - tally: Told how it ends.
     ///   - mark: The thread's.
-    ///   - placed: Called when it has its places.
-    /// - Returns: The route that the action has to take instead; then nothing was done.
+    ///   - placed: Called once, when it has its places and before the lanes are served, or needs none.
+    /// - Returns: The route that the action has to take instead; then nothing else was done.
     func admit(
         _ action: S.Action, _ tally: Tally, _ mark: UnsafeMutablePointer<ThreadMark>,
         _ placed: () -> Void
@@ -164,7 +164,9 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
             scope.order.isEmpty
             ? plan(isPast: true) { .tracked(action, tally, order: $0) } : orderedPlan(action, tally)
         if plan.isRouted {
-            return currentRoute ?? admit(action, tally, mark, placed)
+            guard let route = currentRoute else { return admit(action, tally, mark, placed) }
+            placed()
+            return route
         }
         placed()
         carry(out: plan, action, tally, mark)

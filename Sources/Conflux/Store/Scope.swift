@@ -25,7 +25,13 @@ public final class Scope: Sendable {
     public static var current: Scope { bound ?? process }
 
     /// Global dispatch by state type. An entry is never removed: there are as many as state types.
-    private let channels = Mutex<[ObjectIdentifier: any AnyObject & Sendable]>([:])
+    private struct Channels {
+        var byState: [ObjectIdentifier: any StateChannel] = [:]
+        /// Those of states that handle events, in the order in which the states were used first.
+        var events: [any EventChannel] = []
+    }
+
+    private let channels = Mutex(Channels())
 
     /// Who reads along.
     let middleware = MiddlewareTable()
@@ -37,6 +43,8 @@ public final class Scope: Sendable {
     let names = StoreNames()
     /// What follows each other.
     let series = FlowSeries()
+    /// What was dispatched in a mode and has not ended.
+    let backlog = Backlog()
     /// Where dispatches go that don't go on the calling thread.
     let queue = DispatchQueue(label: "conflux.scope")
     /// Where commits go that have to be made on the main queue.
@@ -80,7 +88,7 @@ public final class Scope: Sendable {
 
     /// The way of global dispatches to the stores of a state.
     package func channel<S: State>(of state: S.Type = S.self) -> GlobalChannel<S> {
-        let known = channels.withLock { $0[ObjectIdentifier(state)] }
+        let known = channels.withLock { $0.byState[ObjectIdentifier(state)] }
         guard let channel = known else { return makeChannel() }
         // The key is the state's type, so what stands under it is that state's channel.
         return unsafeDowncast(channel, to: GlobalChannel<S>.self)
@@ -90,23 +98,20 @@ public final class Scope: Sendable {
     private func makeChannel<S: State>() -> GlobalChannel<S> {
         let made = GlobalChannel<S>(scope: self)
         let kept = channels.withLock { channels in
-            let kept = channels[ObjectIdentifier(S.self)] ?? made
-            channels[ObjectIdentifier(S.self)] = kept
-            return kept
+            if let known = channels.byState[ObjectIdentifier(S.self)] { return known }
+            channels.byState[ObjectIdentifier(S.self)] = made
+            if made.handlesEvents { channels.events.append(made) }
+            return made
         }
         return unsafeDowncast(kept, to: GlobalChannel<S>.self)
     }
 
-    /// The channels of states that handle events.
-    var eventChannels: [any EventChannel] {
-        channels.withLock { channels in
-            channels.values.compactMap { $0 as? any EventChannel }.filter(\.handlesEvents)
-        }
-    }
+    /// The channels of states that handle events, in the order in which the states were used first.
+    var eventChannels: [any EventChannel] { channels.withLock { $0.events } }
 
     /// Has a function called once when all lanes have done what they have to do now.
     func whenStill(_ body: @escaping @Sendable () -> Void) {
-        let channels = channels.withLock { $0.values.compactMap { $0 as? any StateChannel } }
+        let channels = channels.withLock { Array($0.byState.values) }
         var lanes: [Lane] = []
         for channel in channels { channel.withLanes { lanes += $0 } }
         let rest = Countdown(lanes.count + 1, body)
@@ -117,8 +122,14 @@ public final class Scope: Sendable {
     /// Has a function called once when all that was dispatched here before, in whatever mode, is committed, and
     /// no lock pauses the flow. What is dispatched because of that may still be under way.
     package func whenSettled(_ body: @escaping @Sendable () -> Void) {
-        // What is dispatched later goes through the queue, and behind it through the gate.
-        queue.async { [self] in gate.pass(holding: nil) { [self] _ in whenStill(body) } }
+        // What is dispatched later goes behind what follows each other, through the queue, and behind it
+        // through the gate.
+        _ = series.add(after: []) { [self] operation in
+            queue.async { [self] in
+                operation.finish()
+                gate.pass(holding: nil) { [self] _ in whenStill(body) }
+            }
+        }
     }
 
     /// Keeps places in the lanes of several states at once.

@@ -138,8 +138,8 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     ///   - action: What happens.
     ///   - tally: Told how it ends.
     ///   - mark: The thread's.
-    ///   - placed: Called when it has its place.
-    /// - Returns: The route that the action has to take instead; then nothing was done.
+    ///   - placed: Called once, when it has its place and before the lane is served, or needs none.
+    /// - Returns: The route that the action has to take instead; then nothing else was done.
     func admit(
         _ action: S.Action, _ tally: Tally, _ mark: UnsafeMutablePointer<ThreadMark>,
         _ placed: () -> Void
@@ -150,8 +150,12 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
             serve(duty, mark)
             waitForRoom(mark)
         case .paused: preconditionFailure("what is past the gate does not come to it again")
-        case .closed: tally.report(.failed(.storeClosed(S.self)), order: 0)
-        case .route(let route): return route
+        case .closed:
+            placed()
+            tally.report(.failed(.storeClosed(S.self)), order: 0)
+        case .route(let route):
+            placed()
+            return route
         }
         return nil
     }

@@ -16,6 +16,11 @@ struct ThreadMark {
     @usableFromInline var isInModel = false
     /// Whether the thread puts a snapshot into a state.
     @usableFromInline var isRestoring = false
+    /// Whether dispatches of others wait for this thread: what it sends off must not make it wait.
+    var isNeeded = false
+
+    /// Whether the thread may wait until a line is shorter.
+    var mayWait: Bool { lanes == 0 && !isNeeded }
 
     @usableFromInline
     init() {}
@@ -65,5 +70,15 @@ struct ThreadMark {
             under their store's lock and must use only the model, the action and the context. \
             Dispatch from an observer instead.
             """)
+    }
+}
+
+extension UnsafeMutablePointer<ThreadMark> {
+    /// Runs a function on this thread, for which dispatches of others wait.
+    func neededByOthers(_ body: () -> Void) {
+        let former = pointee.isNeeded
+        pointee.isNeeded = true
+        body()
+        pointee.isNeeded = former
     }
 }

@@ -52,8 +52,8 @@ public struct ValueChanges<Root: Sendable, Value: Sendable>: AsyncSequence, Send
         state.add(listener)
         // In the lane, so that this first look comes between two actions.
         lane.run { [state] in listener.look(at: state) }
-        let token = lane.whenClosed { [state] in
-            // The first look may have been dropped.
+        let token = lane.whenEnded { [state] in
+            // The first look may have been dropped, and so may the telling of the last commit.
             listener.look(at: state)
             listener.finish()
         }

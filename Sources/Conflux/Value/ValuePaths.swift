@@ -58,8 +58,8 @@ extension Store where State: ValueHolder, State.Value: Encodable {
     /// ```
     ///
     /// The place may lie in nested structures and in dictionaries. A value is nil where there is none, as
-    /// where a dictionary has no such key. Members whose name begins with `_` are internal: a change of
-    /// them alone is none, and they are left out.
+    /// where a dictionary has no such key. Members and keys whose name begins with `_` are internal: a
+    /// change of them alone is none, they are left out, and there is nothing at a place in them.
     ///
     /// The value is encoded after each action as long as somebody observes; for properties that are known
     /// when the program is written ``changed(_:)`` and ``changes(of:)`` cost far less. A value that can't
@@ -70,7 +70,8 @@ extension Store where State: ValueHolder, State.Value: Encodable {
     public func changes(at path: ValuePath) -> Signal<Change<JSONValue?>> {
         let (lane, state): (any ListenedLane, ValueState<State.Value>) =
             (core, computed.state.asValue)
-        let pointer = JSONPointer(tokens: path.names)
+        let isInternal = path.names.contains { $0.hasPrefix("_") }
+        let pointer = isInternal ? nil : JSONPointer(tokens: path.names)
         return Signal { observation, send in
             let listener = PartListener<State.Value, EncodedPart>(
                 observation: observation, isSame: { $1.isUnknown || $0.value == $1.value },
@@ -90,7 +91,12 @@ private struct EncodedPart: Sendable {
     /// Whether it could not be encoded.
     let isUnknown: Bool
 
-    init(_ root: some Encodable, at pointer: JSONPointer) {
+    init(_ root: some Encodable, at pointer: JSONPointer?) {
+        guard let pointer else {
+            value = nil
+            isUnknown = false
+            return
+        }
         do {
             value = try JSONValue(encoding: root)[pointer]?.withoutInternalMembers
             isUnknown = false

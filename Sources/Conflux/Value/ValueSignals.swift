@@ -94,14 +94,13 @@ private struct Comparisons<Root>: Sendable {
 }
 
 /// Tells an observer what becomes of a part of a value.
-// Sendable: `last` is touched in the store's lane alone.
-final class PartListener<Root: Sendable, Part: Sendable>: ValueObserver, @unchecked Sendable {
+final class PartListener<Root: Sendable, Part: Sendable>: ValueObserver {
     private let observation: Observation
     private let isSame: @Sendable (Part, Part) -> Bool
     private let part: @Sendable (ValueState<Root>) -> Part
     private let send: @Sendable (Part?, Part) -> Void
     private let sendsFirst: Bool
-    private var last: Part?
+    private let last = Mutex<Part?>(nil)
 
     init(
         observation: Observation, isSame: @escaping @Sendable (Part, Part) -> Bool,
@@ -122,7 +121,7 @@ final class PartListener<Root: Sendable, Part: Sendable>: ValueObserver, @unchec
     func listen(to state: ValueState<Root>, in lane: any ListenedLane) -> any Disposable {
         lane.run { [self] in
             let first = part(state)
-            last = first
+            last.withLock { $0 = first }
             state.add(self)
             if sendsFirst, observation.isActive { send(nil, first) }
             // Its end may have come before its beginning.
@@ -136,9 +135,10 @@ final class PartListener<Root: Sendable, Part: Sendable>: ValueObserver, @unchec
     func look(at state: ValueState<Root>) {
         guard observation.isActive else { return observation.close() }
         let new = part(state)
-        let old = last
+        let old = last.withLock { $0 }
         if let old, isSame(old, new) { return }
-        last = new
+        // What is replaced is let go outside the lock.
+        last.withLock { $0 = new }
         send(old, new)
     }
 }

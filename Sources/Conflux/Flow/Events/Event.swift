@@ -15,7 +15,7 @@
 /// one that was dispatched globally.
 public protocol Event: Codable, Sendable {}
 
-/// A state, or a ``Model``, whose stores handle events.
+/// A state, a ``Model`` or the value of a ``Storage``, whose stores handle events.
 public protocol EventHandling: SendableMetatype {
     /// What can happen to the state.
     associatedtype Action
@@ -59,8 +59,9 @@ extension ModelState: EventHandling where Model: EventHandling {
 extension Scope {
     /// Sends an event to every store of this scope whose state handles it.
     ///
-    /// Any two events, and any two of an event, a transaction and a global action, reach all stores that
-    /// they have in common in one order. Where a node bridges a state, or hosts a store of it, the
+    /// The states take it in the order in which they were used first, but for stores that wait for others
+    /// (``order(_:after:)``). Any two events, and any two of an event, a transaction and a global action, reach
+    /// all stores that they have in common in one order. Where a node bridges a state, or hosts a store of it, the
     /// state's action goes to the log instead, and with that to all processes, in an order of its own.
     ///
     /// - Parameters:
@@ -76,8 +77,21 @@ extension Scope {
         _ event: some Event, _ name: String = "", file: StaticString = #file,
         function: StaticString = #function, line: UInt = #line
     ) -> DispatchHandle {
+        send(
+            event, DispatchLabel(name, file: file, function: function, line: line), watch: nil)
+    }
+
+    /// Sends an event.
+    ///
+    /// - Parameters:
+    ///   - event: What happened.
+    ///   - label: What the sender says of it.
+    ///   - watch: Told whether it changes anything here.
+    /// - Returns: A handle.
+    func send(
+        _ event: some Event, _ label: DispatchLabel, watch: ChangeWatch?
+    ) -> DispatchHandle {
         _ = ThreadMark.outsideModels
-        let label = DispatchLabel(name, file: file, function: function, line: line)
         let tally = Tally()
         var parts: [any EventPart] = []
         var isStopped = false
@@ -96,9 +110,10 @@ extension Scope {
                     return lanes.indices.map { (part: part, index: $0, lane: lanes[$0]) }
                 }
                 for place in order.sorted(places.map(\.lane)).map({ places[$0] }) {
-                    place.part.reserve(place.lane, place.index)
+                    place.part.reserve(place.lane, place.index, watch)
                 }
             }
+            watch?.begin()
             placed()
             let count = parts.count { $0.hasGoal }
             if count == 0 {

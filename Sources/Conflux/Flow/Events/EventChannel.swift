@@ -37,7 +37,7 @@ protocol EventPart: Sendable {
     /// - Returns: Those in which to keep places: none where the action takes a route.
     func expect(_ lanes: [Lane]) -> [Lane]
     /// Keeps a place in one of these lanes. Called once for each after that, under the same locks.
-    func reserve(_ lane: Lane, _ index: Int)
+    func reserve(_ lane: Lane, _ index: Int, _ watch: ChangeWatch?)
     /// Has the lanes served. Called once after that, holding no lock.
     func serve()
 }
@@ -108,19 +108,24 @@ private final class TypedEventPart<S: State>: EventPart, @unchecked Sendable {
         return lanes
     }
 
-    func reserve(_ lane: Lane, _ index: Int) {
+    func reserve(_ lane: Lane, _ index: Int, _ watch: ChangeWatch?) {
+        let core = GlobalChannel<S>.core(lane)
         let job = LaneJob<S>.tracked(action, tally, order: index)
         let hold = states.scope.order.hold(for: lane)
-        if !GlobalChannel<S>.core(lane).reserveBehind(job, hold: hold) {
-            tally.report(.failed(.passedOver(S.self)), order: index)
+        let looks = watch?.looks()
+        var hasPlace = looks.map { core.reserveBehind(.look($0.before)) } ?? true
+        hasPlace = hasPlace && core.reserveBehind(job, hold: hold)
+        if let looks, !hasPlace || !core.reserveBehind(.look(looks.after)) {
+            looks.after(nil, .zero)
         }
+        if !hasPlace { tally.report(.failed(.passedOver(S.self)), order: index) }
     }
 
     func serve() {
         switch goal.withLock({ $0 }) {
         case .route(let route):
             tally.expect(1)
-            route.submit(action).whenEnded { [tally] in tally.report($0, order: 0) }
+            _ = states.scope.sendOff(action, by: route, tally)
         case .lanes(let lanes) where lanes.isEmpty:
             // They have gone since the event was shown to the middleware.
             states.scope.middleware.end(passing, .failed(.noStore(S.self)))

@@ -6,12 +6,16 @@ import Synchronization
 /// **Invariants.** Of several locks the oldest is in force. What is dispatched by the holder of that one
 /// goes its way; what a younger lock's holder dispatches waits until that lock is in force, and
 /// everything else until there is none. What waits goes its way in the order in which it was
-/// dispatched, one after the other, by the thread that released the lock and, if that is much, by a
+/// dispatched, but a holder's before all others', one after the other, by the thread that released the lock and, if that is much, by a
 /// queue; what comes meanwhile waits behind it.
 ///
 /// What had been dispatched before a lock was taken stands in its stores' lanes, ahead of all that the
 /// holder dispatches: a dispatch that found the gate open is counted until it has its place, and as long as
 /// one is, the holder's wait.
+///
+/// What takes a route to a log has no place in a lane, and may have to wait for room on its way. Nothing
+/// here waits with it: where others' dispatches need the thread, a queue sends it off, and what takes a
+/// route later stands behind it there.
 // Sendable: all is in a mutex, but for an atomic copy of a part.
 package final class FlowGate: Sendable {
     /// A dispatch. It calls what it gets once it has its place in its lanes, and before it serves them.
@@ -60,13 +64,39 @@ package final class FlowGate: Sendable {
         var parked = Line()
         /// Whether a thread has what is being let go.
         var isDraining = false
+        /// *Use*: what takes a route, and must not be waited for here.
+        var routed = Line()
+        /// Whether the queue has one of these.
+        var isSendingOff = false
         /// *Use*: threads at the bound.
         var crowded: [DispatchSemaphore] = []
 
-        var isClosed: Bool { !holds.isEmpty || !parked.isEmpty || isDraining }
+        var isPaused: Bool { !holds.isEmpty || !parked.isEmpty || isDraining }
+        var isClosed: Bool { isPaused || isSendingOff }
+
+        /// A place to wait in, if a line has become too long and this thread may wait.
+        mutating func crowd(_ line: Line) -> DispatchSemaphore? {
+            guard line.count > FlowGate.parkedMax, ThreadMark.current.pointee.mayWait else {
+                return nil
+            }
+            let place = DispatchSemaphore(value: 0)
+            crowded.append(place)
+            return place
+        }
+
+        /// Who waits for room and needs to wait no more.
+        mutating func uncrowd() -> [DispatchSemaphore] {
+            if crowded.isEmpty { return [] }
+            let longest = holds.reduce(max(parked.count, routed.count)) {
+                max($0, $1.parked.count)
+            }
+            if longest > FlowGate.parkedMax { return [] }
+            defer { crowded = [] }
+            return crowded
+        }
     }
 
-    /// How many dispatches may wait before other threads than those that serve a lane wait with them.
+    /// How many dispatches may wait in one line before threads that may wait do so with them.
     package static let parkedMax = 65_536
 
     private let state = Mutex(State())
@@ -76,8 +106,10 @@ package final class FlowGate: Sendable {
     /// itself and then looks at `closed`; who takes a lock sets that and then looks here: one of the two sees
     /// the other.
     private let passing = Atomic(0)
+    /// Sends off what takes a route and must not be waited for.
+    private let queue = DispatchQueue(label: "conflux.routes")
 
-    /// Whether a dispatch may have to wait.
+    /// Whether a dispatch may have to wait, or to stand behind others.
     @inline(__always)
     var isClosed: Bool { closed.load(ordering: .relaxed) }
 
@@ -97,32 +129,69 @@ package final class FlowGate: Sendable {
         if !closed.load(ordering: .sequentiallyConsistent) { return run(job) }
         leave()
         let (mayPass, place) = state.withLock { state -> (Bool, DispatchSemaphore?) in
-            if !state.isClosed {
+            if !state.isPaused {
                 passing.add(1, ordering: .sequentiallyConsistent)
                 return (true, nil)
             }
-            let position = state.holds.firstIndex { $0.id == holder }
-            if let position {
-                if position == 0, state.holds[0].parked.isEmpty, !state.isDraining,
-                    passing.load(ordering: .sequentiallyConsistent) == 0
-                {
-                    passing.add(1, ordering: .sequentiallyConsistent)
-                    return (true, nil)
-                }
-                state.holds[position].parked.append(job)
-                return (false, nil)
+            guard let position = state.holds.firstIndex(where: { $0.id == holder }) else {
+                state.parked.append(job)
+                return (false, state.crowd(state.parked))
             }
-            state.parked.append(job)
-            guard state.parked.count > Self.parkedMax, ThreadMark.current.pointee.lanes == 0 else {
-                return (false, nil)
+            if position == 0, state.holds[0].parked.isEmpty, !state.isDraining,
+                passing.load(ordering: .sequentiallyConsistent) == 0
+            {
+                passing.add(1, ordering: .sequentiallyConsistent)
+                return (true, nil)
             }
-            let place = DispatchSemaphore(value: 0)
-            state.crowded.append(place)
-            return (false, place)
+            state.holds[position].parked.append(job)
+            return (false, state.crowd(state.holds[position].parked))
         }
         if mayPass { return run(job) }
-        // Whoever releases the lock may need this very thread.
-        if let place { _ = place.wait(timeout: .now() + LaneLimits.stillnessMax) }
+        wait(in: place)
+    }
+
+    /// Waits for room, and not for ever: whoever releases the lock may need this very thread.
+    private func wait(in place: DispatchSemaphore?) {
+        guard let place else { return }
+        _ = place.wait(timeout: .now() + LaneLimits.stillnessMax)
+    }
+
+    /// Sends off what is past the gate and takes a route: on this thread, unless others' dispatches need it
+    /// or what was to go before is still here.
+    ///
+    /// - Parameter send: Called once, now or later, holding no lock. It may wait for room.
+    func sendOff(_ send: @escaping @Sendable () -> Void) {
+        let isNeeded = ThreadMark.current.pointee.isNeeded
+        if !isNeeded, !isClosed { return send() }
+        let (isFirst, place) = state.withLock { state -> (Bool?, DispatchSemaphore?) in
+            guard isNeeded || state.isSendingOff else { return (nil, nil) }
+            state.routed.append { _ in send() }
+            let isFirst = !state.isSendingOff
+            state.isSendingOff = true
+            closed.store(true, ordering: .sequentiallyConsistent)
+            return (isFirst, state.crowd(state.routed))
+        }
+        guard let isFirst else { return send() }
+        if isFirst { queue.async { self.goOnSendingOff() } }
+        wait(in: place)
+    }
+
+    private func goOnSendingOff() {
+        let mark = ThreadMark.current
+        while true {
+            let (job, places) = state.withLock { state in
+                let job = state.routed.removeFirst()
+                state.isSendingOff = job != nil
+                closed.store(state.isClosed, ordering: .sequentiallyConsistent)
+                return (job, state.uncrowd())
+            }
+            for place in places { place.signal() }
+            guard let job else { return }
+            // Who hears here of its end must not wait for another.
+            mark.pointee.lanes += 1
+            job {}
+            mark.pointee.lanes -= 1
+        }
     }
 
     /// Runs a dispatch that is counted, until it has its place.
@@ -192,6 +261,8 @@ package final class FlowGate: Sendable {
         let isMine = state.withLock { state in
             if state.isDraining { return false }
             state.isDraining = true
+            // Whoever comes now stands behind what is taken out.
+            closed.store(true, ordering: .sequentiallyConsistent)
             return true
         }
         if isMine { goOnDraining() }
@@ -205,15 +276,13 @@ package final class FlowGate: Sendable {
                 let job = nextJob(&state)
                 state.isDraining = job != nil
                 closed.store(state.isClosed, ordering: .sequentiallyConsistent)
-                guard state.parked.count <= Self.parkedMax else { return (job, []) }
-                defer { state.crowded = [] }
-                return (job, state.crowded)
+                return (job, state.uncrowd())
             }
             for place in places { place.signal() }
             guard let job else { return }
             // As in a lane: this thread must not wait for others, which may wait for it.
             mark.pointee.lanes += 1
-            job {}
+            mark.neededByOthers { job {} }
             mark.pointee.lanes -= 1
         }
         DispatchQueue.global().async { self.goOnDraining() }
@@ -225,6 +294,11 @@ package final class FlowGate: Sendable {
         if state.holds.isEmpty { return state.parked.removeFirst() }
         if passing.load(ordering: .sequentiallyConsistent) > 0 { return nil }
         return state.holds[0].parked.removeFirst()
+    }
+
+    /// Whether a lock has been taken and has not ended.
+    func isHeld(_ id: UInt64) -> Bool {
+        state.withLock { $0.holds.contains { $0.id == id } }
     }
 
     /// Waits until a lock is in force, or has ended.

@@ -19,7 +19,7 @@ public final class FlowLock: Sendable {
     @TaskLocal static var held: FlowLock?
 
     private let scope: Scope
-    fileprivate let id: UInt64
+    let id: UInt64
     /// What the holder has follow each other: not behind what others have, and this lock pauses.
     let series = FlowSeries()
     private var gate: FlowGate { scope.gate }
@@ -36,6 +36,9 @@ public final class FlowLock: Sendable {
     deinit {
         gate.release(id)
     }
+
+    /// Whether it has not been released.
+    fileprivate var isHeld: Bool { gate.isHeld(id) }
 
     /// The lock of a scope that the current code holds, if it does.
     static func held(in scope: Scope) -> FlowLock? {
@@ -128,7 +131,7 @@ extension Scope {
     /// }
     /// ```
     ///
-    /// Inside of another such body it runs under that one's lock.
+    /// Inside of another such body, and of ``FlowLock/run(_:)``, it runs under that lock.
     ///
     /// Cancelling the waiting task ends neither the wait for older locks nor the body.
     ///
@@ -141,7 +144,10 @@ extension Scope {
     public func withLock<Result>(
         isolation: isolated (any Actor)? = #isolation, _ body: (FlowLock) async throws -> Result
     ) async rethrows -> Result {
-        if let held = FlowLock.held(in: self), held === lockInForce { return try await body(held) }
+        if let held = FlowLock.held(in: self), held.isHeld {
+            await held.inForce()
+            return try await body(held)
+        }
         let lock = lock()
         defer { lock.release() }
         await lock.inForce()
@@ -151,38 +157,4 @@ extension Scope {
     /// The lock that is in force; nil when the flow isn't paused. By it an observer releases the lock
     /// under which it is told.
     public var lockInForce: FlowLock? { gate.lockInForce }
-
-    /// Pauses the flow, and dispatches an action as the holder. If the action changes nothing, or is
-    /// refused, the lock is released by itself; else whoever hears of the change releases it
-    /// (``lockInForce``), or whoever has the lock.
-    ///
-    /// - Parameters:
-    ///   - action: What happens.
-    ///   - store: A store of this scope that no node replicates.
-    /// - Returns: The lock.
-    public func lock<S: ValueHolder>(
-        dispatching action: S.Action, to store: Store<S>
-    ) -> FlowLock where S.Value: Equatable {
-        let lock = lock()
-        let (core, state) = (store.core, store.computed.state.asValue)
-        let former = FormerValue<S.Value>()
-        lock.run {
-            _ = core.dispatchWatched(
-                action,
-                before: { former.value = state._read { $0 } },
-                after: {
-                    let isChanged = former.value.map { old in
-                        state._read { $0 != old }
-                    }
-                    if isChanged != true { lock.release() }
-                })
-        }
-        return lock
-    }
-}
-
-/// A value from before an action.
-// Sendable: touched in one lane only.
-private final class FormerValue<Value: Sendable>: @unchecked Sendable {
-    var value: Value?
 }

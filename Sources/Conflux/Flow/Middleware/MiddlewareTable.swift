@@ -71,7 +71,7 @@ final class MiddlewareTable: Sendable {
     ///   - action: What is dispatched.
     ///   - core: The store that it is for; nil for all of the state.
     ///   - label: What the dispatcher said of it.
-    /// - Returns: The dispatch as it goes its way; nil if it was stopped.
+    /// - Returns: The dispatch as it goes its way; nil if it was stopped, which those who saw it know.
     func pass<S: State>(
         _ action: S.Action, to core: StoreCore<S>?, label: DispatchLabel?
     ) -> Passing<S>? {
@@ -80,11 +80,15 @@ final class MiddlewareTable: Sendable {
             id: DispatchID(number), action: action, store: core.map { StoreIdentity($0) },
             label: label)
         let witnesses = concerned(by: core)
-        for middleware in witnesses {
+        for (index, middleware) in witnesses.enumerated() {
             switch middleware.willDispatch(dispatch) {
             case .pass: break
             case .replace(let other): dispatch.action = other
-            case .stop: return nil
+            case .stop:
+                for witness in witnesses[...index] {
+                    witness.didDispatch(dispatch, failure: .intercepted)
+                }
+                return nil
             }
         }
         return Passing(

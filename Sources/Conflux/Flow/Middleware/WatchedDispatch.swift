@@ -43,12 +43,22 @@ extension Scope {
     }
 }
 
-extension ActionRoute {
-    /// Sends an action on its way, and tells a tally that expects one report how it ends.
-    fileprivate func submit(_ action: S.Action, _ tally: Tally) -> DispatchHandle {
-        let handle = submit(action)
-        handle.whenEnded { tally.report($0, order: 0) }
-        return handle
+extension Scope {
+    /// Has an action take a route, and tells a tally that expects one report how it ends.
+    ///
+    /// - Returns: The handle, if it has been sent.
+    func sendOff<Route: ActionRoute>(
+        _ action: Route.S.Action, by route: Route, _ tally: Tally
+    ) -> DispatchHandle? {
+        let sent = SentHandle()
+        // That actions may be committed on another thread is the contract of `State.Action`.
+        nonisolated(unsafe) let action = action
+        gate.sendOff {
+            let handle = route.submit(action)
+            handle.whenEnded { tally.report($0, order: 0) }
+            sent.handle = handle
+        }
+        return sent.handle
     }
 }
 
@@ -58,22 +68,24 @@ extension StoreCore {
     /// - Parameters:
     ///   - action: What happens.
     ///   - label: What the dispatcher says of it.
-    ///   - before: Called in the lane, just before the action.
-    ///   - after: Called in the lane, just behind it; or where it is found that it does not come.
+    ///   - watch: Told whether it changes anything.
     /// - Returns: A handle.
     @discardableResult
     func dispatchWatched(
-        _ action: S.Action, label: DispatchLabel? = nil, before: (@Sendable () -> Void)? = nil,
-        after: (@Sendable () -> Void)? = nil
+        _ action: S.Action, label: DispatchLabel? = nil, watch: ChangeWatch? = nil
     ) -> DispatchHandle {
-        scope.dispatchWatched(action, to: self, label: label, stopped: after) {
+        scope.dispatchWatched(action, to: self, label: label, stopped: watch?.begin) {
             [self] action, tally, placed in
             tally.expect(1)
-            if let before { run(before) }
-            let route = admit(action, tally, ThreadMark.current, placed)
-            let handle = route?.submit(action, tally)
-            if let after { inspect { _, _ in after() } }
-            return handle
+            let looks = watch?.looks()
+            if let looks { inspect(looks.before) }
+            let route = admit(action, tally, ThreadMark.current) {
+                // Before the lane is served: before what its observers dispatch.
+                if let looks { inspect(looks.after) }
+                watch?.begin()
+                placed()
+            }
+            return route.flatMap { scope.sendOff(action, by: $0, tally) }
         }
     }
 }
@@ -86,7 +98,7 @@ extension GlobalChannel {
             [self] action, tally, placed in
             guard let route = admit(action, tally, ThreadMark.current, placed) else { return nil }
             tally.expect(1)
-            return route.submit(action, tally)
+            return scope.sendOff(action, by: route, tally)
         }
     }
 }

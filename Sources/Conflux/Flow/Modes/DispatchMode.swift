@@ -9,7 +9,8 @@ public enum DispatchMode: Sendable, Hashable, CaseIterable {
     /// thread, as on the main thread a store that commits there: then it never would. On a thread that is
     /// inside a commit or an observer it is refused.
     case sync
-    /// It is enqueued behind all that was dispatched in this mode before, with what is chained to that.
+    /// It is enqueued behind all that was dispatched in this mode before, with what is chained to that,
+    /// also in several steps; but not behind what is chained and waits for operations.
     case serial
     /// It is committed on the main queue, whatever the store's executor is; at once if called there and
     /// nothing is under way.
@@ -26,7 +27,8 @@ extension Scope {
     /// ```
     ///
     /// All modes keep the order of the store's lane. Actions dispatched in mode `async` by one thread come
-    /// in the order of that thread.
+    /// in the order of that thread. In the modes that return at once 65,536 may be under way in a scope;
+    /// behind that the call waits for room, and goes on after a second in which there was none.
     ///
     /// - Parameters:
     ///   - action: What happens.
@@ -38,7 +40,7 @@ extension Scope {
     ///   - function: The function of the call.
     ///   - line: The line of the call.
     ///   - next: Called once when it has ended, with the receipt or why there is none, holding no lock, on
-    ///     the thread that ended it. In mode `serial` what comes next comes after it.
+    ///     the thread that ended it. What it dispatches is chained to this.
     /// - Returns: A handle, by which the end can be waited for. It may be dropped.
     @discardableResult
     public func dispatch<S: State>(
@@ -55,26 +57,46 @@ extension Scope {
             if let next { handle.whenEnded { next($0.result) } }
             return handle
         }
-        let tally = Tally { outcome in next?(outcome.result) }
-        tally.expect(1)
+        // What waits for others may have to wait for what comes behind the chain.
+        let outer = others.isEmpty ? DispatchChain.join(in: self) : nil
         // Who holds a lock holds it also where the dispatch is made later.
         let held = FlowLock.held
-        let send: @Sendable (FlowOperation?) -> Void = { operation in
+        let own = mode == .serial ? DispatchChain(in: self) : nil
+        let tally = Tally { outcome in
+            guard let next else { return }
+            DispatchChain.$current.withValue(own ?? outer) { next(outcome.result) }
+        }
+        tally.expect(1)
+        backlog.begin()
+        let send: @Sendable (FlowOperation) -> Void = { [backlog] operation in
             let handle = FlowLock.$held.withValue(held) {
-                mode == .mainThread
-                    ? core.dispatchOnMain(action, of: store, label: label)
-                    : core.dispatchTracked(action, label: label)
+                switch mode {
+                case .mainThread: core.dispatchOnMain(action, of: store, label: label)
+                // The queue doesn't wait for room on the route.
+                case .async where core.isRouted, .serial where core.isRouted:
+                    core.dispatchWatched(action, label: label)
+                case .async, .serial, .sync: core.dispatchTracked(action, label: label)
+                }
             }
             handle.whenEnded { outcome in
                 tally.report(outcome, order: 0)
-                operation?.finish()
+                backlog.end()
+                let end: @Sendable () -> Void = {
+                    operation.finish()
+                    outer?.end()
+                }
+                guard let own else { return end() }
+                own.whenEnded(end)
+                own.end()
             }
         }
         switch mode {
         case .async:
             _ = FlowOperation(after: others) { operation in self.later { send(operation) } }
         case .serial:
-            _ = currentSeries.add(after: others) { operation in self.later { send(operation) } }
+            _ = (outer?.series ?? currentSeries).add(after: others) { operation in
+                self.later { send(operation) }
+            }
         case .mainThread: _ = FlowOperation(after: others) { send($0) }
         case .sync:
             let end = DispatchSemaphore(value: 0)
@@ -84,12 +106,15 @@ extension Scope {
             }
             end.wait()
         }
+        backlog.waitForRoom()
         return tally.handle
     }
 
     /// Runs a function in this scope, not on this thread, behind what was given to this before.
     private func later(_ body: @escaping @Sendable () -> Void) {
-        queue.async { self.run(body) }
+        queue.async {
+            ThreadMark.current.neededByOthers { self.run(body) }
+        }
     }
 }
 

@@ -135,7 +135,8 @@ extension Scope {
     ) {
         Task {
             await FlowLock.$held.withValue(held) {
-                await self.run { await body() }
+                // It may wait for what comes behind a chain.
+                await DispatchChain.$current.withValue(nil) { await self.run { await body() } }
             }
             operation.finish()
         }

@@ -9,7 +9,7 @@ protocol Participant: AnyObject, Sendable {
     /// Shows the actions to the middleware.
     ///
     /// - Returns: false if one was stopped.
-    func pass() -> Bool
+    func pass(_ label: DispatchLabel) -> Bool
     /// Tells the middleware how it ended.
     func end(_ outcome: Outcome)
 
@@ -120,12 +120,12 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
         try store.computed.state._reduce(&value, action, context)
     }
 
-    func pass() -> Bool {
+    func pass(_ label: DispatchLabel) -> Bool {
         guard !core.scope.middleware.isEmpty else { return true }
         var passing: [MiddlewareTable.Passing<S>] = []
         var isStopped = false
         for action in actions where !isStopped {
-            if let passed = core.scope.middleware.pass(action, to: core, label: nil) {
+            if let passed = core.scope.middleware.pass(action, to: core, label: label) {
                 passing.append(passed)
             } else {
                 isStopped = true

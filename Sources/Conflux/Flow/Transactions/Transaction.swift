@@ -34,10 +34,12 @@ public final class Transaction: Sendable {
     }
 
     private let scope: Scope
+    private let label: DispatchLabel
     private let state = Mutex(State())
 
-    init(in scope: Scope) {
+    init(in scope: Scope, _ label: DispatchLabel) {
         self.scope = scope
+        self.label = label
     }
 
     /// The value of a store, as the actions so far would leave it.
@@ -102,7 +104,7 @@ public final class Transaction: Sendable {
                 .committed(
                     Receipt(log: nil, epoch: .none, sequence: .zero, timestamp: WallClock.now)))
         }
-        for participant in participants where !participant.pass() {
+        for participant in participants where !participant.pass(label) {
             for participant in participants { participant.end(.failed(.intercepted)) }
             return DispatchHandle(.failed(.intercepted))
         }
@@ -194,7 +196,7 @@ public final class Transaction: Sendable {
         }
         for participant in participants { participant.tellBefore() }
         let sorted = participants.sorted {
-            ObjectIdentifier($0.lane).hashValue < ObjectIdentifier($1.lane).hashValue
+            ObjectIdentifier($0.lane) < ObjectIdentifier($1.lane)
         }
         func exchange(_ depth: Int) {
             if depth < sorted.count { sorted[depth].exchange { exchange(depth + 1) } }
@@ -217,9 +219,17 @@ extension Transaction.State {
 extension Scope {
     /// Begins a chain of changes to several stores of this scope.
     ///
+    /// - Parameters:
+    ///   - name: What is done, in a word, for those who read along with its actions.
+    ///   - file: The file of the call.
+    ///   - function: The function of the call.
+    ///   - line: The line of the call.
     /// - Returns: The chain, to be resolved by ``Transaction/react()`` or ``Transaction/abort()``.
-    public func chain() -> Transaction {
-        Transaction(in: self)
+    public func chain(
+        _ name: String = "", file: StaticString = #file, function: StaticString = #function,
+        line: UInt = #line
+    ) -> Transaction {
+        Transaction(in: self, DispatchLabel(name, file: file, function: function, line: line))
     }
 
     /// Runs code whose reads and changes of several stores have effect at once, as if nothing had come
@@ -234,8 +244,12 @@ extension Scope {
     /// ```
     ///
     /// - Parameters:
+    ///   - name: What is done, in a word, for those who read along with its actions.
     ///   - attempts: How often to run it at most, when stores that it read are changed meanwhile; at
     ///     least 1.
+    ///   - file: The file of the call.
+    ///   - function: The function of the call.
+    ///   - line: The line of the call.
     ///   - isolation: The actor that the body runs on: the caller's.
     ///   - body: Reads and dispatches through the transaction, and nowhere else. What it throws ends it
     ///     without an effect. Not to resolve the transaction itself.
@@ -243,13 +257,15 @@ extension Scope {
     /// - Throws: What the body throws; ``DispatchError`` as ``Transaction/react()`` has it.
     @discardableResult
     public func transaction<Result>(
-        attempts: Int = 64, isolation: isolated (any Actor)? = #isolation,
+        _ name: String = "", attempts: Int = 64, file: StaticString = #file,
+        function: StaticString = #function, line: UInt = #line,
+        isolation: isolated (any Actor)? = #isolation,
         _ body: (Transaction) async throws -> Result
     ) async throws -> Result {
         precondition(attempts >= 1, "a transaction of \(attempts) attempts would never run")
         var attempt = 1
         while true {
-            let transaction = Transaction(in: self)
+            let transaction = chain(name, file: file, function: function, line: line)
             let result = try await body(transaction)
             do throws(DispatchError) {
                 try await transaction.react().receipt()

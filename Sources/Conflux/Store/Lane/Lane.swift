@@ -277,9 +277,9 @@ package class Lane: @unchecked Sendable {
         if isReleased.load(ordering: .relaxed) { endIfClosed() }
     }
 
-    /// Waits while the line is longer than its bound and moves, unless this thread serves a lane.
+    /// Waits while the line is longer than its bound and moves, if this thread may.
     final func waitForRoom(_ mark: UnsafeMutablePointer<ThreadMark>) {
-        guard mark.pointee.lanes == 0 else { return }
+        guard mark.pointee.mayWait else { return }
         let place = control.withLock { control -> DispatchSemaphore? in
             guard control.waitingCount > waitingMax << control.doublings else { return nil }
             let place = DispatchSemaphore(value: 0)

@@ -1,0 +1,112 @@
+import ConfluxVocabulary
+import Synchronization
+
+extension Scope {
+    /// Pauses the flow, and dispatches an action as the holder. If the action changes nothing, or is
+    /// refused, the lock is released by itself; else whoever hears of the change releases it
+    /// (``lockInForce``), or whoever has the lock.
+    ///
+    /// - Parameters:
+    ///   - action: What happens.
+    ///   - store: A store of this scope that no node replicates.
+    /// - Returns: The lock.
+    public func lock<S: ValueHolder>(
+        dispatching action: S.Action, to store: Store<S>
+    ) -> FlowLock where S.Value: Equatable {
+        precondition(store.core.scope === self, "\(S.self)'s store belongs to another scope")
+        let lock = lock()
+        lock.run { _ = store.core.dispatchWatched(action, watch: ChangeWatch(lock)) }
+        return lock
+    }
+
+    /// Pauses the flow, and sends an event as the holder. If the event changes the value of no store of this
+    /// process, the lock is released by itself; else whoever hears of a change releases it
+    /// (``lockInForce``), or whoever has the lock.
+    ///
+    /// Of a state that is no ``Model`` or ``Storage``, or whose value is not `Equatable`, whatever it does
+    /// with the event counts as a change.
+    ///
+    /// - Parameters:
+    ///   - event: What happened.
+    ///   - name: What the sender says of it, in a word, for those who read along.
+    ///   - file: The file of the call.
+    ///   - function: The function of the call.
+    ///   - line: The line of the call.
+    /// - Returns: The lock.
+    public func lock(
+        sending event: some Event, _ name: String = "", file: StaticString = #file,
+        function: StaticString = #function, line: UInt = #line
+    ) -> FlowLock {
+        let lock = lock()
+        let label = DispatchLabel(name, file: file, function: function, line: line)
+        lock.run { _ = send(event, label, watch: ChangeWatch(lock)) }
+        return lock
+    }
+}
+
+/// Releases a lock if what is dispatched under it turns out to change nothing.
+final class ChangeWatch: Sendable {
+    /// What is called in a store's lane, with the state; with nil if the store is released.
+    typealias Look = @Sendable ((any State)?, SequenceNumber) -> Void
+
+    private struct Findings {
+        /// Of how many stores it isn't known yet, and whether all stores are known.
+        var unknown = 1
+        var isChanged = false
+    }
+
+    private let lock: FlowLock
+    private let findings = Mutex(Findings())
+
+    init(_ lock: FlowLock) {
+        self.lock = lock
+    }
+
+    /// Watches a store, too.
+    ///
+    /// - Returns: What has to be called in the store's lane just before the action, and just behind it.
+    func looks() -> (before: Look, after: Look) {
+        findings.withLock { $0.unknown += 1 }
+        let former = AtomicReference<(any Sendable)?>(nil)
+        return (
+            { state, _ in former.value = (state as? any ValueReading)?.anyValue },
+            { [self] state, _ in
+                let new = (state as? any ValueReading)?.anyValue
+                // Who was released has changed nothing that anybody sees.
+                end(isChanged: state != nil && !Self.isSame(former.value, new))
+            }
+        )
+    }
+
+    /// All stores are known.
+    func begin() {
+        end(isChanged: false)
+    }
+
+    private func end(isChanged: Bool) {
+        let isInVain = findings.withLock { findings in
+            findings.unknown -= 1
+            findings.isChanged = findings.isChanged || isChanged
+            return findings.unknown == 0 && !findings.isChanged
+        }
+        if isInVain { lock.release() }
+    }
+
+    private static func isSame(_ old: (any Sendable)?, _ new: (any Sendable)?) -> Bool {
+        guard let old = old as? any Equatable else { return false }
+        return old.equals(new)
+    }
+}
+
+extension Equatable {
+    fileprivate func equals(_ other: (any Sendable)?) -> Bool { other as? Self == self }
+}
+
+/// A state that is a value, whatever its type.
+private protocol ValueReading {
+    var anyValue: any Sendable { get }
+}
+
+extension ValueState: ValueReading {
+    var anyValue: any Sendable { self._read { $0 } }
+}

@@ -1,0 +1,464 @@
+import Dispatch
+import Foundation
+import Synchronization
+import Testing
+
+@testable import Conflux
+
+/// What the concepts of the flow promise where several of them meet.
+@Suite(.timeLimit(.minutes(5)))
+struct FlowPromiseTests {
+    let scope = Scope()
+
+    // MARK: Locks
+
+    @Test func `a thread's dispatches keep their order where locks end`() async {
+        let scope = scope
+        let store = scope.run { tallyStore() }
+        let isOver = Late<Bool>()
+        // Threads, as they never suspend.
+        for _ in 0..<2 {
+            Thread {
+                while isOver.value != true {
+                    let lock = scope.lock()
+                    lock.release()
+                    // Its last reference goes here, which releases it again.
+                }
+            }.start()
+        }
+        await withCheckedContinuation { continuation in
+            Thread {
+                for number in 0..<20_000 { store.actions.tell(number) }
+                isOver.value = true
+                continuation.resume()
+            }.start()
+        }
+        await withCheckedContinuation { continuation in
+            scope.whenSettled { continuation.resume() }
+        }
+        let numbers = store.computed.numbers
+        #expect(numbers.count == 20_000)
+        let slip = zip(numbers, 0...).first { $0 != $1 }
+        #expect(slip == nil)
+    }
+
+    @Test func `a body that holds a younger lock waits for that one's turn`() async throws {
+        let scope = scope
+        let store = scope.run { tallyStore() }
+        let (older, younger) = (scope.lock(), scope.lock())
+        let body = Task {
+            try await younger.run {
+                try await scope.withLock { lock in
+                    #expect(lock === younger)
+                    try await store.actions.dispatch(1).receipt()
+                }
+            }
+            younger.release()
+        }
+        older.release()
+        try await body.value
+        #expect(store.computed.numbers == [1] && scope.lockInForce == nil)
+    }
+
+    @Test func `a released lock is none for a body that runs under it`() async {
+        let scope = scope
+        let former = scope.lock()
+        former.release()
+        await former.run {
+            await scope.withLock { lock in
+                #expect(lock !== former && scope.lockInForce === lock)
+            }
+        }
+    }
+
+    @Test func `a change that was told keeps its lock, though it was taken back by then`() {
+        let scope = scope
+        let storage = scope.run { Storage(1) }
+        let told = Mutex<[Int]>([])
+        storage.observe { value in
+            told.withLock { $0.append(value) }
+            if value == 2 { storage.replace(1) }
+        }
+        let lock = scope.lock(dispatching: StorageCommit { $0.replace(2) }, to: storage)
+        #expect(told.withLock { $0 } == [2, 1])
+        #expect(scope.lockInForce === lock)
+        lock.release()
+    }
+
+    private struct Follower: Middleware {
+        let follow: @Sendable () -> Void
+
+        func didCommit<S: State>(_ commit: CommittedAction<S>, refusal: (any Error)?) {
+            if refusal != nil { follow() }
+        }
+    }
+
+    @Test func `a refused action releases its lock, whatever follows from it`() {
+        let scope = scope
+        let storage = scope.run { Storage(1) }
+        scope.use(Follower { storage.replace(3) })
+        struct No: Error {}
+        let lock = scope.lock(dispatching: StorageCommit { _ in throw No() }, to: storage)
+        #expect(scope.lockInForce == nil && storage.value == 3)
+        withExtendedLifetime(lock) {}
+    }
+
+    @Test func `an event that changes no store releases its lock`() {
+        let (account, storage) = scope.run { (ModelStore<Account>(), Storage(Guest())) }
+        let lock = scope.lock(sending: LoggedIn(user: "a"))
+        #expect(scope.lockInForce === lock && account.user == "a" && storage.value.user == "a")
+        lock.release()
+        let same = scope.lock(sending: LoggedIn(user: "a"))
+        #expect(scope.lockInForce == nil)
+        let unheard = scope.lock(sending: Unheard())
+        #expect(scope.lockInForce == nil)
+        withExtendedLifetime((same, unheard)) {}
+    }
+
+    private struct Unheard: Event {}
+
+    /// A value that functions change, and events.
+    private struct Guest: EventHandling, Equatable {
+        var user = ""
+
+        static var events: EventHandlers<StorageCommit<Guest>> {
+            EventHandlers().on(LoggedIn.self) { event in
+                StorageCommit { $0.updateIfChanged(\.user, to: event.user) }
+            }
+        }
+    }
+
+    @Test func `a storage handles events and takes functions`() async throws {
+        let storage = scope.run { Storage(Guest()) }
+        try await scope.send(LoggedIn(user: "a")).receipt()
+        #expect(storage.value.user == "a")
+        storage.update(\.user, to: "b")
+        #expect(storage.value.user == "b")
+    }
+
+    @Test func `what is held up by many that wait is not the holder's`() async throws {
+        let scope = scope
+        let store = scope.run { tallyStore() }
+        let lock = scope.lock()
+        let count = FlowGate.parkedMax + 3_000
+        for number in 1...count { scope.dispatch(number, to: store) }
+        try await lock.run { scope.dispatch(0, to: store) }.receipt()
+        #expect(store.computed.numbers == [0])
+        lock.release()
+        try await scope.dispatch(0, to: store).receipt()
+        #expect(store.computed.numbers.count == count + 2)
+    }
+
+    @Test func `who hears of an end may wait for a dispatch`() throws {
+        let scope = scope
+        let other = scope.run { tallyStore() }
+        var gone: Store<TallyState>? = scope.run { tallyStore() }
+        let actions = try #require(gone).actions
+        gone = nil
+        scope.use(
+            Ender {
+                let lock = scope.lock()
+                lock.run { _ = scope.dispatch(1, to: other, mode: .sync) }
+                lock.release()
+            })
+        actions.tell(0)
+        #expect(other.computed.numbers == [1])
+    }
+
+    private struct Ender: Middleware {
+        let end: @Sendable () -> Void
+
+        func didDispatch<S: State>(_ dispatch: DispatchedAction<S>, failure: DispatchError?) {
+            if failure?.code == .storeClosed { end() }
+        }
+    }
+
+    @Test func `what a recorder or an archive brings back waits for a lock`() throws {
+        let storage = scope.run { Storage(1) }
+        let recorder = Recorder(storage)
+        storage.replace(2)
+        let folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("conflux-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let archive = try Archive(folder: folder)
+        let kept = scope.run { Storage(4) }
+        let first = try archive.keep(kept, as: "kept")
+        kept.replace(5)
+        first.dispose()
+        kept.replace(6)
+        let lock = scope.lock()
+        try recorder.back()
+        let archived = try archive.keep(kept, as: "kept")
+        #expect(storage.value == 2 && kept.value == 6)
+        lock.release()
+        #expect(storage.value == 1 && kept.value == 5)
+        kept.replace(7)
+        try archived.save()
+        let other = scope.run { Storage(0) }
+        let read = try archive.keep(other, as: "kept")
+        #expect(other.value == 7)
+        withExtendedLifetime(read) {}
+    }
+
+    // MARK: Routes
+
+    /// A route that lets nothing through until it is opened.
+    private final class Narrows<S: State>: ActionRoute where S.Action == Int {
+        private let gate = DispatchSemaphore(value: 0)
+        private let taken = Mutex<[Int]>([])
+        /// Each that comes, and each that went through.
+        let (arrivals, departures) = (AsyncStream<Int>.makeStream(), AsyncStream<Int>.makeStream())
+
+        var numbers: [Int] { taken.withLock { $0 } }
+
+        func open() { gate.signal() }
+
+        func submit(_ action: Int) -> DispatchHandle {
+            arrivals.continuation.yield(action)
+            gate.wait()
+            gate.signal()
+            taken.withLock { $0.append(action) }
+            departures.continuation.yield(action)
+            return DispatchHandle(.failed(.withdrawn))
+        }
+    }
+
+    @Test func `a route that has no room holds up no other store`() async throws {
+        let scope = scope
+        let (far, near) = scope.run { (tallyStore(), Storage(0)) }
+        let road = Narrows<TallyState>()
+        far.core.setRoute(road)
+        let lock = scope.lock()
+        let first = far.actions.dispatch(1)
+        near.replace(1)
+        lock.release()
+        #expect(near.value == 1)
+        // It stands behind the first, on a thread that may wait.
+        let second = far.actions.dispatch(2)
+        near.replace(2)
+        #expect(near.value == 2)
+        // In a mode, too.
+        let third = scope.dispatch(3, to: far)
+        try await scope.dispatch(StorageCommit { $0.replace(3) }, to: near).receipt()
+        #expect(near.value == 3 && road.numbers.isEmpty)
+        road.open()
+        for handle in [first, second, third] {
+            let error = await #expect(throws: DispatchError.self) { try await handle.receipt() }
+            #expect(error?.code == .withdrawn)
+        }
+        #expect(road.numbers == [1, 2, 3])
+        far.core.setRoute(nil)
+    }
+
+    private struct Nothing: Middleware {}
+
+    @Test func `a lock does not wait for a dispatch that finds no room`() async throws {
+        let scope = scope
+        scope.use(Nothing())
+        let (far, near) = scope.run { (tallyStore(), Storage(0)) }
+        let road = Narrows<TallyState>()
+        far.core.setRoute(road)
+        Thread {
+            far.actions.tell(1)
+        }.start()
+        for await _ in road.arrivals.stream { break }
+        try await scope.withLock { _ in try await near.replace(1).receipt() }
+        #expect(near.value == 1 && road.numbers.isEmpty)
+        road.open()
+        for await _ in road.departures.stream { break }
+        #expect(road.numbers == [1])
+        far.core.setRoute(nil)
+    }
+
+    // MARK: Modes
+
+    @Test func `serial dispatches wait for all that is chained to earlier ones`() async throws {
+        let scope = scope
+        let store = scope.run { tallyStore() }
+        scope.dispatch(1, to: store, mode: .serial) { _ in
+            scope.dispatch(2, to: store, mode: .serial) { _ in
+                scope.dispatch(3, to: store) { _ in scope.dispatch(4, to: store) }
+            }
+            scope.dispatch(5, to: store, mode: .serial)
+        }
+        try await scope.dispatch(6, to: store, mode: .serial).receipt()
+        #expect(store.computed.numbers == [1, 2, 3, 4, 5, 6])
+    }
+
+    @Test func `what is chained and waits for a later operation is not waited for`() async throws {
+        let scope = scope
+        let store = scope.run { tallyStore() }
+        let (begun, later) = (Late<FlowOperation>(), Late<DispatchHandle>())
+        let lock = scope.lock()
+        scope.dispatch(1, to: store, mode: .serial) { _ in
+            if let operation = begun.value {
+                later.value = scope.dispatch(3, to: store, mode: .serial, after: operation)
+            }
+        }
+        begun.value = scope.performSerially { scope.dispatch(2, to: store) }
+        lock.release()
+        await begun.value?.end()
+        try await later.value?.receipt()
+        #expect(store.computed.numbers == [1, 2, 3])
+    }
+
+    // MARK: Middleware
+
+    private final class Diary: Middleware {
+        private let content = Mutex<[String]>([])
+
+        var lines: [String] { content.withLock { $0 } }
+
+        func willDispatch<S: State>(_ dispatch: DispatchedAction<S>) -> Passage<S.Action> {
+            content.withLock { $0.append("will \(dispatch.action)") }
+            return .pass
+        }
+
+        func didDispatch<S: State>(_ dispatch: DispatchedAction<S>, failure: DispatchError?) {
+            content.withLock { $0.append("did \(dispatch.action) \(failure?.code.rawValue ?? "")") }
+        }
+
+        func didCommit<S: State>(_ commit: CommittedAction<S>, refusal: (any Error)?) {
+            let label = commit.label.map { "\($0.name) \($0.line)" }
+            content.withLock { $0.append("committed \(label ?? "")") }
+        }
+    }
+
+    private struct Stopper: Middleware {
+        func willDispatch<S: State>(_ dispatch: DispatchedAction<S>) -> Passage<S.Action> { .stop }
+    }
+
+    @Test func `who saw a dispatch begin hears that it was stopped`() {
+        let (before, after) = (Diary(), Diary())
+        let store = scope.run { tallyStore() }
+        scope.use(before)
+        scope.use(Stopper())
+        scope.use(after)
+        store.actions.tell(1)
+        #expect(before.lines == ["will 1", "did 1 intercepted"])
+        #expect(after.lines.isEmpty)
+    }
+
+    @Test func `a storage's changes and a chain's actions say where they come from`() {
+        let diary = Diary()
+        let storage = scope.run { Storage(Guest()) }
+        scope.use(diary)
+        let line = UInt(#line)
+        storage.replace(Guest())
+        storage.update(\.user, to: "a")
+        storage.updateIfChanged(\.user, to: "b")
+        scope.chain("both").change(storage) { $0.update(\.user, to: "c") }.react()
+        #expect(
+            diary.lines.filter { $0.hasPrefix("committed") } == [
+                "committed replace \(line + 1)", "committed update \(line + 2)",
+                "committed updateIfChanged \(line + 3)", "committed both \(line + 4)",
+            ])
+    }
+
+    // MARK: Events
+
+    @Test func `states take an event in the order in which they were used first`() {
+        struct Wave: Event {}
+        final class Ring<Place>: State, EventHandling {
+            typealias Action = String
+            typealias Mutations = RingMutations<Place>
+            static var events: EventHandlers<String> {
+                EventHandlers().on(Wave.self) { _ in "\(Place.self)" }
+            }
+        }
+        struct RingMutations<Place>: Mutations {
+            let tell: @Sendable (String) -> Void
+            func commit(action: String, state: Ring<Place>) { tell(action) }
+        }
+        let told = Mutex<[String]>([])
+        func ring<Place>(_ place: Place.Type) -> Any {
+            scope.run {
+                Store<Ring<Place>>(
+                    state: .init(),
+                    mutations: .init { place in told.withLock { $0.append(place) } },
+                    executor: .immediate)
+            }
+        }
+        let rings = [
+            ring(Int.self), ring(String.self), ring(Bool.self), ring(Double.self), ring(UInt8.self),
+            ring(Character.self),
+        ]
+        scope.send(Wave())
+        #expect(
+            told.withLock { $0 } == ["Int", "String", "Bool", "Double", "UInt8", "Character"])
+        withExtendedLifetime(rings) {}
+    }
+
+    // MARK: Values
+
+    @Test func `internal members are none, also by their name`() {
+        struct Settings: Codable {
+            var _scroll = 0
+            var info = ["_draft": 0, "title": 0]
+        }
+        let storage = scope.run { Storage(Settings()) }
+        let told = Mutex<[String]>([])
+        for path: ValuePath in ["_scroll", "info._draft", "info.title"] {
+            storage.changes(at: path).observe { _ in
+                told.withLock { $0.append(path.description) }
+            }
+        }
+        storage.update(\._scroll, to: 1)
+        storage.update(\.info["_draft"], to: 1)
+        storage.update(\.info["title"], to: 1)
+        #expect(told.withLock { $0 } == ["info.title"])
+    }
+
+    @Test func `a commit that is under way when its store is released is told as a change`()
+        async throws
+    {
+        let (begun, goOn) = (AsyncStream<Void>.makeStream(), DispatchSemaphore(value: 0))
+        let queue = DispatchQueue(label: "own")
+        var storage: Storage<Int>? = scope.run { Storage(1, executor: .queue(queue)) }
+        var changes = try #require(storage).changes.makeAsyncIterator()
+        let handle = try #require(storage).commit { draft in
+            begun.continuation.yield()
+            goOn.wait()
+            draft.replace(2)
+        }
+        for await _ in begun.stream { break }
+        storage = nil
+        goOn.signal()
+        try await handle.receipt()
+        let change = await changes.next()
+        #expect(change == Change(old: 1, new: 2))
+        #expect(await changes.next() == nil)
+    }
+
+    /// Looks at a recorder when it is freed.
+    private final class Nosy: Codable, Sendable {
+        let look: @Sendable () -> Void
+
+        init(_ look: @escaping @Sendable () -> Void) { self.look = look }
+
+        init(from decoder: any Decoder) throws { look = {} }
+
+        func encode(to encoder: any Encoder) throws {}
+
+        deinit { look() }
+    }
+
+    @Test func `values that a recorder forgets are freed outside of its lock`() throws {
+        let storage = scope.run { Storage(Nosy {}) }
+        let found = Late<Recorder<StorageState<Nosy>>>()
+        let looks = Atomic(0)
+        let recorder = Recorder(storage, capacity: 2)
+        found.value = recorder
+        for _ in 0..<4 {
+            storage.replace(
+                Nosy {
+                    _ = found.value?.position
+                    looks.add(1, ordering: .relaxed)
+                })
+        }
+        try recorder.back()
+        storage.replace(Nosy {})
+        #expect(looks.load(ordering: .relaxed) >= 3)
+        found.value = nil
+    }
+}
