@@ -9,7 +9,13 @@ public struct Receipt: Hashable, Sendable {
     /// When the sequencer ordered the action; without a node, when the store applied it.
     public let timestamp: Timestamp
 
-    /// Makes a receipt.
+    /// Makes a receipt, as for a test.
+    ///
+    /// - Parameters:
+    ///   - log: The log that holds the action; nil without a node.
+    ///   - epoch: The tenure of the commit; ``Epoch/none`` without a node.
+    ///   - sequence: The action's place.
+    ///   - timestamp: When it was ordered.
     public init(log: LogID?, epoch: Epoch, sequence: SequenceNumber, timestamp: Timestamp) {
         self.log = log
         self.epoch = epoch

@@ -84,6 +84,8 @@ public struct ActionCoder<Action: Codable & Sendable>: Sendable {
     /// Decodes an action as it is written on a command line: JSON, or the bare name of an action
     /// without fields.
     ///
+    /// - Parameter text: What stands on the command line.
+    /// - Returns: The action.
     /// - Throws: What was expected, and where.
     public func decode(commandLine text: String) throws(CodingFailure) -> Action {
         try decode(ActionText.json(commandLine: text)[...], as: .json)
@@ -112,10 +114,13 @@ public struct ActionCoder<Action: Codable & Sendable>: Sendable {
 }
 
 /// How an action is written on a command line.
-public enum ActionText {
+package enum ActionText {
     /// The JSON of an action: a bare name such as `increment` stands for `{"increment":{}}`;
     /// everything else is JSON already.
-    public static func json(commandLine text: String) -> [UInt8] {
+    ///
+    /// - Parameter text: What stands on the command line.
+    /// - Returns: The JSON in UTF-8.
+    package static func json(commandLine text: String) -> [UInt8] {
         let blanks: Set<UInt8> = [0x20, 0x09, 0x0A, 0x0D]
         let trimmed = text.utf8.drop(while: blanks.contains)
         let name = trimmed.prefix { byte in !blanks.contains(byte) }

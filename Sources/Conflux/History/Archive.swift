@@ -59,14 +59,16 @@ public struct Archive: Sendable {
 
     /// Gives a model's store what was saved last, and saves it whenever it has changed and then been idle.
     ///
-    /// What an older program saved is migrated (``Model/migrate(_:from:)``).
+    /// What an older program saved is migrated (``Model/migrate(_:from:)``). The file is read on this
+    /// thread; the store gets the value in its lane, as a change that observers hear of: before this returns
+    /// where the store is on `.immediate` and nothing is under way, and else soon after.
     ///
     /// - Parameters:
     ///   - store: The store, which no node replicates. It is not kept alive; its last change is saved when
     ///     it is released.
     ///   - name: The value's name in this space, of the same characters; no other store has it.
     ///   - idle: How long nothing must have changed before it is saved.
-    /// - Returns: What ends the keeping.
+    /// - Returns: What ends the keeping, and ends it, too, when it is let go.
     /// - Throws: ``ArchiveError``: `invalidName`, `unreadable`, `damaged`, `incompatible`, `replicated`.
     ///   Then the store and the file are as they were.
     public func keep<S: ModelHolder>(
@@ -79,11 +81,13 @@ public struct Archive: Sendable {
 
     /// Gives a storage what was saved last, and saves it whenever it has changed and then been idle.
     ///
+    /// The storage gets the value in its lane, as a model's store does.
+    ///
     /// - Parameters:
     ///   - storage: The storage. It is not kept alive; its last change is saved when it is released.
     ///   - name: The value's name in this space, of the same characters; no other store has it.
     ///   - idle: How long nothing must have changed before it is saved.
-    /// - Returns: What ends the keeping.
+    /// - Returns: What ends the keeping, and ends it, too, when it is let go.
     /// - Throws: ``ArchiveError`` as for a model's store.
     public func keep<Value: Codable>(
         _ storage: Storage<Value>, as name: String, idle: Duration = .seconds(2)
@@ -213,6 +217,10 @@ public final class Archived: Disposable, Sendable {
     }
 
     /// How each save ended. A failed one is tried again after the next change.
+    ///
+    /// Observers run on the thread that saved, holding no lock: after the idle time on a queue of the
+    /// keeping's own, else where ``save()`` or ``dispose()`` was called, this was let go, or the store ended.
+    /// Of saves on several threads observers may hear in another order.
     public var saves: Signal<Result<Void, ArchiveError>> { results.signal }
 
     /// Saves the value as it is now, unless it is saved already.

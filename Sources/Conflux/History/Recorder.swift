@@ -11,9 +11,13 @@ import Synchronization
 /// ```
 ///
 /// Each commit that was not refused is recorded with the value that it left, behind the value that there
-/// was when the recorder was made. A commit after a step back replaces what lay ahead. Steps are made in the
-/// store's lane, between its commits; observers hear of them as of any change. At its capacity the recorder
-/// gives up the oldest value.
+/// was when the recorder was made. A commit after a step back replaces what lay ahead. At its capacity the
+/// recorder gives up the oldest value.
+///
+/// Values are brought back in the store's lane, between its commits, behind what was dispatched before:
+/// before the call returns where the store is on `.immediate` and nothing is under way, and else soon after,
+/// where its executor is. A step that is impossible by then, since commits came meanwhile, is left out.
+/// Observers hear of a value that is brought back as of any change, in the lane; middleware does not.
 ///
 /// It may be used on any thread, keeps the store alive, and records until it is disposed or let go. A store
 /// that a node replicates can be recorded, but not brought back: its value is the log's to decide.
@@ -122,30 +126,32 @@ where State.Value: Codable {
     /// The index in ``steps`` of the value that the store has.
     public var position: Int { record.withLock { $0.position } }
 
-    /// Brings back the value before the present one.
+    /// Brings back the value before the present one, in the store's lane.
     ///
     /// - Throws: ``RecorderError``: `noSuchStep` at the oldest one, `replicated`.
     public func back() throws(RecorderError) {
         try go { $0 - 1 }
     }
 
-    /// Brings back the value behind the present one.
+    /// Brings back the value behind the present one, in the store's lane.
     ///
     /// - Throws: ``RecorderError``: `noSuchStep` at the newest one, `replicated`.
     public func forward() throws(RecorderError) {
         try go { $0 + 1 }
     }
 
-    /// Brings back a value.
+    /// Brings back a value, in the store's lane.
     ///
-    /// - Parameter position: Its index in ``steps``.
+    /// - Parameter position: Its index in ``steps``, in the lane, too: commits that come before the step may
+    ///   have put another value there.
     /// - Throws: ``RecorderError``: `noSuchStep`, `replicated`.
     public func jump(to position: Int) throws(RecorderError) {
         try go { _ in position }
     }
 
-    /// All that is kept, as JSON in UTF-8.
+    /// All that is kept, as JSON in UTF-8. It is encoded on this thread.
     ///
+    /// - Returns: What ``import(_:)`` takes.
     /// - Throws: Why a value can't be encoded.
     public func export() throws(CodingFailure) -> [UInt8] {
         let record = record.withLock { $0 }
@@ -154,7 +160,7 @@ where State.Value: Codable {
     }
 
     /// Takes over what a recorder of the same state has exported, and brings back the value that it was
-    /// at.
+    /// at, in the store's lane. What was recorded until then is gone.
     ///
     /// - Parameter bytes: What ``export()`` returned.
     /// - Throws: ``CodingFailure`` when it can't be read; ``RecorderError``: `unreadable` when it says
@@ -166,7 +172,8 @@ where State.Value: Codable {
                 .unreadable,
                 """
                 The recording is of format \(tape.format), at value \(tape.position) of \
-                \(tape.steps.count): expected format 1, at one of its values.
+                \(tape.steps.count): expected format 1, at one of its values. Give it what \
+                `export()` has returned.
                 """)
         }
         let surplus = max(0, tape.steps.count - capacity)
@@ -189,8 +196,8 @@ where State.Value: Codable {
             return RecorderError(
                 .noSuchStep,
                 """
-                There is no value \(position): \(record.steps.count) are kept, and the store is at \
-                \(record.position).
+                There is no value \(position): \(record.steps.count) are kept, from 0 on, and the \
+                store is at \(record.position). Choose one of those (`steps`).
                 """)
         }
         if let failure { throw failure }
@@ -207,7 +214,7 @@ where State.Value: Codable {
             .replicated,
             """
             The store is replicated by a node, so that its value is decided by the log: it can be \
-            recorded, but not brought back.
+            recorded, but not brought back. Dispatch an action that sets the value.
             """)
     }
 

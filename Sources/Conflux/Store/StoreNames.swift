@@ -115,7 +115,8 @@ extension Scope {
     /// ```
     ///
     /// - Parameters:
-    ///   - store: A store of this scope.
+    ///   - store: A store of this scope: one of another ends the program with a message. It is not kept, so
+    ///     that lookups throw `unknown` when its owner has let it go.
     ///   - identifier: Any text that no other living store of the scope has, whatever its state.
     /// - Returns: What ends the registration. Letting go of it ends nothing.
     /// - Throws: ``StoreLookupError`` when the identifier is taken.

@@ -20,7 +20,7 @@ extension Store where State: ValueHolder {
     /// The changes of a part of the value: each with its old and its new value, which differ.
     ///
     /// ```swift
-    /// for await change in stock.changes(of: \\.left) { print(change.old, change.new) }
+    /// for await change in stock.changes(of: \.left) { print(change.old, change.new) }
     /// ```
     ///
     /// Changes count from this call on. While a reader is slow, what happens meanwhile becomes one

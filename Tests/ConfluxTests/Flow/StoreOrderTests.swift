@@ -159,6 +159,18 @@ struct StoreOrderTests {
         #expect(!scope.isWatched)
     }
 
+    @Test func `waiting for a store of another scope ends the program with a message`() async {
+        let result = await #expect(
+            processExitsWith: .failure, observing: [\.standardErrorContent]
+        ) {
+            let scope = Scope()
+            let store = scope.run { tallyStore() }
+            try scope.order(store, after: Scope().run { tallyStore() })
+        }
+        let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        #expect(text.contains("TallyState's store belongs to another scope"))
+    }
+
     @Test func `actions may outlive their scope`() async {
         let actions = Scope().run { Store<TallyState>.actions }
         actions.tell(1)

@@ -19,6 +19,11 @@ struct RecorderTests {
         #expect(stock.left == 1)
         let first = #expect(throws: RecorderError.self) { try recorder.back() }
         #expect(first?.code == .noSuchStep && stock.left == 1)
+        #expect(
+            first?.message == """
+                There is no value -1: 3 are kept, from 0 on, and the store is at 0. Choose one of those \
+                (`steps`).
+                """)
         try recorder.jump(to: 2)
         #expect(stock.left == 4)
         #expect(throws: RecorderError.self) { try recorder.forward() }

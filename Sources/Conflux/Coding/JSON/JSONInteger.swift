@@ -16,6 +16,8 @@ public struct JSONInteger: Hashable, Comparable, Sendable, ExpressibleByIntegerL
     }
 
     /// Makes a number; nil when it lies outside the range.
+    ///
+    /// - Parameter value: The number.
     public init?(exactly value: some BinaryInteger) {
         if let natural = UInt64(exactly: value) {
             self.init(bits: natural, isNegative: false)
@@ -48,7 +50,10 @@ public struct JSONInteger: Hashable, Comparable, Sendable, ExpressibleByIntegerL
 
     private var wide: Int128 { isNegative ? Int128(Int64(bitPattern: bits)) : Int128(bits) }
 
-    /// The value as another type; nil when it doesn't fit there.
+    /// The value as another type.
+    ///
+    /// - Parameter type: The type.
+    /// - Returns: The same number; nil when it doesn't fit there.
     public func converted<Number: FixedWidthInteger>(to type: Number.Type) -> Number? {
         isNegative ? Number(exactly: Int64(bitPattern: bits)) : Number(exactly: bits)
     }
@@ -61,7 +66,10 @@ public struct JSONInteger: Hashable, Comparable, Sendable, ExpressibleByIntegerL
         isNegative ? Double(exactly: Int64(bitPattern: bits)) : Double(exactly: bits)
     }
 
-    /// The sum; nil when it lies outside the range.
+    /// The sum.
+    ///
+    /// - Parameter other: What is added.
+    /// - Returns: The sum; nil when it lies outside the range.
     public func adding(_ other: JSONInteger) -> JSONInteger? {
         JSONInteger(exactly: wide + other.wide)
     }

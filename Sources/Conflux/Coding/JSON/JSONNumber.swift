@@ -14,6 +14,8 @@ public enum JSONNumber: Hashable, Sendable, Codable, ExpressibleByIntegerLiteral
     public init(floatLiteral value: Double) { self = .fraction(value) }
 
     /// The number in a JSON value; nil when it is none.
+    ///
+    /// - Parameter value: The JSON value.
     public init?(_ value: JSONValue) {
         switch value {
         case .integer(let value): self = .integer(value)
@@ -24,6 +26,7 @@ public enum JSONNumber: Hashable, Sendable, Codable, ExpressibleByIntegerLiteral
 
     /// Decodes a number.
     ///
+    /// - Parameter decoder: Where it stands.
     /// - Throws: `DecodingError` when there is none.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
@@ -40,6 +43,7 @@ public enum JSONNumber: Hashable, Sendable, Codable, ExpressibleByIntegerLiteral
 
     /// Encodes the number as itself.
     ///
+    /// - Parameter encoder: Where to.
     /// - Throws: The encoder's error.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
@@ -56,6 +60,7 @@ public enum JSONNumber: Hashable, Sendable, Codable, ExpressibleByIntegerLiteral
 
     /// The sum: whole when both are, else a fraction.
     ///
+    /// - Parameter other: What is added.
     /// - Returns: nil when a whole sum lies beyond 64 bits, when a sum isn't finite, or when a whole
     ///   number would lose digits by becoming a fraction.
     public func adding(_ other: JSONNumber) -> JSONNumber? {

@@ -13,6 +13,10 @@ public struct JSONObject: Sendable {
         public internal(set) var value: JSONValue
 
         /// Makes a member.
+        ///
+        /// - Parameters:
+        ///   - key: The key.
+        ///   - value: The value.
         public init(key: String, value: JSONValue) {
             self.key = key
             self.value = value
@@ -46,6 +50,8 @@ public struct JSONObject: Sendable {
     public var isEmpty: Bool { count == 0 }
 
     /// The value of a key; nil when there is no such member. Setting nil removes the member.
+    ///
+    /// - Parameter key: The key.
     public subscript(key: String) -> JSONValue? {
         get {
             guard case .found(let chunk, let place) = find(key) else { return nil }
@@ -60,7 +66,10 @@ public struct JSONObject: Sendable {
         }
     }
 
-    /// Whether there is a member with that key.
+    /// Whether there is a member with a key.
+    ///
+    /// - Parameter key: The key.
+    /// - Returns: True if there is.
     public func contains(_ key: String) -> Bool {
         if case .found = find(key) { true } else { false }
     }
@@ -83,6 +92,7 @@ public struct JSONObject: Sendable {
 
     /// Removes a member.
     ///
+    /// - Parameter key: Its key.
     /// - Returns: Its value; nil when there was none.
     @discardableResult
     public mutating func remove(_ key: String) -> JSONValue? {
@@ -151,6 +161,8 @@ extension JSONObject: Sequence {
         }
 
         /// The next member.
+        ///
+        /// - Returns: nil behind the last one.
         public mutating func next() -> Member? {
             guard chunk < chunks.count else { return nil }
             let member = chunks[chunk][place]
@@ -161,6 +173,8 @@ extension JSONObject: Sequence {
     }
 
     /// The members in the order of their keys.
+    ///
+    /// - Returns: An iterator at the first one.
     public func makeIterator() -> Iterator { Iterator(chunks) }
 
     /// As many as there are.

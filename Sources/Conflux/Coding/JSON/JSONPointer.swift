@@ -6,6 +6,8 @@ public struct JSONPointer: Sendable {
     public let tokens: [String]
 
     /// Makes a pointer from its tokens.
+    ///
+    /// - Parameter tokens: Keys and positions from the outside in, unescaped.
     public init(tokens: [String]) {
         self.tokens = tokens
     }
@@ -15,6 +17,7 @@ public struct JSONPointer: Sendable {
 
     /// Parses a pointer.
     ///
+    /// - Parameter text: The pointer, escaped.
     /// - Throws: ``CodingFailure/Code-swift.enum/syntax`` unless the text is empty or begins with
     ///   `/`, and every `~` in it is a `~0` (for `~`) or `~1` (for `/`).
     public init(_ text: String) throws(CodingFailure) {
@@ -106,6 +109,7 @@ extension JSONPointer: Hashable {
 extension JSONPointer: Codable {
     /// Decodes the text of a pointer.
     ///
+    /// - Parameter decoder: Where it stands.
     /// - Throws: `DecodingError` when there is no string, or it is no pointer.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
@@ -119,6 +123,7 @@ extension JSONPointer: Codable {
 
     /// Encodes the text of the pointer.
     ///
+    /// - Parameter encoder: Where to.
     /// - Throws: The encoder's error.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()

@@ -1,6 +1,7 @@
 extension JSONValue: Codable {
     /// Decodes whatever is there. Through our own coders nothing is lost; others may round.
     ///
+    /// - Parameter decoder: Where it stands.
     /// - Throws: The decoder's error when the value is of no type that JSON has.
     public init(from decoder: any Decoder) throws {
         if let own = decoder as? TapeDecoder {
@@ -40,6 +41,7 @@ extension JSONValue: Codable {
 
     /// Encodes the value as itself.
     ///
+    /// - Parameter encoder: Where to.
     /// - Throws: The encoder's error.
     public func encode(to encoder: any Encoder) throws {
         if let own = encoder as? TapeEncoder {

@@ -1,14 +1,16 @@
 /// Why there is nothing at a place in a JSON value, and can't be.
-public struct JSONPlaceFailure: Error, Hashable, Sendable, CustomStringConvertible {
+package struct JSONPlaceFailure: Error, Hashable, Sendable, CustomStringConvertible {
     /// What is wrong, and where.
-    public let message: String
+    package let message: String
 
     /// What is wrong, and where.
-    public var description: String { message }
+    package var description: String { message }
 }
 
 extension JSONValue {
     /// The value at a place; nil when there is none.
+    ///
+    /// - Parameter pointer: The place; the empty one is the whole value.
     public subscript(pointer: JSONPointer) -> JSONValue? {
         var value = self
         for token in pointer.tokens {
@@ -31,8 +33,10 @@ extension JSONValue {
     /// A free place is a member that an object lacks, or the end of an array, as `-` or as its
     /// count; and every place in what is free.
     ///
+    /// - Parameter pointer: The place.
+    /// - Returns: What is there.
     /// - Throws: Why nothing can be put there.
-    public func place(at pointer: JSONPointer) throws(JSONPlaceFailure) -> JSONValue? {
+    package func place(at pointer: JSONPointer) throws(JSONPlaceFailure) -> JSONValue? {
         var value = self
         for (depth, token) in pointer.tokens.enumerated() {
             switch value {
@@ -172,7 +176,7 @@ extension JSONValue {
     /// it is one.
     ///
     /// - Parameter patch: The patch.
-    public mutating func merge(patch: JSONValue) {
+    package mutating func merge(patch: JSONValue) {
         guard case .object(let changes) = patch else {
             self = patch
             return
@@ -190,6 +194,9 @@ extension JSONValue {
 
     /// The first place, in the order of keys and positions, at which two values differ; nil when
     /// they are equal.
+    ///
+    /// - Parameter other: The other value.
+    /// - Returns: The place; a member or an element that one of the two lacks is a difference at its place.
     public func firstDifference(from other: JSONValue) -> JSONPointer? {
         var tokens: [String] = []
         return differs(from: other, at: &tokens) ? JSONPointer(tokens: tokens) : nil

@@ -36,8 +36,9 @@ extension JSONValue {
         self = tape.jsonValue(at: 0)
     }
 
-    /// Parses JSON.
+    /// Parses JSON, as strictly.
     ///
+    /// - Parameter text: The JSON.
     /// - Throws: What was expected, and at which byte.
     public init(json text: String) throws(CodingFailure) {
         try self.init(json: Array(text.utf8))
@@ -46,6 +47,7 @@ extension JSONValue {
     /// The canonical bytes: no blanks, keys sorted by their UTF-8 bytes, numbers in their shortest
     /// form, in strings only those characters escaped that must be.
     ///
+    /// - Returns: The JSON text in UTF-8.
     /// - Throws: ``CodingFailure/Code-swift.enum/numberOutOfRange`` for a number that isn't finite,
     ///   ``CodingFailure/Code-swift.enum/tooDeep`` above ``CodingLimits/depthMax``.
     public func canonicalBytes() throws(CodingFailure) -> [UInt8] {
@@ -66,7 +68,7 @@ extension JSONValue {
     }
 
     /// What kind of value it is, in words for a message: `a string`, `an array` …
-    public var kindInWords: String {
+    package var kindInWords: String {
         switch self {
         case .null: "null"
         case .bool: "a boolean"

@@ -36,6 +36,13 @@ public struct DispatchLabel: Sendable {
     public let line: UInt
 
     /// Makes a label, of the place where it is made unless another is given.
+    ///
+    /// - Parameters:
+    ///   - name: What is done, in a word; may be empty.
+    ///   - description: What is done, in a sentence; may be empty.
+    ///   - file: The file of the call.
+    ///   - function: The function of the call.
+    ///   - line: The line of the call.
     public init(
         _ name: String = "", _ description: String = "", file: StaticString = #file,
         function: StaticString = #function, line: UInt = #line

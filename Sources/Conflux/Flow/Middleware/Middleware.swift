@@ -112,11 +112,12 @@ extension Scope {
     }
 
     /// Has middleware read along with one store: with what is dispatched to it alone, and with all that
-    /// it commits.
+    /// it commits. Global actions and events it sees where this store commits them, and not before: who would
+    /// stop or replace those reads along with the scope (``use(_:)``).
     ///
     /// - Parameters:
     ///   - middleware: Kept until the registration ends, or the store is released.
-    ///   - store: A store of this scope; it is not kept.
+    ///   - store: A store of this scope: one of another ends the program with a message. It is not kept.
     /// - Returns: What ends the registration. Letting go of it ends nothing.
     @discardableResult
     public func use<S: State>(

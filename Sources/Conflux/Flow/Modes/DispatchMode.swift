@@ -32,7 +32,7 @@ extension Scope {
     ///
     /// - Parameters:
     ///   - action: What happens.
-    ///   - store: A store of this scope.
+    ///   - store: A store of this scope: one of another ends the program with a message.
     ///   - mode: How it goes its way.
     ///   - others: What has to end before it is dispatched.
     ///   - name: What is done, in a word, for those who read along.

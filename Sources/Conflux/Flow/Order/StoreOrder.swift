@@ -172,7 +172,8 @@ extension Scope {
     /// ```
     ///
     /// - Parameters:
-    ///   - store: The store that waits, of this scope.
+    ///   - store: The store that waits, of this scope. A store of another scope, here or below, ends the
+    ///     program with a message.
     ///   - other: The stores that it waits for, of this scope. They are not kept.
     /// - Returns: What ends the waiting. Letting go of it ends nothing.
     /// - Throws: ``StoreOrderError`` when one of the others waits for the store, by way of others too;
@@ -181,9 +182,13 @@ extension Scope {
     public func order<S: State, each Other: State>(
         _ store: Store<S>, after other: repeat Store<each Other>
     ) throws(StoreOrderError) -> any Disposable & Sendable {
+        precondition(store.core.scope === self, "\(S.self)'s store belongs to another scope")
         var registrations: [AnyDisposable] = []
         var failure: StoreOrderError?
         func add<Predecessor: State>(_ predecessor: Store<Predecessor>) {
+            precondition(
+                predecessor.core.scope === self,
+                "\(Predecessor.self)'s store belongs to another scope")
             guard failure == nil else { return }
             if let registration = order.add(store.core, after: predecessor.core) {
                 // It ends with either of the two.

@@ -89,7 +89,8 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
             code: .effectUnknown,
             message: """
                 The action is in the log, and the store here got a later state as a whole: whether \
-                the state's check refused it is not known here.
+                the state's check refused it is not known here. Read the state, or ask a node that \
+                applied the action.
                 """, receipt: receipt)
     }
 
@@ -162,7 +163,8 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
     static let intercepted = DispatchError(
         code: .intercepted,
         message: """
-            Middleware stopped the action, and no store heard of it. Which one, it has to say itself.
+            Middleware stopped the action, and no store heard of it. Dispatch what that middleware \
+            lets pass, or end its registration.
             """)
 
     /// A synchronous dispatch from inside a commit or an observer.

@@ -21,7 +21,7 @@ import Synchronization
 ///
 /// A transaction may be used on any thread, and is resolved once: what is added afterwards ends the program
 /// with a message. One that is let go without being resolved is aborted. It takes stores of models and
-/// storages in one scope, which no node replicates.
+/// storages in its scope, which no node replicates; a store of another scope ends the program with a message.
 ///
 /// Where SwiftUI is imported, too, write `Conflux.Transaction`.
 public final class Transaction: Sendable {
