@@ -87,6 +87,11 @@ let package = Package(
         .testTarget(name: "ConfluxTests", dependencies: ["Conflux"], swiftSettings: strict),
         // The samples of docs/coming-from.md.
         .testTarget(name: "ComingFromTests", dependencies: ["Conflux"], swiftSettings: strict),
+        // Those of README.md.
+        .testTarget(
+            name: "ReadmeTests",
+            dependencies: ["Conflux", "ConfluxNode", "ConfluxSimulation", "ConfluxTesting"],
+            swiftSettings: strict),
         .testTarget(
             name: "ConfluxTestingTests", dependencies: ["Conflux", "ConfluxTesting"],
             swiftSettings: strict),

@@ -3,41 +3,38 @@ import Dispatch
 import Synchronization
 import Testing
 
-enum Cycler {
-    final class ViewModel: Sendable {
-        enum Activity { case didReachBigNumber }
+final class ViewModel: Sendable {
+    enum Activity { case didReachBigNumber }
 
-        struct Content: Sendable {
-            fileprivate(set) var count = 0
-            var countText: String { count.description }
-        }
+    struct Content: Sendable {
+        fileprivate(set) var count = 0
+        var countText: String { count.description }
+    }
 
-        let state = Storage(Content())
+    let state = Storage(Content())
 
-        func increment(number: Int) {
-            state.perform("increment") { context in
-                DispatchQueue.global().async {
-                    // Keeps the store until this has run.
-                    guard let store = context.store else { return }
-                    store.commit("increment", "by \(number)") { draft in
-                        draft.updateIfChanged(\.count, to: draft.value.count + number)
-                    }
-                    if store.count > 10 { store.emit(Activity.didReachBigNumber) }
+    func increment(number: Int) {
+        state.perform("increment") { context in
+            DispatchQueue.global().async {
+                // Keeps the store until this has run.
+                guard let store = context.store else { return }
+                store.commit("increment", "by \(number)") { draft in
+                    draft.updateIfChanged(\.count, to: draft.value.count + number)
                 }
+                if store.count > 10 { store.emit(Activity.didReachBigNumber) }
             }
         }
+    }
 
-        func decrement(number: Int) {
-            state.commit("decrement") { draft in
-                draft.updateIfChanged(\.count, to: draft.value.count - number)
-            }
+    func decrement(number: Int) {
+        state.commit("decrement") { draft in
+            draft.updateIfChanged(\.count, to: draft.value.count - number)
         }
     }
 }
 
 @Suite(.timeLimit(.minutes(5)))
 struct ComingFromCycler {
-    typealias ViewModel = Cycler.ViewModel
 
     @Test func `a view model commits, and emits activities`() async {
         let viewModel = ViewModel()
@@ -50,6 +47,35 @@ struct ComingFromCycler {
         #expect(await activities.next() == .didReachBigNumber)
         viewModel.decrement(number: 1)
         #expect(await texts.next() == "10")
+    }
+
+    @Test func `state and activities are subscribed to, until that is disposed of`() {
+        let viewModel = ViewModel()
+        let texts = Mutex<[String]>([])
+        let seen = Mutex<[ViewModel.Activity]>([])
+        let subscriptions = DisposableScope()
+        subscriptions += viewModel.state.changed(\.countText).observe { text in
+            texts.withLock { $0.append(text) }
+        }
+        subscriptions += viewModel.state.activities(of: ViewModel.Activity.self)
+            .observe { activity in seen.withLock { $0.append(activity) } }
+        viewModel.decrement(number: 1)
+        viewModel.state.emit(ViewModel.Activity.didReachBigNumber)
+        subscriptions.dispose()
+        viewModel.decrement(number: 1)
+        #expect(texts.withLock { $0 } == ["0", "-1"])
+        #expect(seen.withLock { $0 } == [.didReachBigNumber])
+    }
+
+    @Test func `what a commit throws comes by its receipt`() async {
+        struct TooLow: Error {}
+        let storage = Storage(1)
+        let commit = storage.commit { draft in
+            draft.replace(-1)
+            throw TooLow()
+        }
+        let failure = await #expect(throws: DispatchError.self) { try await commit.receipt() }
+        #expect(failure?.reason is TooLow && storage.value == 1)
     }
 
     @Test func `a storage stands alone`() {

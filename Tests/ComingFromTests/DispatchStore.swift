@@ -4,43 +4,85 @@ import Foundation
 import Synchronization
 import Testing
 
-enum DispatchStore {
-    struct Counter: Model {
-        static let name = "counter"
-        var count = 0
+struct Counter: Model {
+    static let name = "counter"
+    var count = 0
 
-        enum Action: Codable, Sendable {
-            case increase
-            case decrease
-            case add(amount: Int)
-        }
+    enum Action: Codable, Sendable {
+        case increase
+        case decrease
+        case add(amount: Int)
+    }
 
-        mutating func apply(_ action: Action, _ context: ActionContext) {
-            switch action {
-            case .increase: count += 1
-            case .decrease: count -= 1
-            case .add(let amount): count += amount
-            }
+    mutating func apply(_ action: Action, _ context: ActionContext) {
+        switch action {
+        case .increase: count += 1
+        case .decrease: count -= 1
+        case .add(let amount): count += amount
         }
     }
 }
 
 extension Scope {
-    fileprivate var counterStore: ModelStore<DispatchStore.Counter>? {
+    var counterStore: ModelStore<Counter>? {
         try? store("counter")
+    }
+}
+
+struct Logger: Middleware {
+    let write: @Sendable (String) -> Void
+
+    func willDispatch<S: State>(_ dispatch: DispatchedAction<S>) -> Passage<S.Action> {
+        write("\(dispatch.id): will dispatch \(dispatch.action)")
+        return .pass
+    }
+
+    func didDispatch<S: State>(_ dispatch: DispatchedAction<S>, failure: DispatchError?) {
+        write("\(dispatch.id): did dispatch \(dispatch.action)")
     }
 }
 
 @Suite(.timeLimit(.minutes(5)))
 struct ComingFromDispatch {
-    typealias Counter = DispatchStore.Counter
     let dispatcher = Scope()
 
     @Test func `a store is registered with the dispatcher, and found with its type`() throws {
-        let store = dispatcher.run { ModelStore<Counter>() }
+        let store = dispatcher.run { ModelStore<Counter>() }  // kept by the application
         try dispatcher.register(store, as: "counter")
         dispatcher.counterStore?.dispatch(.increase)
         #expect(store.count == 1)
+    }
+
+    @Test func `the application keeps its stores, the dispatcher doesn't`() throws {
+        var store: ModelStore<Counter>? = dispatcher.run { ModelStore<Counter>() }
+        if let store { try dispatcher.register(store, as: "counter") }
+        store = nil
+        let failure = #expect(throws: StoreLookupError.self) {
+            try dispatcher.store("counter", of: ModelState<Counter>.self)
+        }
+        #expect(failure?.code == .unknown && store == nil)
+    }
+
+    @Test func `an action reaches every store that responds to it`() {
+        let (first, second) = dispatcher.run { (ModelStore<Counter>(), ModelStore<Counter>()) }
+        dispatcher.run { ModelStore<Counter>.actions.dispatch(action: .increase) }
+        #expect(first.count == 1 && second.count == 1)
+    }
+
+    @Test func `an object observes a store, for as long as it lives`() {
+        final class Observer {}
+        let store = dispatcher.run { ModelStore<Counter>() }
+        let seen = Mutex<[Int]>([])
+        var observer: Observer? = Observer()
+        if let observer {
+            store.changed(\.count).observe(duringScopeOf: observer) { count in
+                seen.withLock { $0.append(count) }
+            }
+        }
+        store.dispatch(.increase)
+        observer = nil
+        store.dispatch(.increase)
+        #expect(observer == nil && seen.withLock { $0 } == [0, 1])
     }
 
     @Test func `an action goes its way in one of four modes`() async throws {
@@ -57,12 +99,11 @@ struct ComingFromDispatch {
 
     @Test func `actions are chained`() async throws {
         let store = dispatcher.run { ModelStore<Counter>() }
-        await withCheckedContinuation { continuation in
-            dispatcher.dispatch(.increase, to: store) { [dispatcher] _ in
-                dispatcher.dispatch(.add(amount: 2), to: store) { _ in continuation.resume() }
-            }
+        dispatcher.dispatch(.increase, to: store) { [dispatcher] _ in
+            dispatcher.dispatch(.add(amount: 2), to: store)
         }
-        #expect(store.count == 3)
+        let counts = store.changed(\.count).values
+        #expect(await counts.first { $0 == 3 } == 3)
     }
 
     @Test func `an operation that ends later holds back what depends on it`() async throws {
@@ -85,9 +126,7 @@ struct ComingFromDispatch {
         }
         try dispatcher.order(mirror, after: counter)
         mirror.observe { _ in counts.withLock { $0.append(counter.count) } }
-        try await dispatcher.run {
-            Store<ModelState<Counter>>.actions.dispatch(.increase)
-        }.receipt()
+        try await dispatcher.run { ModelStore<Counter>.actions.dispatch(.increase) }.receipt()
         #expect(counts.withLock { $0 } == [1])
         #expect(throws: StoreOrderError.self) { try dispatcher.order(counter, after: mirror) }
     }
@@ -105,6 +144,14 @@ struct ComingFromDispatch {
             ])
     }
 
+    @Test func `middleware of one's own is told before and after`() {
+        let lines = Mutex<[String]>([])
+        let store = dispatcher.run { ModelStore<Counter>() }
+        dispatcher.use(Logger { line in lines.withLock { $0.append(line) } })
+        store.dispatch(.increase)
+        #expect(lines.withLock { $0 } == ["1: will dispatch increase", "1: did dispatch increase"])
+    }
+
     @Test func `a recorder goes back and forward, and takes its tape elsewhere`() throws {
         let store = dispatcher.run { ModelStore<Counter>() }
         let recorder = Recorder(store)
@@ -113,9 +160,13 @@ struct ComingFromDispatch {
         try recorder.back()
         #expect(store.count == 1)
         try recorder.forward()
-        try recorder.jump(to: 0)
+        #expect(store.count == 11)
+        try recorder.jump(to: 1)
         let other = dispatcher.run { ModelStore<Counter>() }
-        try Recorder(other).import(recorder.export())
-        #expect(store.count == 0 && other.count == 0)
+        let copy = Recorder(other)
+        try copy.import(recorder.export())
+        #expect(other.count == 1)
+        try copy.forward()
+        #expect(other.count == 11 && store.count == 1)
     }
 }

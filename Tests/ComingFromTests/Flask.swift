@@ -4,51 +4,61 @@ import Foundation
 import Synchronization
 import Testing
 
-enum Flask {
-    struct AppState: Codable, Sendable, Equatable {
-        var counter = 0
-        var text = ""
-        var info = Info()
-        var _internal = "not observed"
-    }
+struct AppState: Codable, Sendable, Equatable {
+    var counter = 0
+    var text = ""
+    var info = Info()
+    var _internal = "not observed"
+}
 
-    struct Info: Codable, Sendable, Equatable {
-        var title = ""
-        var tags: [String: String] = [:]
-    }
+struct Info: Codable, Sendable, Equatable {
+    var title = ""
+    var tags: [String: String] = [:]
+}
 
-    struct Login: Event {
-        var username: String
-    }
+struct Login: Event {
+    var username: String
+}
 
-    struct Session: Model, EventHandling {
-        static let name = "session"
-        static let events = EventHandlers<Action>().on(Login.self) { .signIn($0.username) }
-        var user: String?
+struct Session: Model, EventHandling {
+    static let name = "session"
+    static let events = EventHandlers<Action>().on(Login.self) { .signIn($0.username) }
+    var user: String?
 
-        enum Action: Codable, Sendable { case signIn(String) }
+    enum Action: Codable, Sendable { case signIn(String) }
 
-        mutating func apply(_ action: Action, _ context: ActionContext) {
-            switch action {
-            case .signIn(let name): user = name
-            }
+    mutating func apply(_ action: Action, _ context: ActionContext) {
+        switch action {
+        case .signIn(let name): user = name
         }
     }
+}
 
-    struct Feed: Model, EventHandling {
-        static let name = "feed"
-        static let events = EventHandlers<Action>().on(Login.self) { _ in .reload }
-        var loads = 0
+struct Feed: Model, EventHandling {
+    static let name = "feed"
+    static let events = EventHandlers<Action>().on(Login.self) { _ in .reload }
+    var loads = 0
 
-        enum Action: Codable, Sendable { case reload }
+    enum Action: Codable, Sendable { case reload }
 
-        mutating func apply(_ action: Action, _ context: ActionContext) { loads += 1 }
+    mutating func apply(_ action: Action, _ context: ActionContext) { loads += 1 }
+}
+
+final class Screen: Sendable {
+    let lines = Mutex<[String]>([])
+
+    init(mixing substance: Storage<AppState>) {
+        substance.changed(\.counter).observe(duringScopeOf: self) { [weak self] counter in
+            self?.lines.withLock { $0.append("counter = \(counter)") }
+        }
+        substance.changed(\.text).observe(duringScopeOf: self) { [weak self] text in
+            self?.lines.withLock { $0.append("text = \(text)") }
+        }
     }
 }
 
 @Suite(.timeLimit(.minutes(5)))
 struct ComingFromFlask {
-    typealias AppState = Flask.AppState
     let scope = Scope()
 
     @Test func `a chain of changes to several stores is seen at once, or never`() {
@@ -66,9 +76,9 @@ struct ComingFromFlask {
 
     @Test func `one event is handled by stores of different states, with its payload`() {
         let (session, feed) = scope.run {
-            (ModelStore<Flask.Session>(), ModelStore<Flask.Feed>())
+            (ModelStore<Session>(), ModelStore<Feed>())
         }
-        scope.send(Flask.Login(username: "foo"))
+        scope.send(Login(username: "foo"))
         #expect(session.user == "foo" && feed.loads == 1)
     }
 
@@ -114,6 +124,26 @@ struct ComingFromFlask {
         #expect(changes.withLock { $0.count } == 2)
         #expect(
             changes.withLock { $0.map { $0.new ?? .null } } == [.string("mutated"), .string("red")])
+    }
+
+    @Test func `keys of a dictionary without a fixed form are told, too`() {
+        struct Profile: Codable, Sendable { var info: JSONValue = nil }
+        let profile = scope.run { Storage(Profile()) }
+        let titles = Mutex<[JSONValue]>([])
+        profile.changes(at: "info.nest.title").observe { change in
+            titles.withLock { $0.append(change.new ?? .null) }
+        }
+        profile.update(\.info, to: ["nest": ["title": "some"]])
+        #expect(titles.withLock { $0 } == ["some"])
+    }
+
+    @Test func `a reactor hears of the keys that it names`() {
+        let substance = scope.run { Storage(AppState()) }
+        let screen = Screen(mixing: substance)
+        substance.update(\.counter, to: 1)
+        substance.update(\.text, to: "a")
+        #expect(
+            screen.lines.withLock { $0 } == ["counter = 0", "text = ", "counter = 1", "text = a"])
     }
 
     @Test func `a reaction ends with its owner`() {

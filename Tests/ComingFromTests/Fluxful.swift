@@ -3,28 +3,46 @@ import Dispatch
 import Synchronization
 import Testing
 
-enum Fluxful {
-    struct SetAmount: Codable, Sendable { let value: UInt }
-    struct FetchAmount: Codable, Sendable {}
+struct SetAmount: Codable, Sendable { let value: UInt }
+struct FetchAmount: Codable, Sendable {}
+struct ClearAmount: Codable, Sendable {}
 
-    struct Wallet: ReducedModel {
-        static let name = "wallet"
-        static let reducers = Reducers<Wallet>()
-            .with(SetAmount.self) { wallet, action, _ in wallet.amount = action.value }
-        var amount: UInt = 0
-    }
+struct Wallet: ReducedModel {
+    static let name = "wallet"
+    static let reducers = Reducers<Wallet>()
+        .with(SetAmount.self) { wallet, action, _ in wallet.amount = action.value }
+    var amount: UInt = 0
 }
 
 @Suite(.timeLimit(.minutes(5)))
 struct ComingFromFluxful {
-    typealias SetAmount = Fluxful.SetAmount
-    typealias FetchAmount = Fluxful.FetchAmount
-    typealias Wallet = Fluxful.Wallet
 
     @Test func `reducers are registered by the type of an action`() {
         let wallet = ModelStore<Wallet>()
         wallet.dispatch(SetAmount(value: 5))
         #expect(wallet.amount == 5)
+    }
+
+    @Test func `a reducer is unregistered, and its actions are refused from then on`() async throws
+    {
+        let store = ModelStore<Wallet>()
+        store.dispatch(SetAmount(value: 5))
+        try Wallet.reducers.register(ClearAmount.self) { wallet, _, _ in wallet.amount = 0 }
+        store.dispatch(ClearAmount())
+        #expect(store.amount == 0)
+        store.dispatch(SetAmount(value: 5))
+        try Wallet.reducers.unregister(ClearAmount.self)
+        let failure = await #expect(throws: DispatchError.self) {
+            try await store.dispatch(ClearAmount()).receipt()
+        }
+        #expect(failure?.code == .refused && store.amount == 5)
+    }
+
+    @Test func `where a state's action is meant, an action is wrapped`() async throws {
+        let scope = Scope()
+        let store = scope.run { ModelStore<Wallet>() }
+        scope.dispatch(TypedAction(SetAmount(value: 5)), to: store, mode: .sync)
+        #expect(store.amount == 5)
     }
 
     @Test func `middleware intercepts, works elsewhere, and dispatches later`() async throws {

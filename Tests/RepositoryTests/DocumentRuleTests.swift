@@ -19,9 +19,11 @@ struct DocumentRuleTests {
         #expect(broken(Rule.namedTests, texts) == ["docs/a.md:2", "docs/a.md:2", "docs/a.md:4"])
     }
 
-    @Test func `a sample that no test runs is found`() {
+    @Test func `a sample that no test compiles is found`() {
         let texts = [
-            "Tests/ComingFromTests/A.swift": "func a() {\n    let b = 1\n\n    c(b)\n}",
+            "Tests/ComingFromTests/A.swift": "func a() {\n    let b = 1\n\n    c(b)\n}\nlet d = 2",
+            "Tests/ReadmeTests/A.swift": "let e = 3",
+            "README.md": "```swift\nlet e = 3\n```\n```swift\nlet d = 2\n```",
             "docs/coming-from.md": """
             ```swift
             let b = 1
@@ -33,9 +35,26 @@ struct DocumentRuleTests {
             ```console
             $ none
             ```
+            ```swift
+            let b = 1
+            c(b)
+
+            let d = 2
+            ```
+            ```swift
+            let d = 2
+
+            c(b)
+            ```
+            ```swift
+            ```
             """,
         ]
-        #expect(broken(Rule.runSamples, texts) == ["docs/coming-from.md:5"])
+        #expect(
+            broken(Rule.runSamples, texts) == [
+                "README.md:4", "docs/coming-from.md:5", "docs/coming-from.md:17",
+                "docs/coming-from.md:22",
+            ])
     }
 
     private let settings = """

@@ -37,20 +37,32 @@ extension Rule {
 
     // MARK: Samples
 
-    /// The document whose samples are parts of tests, and where these are.
-    private static let samplesPath = "docs/coming-from.md"
-    private static let samplesFolder = "Tests/ComingFromTests/"
+    /// The documents whose samples are parts of tests, and where these are.
+    private static let samples = [
+        (document: "README.md", folder: "Tests/ReadmeTests/"),
+        (document: "docs/coming-from.md", folder: "Tests/ComingFromTests/"),
+    ]
 
-    static let runSamples = Rule(name: "every sample that a test is to run is part of one") {
+    static let runSamples = Rule(name: "every sample that a test is to compile is part of one") {
         tree in
-        let tests = tree.texts.filter { $0.key.hasPrefix(samplesFolder) }.values.map(trimmedLines)
-        return swiftBlocks(in: tree.texts[samplesPath] ?? "").filter { block in
-            !tests.contains { contains($0, trimmedLines(block.text)) }
-        }.map {
-            Violation(
-                path: samplesPath, line: $0.line,
-                message: "this sample stands in no file of \(samplesFolder)")
+        samples.flatMap { document, folder in
+            let tests = tree.texts.filter { $0.key.hasPrefix(folder) }.values.map(trimmedLines)
+            return swiftBlocks(in: tree.texts[document] ?? "").filter { block in
+                !tests.contains { contains($0, paragraphs(of: block.text)) }
+            }.map {
+                Violation(
+                    path: document, line: $0.line,
+                    message: "this sample stands in no file of \(folder)")
+            }
         }
+    }
+
+    /// What stands between blank lines, each without its margin.
+    private static func paragraphs(of text: String) -> [[Substring]] {
+        text.split(separator: "\n", omittingEmptySubsequences: false).split(
+            whereSeparator: \.isEmpty
+        )
+        .map { trimmedLines($0.joined(separator: "\n")) }
     }
 
     private static func trimmedLines(_ text: String) -> [Substring] {
@@ -60,9 +72,15 @@ extension Rule {
         }.filter { !$0.isEmpty }
     }
 
-    private static func contains(_ lines: [Substring], _ part: [Substring]) -> Bool {
-        guard !part.isEmpty, part.count <= lines.count else { return false }
-        return (0...lines.count - part.count).contains { lines[$0...].starts(with: part) }
+    /// Whether the paragraphs stand there, each whole, in their order.
+    private static func contains(_ lines: [Substring], _ paragraphs: [[Substring]]) -> Bool {
+        var rest = lines[...]
+        for paragraph in paragraphs {
+            while !rest.isEmpty, !rest.starts(with: paragraph) { rest = rest.dropFirst() }
+            if rest.isEmpty { return false }
+            rest = rest.dropFirst(paragraph.count)
+        }
+        return !paragraphs.isEmpty
     }
 
     /// The fenced blocks of Swift, each with the line at which it begins.
