@@ -36,7 +36,10 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
                 .failed(
                     DispatchError(
                         code: .invalidAction,
-                        message: "The action of \(S.name) can't be encoded: \(error)",
+                        message: """
+                            The action of \(S.name) can't be encoded, so it was not sent. Dispatch one \
+                            that can: \(error)
+                            """,
                         reason: error)))
         }
         return outbox.submit(aim, payload, mayWait: !NodeThread.isCurrent)

@@ -29,16 +29,22 @@ public struct JSONInteger: Hashable, Comparable, Sendable, ExpressibleByIntegerL
     }
 
     /// Makes a number.
+    ///
+    /// - Parameter value: The number.
     public init(_ value: Int64) {
         self.init(bits: UInt64(bitPattern: value), isNegative: value < 0)
     }
 
     /// Makes a number.
+    ///
+    /// - Parameter value: The number.
     public init(_ value: Int) {
         self.init(Int64(value))
     }
 
     /// Makes a number.
+    ///
+    /// - Parameter value: The number.
     public init(_ value: UInt64) {
         self.init(bits: value, isNegative: false)
     }

@@ -84,6 +84,8 @@ extension JSONPointer: CustomStringConvertible, ExpressibleByStringLiteral {
     }
 
     /// Makes a pointer from a literal, which must be one: another traps.
+    ///
+    /// - Parameter text: The pointer, escaped.
     public init(stringLiteral text: String) {
         do {
             try self.init(text)

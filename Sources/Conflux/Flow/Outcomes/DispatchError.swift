@@ -79,7 +79,10 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
     package static func refused(_ reason: any Error, receipt: Receipt) -> DispatchError {
         DispatchError(
             code: .refused,
-            message: "The state's check refused the action, which changed nothing: \(reason)",
+            message: """
+                The state's check refused the action, which changed nothing. Correct the action, or \
+                dispatch it when the state allows it. The reason: \(reason)
+                """,
             receipt: receipt, reason: reason)
     }
 
