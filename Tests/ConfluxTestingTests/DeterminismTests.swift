@@ -1,5 +1,6 @@
+@testable import ConfluxTesting
 import Conflux
-import ConfluxTesting
+import ConfluxVocabulary
 import Foundation
 import Testing
 
@@ -146,6 +147,57 @@ private struct CarelessBag: Model {
     }
 }
 
+/// What has no order of its own, in an action.
+private struct LabelAction: Codable, Sendable {
+    struct Key: Codable, Hashable { var name: String }
+
+    var labels: Set<String>
+    var weights: [Key: Int]
+}
+
+private struct LabelBag: Model {
+    static let name = "label-bag"
+    var words: [String] = []
+
+    mutating func apply(_ action: LabelAction, _ context: ActionContext) {
+        words += action.labels.sorted()
+        words += action.weights.map { "\($0.key.name) \($0.value)" }.sorted()
+    }
+}
+
+private enum BriefAction: Codable, Sendable { case put(String) }
+
+/// Takes actions of one origin alone.
+private struct BriefBag: Model {
+    static let name = "brief-bag"
+    static let coding = PayloadCoding.compact
+    var words: [String] = []
+
+    func check(_ action: BriefAction, _ context: ActionContext) throws {
+        let origin = Origin(incarnation: Incarnation(6), counter: 1)
+        if context.origin != origin { throw CocoaError(.featureUnsupported) }
+    }
+
+    mutating func apply(_ action: BriefAction, _ context: ActionContext) {
+        switch action {
+        case .put(let word):
+            words = word == "clock" ? ["\(Date())\(UInt.random(in: 0...99))"] : [word]
+        }
+    }
+}
+
+/// An action whose JSON looks like one in the compact coding.
+private struct PackedAction: Codable, Sendable { var compact: String }
+
+private struct PackedBag: Model {
+    static let name = "packed-bag"
+    var words: [String] = []
+
+    mutating func apply(_ action: PackedAction, _ context: ActionContext) {
+        words.append(action.compact)
+    }
+}
+
 // One after the other: each check runs five processes, and other tests run beside them.
 @Suite(.serialized, .timeLimit(.minutes(10)))
 struct DeterminismTests {
@@ -240,10 +292,34 @@ struct DeterminismTests {
         #expect(
             found.map(\.message) == [
                 """
-                careless-bag could not be checked: action `CarelessAction( a: 1, b: 2, )` comes back from its \
+                careless-bag could not be checked: action `CarelessAction(a: 1, b: 2)` comes back from its \
                 coding as another one. Does its `init(from:)` read all that its `encode(to:)` writes?
                 """
             ])
+    }
+
+    @Test func `an action with sets comes back as it was`() async {
+        let labels = Set((0..<20).map { String($0) })
+        let weights = Dictionary(
+            uniqueKeysWithValues: (0..<20).map { (LabelAction.Key(name: "key \($0)"), $0) })
+        let actions = (0..<8).map { _ in LabelAction(labels: labels, weights: weights) }
+        await DeterminismChecker(LabelBag.self).check(actions)
+    }
+
+    @Test func `a process that does not come to the check`() async {
+        if RepeatOrder.current != nil { exit(0) }
+        let found = await failures { await DeterminismChecker(GoodBag.self).check([.put("a")]) }
+        let message = found.first?.message ?? ""
+        #expect(
+            message.hasPrefix(
+                "bag could not be checked: process 1 ended with exit code 0 before the first action. It said "
+            ))
+        #expect(
+            message.hasSuffix(
+                """
+                It did not come to this check. Under `swift test` it would have run this test alone: does the \
+                test come here in every process?
+                """))
     }
 
     @Test func `where all is refused there is nothing to compare`() async {
@@ -251,7 +327,8 @@ struct DeterminismTests {
         #expect(
             found.map(\.message) == [
                 """
-                bag could not be checked: each of the 2 actions was refused, so nothing was compared
+                bag could not be checked: each of the 2 actions was refused, so nothing was compared. Give it \
+                actions that the state lets pass, or a state to begin from: `from:`.
                 """
             ])
     }
@@ -276,7 +353,34 @@ struct DeterminismTests {
         #expect(found.first?.message.contains("after action 21 of 21.") == true)
     }
 
+    @Test func `actions of a log in the compact coding, by those who dispatched them`() async throws
+    {
+        let log = try ["pear", "clock"].map { word in
+            let bytes = try ActionCoder<BriefAction>().encode(.put(word), as: .compact)
+            let text = Data(bytes).base64EncodedString()
+            return """
+                {"action":{"compact":"\(text)"},"kind":"action","origin":"6:1","target":"brief-bag"}
+                """
+        }
+        let checker = DeterminismChecker(BriefBag.self)
+        await checker.check(log: log[0])
+        let found = await failures { await checker.check(log: log.joined(separator: "\n")) }
+        let message = found.first?.message ?? ""
+        #expect(message.hasPrefix("brief-bag differs at /words/0 after action 2 of 2."))
+        #expect(message.contains("\n    action: .put(\"clock\")\n"))
+    }
+
+    @Test func `an action in JSON that looks like a compact one`() async {
+        let log = "{\"action\":{\"compact\":\"AAAA\"}}\n{\"action\":{\"compact\":\"pear\"}}"
+        await DeterminismChecker(PackedBag.self).check(log: log)
+    }
+
     @Test(arguments: [
+        (
+            "{\"action\":{\"turn\":{}},\"origin\":\"6\"}",
+            "line 1: its `origin` is \"6\"; expected a node's number and that of its action, as in \"6:1\""
+        ),
+        ("{\"action\":{\"compact\":\"AAAA\"}}", "line 1: "),
         ("{\"kind\":\"action\",\"target\":\"bag\"}", "line 1: it has no member `action`"),
         ("\n{\"action\":{\"fly\":{}}}", "line 2: "), ("nonsense", "line 1: "),
         (
@@ -296,6 +400,8 @@ struct DeterminismTests {
     @Test func `without actions there is nothing to check`() async {
         let found = await failures { await DeterminismChecker(GoodBag.self).check([]) }
         #expect(
-            found.map(\.message) == ["bag could not be checked: there is no action to check it by"])
+            found.map(\.message) == [
+                "bag could not be checked: there is no action to check it by. Give it at least one."
+            ])
     }
 }

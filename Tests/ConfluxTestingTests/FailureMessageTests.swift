@@ -55,6 +55,8 @@ struct FailureMessageTests {
                               )
 
                         (- expected, + actual)
+
+                        Mend the closure if the value is right, else what the state does.
                         """, line: line)
             ])
         await stock.finish()
@@ -76,7 +78,13 @@ struct FailureMessageTests {
         struct Odd: Error {}
         #expect(
             await failures { await stock.send(.add("pear", 0)) { _ in throw Odd() } }
-                .map(\.message) == ["The test's function threw: Odd()"])
+                .map(\.message) == [
+                    """
+                    The test's function threw: Odd()
+
+                    It only says what the value becomes: check and unwrap before the step, or behind it.
+                    """
+                ])
         await stock.finish()
     }
 
@@ -93,7 +101,7 @@ struct FailureMessageTests {
             await failures { await stock.send(.close, failing: .refused) }.map(\.message) == [
                 """
                 `.close` was committed, and the test says that it fails: `refused`. Is there a check that \
-                should refuse it?
+                should refuse it? If not, leave out `failing:`.
                 """
             ])
         let other = await failures { await stock.send(.take("fig", 1), failing: .intercepted) }
@@ -102,6 +110,21 @@ struct FailureMessageTests {
                 "`.take(\"fig\", 1)` failed otherwise than the test says, which is `intercepted`: refused: "
             )
                 == true)
+        #expect(
+            other.first?.message.hasSuffix("\n\nIf that is right, say so: `failing: .refused`.")
+                == true)
+        struct Odd: Error {}
+        #expect(
+            await failures {
+                await stock.send(.take("fig", 1), failing: .refused) { _ in throw Odd() }
+            }.map(\.message) == [
+                """
+                The test's function threw: Odd()
+
+                It only looks at the error that `.take("fig", 1)` failed with: let it record what is wrong with \
+                that.
+                """
+            ])
         await stock.finish()
     }
 
@@ -153,6 +176,8 @@ struct FailureMessageTests {
                     + .add("fig", 1)
 
                 (- expected, + actual)
+
+                If that comes first, receive it first. A test that is not about it sets `exhaustivity` to `.off`.
                 """
             ])
         stock.timeout = .milliseconds(10)
@@ -164,6 +189,8 @@ struct FailureMessageTests {
                 Received nothing for 0.01 seconds: expected `.close`. What there is:
 
                     emitted "ping"
+
+                If it only takes long, raise `timeout`.
                 """
             ])
         let activity = await failures { await stock.receive(activity: "pong") }
@@ -176,12 +203,17 @@ struct FailureMessageTests {
                     + "ping"
 
                 (- expected, + actual)
+
+                If that comes first, receive it first. A test that is not about it sets `exhaustivity` to `.off`.
                 """
             ])
         let silence = await failures { await stock.receive(activity: "pong") }
         #expect(
-            silence.map(\.message)
-                == ["The activity `\"pong\"` was not emitted within 0.01 seconds."])
+            silence.map(\.message) == [
+                """
+                The activity `"pong"` was not emitted within 0.01 seconds. If it only takes long, raise `timeout`.
+                """
+            ])
         stock.timeout = .seconds(30)
         await stock.finish()
     }
@@ -201,9 +233,63 @@ struct FailureMessageTests {
         stock.store.dispatch(.close)
         let committed = await failures { await stock.receive(.close, isRefused: true) }
         #expect(
-            committed.map(\.message)
-                == ["`.close` was committed, and the test says that it is refused."])
+            committed.map(\.message) == [
+                """
+                `.close` was committed, and the test says that it is refused. Is there a check that should refuse \
+                it? If not, leave out `isRefused: true`.
+                """
+            ])
         await stock.finish()
+    }
+
+    @Test func `commits of a storage with a name, and without`() async {
+        let storage = TestStore(storage: 0)
+        storage.store.commit("three") { $0.replace(3) }
+        let other = await failures { await storage.receive(commit: "") }
+        #expect(
+            other.map(\.message) == [
+                """
+                Received another action than the test says, which is an unnamed commit:
+
+                    three
+
+                If that comes first, receive it first. A test that is not about it sets `exhaustivity` to `.off`.
+                """
+            ])
+        storage.store.commit { $0.replace(4) }
+        let unsaid = await failures { await storage.receive(commit: "") }
+        #expect(
+            unsaid.first?.message.hasPrefix(
+                "An unnamed commit changed the value, and the test says nothing of it:") == true)
+        storage.store.commit { $0.replace(5) }
+        let wrong = await failures { await storage.receive(commit: "") { $0 = 6 } }
+        #expect(
+            wrong.first?.message.hasPrefix(
+                "The value after an unnamed commit is not what the test says:") == true)
+        storage.store.commit { $0.replace(6) }
+        let left = await failures { await storage.finish() }
+        #expect(left.first?.message.contains("    committed an unnamed commit\n") == true)
+    }
+
+    @Test func `a typed action is written as it is`() async {
+        let wallet = TestStore(Wallet())
+        let unsaid = await failures { await wallet.send(Earn(amount: 3)) }
+        #expect(unsaid.first?.message.hasPrefix("`Earn(amount: 3)` changed the value") == true)
+        let refused = await failures { await wallet.send(Lose()) }
+        #expect(refused.first?.message.hasPrefix("`Lose()` was not committed: refused: ") == true)
+        wallet.store.dispatch(Earn(amount: 3))
+        let left = await failures { await wallet.finish() }
+        #expect(left.first?.message.contains("    committed Earn(amount: 3)\n") == true)
+    }
+
+    @Test func `what a signal sent that is heard`() async {
+        let store = Store<Counter>(state: Counter(), mutations: .init(), executor: .immediate)
+        let counter = TestStore(store) { $0.count }
+        await counter.hear(store.computed.counts)
+        let found = await failures { await counter.send(.increment) { $0 = 1 } }
+        #expect(found.first?.message.contains("    emitted 0\n") == true)
+        #expect(await failures { await counter.receive(activity: 2) }.count == 1)
+        await counter.finish()
     }
 
     @Test func `a flow that is paused`() async throws {
@@ -258,7 +344,8 @@ struct FailureMessageTests {
         #expect(
             found.map(\.message) == [
                 """
-                The store did nothing for 0.01 seconds. Is its queue busy, or does a commit wait for something?
+                The store did nothing for 0.01 seconds. Is its queue busy, or does a commit wait for something? \
+                If it only takes long, raise `timeout`.
                 """
             ])
         queue.resume()

@@ -38,12 +38,47 @@ final class Counter: State {
     struct Mutations: Conflux.Mutations {
         func commit(action: Action, state: Counter) {
             state.count.value += 1
+            if state.count.value % 2 == 0 { state.pairs.send(value: state.count.value / 2) }
         }
     }
 
     fileprivate let count = Variable(0)
+    fileprivate let pairs = Sink<Int>()
 }
 
 extension Computed where State == Counter {
     var count: Int { state.count.value }
+    var counts: Signal<Int> { state.count.signal }
+    /// How many pairs there are, whenever one is complete.
+    var pairs: Signal<Int> { state.pairs.signal }
+}
+
+struct Earn: Codable, Sendable, Equatable { var amount: Int }
+struct Lose: Codable, Sendable, Equatable {}
+
+/// A model whose actions have a type each.
+struct Wallet: ReducedModel, Equatable {
+    static let name = "wallet"
+    static let reducers = Reducers<Wallet>()
+        .with(Earn.self) { wallet, action, context in
+            wallet.amount += action.amount
+            wallet.earnedAt = context.timestamp.rawValue
+        }
+    var amount = 0
+    var earnedAt: Int64?
+}
+
+/// A model that keeps the time, and draws random numbers.
+struct Dice: Model, Equatable {
+    static let name = "dice"
+    var last = 0
+    var rolledAt: Int64?
+
+    enum Action: Codable, Sendable, Equatable { case roll }
+
+    mutating func apply(_ action: Action, _ context: ActionContext) {
+        var random = context.random
+        last = Int.random(in: 1...1_000_000_000, using: &random)
+        rolledAt = context.timestamp.rawValue
+    }
 }

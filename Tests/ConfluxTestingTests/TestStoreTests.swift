@@ -97,7 +97,13 @@ struct TestStoreTests {
         store.commit("fail") { _ in throw Failed() }
         await screen.receive(commit: "fail", isRefused: true)
         store.replace(Screen(count: 7, title: "seven"))
-        await screen.receive(where: { _ in true }) { $0 = Screen(count: 7, title: "seven") }
+        await screen.receive(commit: "replace") { $0 = Screen(count: 7, title: "seven") }
+        store.update(\.count, to: 8)
+        await screen.receive(commit: "update") { $0.count = 8 }
+        store.updateIfChanged(\.count, to: 9)
+        await screen.receive(commit: "updateIfChanged") { $0.count = 9 }
+        store.commit { $0.update(\.title, to: "nine") }
+        await screen.receive(commit: "") { $0.title = "nine" }
         await screen.finish()
     }
 
@@ -174,11 +180,85 @@ struct TestStoreTests {
 
     @Test func `typed actions are sent and received as they are`() async {
         let wallet = TestStore(Wallet())
-        await wallet.send(Earn(amount: 3)) { $0.amount = 3 }
+        await wallet.send(Earn(amount: 3)) { wallet, context in
+            wallet = Wallet(amount: 3, earnedAt: context.timestamp.rawValue)
+        }
         await wallet.send(Lose(), failing: .refused)
         wallet.store.dispatch(Earn(amount: 1))
-        await wallet.receive(Earn(amount: 1)) { $0.amount = 4 }
+        await wallet.receive(Earn(amount: 1)) { wallet, context in
+            wallet = Wallet(amount: 4, earnedAt: context.timestamp.rawValue)
+        }
+        wallet.exhaustivity = .off
+        await wallet.send(Earn(amount: 1)) { $0.amount = 5 }
+        wallet.store.dispatch(Earn(amount: 1))
+        await wallet.receive(Earn(amount: 1)) { $0.amount = 6 }
         await wallet.finish()
+    }
+
+    /// What a roll makes of the dice.
+    private func roll(_ dice: inout Dice, _ context: ActionContext) {
+        var random = context.random
+        dice.last = Int.random(in: 1...1_000_000_000, using: &random)
+        dice.rolledAt = context.timestamp.rawValue
+    }
+
+    @Test func `the time and the random numbers of an action`() async {
+        let dice = TestStore(Dice())
+        await dice.send(.roll) { dice, context in
+            var random = context.random
+            dice.last = Int.random(in: 1...1_000_000_000, using: &random)
+            dice.rolledAt = context.timestamp.rawValue
+        }
+        dice.store.dispatch(.roll)
+        await dice.receive(.roll) { roll(&$0, $1) }
+        dice.store.dispatch(.roll)
+        await dice.receive(where: { $0 == .roll }) { roll(&$0, $1) }
+        dice.exhaustivity = .off
+        await dice.send(.roll) { dice, context in dice.rolledAt = context.timestamp.rawValue }
+        await dice.finish()
+    }
+
+    @Test func `what a state sends by itself is received once it is heard`() async {
+        let store = Store<Counter>(state: Counter(), mutations: .init(), executor: .immediate)
+        let counter = TestStore(store) { $0.count }
+        for count in 1...2 { await counter.send(.increment) { $0 = count } }
+        await counter.hear(store.computed.pairs)
+        for count in 3...4 { await counter.send(.increment) { $0 = count } }
+        await counter.receive(activity: 2)
+        await counter.finish()
+    }
+
+    @Test func `a variable that is heard tells its value at first`() async {
+        struct Count: Equatable { var value: Int }
+        let store = Store<Counter>(state: Counter(), mutations: .init(), executor: .immediate)
+        let counter = TestStore(store) { $0.count }
+        await counter.hear(store.computed.counts.map { Count(value: $0) })
+        await counter.receive(activity: Count(value: 0))
+        await counter.send(.increment) { $0 = 1 }
+        await counter.receive(activity: Count(value: 1))
+        counter.exhaustivity = .off
+        await counter.hear(store.computed.pairs)
+        for count in 2...4 { await counter.send(.increment) { $0 = count } }
+        await counter.receive(activity: Count(value: 4))
+        await counter.receive(activity: 2)
+        await counter.finish()
+    }
+
+    @Test func `a signal is heard no more when its test store is released`() async {
+        final class Token: Sendable {}
+        let sink = Sink<Token>()
+        weak var sent: Token?
+        do {
+            let stock = TestStore(Stock())
+            await stock.hear(sink.signal)
+            await stock.finish()
+        }
+        do {
+            let token = Token()
+            sent = token
+            sink.send(value: token)
+        }
+        #expect(sent == nil)
     }
 
     @Test @MainActor func `a store whose queue comes later`() async {
@@ -229,14 +309,4 @@ struct TestStoreTests {
         }
         #expect(store == nil)
     }
-}
-
-private struct Earn: Codable, Sendable, Equatable { var amount: Int }
-private struct Lose: Codable, Sendable, Equatable {}
-
-private struct Wallet: ReducedModel, Equatable {
-    static let name = "wallet"
-    static let reducers = Reducers<Wallet>()
-        .with(Earn.self) { wallet, action, _ in wallet.amount += action.amount }
-    var amount = 0
 }

@@ -61,6 +61,31 @@ struct ValueTextTests {
                 """)
     }
 
+    private struct Point: Equatable { var x = 1, y = 2 }
+    private enum Shape: Sendable {
+        case dot(Point)
+        case path([Point], named: String)
+    }
+
+    @Test(arguments: [
+        (Point() as any Sendable, "Point(x: 1, y: 2)"),
+        (Shape.dot(Point()), ".dot(Point(x: 1, y: 2))"),
+        ([Point?.none, Point()], "[nil, Point(x: 1, y: 2)]"), ([String](), "[]"),
+        (Shape.path([], named: "(, )"), ".path([], named: \"(, )\")"),
+        (["a": [Point(x: 3)]], "[\"a\": [Point(x: 3, y: 2)]]"),
+        (["k": [1, nil]] as JSONValue, "{\"k\": [1, null]}"),
+    ])
+    func `a value on one line`(value: any Sendable, line: String) {
+        #expect(ValueText.line(of: value) == line)
+    }
+
+    @Test func `an action of any type is written as itself, and a function not at all`() {
+        let earn = TypedAction<Wallet>(Earn(amount: 3))
+        #expect(ValueText.line(of: earn) == "Earn(amount: 3)")
+        #expect(ValueText.quotation(of: earn) == "`Earn(amount: 3)`")
+        #expect(ValueText.quotation(of: StorageCommit<Int> { _ in }) == "an unnamed commit")
+    }
+
     @Test func `a cycle ends`() {
         let node = Node("a")
         node.next = Node("b")

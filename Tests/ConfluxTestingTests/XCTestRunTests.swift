@@ -36,6 +36,15 @@
             await stock.finish()
         }
 
+        func testOwnScope() async {
+            await Scope().run {
+                let stock = TestStore(Stock())
+                await stock.send(.close) { $0.isOpen = false }
+                await stock.finish()
+                XCTAssert(Scope.current !== Scope.process && stock.store.value.isOpen == false)
+            }
+        }
+
         func testDeterministic() async {
             await DeterminismChecker(Stock.self).check([.add("fig", 1), .close])
         }
@@ -98,7 +107,7 @@
             #expect(output.contains("Executed 1 test, with 1 failure"))
         }
 
-        @Test(arguments: ["testNothingWrong", "testDeterministic"])
+        @Test(arguments: ["testNothingWrong", "testOwnScope", "testDeterministic"])
         func `what is right passes`(test: String) throws {
             let (status, output) = try run(test)
             #expect(status == 0, "\(output)")

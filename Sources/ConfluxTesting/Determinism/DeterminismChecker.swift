@@ -15,16 +15,17 @@ import Foundation
 ///
 /// Several processes commit the same actions, in the same order and with the same contexts, and the states are
 /// compared, by their canonical JSON as replicas are: before the first action, after each one, or of a large
-/// state after every few, and after the last. Each process has other hash seeds, addresses and time zone, and
-/// one commits more than a second later. One more commits each action in a store that was loaded from the
+/// state after every few, and after the last. Each process has other hash seeds and addresses and one of three
+/// time zones, and one commits more than a second later. One more commits each action in a store that was loaded from the
 /// snapshot of the one before, as in a replica that joins late. Where two states differ, or an action is
 /// refused in one process alone, the test fails, and the action and the place are named.
 ///
 /// The processes are this test program again, told to run the present test alone; there, the same call
 /// commits the actions and ends the process, and what the test does *before* that call is done there, too.
-/// Hence this works with Swift Testing wherever it runs, and with XCTest on Linux, in a method of the test
-/// case whose name begins with `test`. What an action does to its process, as by a trap, it does not do to
-/// the test.
+/// Hence this works under `swift test`: with Swift Testing, and with XCTest on Linux, in a method of the test
+/// case whose name begins with `test`. Run by anything else the program may not know how to run one test
+/// alone; then the check fails, and says so. What an action does to its process, as by a trap, it does not do
+/// to the test.
 ///
 /// What is no check of: a clock that is read in minutes, and whatever is the same in all processes of this
 /// machine.
@@ -104,12 +105,13 @@ public struct DeterminismChecker<State: ReplicatedState>: Sendable {
 
     /// Checks by actions that were recorded: those in a log, as `conflux log` prints it.
     ///
-    /// Their sequence numbers and times are those of the log.
+    /// Their sequence numbers, times and origins are those of the log. An action that stands there as
+    /// `{"compact":"<base64>"}`, as one of your own states in the compact coding does, is decoded.
     ///
     /// - Parameters:
     ///   - log: What `conflux log --json` has printed, or lines of JSON with the member `action`, and
-    ///     `sequence` and `timestamp` (nanoseconds since the start of 1970) if these matter. Entries of other
-    ///     kinds and for other targets are passed over.
+    ///     `sequence`, `timestamp` (nanoseconds since the start of 1970) and `origin` (as in `6:1`) if these
+    ///     matter. Entries of other kinds and for other targets are passed over.
     ///   - store: The store whose actions are meant, as in `stock/north`: those for it, and those for all stores
     ///     of the state. `stock/shared`, which is what a node opens without a name, if left out.
     ///   - snapshot: The state before the first; as it is made, if left out.
@@ -176,7 +178,9 @@ public struct DeterminismChecker<State: ReplicatedState>: Sendable {
         of work: Work<State>, in function: StaticString, at place: SourcePlace, _ key: String,
         isolation: isolated (any Actor)? = #isolation
     ) async throws(CheckFailure) -> String? {
-        if work.steps.isEmpty { throw CheckFailure(message: "there is no action to check it by") }
+        if work.steps.isEmpty {
+            throw CheckFailure(message: "there is no action to check it by. Give it at least one.")
+        }
         let folder = try RepeatFolder(work: work, key: key)
         defer { folder.remove() }
         let tests = try await OnlyTest.current(at: place, in: function, folder.files)
@@ -192,8 +196,10 @@ public struct DeterminismChecker<State: ReplicatedState>: Sendable {
         }
         if !first.hasCommits {
             throw CheckFailure(
-                message:
-                    "each of the \(work.steps.count) actions was refused, so nothing was compared")
+                message: """
+                    each of the \(work.steps.count) actions was refused, so nothing was compared. Give it \
+                    actions that the state lets pass, or a state to begin from: `from:`.
+                    """)
         }
         return nil
     }

@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxVocabulary
+import Foundation
 
 /// What is read of a line of a log.
 private struct LogLine: Decodable {
@@ -9,6 +10,8 @@ private struct LogLine: Decodable {
     var sequence: UInt64?
     /// Nanoseconds since the start of 1970.
     var timestamp: Int64?
+    /// The node's incarnation and the number of its action, as in `6:1`.
+    var origin: String?
     /// The number of the entry that has no effect.
     var skipped: UInt64?
 }
@@ -44,13 +47,58 @@ extension Work {
                 throw CheckFailure(message: "line \(number): it has no member `action`")
             }
             do {
-                let action = try ActionCoder<State.Action>()
-                    .decode(Array(json.description.utf8)[...], as: .json)
-                try add(action, sequence: line.sequence, timestamp: line.timestamp)
+                try add(
+                    try Self.action(json), sequence: line.sequence, timestamp: line.timestamp,
+                    origin: try line.origin.map { text throws(CheckFailure) in
+                        try RecordedOrigin(text)
+                    })
             } catch {
                 let reason = (error as? CheckFailure)?.message ?? String(describing: error)
                 throw CheckFailure(message: "line \(number): \(reason)")
             }
         }
+    }
+    /// An action as it is printed: as JSON, or, where it travelled in the compact coding of a state that the
+    /// tool does not know, as its bytes in base 64.
+    private static func action(_ json: JSONValue) throws(CodingFailure) -> State.Action {
+        let coder = ActionCoder<State.Action>()
+        func read() throws(CodingFailure) -> State.Action {
+            try coder.decode(Array(json.description.utf8)[...], as: .json)
+        }
+        guard case .object(let members) = json, members.count == 1,
+            case .string(let text)? = members["compact"], let data = Data(base64Encoded: text)
+        else { return try read() }
+        do {
+            return try coder.decode(Array(data)[...], as: .compact)
+        } catch {
+            // An action may have a member of this name, too.
+            if let action = try? read() { return action }
+            throw error
+        }
+    }
+}
+
+/// Who dispatched an action of a log.
+struct RecordedOrigin: Codable {
+    private let incarnation: UInt64
+    private let counter: UInt64
+
+    /// Reads what `conflux log` prints.
+    ///
+    /// - Throws: ``CheckFailure`` when it is none.
+    init(_ text: String) throws(CheckFailure) {
+        let numbers = text.split(separator: ":", omittingEmptySubsequences: false)
+            .map { UInt64($0) }
+        guard numbers.count == 2, let incarnation = numbers[0], let counter = numbers[1] else {
+            throw CheckFailure(
+                message: """
+                    its `origin` is "\(text)"; expected a node's number and that of its action, as in "6:1"
+                    """)
+        }
+        (self.incarnation, self.counter) = (incarnation, counter)
+    }
+
+    var origin: Origin {
+        Origin(incarnation: Incarnation(incarnation), counter: counter)
     }
 }

@@ -20,7 +20,9 @@ struct OnlyTest {
         isolation: isolated (any Actor)? = #isolation
     ) async throws(CheckFailure) -> OnlyTest {
         guard let path = Bundle.main.executablePath else {
-            throw CheckFailure(message: "this process does not know its own program")
+            throw CheckFailure(
+                message:
+                    "this process does not know its own program. Run the tests by `swift test`.")
         }
         let program = URL(fileURLWithPath: path)
         if let test = Test.current {

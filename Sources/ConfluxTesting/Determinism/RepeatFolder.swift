@@ -110,10 +110,15 @@ struct RepeatFolder {
             $0.contains("Fatal error") || $0.hasPrefix("the actions could not")
         }
         let last = (reasons.isEmpty ? lines.suffix(20) : reasons.prefix(3)[...])
-        return """
-            process \(index + 1) \(how). It said:
-
-            \(last.map { "    \($0)" }.joined(separator: "\n"))
-            """
+        var parts = ["process \(index + 1) \(how). It said \(last.isEmpty ? "nothing." : "this:")"]
+        if !last.isEmpty { parts.append(last.map { "    \($0)" }.joined(separator: "\n")) }
+        if case .exit = end, progress.isEmpty, reasons.isEmpty {
+            parts.append(
+                """
+                It did not come to this check. Under `swift test` it would have run this test alone: does the \
+                test come here in every process?
+                """)
+        }
+        return parts.joined(separator: "\n\n")
     }
 }

@@ -11,6 +11,8 @@ struct Work<State: ReplicatedState>: Codable {
         let sequence: UInt64
         /// Nanoseconds since the start of 1970.
         let timestamp: Int64
+        /// Who dispatched it; nil where that is not known.
+        let origin: RecordedOrigin?
     }
 
     private(set) var snapshot: State.Snapshot?
@@ -31,10 +33,12 @@ struct Work<State: ReplicatedState>: Codable {
     ///   - action: The action.
     ///   - sequence: Its number; the next one if nil.
     ///   - timestamp: Its time; a millisecond later than the last one if nil.
+    ///   - origin: Who dispatched it.
     /// - Throws: ``CheckFailure`` when it does not come back from its coding, or its number is none that can
     ///   follow.
     mutating func add(
-        _ action: State.Action, sequence: UInt64? = nil, timestamp: Int64? = nil
+        _ action: State.Action, sequence: UInt64? = nil, timestamp: Int64? = nil,
+        origin: RecordedOrigin? = nil
     ) throws(CheckFailure) {
         let last = steps.last
         let number = sequence ?? (last?.sequence ?? 0) + 1
@@ -46,7 +50,8 @@ struct Work<State: ReplicatedState>: Codable {
         steps.append(
             Step(
                 payload: Data(payload).base64EncodedString(), sequence: number,
-                timestamp: timestamp ?? last.map { $0.timestamp + 1_000_000 } ?? Self.start))
+                timestamp: timestamp ?? last.map { $0.timestamp + 1_000_000 } ?? Self.start,
+                origin: origin))
     }
 
     /// An action as it travels.
@@ -55,9 +60,10 @@ struct Work<State: ReplicatedState>: Codable {
         let name = ValueText.line(of: action)
         do {
             let bytes = try coder.encode(action, as: State.coding)
-            let again = try coder.encode(
-                coder.decode(bytes[...], as: State.coding), as: State.coding)
-            if again == bytes { return bytes }
+            let again = try coder.decode(bytes[...], as: State.coding)
+            // Canonical, since a coding of actions leaves sets in an order that differs each time.
+            let canonical = CanonicalEncoder()
+            if try canonical.encode(again) == canonical.encode(action) { return bytes }
         } catch {
             throw CheckFailure(
                 message: "action `\(name)` does not come back from its coding: \(error)")
@@ -130,7 +136,7 @@ struct Work<State: ReplicatedState>: Codable {
         let step = steps[index]
         let context = ActionContext(
             sequence: SequenceNumber(step.sequence), timestamp: Timestamp(step.timestamp),
-            seed: Self.seed)
+            origin: step.origin?.origin, seed: Self.seed)
         let isRefused = Atomic(false)
         store.core.deliver([OrderedAction(action: action, context: context)]) { report in
             isRefused.store(!report.refusals.isEmpty, ordering: .relaxed)

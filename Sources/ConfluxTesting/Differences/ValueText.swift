@@ -34,9 +34,30 @@ struct ValueText {
 
     /// A value on one line, cut off where it is long.
     static func line(of value: Any) -> String {
-        let line = lines(of: value).map { $0.trimmingPrefix(while: \.isWhitespace) }
-            .joined(separator: " ")
+        let line = join(lines(of: value))
         return line.count <= 200 ? line : "\(line.prefix(200))…"
+    }
+
+    /// Lines as one, without what belongs to lines alone: `Point(x: 1, y: 2)`.
+    private static func join(_ lines: [String]) -> String {
+        var line = ""
+        var isOpened = true
+        for text in lines.lazy.map({ $0.trimmingPrefix(while: \.isWhitespace) }) {
+            if let first = text.first, ")]}".contains(first) {
+                if line.last == "," { line.removeLast() }
+            } else if !isOpened {
+                line += " "
+            }
+            line += text
+            isOpened = text.last.map { "([{".contains($0) } ?? false
+        }
+        return line
+    }
+
+    /// An action in a sentence: marked as code, where it can be written.
+    static func quotation(of action: Any) -> String {
+        let line = line(of: action)
+        return action is any FunctionWrapping ? line : "`\(line)`"
     }
 
     private mutating func lines(_ value: Any, label: String?, depth: Int) -> [String] {
@@ -49,6 +70,8 @@ struct ValueText {
     private mutating func body(_ value: Any, depth: Int) -> [String] {
         if let value = value as? any StringProtocol { return [String(value).debugDescription] }
         if let value = value as? JSONValue { return json(value, depth: depth) }
+        if let action = value as? any ActionWrapping { return body(action.value, depth: depth) }
+        if value is any FunctionWrapping { return ["an unnamed commit"] }
         let mirror = Mirror(reflecting: value)
         if isLeaf(value, mirror) { return [String(describing: value)] }
         if depth >= Self.depthMax || lineCount >= Self.linesMax { return ["…"] }
@@ -174,10 +197,20 @@ struct ValueText {
     /// Lines as one, if that is short.
     private func short(_ lines: [String]) -> [String] {
         guard lines.count > 1 else { return lines }
-        var inner = lines.dropFirst().dropLast().map { $0.trimmingPrefix(while: \.isWhitespace) }
-            .joined(separator: " ")
-        if inner.hasSuffix(",") { inner.removeLast() }
-        let line = lines[0] + inner + lines[lines.count - 1]
+        let line = Self.join(lines)
         return line.count <= Self.shortMax ? [line] : lines
     }
 }
+
+/// An action of any type, which is written as the action itself.
+private protocol ActionWrapping {
+    associatedtype Value
+    var value: Value { get }
+}
+
+extension TypedAction: ActionWrapping {}
+
+/// A commit that is only a function, of which nothing can be written.
+private protocol FunctionWrapping {}
+
+extension StorageCommit: FunctionWrapping {}

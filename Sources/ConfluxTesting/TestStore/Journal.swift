@@ -8,7 +8,7 @@ import Synchronization
 struct JournalCommit<State: Conflux.State, Value: Sendable>: @unchecked Sendable {
     let action: State.Action
     let label: String?
-    let sequence: SequenceNumber
+    let context: ActionContext
     /// The value that the commit before left.
     let before: Value
     /// The value that it left.
@@ -18,6 +18,8 @@ struct JournalCommit<State: Conflux.State, Value: Sendable>: @unchecked Sendable
 
     /// What the dispatcher called it, or the action as it describes itself.
     var name: String { label ?? ValueText.line(of: action) }
+    /// The name in a sentence.
+    var quotation: String { label.map { "`\($0)`" } ?? ValueText.quotation(of: action) }
 }
 
 /// What a store under test did and the test has not said yet.
@@ -61,12 +63,12 @@ final class Journal<State: Conflux.State, Value: Sendable>: Sendable {
 
     /// Notes a commit. Called in the lane.
     func note(
-        _ action: State.Action, _ label: String?, _ sequence: SequenceNumber, _ value: Value,
+        _ action: State.Action, _ label: String?, _ context: ActionContext, _ value: Value,
         _ refusal: (any Error)?
     ) {
         let before = present.last ?? value
         let commit = Commit(
-            action: action, label: label, sequence: sequence, before: before, value: value,
+            action: action, label: label, context: context, before: before, value: value,
             refusal: refusal)
         _ = note { content -> Commit? in
             content.last = value
@@ -144,7 +146,7 @@ struct JournalTap<State: Conflux.State, Value: Sendable>: Middleware {
     func didCommit<S: Conflux.State>(_ commit: CommittedAction<S>, refusal: (any Error)?) {
         guard let commit = commit as? CommittedAction<State> else { return }
         let label = commit.label.flatMap { $0.name.isEmpty ? nil : $0.name }
-        journal.note(commit.action, label, commit.context.sequence, read(commit), refusal)
+        journal.note(commit.action, label, commit.context, read(commit), refusal)
     }
 
     func didEmit(_ activity: EmittedActivity) {

@@ -19,13 +19,13 @@ extension TestStore {
 
     /// Takes the commit of an action that the test sent; what was committed before it is still to be received.
     func takeCommit(
-        _ sequence: SequenceNumber, _ name: String, at place: SourcePlace
+        _ sequence: SequenceNumber, _ quotation: String, at place: SourcePlace
     ) -> Journal<State, Value>.Commit? {
         let commits = journal.present.commits
-        guard let index = commits.firstIndex(where: { $0.sequence == sequence }) else {
+        guard let index = commits.firstIndex(where: { $0.context.sequence == sequence }) else {
             reporter.report(
                 """
-                `\(name)` was committed, and this TestStore did not hear of it. Has a replica taken it over \
+                \(Self.begun(quotation)) was committed, and this TestStore did not hear of it. Has a replica taken it over \
                 with a snapshot?
                 """, at: place)
             return nil
@@ -37,8 +37,7 @@ extension TestStore {
 
     /// Takes the next commit that the test did not send, and judges it.
     func receive(
-        _ expectation: String, isRefused: Bool, at place: SourcePlace,
-        _ change: ((inout Value) throws -> Void)?,
+        _ expectation: String, isRefused: Bool, at place: SourcePlace, _ change: Change?,
         isolation: isolated (any Actor)? = #isolation,
         matches: (Journal<State, Value>.Commit) -> Bool,
         mismatch: (Journal<State, Value>.Commit) -> String
@@ -51,7 +50,10 @@ extension TestStore {
         }
         guard let found else {
             return reporter.report(
-                "Received nothing for \(timeout): expected \(expectation).\(listRest())", at: place)
+                """
+                Received nothing for \(timeout): expected \(expectation).\(listRest() ?? " ")If it only takes long, \
+                raise `timeout`.
+                """, at: place)
         }
         let commit = journal.present.commits[found]
         journal.remove(commits: 0..<(found + 1))
@@ -61,24 +63,47 @@ extension TestStore {
                 Received another action than the test says, which is \(expectation):
 
                 \(mismatch(commit))
+
+                If that comes first, receive it first. \(Self.adviceOnExhaustivity)
                 """, at: place)
         }
         if let refusal = commit.refusal, !isRefused {
             return reporter.report(
                 """
-                `\(commit.name)` was refused: \(refusal)
+                \(Self.begun(commit.quotation)) was refused: \(refusal)
 
                 If that is right, say so: `isRefused: true`.
                 """, at: place)
         }
         if commit.refusal == nil, isRefused {
             return reporter.report(
-                "`\(commit.name)` was committed, and the test says that it is refused.", at: place)
+                """
+                \(Self.begun(commit.quotation)) was committed, and the test says that it is refused. Is there \
+                a check that should refuse it? If not, leave out `isRefused: true`.
+                """, at: place)
         }
-        judge(from: commit.before, to: commit.value, after: "`\(commit.name)`", change, at: place)
+        judge(commit, after: commit.quotation, change, at: place)
     }
 
     // MARK: Judging
+
+    /// What a step's closure is: it makes of the value before a commit the one that is expected.
+    typealias Change = (inout Value, ActionContext) throws -> Void
+
+    /// A step's closure that looks at the value alone.
+    static func plain(_ change: ((inout Value) throws -> Void)?) -> Change? {
+        change.map { change in { value, _ in try change(&value) } }
+    }
+
+    /// Compares what a commit did with what the test says.
+    func judge(
+        _ commit: Journal<State, Value>.Commit, after step: String, _ change: Change?,
+        at place: SourcePlace
+    ) {
+        judge(
+            from: commit.before, to: commit.value, after: step,
+            change.map { change in { value in try change(&value, commit.context) } }, at: place)
+    }
 
     /// Compares what a step did with what the test says.
     func judge(
@@ -90,7 +115,7 @@ extension TestStore {
             if isExhaustive, actual != before {
                 reporter.report(
                     """
-                    \(step) changed the value, and the test says nothing of it:
+                    \(Self.begun(step)) changed the value, and the test says nothing of it:
 
                     \(Difference.text(expected: before, actual: actual))
 
@@ -103,7 +128,12 @@ extension TestStore {
         do {
             try change(&expected)
         } catch {
-            return reporter.report("The test's function threw: \(error)", at: place)
+            return reporter.report(
+                """
+                The test's function threw: \(error)
+
+                It only says what the value becomes: check and unwrap before the step, or behind it.
+                """, at: place)
         }
         if expected != actual {
             reporter.report(
@@ -111,6 +141,8 @@ extension TestStore {
                 The value after \(step) is not what the test says:
 
                 \(Difference.text(expected: expected, actual: actual))
+
+                Mend the closure if the value is right, else what the state does.
                 """, at: place)
         } else if isExhaustive, expected == before {
             reporter.report(
@@ -161,17 +193,25 @@ extension TestStore {
 
             \(Self.list(rest))
 
-            Say so in its turn: `receive(…)`, or `receive(activity: …)`. A test that is not about it sets \
-            `exhaustivity` to `.off`.
+            Say so in its turn: `receive(…)`, or `receive(activity: …)`. \(Self.adviceOnExhaustivity)
             """, at: place)
         return true
     }
 
-    /// What there is besides what was waited for.
-    func listRest() -> String {
+    /// What there is besides what was waited for; nil if there is nothing.
+    func listRest() -> String? {
         let rest = journal.present
-        if rest.commits.isEmpty, rest.activities.isEmpty { return "" }
-        return " What there is:\n\n\(Self.list(rest))"
+        if rest.commits.isEmpty, rest.activities.isEmpty { return nil }
+        return " What there is:\n\n\(Self.list(rest))\n\n"
+    }
+
+    static var adviceOnExhaustivity: String {
+        "A test that is not about it sets `exhaustivity` to `.off`."
+    }
+
+    /// Words at the beginning of a sentence.
+    static func begun(_ words: String) -> String {
+        words.prefix(1).uppercased() + words.dropFirst()
     }
 
     private static func list(_ rest: Journal<State, Value>.Content) -> String {

@@ -20,22 +20,7 @@ extension TestStore {
         column: UInt = #column, _ change: ((inout Value) throws -> Void)? = nil
     ) async {
         let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
-        let name = ValueText.line(of: action)
-        guard await begin(before: "`\(name)` is sent", at: place) else { return }
-        switch await end(of: store.actions.dispatch(action)) {
-        case .success(let receipt):
-            guard let commit = takeCommit(receipt.sequence, name, at: place) else { return }
-            judge(from: commit.before, to: commit.value, after: "`\(name)`", change, at: place)
-        case .failure(let error):
-            if let sequence = error.receipt?.sequence { _ = takeCommit(sequence, name, at: place) }
-            reporter.report(
-                """
-                `\(name)` was not committed: \(error)
-
-                If that is right, say so: `send(_:failing: .\(error.code))`.
-                """, at: place)
-        case nil: reportSilence(of: name, at: place)
-        }
+        await send(action, Self.plain(change), at: place)
     }
 
     /// Dispatches an action that fails, as one that the state's check refuses, or that middleware stops.
@@ -59,33 +44,39 @@ extension TestStore {
         _ examine: ((DispatchError) throws -> Void)? = nil
     ) async {
         let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
-        let name = ValueText.line(of: action)
-        guard await begin(before: "`\(name)` is sent", at: place) else { return }
+        let name = ValueText.quotation(of: action)
+        guard await begin(before: "\(name) is sent", at: place) else { return }
         switch await end(of: store.actions.dispatch(action)) {
         case .success(let receipt):
             reporter.report(
                 """
-                `\(name)` was committed, and the test says that it fails: `\(code)`. Is there a check that \
-                should refuse it?
+                \(Self.begun(name)) was committed, and the test says that it fails: `\(code)`. Is there a check \
+                that should refuse it? If not, leave out `failing:`.
                 """, at: place)
             _ = takeCommit(receipt.sequence, name, at: place)
         case .failure(let error):
             if let sequence = error.receipt?.sequence,
                 let commit = takeCommit(sequence, name, at: place)
             {
-                judge(
-                    from: commit.before, to: commit.value, after: "`\(name)`, which failed,", nil,
-                    at: place)
+                judge(commit, after: "\(name), which failed,", nil, at: place)
             }
             guard error.code == code else {
                 return reporter.report(
-                    "`\(name)` failed otherwise than the test says, which is `\(code)`: \(error)",
-                    at: place)
+                    """
+                    \(Self.begun(name)) failed otherwise than the test says, which is `\(code)`: \(error)
+
+                    If that is right, say so: `failing: .\(error.code)`.
+                    """, at: place)
             }
             do {
                 try examine?(error)
             } catch {
-                reporter.report("The test's function threw: \(error)", at: place)
+                reporter.report(
+                    """
+                    The test's function threw: \(error)
+
+                    It only looks at the error that \(name) failed with: let it record what is wrong with that.
+                    """, at: place)
             }
         case nil: reportSilence(of: name, at: place)
         }
@@ -93,6 +84,9 @@ extension TestStore {
 
     /// Waits for the next commit of an action that the test did not send, as one that an observer,
     /// middleware or an event dispatched, and compares it with what the test says.
+    ///
+    /// The state's actions have to be `Equatable` for that; those that are not are received by
+    /// `receive(where:)`.
     ///
     /// - Parameters:
     ///   - expected: The action.
@@ -110,12 +104,7 @@ extension TestStore {
         _ change: ((inout Value) throws -> Void)? = nil
     ) async where State.Action: Equatable & Sendable {
         let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
-        let name = ValueText.line(of: expected)
-        await receive("`\(name)`", isRefused: isRefused, at: place, change) { commit in
-            commit.action == expected
-        } mismatch: { commit in
-            Difference.text(expected: expected, actual: commit.action)
-        }
+        await receive(expected, isRefused: isRefused, Self.plain(change), at: place)
     }
 
     /// Waits for the next commit of an action that the test did not send, and that is as the test says.
@@ -136,13 +125,7 @@ extension TestStore {
         _ change: ((inout Value) throws -> Void)? = nil
     ) async {
         let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
-        await receive(
-            "an action as the test describes it", isRefused: isRefused, at: place, change
-        ) { commit in
-            isExpected(commit.action)
-        } mismatch: { commit in
-            "    \(commit.name)"
-        }
+        await receive(where: isExpected, isRefused: isRefused, Self.plain(change), at: place)
     }
 
     /// Waits for the next commit of a storage, by its name.
@@ -152,8 +135,10 @@ extension TestStore {
     /// await screen.receive(commit: "increment") { $0.count = 1 }
     /// ```
     ///
+    /// `replace`, `update` and `updateIfChanged` are commits of these names.
+    ///
     /// - Parameters:
-    ///   - name: What the one who committed called it.
+    ///   - name: What the one who committed called it; empty for a commit without a name.
     ///   - isRefused: Whether the commit threw, and so changed nothing.
     ///   - isolation: The actor of the test: the caller's.
     ///   - fileID: The file of the call.
@@ -168,14 +153,16 @@ extension TestStore {
         _ change: ((inout Value) throws -> Void)? = nil
     ) async where State == StorageState<Value> {
         let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
-        await receive("a commit \"\(name)\"", isRefused: isRefused, at: place, change) { commit in
-            commit.name == name
+        let expectation = name.isEmpty ? "an unnamed commit" : "a commit \"\(name)\""
+        await receive(expectation, isRefused: isRefused, at: place, Self.plain(change)) { commit in
+            commit.label ?? "" == name
         } mismatch: { commit in
             "    \(commit.name)"
         }
     }
 
-    /// Waits for the next activity that the store emits, and compares it with what the test says.
+    /// Waits for the next activity that the store emits, or the next value of a signal that the test store
+    /// hears, and compares it with what the test says.
     ///
     /// - Parameters:
     ///   - expected: What happened.
@@ -200,7 +187,8 @@ extension TestStore {
         guard let found else {
             return reporter.report(
                 """
-                The activity `\(ValueText.line(of: expected))` was not emitted within \(timeout).\(listRest())
+                The activity `\(ValueText.line(of: expected))` was not emitted within \(timeout).\
+                \(listRest() ?? " ")If it only takes long, raise `timeout`.
                 """, at: place)
         }
         let activity = journal.present.activities[found]
@@ -211,6 +199,8 @@ extension TestStore {
                 Another activity was emitted than the test says:
 
                 \(Difference.text(expected: expected, actual: activity))
+
+                If that comes first, receive it first. \(Self.adviceOnExhaustivity)
                 """, at: place)
         }
     }

@@ -65,11 +65,6 @@ extension TestStore where State: ModelHolder, State.Model: ReducedModel {
         column: UInt = #column, _ change: ((inout Value) throws -> Void)? = nil
     ) async {
         let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
-        let name = ValueText.line(of: expected)
-        await receive("`\(name)`", isRefused: isRefused, at: place, change) { commit in
-            commit.action.value as? Action == expected
-        } mismatch: { commit in
-            Difference.text(expected: expected, actual: commit.action.value)
-        }
+        await receive(typed: expected, isRefused: isRefused, Self.plain(change), at: place)
     }
 }

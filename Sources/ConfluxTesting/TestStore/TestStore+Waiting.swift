@@ -81,14 +81,16 @@ extension TestStore {
 
     func reportStillness(at place: SourcePlace) {
         reporter.report(
-            "The store did nothing for \(timeout). Is its queue busy, or does a commit wait for something?",
-            at: place)
+            """
+            The store did nothing for \(timeout). Is its queue busy, or does a commit wait for something? If \
+            it only takes long, raise `timeout`.
+            """, at: place)
     }
 
-    func reportSilence(of name: String, at place: SourcePlace) {
+    func reportSilence(of quotation: String, at place: SourcePlace) {
         reporter.report(
             """
-            `\(name)` was not committed within \(timeout). Is the flow paused by a lock, does the store \
+            \(Self.begun(quotation)) was not committed within \(timeout). Is the flow paused by a lock, does the store \
             wait for another one, or is its queue busy? If it only takes long, raise `timeout`.
             """, at: place)
     }

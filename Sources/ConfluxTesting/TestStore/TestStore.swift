@@ -4,7 +4,7 @@ import Synchronization
 /// Drives a store in a test, and fails the test at everything that the store does and the test does not say.
 ///
 /// ```swift
-/// @Test func `what is taken is gone`() async {
+/// @Test(.ownScope) func `what is taken is gone`() async {
 ///     let stock = TestStore(Stock())
 ///
 ///     await stock.send(.add("pear", 3)) { $0.counts["pear"] = 3 }
@@ -16,12 +16,29 @@ import Synchronization
 ///
 /// `send` dispatches an action, waits for its commit, and compares the value with what the test says it
 /// becomes. What reaches the store without being sent by the test, as from an observer, middleware or an
-/// event, is to be *received* in its turn, and so is each activity that the store emits.
+/// event, is to be *received* in its turn, and so is each activity that the store emits. What a class sends by
+/// a `Sink` is heard, and then to be received, once the test has said so:
+/// ``hear(_:isolation:fileID:filePath:line:column:)``. Where the state takes the time or random numbers from its
+/// context, the closure may have that, too: `send(.roll) { dice, context in … }`.
 ///
 /// ``finish(isolation:fileID:filePath:line:column:)`` is a test's last step: it waits for what is under way,
 /// and fails the test at what is left. Without it, what was seen until then fails the test when the test
 /// store is released, at the line where it was made; one that a test case of XCTest's has as a property is
 /// not released before all tests have ended.
+///
+/// Give each test a scope of its own: tests run in parallel, and else they share `Scope.process`, in which a
+/// global action reaches each other's stores. For Swift Testing that is the trait `.ownScope`, of a test or of
+/// a suite; with XCTest the test runs in one:
+///
+/// ```swift
+/// func testWhatIsTakenIsGone() async {
+///     await Scope().run {
+///         let stock = TestStore(Stock())
+///         await stock.send(.add("pear", 3)) { $0.counts["pear"] = 3 }
+///         await stock.finish()
+///     }
+/// }
+/// ```
 ///
 /// Failures go to the framework that runs the test, Swift Testing or XCTest, at the line of the call. After
 /// a failure the test store goes on from what is really there.
@@ -41,6 +58,8 @@ public final class TestStore<State: Conflux.State, Value: Equatable & Sendable>:
     struct Content: Sendable {
         var exhaustivity = Exhaustivity.on
         var timeout = Duration.seconds(30)
+        /// The signals that it hears.
+        var heard: [any Disposable & Sendable] = []
     }
 
     /// The store under test.
@@ -102,6 +121,7 @@ public final class TestStore<State: Conflux.State, Value: Equatable & Sendable>:
 
     deinit {
         registration.dispose()
+        for observation in content.withLock({ $0.heard }) { observation.dispose() }
         reportRest(at: place)
         if store.core.waitingCount > 0, exhaustivity == .on {
             reporter.report(

@@ -1,0 +1,192 @@
+import Conflux
+
+/// Steps whose closures get the action's context: for a state that keeps the time, or draws random numbers.
+extension TestStore {
+    /// Dispatches an action to the store, waits until it is committed, and compares what the value becomes
+    /// with what the test says, which may take the time and the random numbers from the action's context.
+    ///
+    /// ```swift
+    /// await dice.send(.roll) { dice, context in
+    ///     var random = context.random
+    ///     dice.last = Int.random(in: 1...6, using: &random)
+    ///     dice.rolledAt = context.timestamp.rawValue
+    /// }
+    /// ```
+    ///
+    /// The context is the one that the state got: its time is the present one, and its random numbers are
+    /// others in each store. What a state does at one certain time is tested without a store: call the model's
+    /// `check` or `apply` with an `ActionContext(timestamp:seed:)`.
+    ///
+    /// - Parameters:
+    ///   - action: What happens.
+    ///   - isolation: The actor of the test: the caller's.
+    ///   - fileID: The file of the call.
+    ///   - filePath: The file of the call.
+    ///   - line: The line of the call.
+    ///   - column: The column of the call.
+    ///   - change: Makes of the value before the one that is expected. Where ``exhaustivity`` is off it gets the
+    ///     value that the action left, and sets what it expects.
+    public func send(
+        _ action: State.Action, isolation: isolated (any Actor)? = #isolation,
+        fileID: StaticString = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
+        column: UInt = #column, _ change: @escaping (inout Value, ActionContext) throws -> Void
+    ) async {
+        let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
+        await send(action, change, at: place)
+    }
+
+    /// Waits for the next commit of an action that the test did not send, and compares it with what the test
+    /// says, which may take the time and the random numbers from the action's context.
+    ///
+    /// - Parameters:
+    ///   - expected: The action.
+    ///   - isRefused: Whether the state's check refused it.
+    ///   - isolation: The actor of the test: the caller's.
+    ///   - fileID: The file of the call.
+    ///   - filePath: The file of the call.
+    ///   - line: The line of the call.
+    ///   - column: The column of the call.
+    ///   - change: Makes of the value before the one that is expected, as for `send`.
+    public func receive(
+        _ expected: State.Action, isRefused: Bool = false,
+        isolation: isolated (any Actor)? = #isolation, fileID: StaticString = #fileID,
+        filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column,
+        _ change: @escaping (inout Value, ActionContext) throws -> Void
+    ) async where State.Action: Equatable & Sendable {
+        let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
+        await receive(expected, isRefused: isRefused, change, at: place)
+    }
+
+    /// Waits for the next commit of an action that the test did not send, and that is as the test says; the
+    /// closure may take the time and the random numbers from the action's context.
+    ///
+    /// - Parameters:
+    ///   - isExpected: Whether an action is.
+    ///   - isRefused: Whether the state's check refused it.
+    ///   - isolation: The actor of the test: the caller's.
+    ///   - fileID: The file of the call.
+    ///   - filePath: The file of the call.
+    ///   - line: The line of the call.
+    ///   - column: The column of the call.
+    ///   - change: Makes of the value before the one that is expected, as for `send`.
+    public func receive(
+        where isExpected: @Sendable (State.Action) -> Bool, isRefused: Bool = false,
+        isolation: isolated (any Actor)? = #isolation, fileID: StaticString = #fileID,
+        filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column,
+        _ change: @escaping (inout Value, ActionContext) throws -> Void
+    ) async {
+        let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
+        await receive(where: isExpected, isRefused: isRefused, change, at: place)
+    }
+}
+
+/// The same for actions that have a type each.
+extension TestStore where State: ModelHolder, State.Model: ReducedModel {
+    /// Dispatches an action of a type that has a reducer, as `send` with a `TypedAction` does; the closure may
+    /// take the time and the random numbers from the action's context.
+    ///
+    /// - Parameters:
+    ///   - action: What happens.
+    ///   - isolation: The actor of the test: the caller's.
+    ///   - fileID: The file of the call.
+    ///   - filePath: The file of the call.
+    ///   - line: The line of the call.
+    ///   - column: The column of the call.
+    ///   - change: Makes of the value before the one that is expected.
+    @_disfavoredOverload
+    public func send(
+        _ action: some Codable & Sendable, isolation: isolated (any Actor)? = #isolation,
+        fileID: StaticString = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
+        column: UInt = #column, _ change: @escaping (inout Value, ActionContext) throws -> Void
+    ) async {
+        let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
+        await send(TypedAction(action), change, at: place)
+    }
+
+    /// Waits for the next commit of an action that the test did not send, and compares it with what the test
+    /// says, which may take the time and the random numbers from the action's context.
+    ///
+    /// - Parameters:
+    ///   - expected: The action.
+    ///   - isRefused: Whether it was refused.
+    ///   - isolation: The actor of the test: the caller's.
+    ///   - fileID: The file of the call.
+    ///   - filePath: The file of the call.
+    ///   - line: The line of the call.
+    ///   - column: The column of the call.
+    ///   - change: Makes of the value before the one that is expected, as for `send`.
+    @_disfavoredOverload
+    public func receive<Action: Codable & Equatable & Sendable>(
+        _ expected: Action, isRefused: Bool = false, isolation: isolated (any Actor)? = #isolation,
+        fileID: StaticString = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
+        column: UInt = #column, _ change: @escaping (inout Value, ActionContext) throws -> Void
+    ) async {
+        let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
+        await receive(typed: expected, isRefused: isRefused, change, at: place)
+    }
+}
+
+// MARK: What steps do, with a context or without
+
+extension TestStore {
+    func send(
+        _ action: State.Action, _ change: Change?, at place: SourcePlace,
+        isolation: isolated (any Actor)? = #isolation
+    ) async {
+        let name = ValueText.quotation(of: action)
+        guard await begin(before: "\(name) is sent", at: place) else { return }
+        switch await end(of: store.actions.dispatch(action)) {
+        case .success(let receipt):
+            guard let commit = takeCommit(receipt.sequence, name, at: place) else { return }
+            judge(commit, after: name, change, at: place)
+        case .failure(let error):
+            if let sequence = error.receipt?.sequence { _ = takeCommit(sequence, name, at: place) }
+            reporter.report(
+                """
+                \(Self.begun(name)) was not committed: \(error)
+
+                If that is right, say so: `send(_:failing: .\(error.code))`.
+                """, at: place)
+        case nil: reportSilence(of: name, at: place)
+        }
+    }
+
+    func receive(
+        _ expected: State.Action, isRefused: Bool, _ change: Change?, at place: SourcePlace,
+        isolation: isolated (any Actor)? = #isolation
+    ) async where State.Action: Equatable & Sendable {
+        let name = ValueText.quotation(of: expected)
+        await receive(name, isRefused: isRefused, at: place, change) { commit in
+            commit.action == expected
+        } mismatch: { commit in
+            Difference.text(expected: expected, actual: commit.action)
+        }
+    }
+
+    func receive(
+        where isExpected: @Sendable (State.Action) -> Bool, isRefused: Bool, _ change: Change?,
+        at place: SourcePlace, isolation: isolated (any Actor)? = #isolation
+    ) async {
+        await receive(
+            "an action as the test describes it", isRefused: isRefused, at: place, change
+        ) { commit in
+            isExpected(commit.action)
+        } mismatch: { commit in
+            "    \(commit.name)"
+        }
+    }
+}
+
+extension TestStore where State: ModelHolder, State.Model: ReducedModel {
+    func receive<Action: Codable & Equatable & Sendable>(
+        typed expected: Action, isRefused: Bool, _ change: Change?, at place: SourcePlace,
+        isolation: isolated (any Actor)? = #isolation
+    ) async {
+        let name = ValueText.quotation(of: expected)
+        await receive(name, isRefused: isRefused, at: place, change) { commit in
+            commit.action.value as? Action == expected
+        } mismatch: { commit in
+            Difference.text(expected: expected, actual: commit.action.value)
+        }
+    }
+}

@@ -1,0 +1,42 @@
+import Conflux
+
+/// Hearing what a state of your own sends.
+extension TestStore {
+    /// Hears a signal from now on: each value that it sends is to be received in its turn, as an activity is.
+    ///
+    /// A test store hears the activities of its store by itself; of a class that sends by a `Sink` it knows
+    /// nothing before it is told.
+    ///
+    /// ```swift
+    /// let counter = TestStore(store) { $0.count }
+    /// await counter.hear(store.computed.milestones)
+    ///
+    /// await counter.send(.add(amount: 100)) { $0 = 100 }
+    /// await counter.receive(activity: Milestone(reached: 100))
+    /// ```
+    ///
+    /// A variable's latest value comes at once, and is the first to be received. Values of two signals can't
+    /// be told apart if they are of one type: make them some of two types by `map`.
+    ///
+    /// What the signal sends is noted where it sends it. ``finish(isolation:fileID:filePath:line:column:)``
+    /// does not wait for a signal that sends by an executor or a queue of its own: receive what that sends.
+    ///
+    /// - Parameters:
+    ///   - signal: The signal. It is heard until the test store is released.
+    ///   - isolation: The actor of the test: the caller's.
+    ///   - fileID: The file of the call.
+    ///   - filePath: The file of the call.
+    ///   - line: The line of the call.
+    ///   - column: The column of the call.
+    public func hear<Sent: Sendable>(
+        _ signal: Signal<Sent>, isolation: isolated (any Actor)? = #isolation,
+        fileID: StaticString = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
+        column: UInt = #column
+    ) async {
+        let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
+        // What was sent before the first look belongs to what was before the test.
+        guard await begin(at: place) else { return }
+        let observation = signal.observe { [journal] value in journal.note(activity: value) }
+        content.withLock { $0.heard.append(observation) }
+    }
+}
