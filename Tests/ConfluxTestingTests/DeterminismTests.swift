@@ -312,7 +312,7 @@ struct DeterminismTests {
         let message = found.first?.message ?? ""
         #expect(
             message.hasPrefix(
-                "bag could not be checked: process 1 ended with exit code 0 before the first action. It said "
+                "bag could not be checked: process 1 ended with exit code 0 before the first action. It said"
             ))
         #expect(
             message.hasSuffix(

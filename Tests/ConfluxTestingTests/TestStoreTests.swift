@@ -124,7 +124,11 @@ struct TestStoreTests {
             said += 1
             stock.isOpen = false
         }
-        #expect(said == 1)
+        await stock.send(.add("fig", 1)) { stock, _ in
+            said += 1
+            stock.counts["fig"] = 1
+        }
+        #expect(said == 2)
         await stock.finish()
     }
 

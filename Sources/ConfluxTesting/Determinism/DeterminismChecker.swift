@@ -16,9 +16,9 @@ import Foundation
 /// Several processes commit the same actions, in the same order and with the same contexts, and the states are
 /// compared, by their canonical JSON as replicas are: before the first action, after each one, or of a large
 /// state after every few, and after the last. Each process has other hash seeds and addresses and one of three
-/// time zones, and one commits more than a second later. One more commits each action in a store that was loaded from the
-/// snapshot of the one before, as in a replica that joins late. Where two states differ, or an action is
-/// refused in one process alone, the test fails, and the action and the place are named.
+/// time zones, and one commits more than a second later. One more commits each action in a store that was
+/// loaded from the snapshot of the one before, as in a replica that joins late. Where two states differ, or an
+/// action is refused in one process alone, the test fails, and the action and the place are named.
 ///
 /// The processes are this test program again, told to run the present test alone; there, the same call
 /// commits the actions and ends the process, and what the test does *before* that call is done there, too.

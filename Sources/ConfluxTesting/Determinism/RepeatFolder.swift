@@ -110,7 +110,7 @@ struct RepeatFolder {
             $0.contains("Fatal error") || $0.hasPrefix("the actions could not")
         }
         let last = (reasons.isEmpty ? lines.suffix(20) : reasons.prefix(3)[...])
-        var parts = ["process \(index + 1) \(how). It said \(last.isEmpty ? "nothing." : "this:")"]
+        var parts = ["process \(index + 1) \(how). It said\(last.isEmpty ? " nothing." : ":")"]
         if !last.isEmpty { parts.append(last.map { "    \($0)" }.joined(separator: "\n")) }
         if case .exit = end, progress.isEmpty, reasons.isEmpty {
             parts.append(

@@ -24,7 +24,10 @@ public struct OwnScopeTrait: TestTrait, SuiteTrait, TestScoping {
 }
 
 extension Trait where Self == OwnScopeTrait {
-    /// Runs each test in a `Scope` of its own.
+    /// Runs each test in a `Scope` of its own, as the trait of a test or of a suite.
+    ///
+    /// Tests run in parallel: without it they share `Scope.process`, where a global action reaches the stores of
+    /// all of them.
     ///
     /// ```swift
     /// @Test(.ownScope) func `all carts are emptied`() async {

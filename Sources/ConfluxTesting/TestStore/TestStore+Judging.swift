@@ -25,8 +25,8 @@ extension TestStore {
         guard let index = commits.firstIndex(where: { $0.context.sequence == sequence }) else {
             reporter.report(
                 """
-                \(Self.begun(quotation)) was committed, and this TestStore did not hear of it. Has a replica taken it over \
-                with a snapshot?
+                \(Self.begun(quotation)) was committed, and this TestStore did not hear of it. Has a \
+                replica taken it over with a snapshot?
                 """, at: place)
             return nil
         }
@@ -51,8 +51,8 @@ extension TestStore {
         guard let found else {
             return reporter.report(
                 """
-                Received nothing for \(timeout): expected \(expectation).\(listRest() ?? " ")If it only takes long, \
-                raise `timeout`.
+                Received nothing for \(timeout): expected \(expectation).\(listRest() ?? " ")If it only \
+                takes long, raise `timeout`.
                 """, at: place)
         }
         let commit = journal.present.commits[found]

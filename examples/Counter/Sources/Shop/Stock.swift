@@ -6,7 +6,7 @@ public struct Stock: Model, Equatable {
     public static let name = "stock"
 
     /// What can happen.
-    public enum Action: Codable, Sendable {
+    public enum Action: Codable, Sendable, Equatable {
         /// A delivery came.
         case add(amount: Int)
         /// Somebody buys.

@@ -3,7 +3,7 @@ import Conflux
 /// Who came: a state as a class, in the roles of a Flux library.
 public final class VisitState: ReplicatedState {
     /// What can happen.
-    public enum Action: Codable, Sendable {
+    public enum Action: Codable, Sendable, Equatable {
         /// Somebody came in.
         case enter
         /// Somebody left.

@@ -29,6 +29,17 @@ struct ShopTests {
         await visits.finish()
     }
 
+    @Test func `how many are inside is told, now and whenever that changes`() async {
+        let store = Store<VisitState>(
+            state: VisitState(), mutations: VisitState.mutations, executor: .immediate)
+        let visits = TestStore(store) { $0.inside }
+        await visits.hear(store.computed.insideValues)
+        await visits.receive(activity: 0)
+        await visits.send(.enter) { $0 = 1 }
+        await visits.receive(activity: 1)
+        await visits.finish()
+    }
+
     @Test func `every process comes to the same`() async {
         await DeterminismChecker(Stock.self).check { random in
             Bool.random(using: &random)
