@@ -3,7 +3,7 @@ import ConfluxNode
 struct Stock: Model, Equatable {
     static let name = "stock"
     var left = 0
-    enum Action: Codable, Sendable { case add(amount: Int) }
+    enum Action: Codable, Sendable, Equatable { case add(amount: Int) }
     mutating func apply(_ action: Action, _ context: ActionContext) {
         switch action {
         case .add(let amount): left += amount

@@ -1,14 +1,79 @@
+import Conflux
 import ConfluxTesting
 import Testing
 
 @Suite(.timeLimit(.minutes(5)), .failsAsShown)
 struct ReadmeFailure {
-    @Test func `what is taken is gone`() async {
+    @Test(.ownScope) func `what is taken is gone`() async {
         let stock = TestStore(Stock())
         await stock.send(.add(amount: 5)) { $0.left = 5 }
         await stock.send(.add(amount: -2)) { $0.left = 4 }
         await stock.finish()
     }
+}
+
+@Suite(.timeLimit(.minutes(5)))
+struct ReadmeTestKit {
+    struct Dice: Model, Equatable {
+        static let name = "dice"
+        var last = 0
+        enum Action: Codable, Sendable, Equatable { case roll }
+        mutating func apply(_ action: Action, _ context: ActionContext) {
+            var random = context.random
+            last = Int.random(in: 1...6, using: &random)
+        }
+    }
+
+    final class Ticker: State, @unchecked Sendable {
+        enum Action: Sendable, Equatable { case add(amount: Int) }
+        struct Mutations: Conflux.Mutations {
+            func commit(action: Action, state: Ticker) {
+                switch action {
+                case .add(let amount): state.count += amount
+                }
+                if state.count >= 100 { state.milestones.send(value: 100) }
+            }
+        }
+        fileprivate var count = 0
+        fileprivate let milestones = Sink<Int>()
+    }
+
+    func testWhatIsTakenIsGone() async {
+        await Scope().run {
+            let stock = TestStore(Stock())
+            await stock.send(.add(amount: 5)) { $0.left = 5 }
+            await stock.finish()
+        }
+    }
+
+    @Test func `with XCTest it is the same`() async {
+        await testWhatIsTakenIsGone()
+    }
+
+    @Test(.ownScope) func `what is not sent is received`() async {
+        let (stock, dice) = (TestStore(Stock()), TestStore(Dice()))
+        let store = Store<Ticker>(state: Ticker(), mutations: .init(), executor: .immediate)
+        let counter = TestStore(store) { $0.count }
+        await stock.send(.add(amount: 3)) { $0.left = 3 }
+        stock.store.dispatch(.add(amount: 1))
+
+        await stock.receive(.add(amount: 1)) { $0.left = 4 }  // an observer dispatched it
+        await dice.send(.roll) { dice, context in
+            var random = context.random
+            dice.last = Int.random(in: 1...6, using: &random)
+        }
+        await counter.hear(store.computed.milestones)
+        await counter.send(.add(amount: 100)) { $0 = 100 }
+        await counter.receive(activity: 100)
+        await stock.finish()
+        await dice.finish()
+        await counter.finish()
+    }
+}
+
+extension Computed where State == ReadmeTestKit.Ticker {
+    var count: Int { state.count }
+    var milestones: Signal<Int> { state.milestones.signal }
 }
 
 @Suite(.timeLimit(.minutes(5)))

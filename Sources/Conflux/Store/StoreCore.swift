@@ -69,8 +69,6 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         SequenceNumber(lastOrdered.load(ordering: .acquiring))
     }
 
-    // MARK: Dispatch
-
     /// Dispatches to this store, or to its route.
     @inline(__always)
     package func dispatch(_ action: S.Action) {
@@ -144,18 +142,15 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         _ action: S.Action, _ tally: Tally, _ mark: UnsafeMutablePointer<ThreadMark>,
         _ placed: () -> Void
     ) -> (any ActionRoute<S>)? {
-        switch admit(.tracked(action, tally, order: 0), isPast: true) {
+        let admission = admit(.tracked(action, tally, order: 0), isPast: true)
+        placed()
+        switch admission {
         case .queued(let duty):
-            placed()
             serve(duty, mark)
             waitForRoom(mark)
         case .paused: preconditionFailure("what is past the gate does not come to it again")
-        case .closed:
-            placed()
-            tally.report(.failed(.storeClosed(S.self)), order: 0)
-        case .route(let route):
-            placed()
-            return route
+        case .closed: tally.report(.failed(.storeClosed(S.self)), order: 0)
+        case .route(let route): return route
         }
         return nil
     }

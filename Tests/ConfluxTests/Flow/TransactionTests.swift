@@ -274,7 +274,8 @@ struct TransactionTests {
             .dispatch(.take(amount: 1), to: second).dispatch(.add(amount: 1), to: second).react()
         #expect(
             bystander.lines.filter { $0.contains(" end ") } == [
-                "1 end take(amount: 1) intercepted", "2 end take(amount: 1) intercepted",
+                "3 end add(amount: 1) intercepted", "1 end take(amount: 1) intercepted",
+                "2 end take(amount: 1) intercepted",
             ])
     }
 }

@@ -10,11 +10,13 @@
 /// What others dispatch waits in its order, and goes its way when no lock is left. Of several locks the
 /// oldest is in force: what the holder of a younger one dispatches waits until its turn comes.
 /// ``DispatchHandle/receipt()`` of what waits, waits. What had been dispatched before the lock was taken
-/// comes before what its holder dispatches.
+/// comes before what its holder dispatches; in a mode that returns at once (``DispatchMode``), that is what
+/// had come to its store's line by then.
 ///
 /// A lock may be released on any thread, also inside an observer, and later. It ends with its last
-/// reference, too; what its holder has dispatched and still waits for older locks is one. It pauses what is dispatched in this process; what a node's stores get from the log
-/// goes on.
+/// reference, too; what its holder has dispatched and still waits is one. It pauses what is dispatched in
+/// this process; what a node's stores get from the log goes on. So does what another thread was just
+/// sending to the log when the lock was taken.
 public final class FlowLock: Sendable {
     @TaskLocal static var held: FlowLock?
 
@@ -78,8 +80,8 @@ public final class FlowLock: Sendable {
         try await FlowLock.$held.withValue(self, operation: body, isolation: isolation)
     }
 
-    /// Waits until no older lock is held, and what had been dispatched before is committed: from then on
-    /// nothing changes but by the holder. If the lock is released meanwhile, the wait ends when the flow
+    /// Waits until no older lock is held, and what stood in stores' lines before is committed: from then on
+    /// nothing changes here but by the holder, and by what nodes get from the log. If the lock is released meanwhile, the wait ends when the flow
     /// goes on.
     ///
     /// Not to be waited for where a store's commit waits for the caller. Cancelling the waiting task doesn't
