@@ -138,7 +138,7 @@ struct TransactionTests {
         async let sums: Set<Int> = Task {
             var sums: Set<Int> = []
             while !isOver.load(ordering: .acquiring) {
-                let sum = try await scope.transaction { tx in
+                let sum = try await scope.transaction(attempts: 10_000) { tx in
                     tx.read(first).left + tx.read(second).left + tx.read(third).left
                 }
                 sums.insert(sum)
