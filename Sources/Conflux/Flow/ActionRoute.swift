@@ -11,6 +11,14 @@ package protocol ActionRoute<S>: AnyObject, Sendable {
     /// - Parameter action: What was dispatched.
     /// - Returns: What its outcome can be waited for by.
     func submit(_ action: S.Action) -> DispatchHandle
+
+    /// Whether the route needs the current thread: then `submit` doesn't wait here, and fails where it would.
+    var needsThisThread: Bool { get }
+}
+
+extension ActionRoute {
+    /// It needs none.
+    package var needsThisThread: Bool { false }
 }
 
 /// An action that the log has ordered, with its place and time.

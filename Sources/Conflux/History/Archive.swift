@@ -127,19 +127,16 @@ public struct Archive: Sendable {
         let archived = Archived(file: file, version: version, idle: idle) {
             try CanonicalEncoder().encode(state._read { $0 })
         }
+        let core = store.core
         guard let restored else {
-            archived.begin(state, in: store.core)
+            archived.begin(state, in: core, isInside: false)
             return archived
         }
-        let core = store.core
         core.runPastGate { [weak archived] in
             guard let archived, !archived.isDisposed else { return }
-            archived.begin(state, in: core)
-            core.run {
-                state.replace(restored)
-                // What observers dispatch because of it comes behind this, and is a change.
-                archived.markSaved()
-            }
+            state.replace(restored)
+            // What comes behind this, as what observers dispatch because of it, is a change.
+            archived.begin(state, in: core, isInside: true)
         }
         return archived
     }
@@ -185,17 +182,18 @@ public final class Archived: Disposable, Sendable {
         dispose()
     }
 
-    /// What there is now is what the file has. Called in the lane.
-    func markSaved() {
-        state.withLock { $0.savedCount = $0.changeCount }
-    }
-
-    func begin<Value>(_ value: ValueState<Value>, in lane: any ListenedLane) {
+    /// Begins to look for changes.
+    ///
+    /// - Parameters:
+    ///   - value: What is kept.
+    ///   - lane: Its lane.
+    ///   - isInside: Whether this is called in the lane.
+    func begin<Value>(_ value: ValueState<Value>, in lane: any ListenedLane, isInside: Bool) {
         let listener = Signal<Value> { observation, send in
             PartListener<Value, Value>(
                 observation: observation, isSame: { _, _ in false }, part: { $0._read { $0 } },
                 send: { _, new in send(new) }, sendsFirst: false
-            ).listen(to: value, in: lane)
+            ).listen(to: value, in: isInside ? nil : lane)
         }
         let observation = listener.observe { [weak self] _ in self?.changed() }
         let token = lane.whenEnded { [weak self] in self?.dispose() }
@@ -203,7 +201,11 @@ public final class Archived: Disposable, Sendable {
             observation.dispose()
             if let token { lane.forgetClose(token) }
         }
-        state.withLock { $0.observation = end }
+        let isOver = state.withLock { state in
+            if !state.isDisposed { state.observation = end }
+            return state.isDisposed
+        }
+        if isOver { end.dispose() }
     }
 
     /// Whether changes are saved by themselves. When it is switched on again, what has changed meanwhile is

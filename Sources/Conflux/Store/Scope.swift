@@ -122,13 +122,8 @@ public final class Scope: Sendable {
     /// Has a function called once when all that was dispatched here before, in whatever mode, is committed, and
     /// no lock pauses the flow. What is dispatched because of that may still be under way.
     package func whenSettled(_ body: @escaping @Sendable () -> Void) {
-        // What is dispatched later goes behind what follows each other, through the queue, and behind it
-        // through the gate.
-        _ = series.add(after: []) { [self] operation in
-            queue.async { [self] in
-                operation.finish()
-                gate.pass(holding: nil) { [self] _ in whenStill(body) }
-            }
+        backlog.whenEnded { [self] in
+            gate.pass(holding: nil) { [self] _ in whenStill(body) }
         }
     }
 

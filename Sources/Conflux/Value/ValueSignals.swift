@@ -117,9 +117,12 @@ final class PartListener<Root: Sendable, Part: Sendable>: ValueObserver {
 
     /// Begins, between two actions.
     ///
+    /// - Parameters:
+    ///   - state: What to observe.
+    ///   - lane: Its lane; nil for who works in it.
     /// - Returns: What ends it.
-    func listen(to state: ValueState<Root>, in lane: any ListenedLane) -> any Disposable {
-        lane.run { [self] in
+    func listen(to state: ValueState<Root>, in lane: (any ListenedLane)?) -> any Disposable {
+        let begin: @Sendable () -> Void = { [self] in
             let first = part(state)
             last.withLock { $0 = first }
             state.add(self)
@@ -127,6 +130,7 @@ final class PartListener<Root: Sendable, Part: Sendable>: ValueObserver {
             // Its end may have come before its beginning.
             if !observation.isActive { state.remove(self) }
         }
+        if let lane { lane.run(begin) } else { begin() }
         return AnyDisposable { [weak self, weak state] in
             if let self, let state { state.remove(self) }
         }

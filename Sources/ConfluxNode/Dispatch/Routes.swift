@@ -27,6 +27,8 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
         outbox.mean(life, by: aim)
     }
 
+    package var needsThisThread: Bool { NodeThread.isCurrent }
+
     package func submit(_ action: S.Action) -> DispatchHandle {
         let payload: [UInt8]
         do {
@@ -42,7 +44,7 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
                             """,
                         reason: error)))
         }
-        return outbox.submit(aim, payload, mayWait: !NodeThread.isCurrent)
+        return outbox.submit(aim, payload, mayWait: !needsThisThread)
     }
 }
 

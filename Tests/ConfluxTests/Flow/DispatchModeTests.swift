@@ -156,4 +156,127 @@ struct DispatchModeTests {
         ).receipt()
         #expect(lines.withLock { $0.first } == "1 dispatch 1 to TallyState: first (F:7 f)")
     }
+
+    // MARK: Chains
+
+    @Test func `serial dispatches wait for all that is chained to earlier ones`() async throws {
+        let scope = scope
+        let store = scope.run { tallyStore() }
+        scope.dispatch(1, to: store, mode: .serial) { _ in
+            scope.dispatch(2, to: store, mode: .serial) { _ in scope.dispatch(3, to: store) }
+            scope.dispatch(4, to: store, mode: .serial) { _ in
+                scope.dispatch(5, to: store) { _ in scope.dispatch(6, to: store) }
+            }
+        }
+        try await scope.dispatch(7, to: store, mode: .serial).receipt()
+        #expect(store.computed.numbers == [1, 2, 3, 4, 5, 6, 7])
+    }
+
+    @Test func `what is chained under a lock is its holder's`() async throws {
+        let scope = scope
+        let store = scope.run { tallyStore() }
+        let lock = scope.lock()
+        let last = lock.run {
+            scope.dispatch(1, to: store, mode: .serial) { _ in
+                scope.dispatch(2, to: store) { _ in scope.dispatch(3, to: store) }
+            }
+            return scope.dispatch(4, to: store, mode: .serial)
+        }
+        try await last.receipt()
+        #expect(store.computed.numbers == [1, 2, 3, 4] && scope.lockInForce === lock)
+        lock.release()
+    }
+
+    @Test func `a chain may be long`() async throws {
+        let scope = scope
+        let store = scope.run { tallyStore() }
+        let ended = AsyncStream<Void>.makeStream()
+        @Sendable func step(_ number: Int) {
+            if number == 20_000 { return ended.continuation.finish() }
+            scope.dispatch(number, to: store, mode: .serial) { _ in step(number + 1) }
+        }
+        step(0)
+        for await _ in ended.stream {}
+        try await scope.dispatch(20_000, to: store, mode: .serial).receipt()
+        #expect(store.computed.numbers.count == 20_001)
+    }
+
+    @Test func `a task that is begun where an end is told is no part of the chain`() async throws {
+        let scope = scope
+        let (near, far) = (HeldExecutor(), HeldExecutor())
+        let (store, one, other) = scope.run {
+            (tallyStore(), tallyStore(on: near.executor), tallyStore(on: far.executor))
+        }
+        let (told, begun) = (AsyncStream<Void>.makeStream(), AsyncStream<Void>.makeStream())
+        scope.dispatch(1, to: store, mode: .serial) { _ in
+            // Keeps the chain open.
+            scope.dispatch(1, to: one)
+            Task {
+                for await _ in told.stream { break }
+                scope.dispatch(1, to: other)
+                begun.continuation.yield()
+            }
+        }
+        let last = scope.dispatch(2, to: store, mode: .serial)
+        while near.heldCount == 0 { await Task.yield() }
+        told.continuation.yield()
+        for await _ in begun.stream { break }
+        near.runAll()
+        try await last.receipt()
+        #expect(other.computed.numbers.isEmpty)
+        far.runAll()
+    }
+
+    @Test func `where an end is told nobody waits for another`() async throws {
+        let scope = scope
+        let store = scope.run { tallyStore() }
+        let inner = Late<DispatchHandle>()
+        try await scope.dispatch(1, to: store) { _ in
+            let operation = scope.perform { _ = try? await scope.dispatch(2, to: store).receipt() }
+            inner.value = scope.dispatch(3, to: store, mode: .sync, after: operation)
+        }.receipt()
+        let error = await #expect(throws: DispatchError.self) {
+            try await inner.value?.receipt()
+        }
+        #expect(error?.code == .wouldBlock)
+    }
+
+    @Test func `settled is what was dispatched in series under a lock, too`() async {
+        let scope = scope
+        let held = HeldExecutor()
+        let (first, second) = scope.run { (tallyStore(on: held.executor), tallyStore()) }
+        let lock = scope.lock()
+        lock.run {
+            scope.dispatch(1, to: first, mode: .serial)
+            scope.dispatch(2, to: second, mode: .serial)
+        }
+        lock.release()
+        while held.heldCount == 0 { await Task.yield() }
+        let seen = Late<[Int]>()
+        await withCheckedContinuation { continuation in
+            scope.whenSettled {
+                seen.value = second.computed.numbers
+                continuation.resume()
+            }
+            held.runAll()
+        }
+        #expect(seen.value == [2])
+    }
+
+    @Test func `what is chained and waits for a later operation is not waited for`() async throws {
+        let scope = scope
+        let store = scope.run { tallyStore() }
+        let (begun, later) = (Late<FlowOperation>(), Late<DispatchHandle>())
+        let lock = scope.lock()
+        scope.dispatch(1, to: store, mode: .serial) { _ in
+            if let operation = begun.value {
+                later.value = scope.dispatch(3, to: store, mode: .serial, after: operation)
+            }
+        }
+        begun.value = scope.performSerially { scope.dispatch(2, to: store) }
+        lock.release()
+        await begun.value?.end()
+        try await later.value?.receipt()
+        #expect(store.computed.numbers == [1, 2, 3])
+    }
 }

@@ -42,11 +42,12 @@ struct FlowPromiseTests {
         #expect(slip == nil)
     }
 
+    @MainActor
     @Test func `a body that holds a younger lock waits for that one's turn`() async throws {
         let scope = scope
         let store = scope.run { tallyStore() }
         let (older, younger) = (scope.lock(), scope.lock())
-        let body = Task {
+        let body = Task { @MainActor in
             try await younger.run {
                 try await scope.withLock { lock in
                     #expect(lock === younger)
@@ -55,6 +56,8 @@ struct FlowPromiseTests {
             }
             younger.release()
         }
+        // It begins, and waits.
+        await Task.yield()
         older.release()
         try await body.value
         #expect(store.computed.numbers == [1] && scope.lockInForce == nil)
@@ -200,6 +203,26 @@ struct FlowPromiseTests {
         withExtendedLifetime(read) {}
     }
 
+    @Test func `what comes behind a restored value is a change of it`() throws {
+        let folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("conflux-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let archive = try Archive(folder: folder)
+        let held = HeldExecutor()
+        let storage = scope.run { Storage([1], executor: held.executor) }
+        for count in 1...3 {
+            let archived = try archive.keep(storage, as: "kept")
+            storage.commit { $0.replace($0.value + [count]) }
+            held.runAll()
+            archived.dispose()
+        }
+        #expect(storage.value == [1, 1, 2, 3])
+        let other = scope.run { Storage([0]) }
+        let read = try archive.keep(other, as: "kept")
+        #expect(other.value == [1, 1, 2, 3])
+        withExtendedLifetime(read) {}
+    }
+
     // MARK: Routes
 
     /// A route that lets nothing through until it is opened.
@@ -250,6 +273,61 @@ struct FlowPromiseTests {
         far.core.setRoute(nil)
     }
 
+    @Test func `while a route has no room, threads commit their own dispatches alone`() async {
+        let scope = scope
+        let far = scope.run { tallyStore() }
+        let road = Narrows<TallyState>()
+        far.core.setRoute(road)
+        let lock = scope.lock()
+        let stuck = far.actions.dispatch(1)
+        lock.release()
+        let strays = await withTaskGroup(of: Int.self) { group in
+            for _ in 0..<2 {
+                group.addTask {
+                    let own = scope.run { Storage(0) }
+                    return (1...10_000).count { number in
+                        own.replace(number)
+                        return own.value != number
+                    }
+                }
+            }
+            return await group.reduce(0, +)
+        }
+        #expect(strays == 0)
+        road.open()
+        _ = try? await stuck.receipt()
+        far.core.setRoute(nil)
+    }
+
+    /// A route of whose own threads this is one.
+    private final class OwnRoad: ActionRoute {
+        typealias S = StorageState<Int>
+        let count = Atomic(0)
+        var needsThisThread: Bool { true }
+
+        func submit(_ action: StorageCommit<Int>) -> DispatchHandle {
+            count.add(1, ordering: .relaxed)
+            return DispatchHandle(.failed(.withdrawn))
+        }
+    }
+
+    @Test func `a thread that a route needs is told at once`() async {
+        let scope = scope
+        let (far, other) = scope.run { (tallyStore(), Storage(0)) }
+        let (road, own) = (Narrows<TallyState>(), OwnRoad())
+        far.core.setRoute(road)
+        other.core.setRoute(own)
+        let lock = scope.lock()
+        let stuck = far.actions.dispatch(1)
+        lock.release()
+        other.replace(1)
+        #expect(own.count.load(ordering: .relaxed) == 1)
+        road.open()
+        _ = try? await stuck.receipt()
+        far.core.setRoute(nil)
+        other.core.setRoute(nil)
+    }
+
     private struct Nothing: Middleware {}
 
     @Test func `a lock does not wait for a dispatch that finds no room`() async throws {
@@ -268,38 +346,6 @@ struct FlowPromiseTests {
         for await _ in road.departures.stream { break }
         #expect(road.numbers == [1])
         far.core.setRoute(nil)
-    }
-
-    // MARK: Modes
-
-    @Test func `serial dispatches wait for all that is chained to earlier ones`() async throws {
-        let scope = scope
-        let store = scope.run { tallyStore() }
-        scope.dispatch(1, to: store, mode: .serial) { _ in
-            scope.dispatch(2, to: store, mode: .serial) { _ in
-                scope.dispatch(3, to: store) { _ in scope.dispatch(4, to: store) }
-            }
-            scope.dispatch(5, to: store, mode: .serial)
-        }
-        try await scope.dispatch(6, to: store, mode: .serial).receipt()
-        #expect(store.computed.numbers == [1, 2, 3, 4, 5, 6])
-    }
-
-    @Test func `what is chained and waits for a later operation is not waited for`() async throws {
-        let scope = scope
-        let store = scope.run { tallyStore() }
-        let (begun, later) = (Late<FlowOperation>(), Late<DispatchHandle>())
-        let lock = scope.lock()
-        scope.dispatch(1, to: store, mode: .serial) { _ in
-            if let operation = begun.value {
-                later.value = scope.dispatch(3, to: store, mode: .serial, after: operation)
-            }
-        }
-        begun.value = scope.performSerially { scope.dispatch(2, to: store) }
-        lock.release()
-        await begun.value?.end()
-        try await later.value?.receipt()
-        #expect(store.computed.numbers == [1, 2, 3])
     }
 
     // MARK: Middleware

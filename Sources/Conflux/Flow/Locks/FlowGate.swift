@@ -75,10 +75,8 @@ package final class FlowGate: Sendable {
         var isClosed: Bool { isPaused || isSendingOff }
 
         /// A place to wait in, if a line has become too long and this thread may wait.
-        mutating func crowd(_ line: Line) -> DispatchSemaphore? {
-            guard line.count > FlowGate.parkedMax, ThreadMark.current.pointee.mayWait else {
-                return nil
-            }
+        mutating func crowd(_ line: Line, mayWait: Bool) -> DispatchSemaphore? {
+            guard line.count > FlowGate.parkedMax, mayWait else { return nil }
             let place = DispatchSemaphore(value: 0)
             crowded.append(place)
             return place
@@ -128,6 +126,7 @@ package final class FlowGate: Sendable {
         passing.add(1, ordering: .sequentiallyConsistent)
         if !closed.load(ordering: .sequentiallyConsistent) { return run(job) }
         leave()
+        let mayWait = ThreadMark.current.pointee.mayWait
         let (mayPass, place) = state.withLock { state -> (Bool, DispatchSemaphore?) in
             if !state.isPaused {
                 passing.add(1, ordering: .sequentiallyConsistent)
@@ -135,7 +134,7 @@ package final class FlowGate: Sendable {
             }
             guard let position = state.holds.firstIndex(where: { $0.id == holder }) else {
                 state.parked.append(job)
-                return (false, state.crowd(state.parked))
+                return (false, state.crowd(state.parked, mayWait: mayWait))
             }
             if position == 0, state.holds[0].parked.isEmpty, !state.isDraining,
                 passing.load(ordering: .sequentiallyConsistent) == 0
@@ -144,7 +143,7 @@ package final class FlowGate: Sendable {
                 return (true, nil)
             }
             state.holds[position].parked.append(job)
-            return (false, state.crowd(state.holds[position].parked))
+            return (false, state.crowd(state.holds[position].parked, mayWait: mayWait))
         }
         if mayPass { return run(job) }
         wait(in: place)
@@ -159,17 +158,20 @@ package final class FlowGate: Sendable {
     /// Sends off what is past the gate and takes a route: on this thread, unless others' dispatches need it
     /// or what was to go before is still here.
     ///
-    /// - Parameter send: Called once, now or later, holding no lock. It may wait for room.
-    func sendOff(_ send: @escaping @Sendable () -> Void) {
+    /// - Parameters:
+    ///   - mayFail: Whether it doesn't wait on this thread, but fails, which it is to do.
+    ///   - send: Called once, now or later, holding no lock. It may wait for room.
+    func sendOff(mayFail: Bool, _ send: @escaping @Sendable () -> Void) {
         let isNeeded = ThreadMark.current.pointee.isNeeded
-        if !isNeeded, !isClosed { return send() }
+        if !isNeeded, mayFail || !isClosed { return send() }
         let (isFirst, place) = state.withLock { state -> (Bool?, DispatchSemaphore?) in
             guard isNeeded || state.isSendingOff else { return (nil, nil) }
             state.routed.append { _ in send() }
             let isFirst = !state.isSendingOff
             state.isSendingOff = true
             closed.store(true, ordering: .sequentiallyConsistent)
-            return (isFirst, state.crowd(state.routed))
+            // Without the line it would wait, too, until there is room.
+            return (isFirst, state.crowd(state.routed, mayWait: !isNeeded))
         }
         guard let isFirst else { return send() }
         if isFirst { queue.async { self.goOnSendingOff() } }
@@ -188,9 +190,7 @@ package final class FlowGate: Sendable {
             for place in places { place.signal() }
             guard let job else { return }
             // Who hears here of its end must not wait for another.
-            mark.pointee.lanes += 1
-            job {}
-            mark.pointee.lanes -= 1
+            mark.neededByOthers { job {} }
         }
     }
 
@@ -260,6 +260,10 @@ package final class FlowGate: Sendable {
     private func drain() {
         let isMine = state.withLock { state in
             if state.isDraining { return false }
+            guard mayLetGo(state) else {
+                closed.store(state.isClosed, ordering: .sequentiallyConsistent)
+                return false
+            }
             state.isDraining = true
             // Whoever comes now stands behind what is taken out.
             closed.store(true, ordering: .sequentiallyConsistent)
@@ -286,6 +290,13 @@ package final class FlowGate: Sendable {
             mark.pointee.lanes -= 1
         }
         DispatchQueue.global().async { self.goOnDraining() }
+    }
+
+    /// Whether anything may be let go.
+    private func mayLetGo(_ state: borrowing State) -> Bool {
+        if state.holds.isEmpty { return !state.parked.isEmpty }
+        return !state.holds[0].parked.isEmpty
+            && passing.load(ordering: .sequentiallyConsistent) == 0
     }
 
     /// What may be let go next: the holder's, once all that found the gate open has its place; or what waited

@@ -53,7 +53,7 @@ extension Scope {
         let sent = SentHandle()
         // That actions may be committed on another thread is the contract of `State.Action`.
         nonisolated(unsafe) let action = action
-        gate.sendOff {
+        gate.sendOff(mayFail: route.needsThisThread) {
             let handle = route.submit(action)
             handle.whenEnded { tally.report($0, order: 0) }
             sent.handle = handle

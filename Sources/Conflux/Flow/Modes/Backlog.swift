@@ -1,10 +1,16 @@
 import Dispatch
 import Synchronization
 
-/// How many dispatches of a scope are under way on a queue; who adds to too many waits with them.
+/// How many dispatches of a scope in modes are under way; who adds to too many waits with them.
 final class Backlog: Sendable {
-    private struct Count {
+    fileprivate struct Count {
         var underWay = 0
+        /// Of which generation they are; only those with any.
+        var byGeneration: [UInt64: Int] = [:]
+        /// Raised whenever somebody begins to wait for all before.
+        var generation: UInt64 = 0
+        /// *Use*: who waits for generations up to one.
+        var waiters: [(last: UInt64, body: @Sendable () -> Void)] = []
         /// How often the bound was doubled since there was room.
         var doublings = 0
         /// *Use*: threads that wait for room.
@@ -14,20 +20,36 @@ final class Backlog: Sendable {
     private let count = Mutex(Count())
 
     /// Counts one more.
-    func begin() {
-        count.withLock { $0.underWay += 1 }
+    ///
+    /// - Returns: Its generation.
+    func begin() -> UInt64 {
+        count.withLock { count in
+            count.underWay += 1
+            count.byGeneration[count.generation, default: 0] += 1
+            return count.generation
+        }
     }
 
     /// Counts one less.
-    func end() {
-        let places = count.withLock { count -> [DispatchSemaphore] in
+    func end(_ generation: UInt64) {
+        let (places, waiters) = count.withLock { count in
             count.underWay -= 1
-            guard count.underWay <= LaneLimits.waitingMax else { return [] }
-            count.doublings = 0
-            defer { count.crowded = [] }
-            return count.crowded
+            count.byGeneration[generation, default: 1] -= 1
+            if count.byGeneration[generation] == 0 { count.byGeneration[generation] = nil }
+            return (count.takeCrowded(), count.takeWaiters())
         }
         for place in places { place.signal() }
+        for waiter in waiters { waiter() }
+    }
+
+    /// Has a function called once when all that is under way now has ended.
+    func whenEnded(_ body: @escaping @Sendable () -> Void) {
+        let waiters = count.withLock { count in
+            count.waiters.append((count.generation, body))
+            count.generation += 1
+            return count.takeWaiters()
+        }
+        for waiter in waiters { waiter() }
     }
 
     /// Waits while there are too many, if this thread may, and not for ever: they may need this very
@@ -45,5 +67,24 @@ final class Backlog: Sendable {
         count.withLock { count in
             count.doublings = min(count.doublings + 1, LaneLimits.doublingsMax)
         }
+    }
+}
+
+extension Backlog.Count {
+    /// Who waits for room and needs to wait no more.
+    fileprivate mutating func takeCrowded() -> [DispatchSemaphore] {
+        guard underWay <= LaneLimits.waitingMax else { return [] }
+        doublings = 0
+        defer { crowded = [] }
+        return crowded
+    }
+
+    /// Whose generations have ended.
+    fileprivate mutating func takeWaiters() -> [@Sendable () -> Void] {
+        guard !waiters.isEmpty else { return [] }
+        let oldest = byGeneration.keys.min() ?? .max
+        let count = waiters.prefix { $0.last < oldest }.count
+        defer { waiters.removeFirst(count) }
+        return waiters[..<count].map(\.body)
     }
 }

@@ -7,10 +7,11 @@ public enum DispatchMode: Sendable, Hashable, CaseIterable {
     case async
     /// The call returns when it has ended. Not to be used where what is ahead of it needs the calling
     /// thread, as on the main thread a store that commits there: then it never would. On a thread that is
-    /// inside a commit or an observer it is refused.
+    /// inside a commit or an observer, or tells how a dispatch in another mode has ended, it is refused.
     case sync
-    /// It is enqueued behind all that was dispatched in this mode before, with what is chained to that,
-    /// also in several steps; but not behind what is chained and waits for operations.
+    /// It is enqueued behind all that was dispatched in this mode before, with all that is chained to that,
+    /// in whatever mode and however many steps, but for what waits for operations. Where it is chained itself,
+    /// it is enqueued behind what was dispatched in this mode in its chain before.
     case serial
     /// It is committed on the main queue, whatever the store's executor is; at once if called there and
     /// nothing is under way.
@@ -52,7 +53,7 @@ extension Scope {
         precondition(store.core.scope === self, "\(S.self)'s store belongs to another scope")
         let label = DispatchLabel(name, file: file, function: function, line: line)
         let core = store.core
-        if mode == .sync, ThreadMark.outsideModels.pointee.lanes > 0 {
+        if mode == .sync, !ThreadMark.outsideModels.pointee.mayWait {
             let handle = DispatchHandle(.failed(.wouldBlock))
             if let next { handle.whenEnded { next($0.result) } }
             return handle
@@ -61,13 +62,19 @@ extension Scope {
         let outer = others.isEmpty ? DispatchChain.join(in: self) : nil
         // Who holds a lock holds it also where the dispatch is made later.
         let held = FlowLock.held
-        let own = mode == .serial ? DispatchChain(in: self) : nil
+        let own = mode == .serial && outer == nil ? DispatchChain(in: self) : nil
         let tally = Tally { outcome in
             guard let next else { return }
-            DispatchChain.$current.withValue(own ?? outer) { next(outcome.result) }
+            let tell = {
+                FlowLock.$held.withValue(held) {
+                    DispatchChain.tell(in: own ?? outer) { next(outcome.result) }
+                }
+            }
+            // The thread may be one that others' dispatches need.
+            if mode == .sync { tell() } else { ThreadMark.current.neededByOthers(tell) }
         }
         tally.expect(1)
-        backlog.begin()
+        let number = backlog.begin()
         let send: @Sendable (FlowOperation) -> Void = { [backlog] operation in
             let handle = FlowLock.$held.withValue(held) {
                 switch mode {
@@ -80,13 +87,13 @@ extension Scope {
             }
             handle.whenEnded { outcome in
                 tally.report(outcome, order: 0)
-                backlog.end()
-                let end: @Sendable () -> Void = {
+                backlog.end(number)
+                guard let own else {
                     operation.finish()
                     outer?.end()
+                    return
                 }
-                guard let own else { return end() }
-                own.whenEnded(end)
+                own.whenEnded { operation.finish() }
                 own.end()
             }
         }

@@ -135,8 +135,7 @@ extension Scope {
     ) {
         Task {
             await FlowLock.$held.withValue(held) {
-                // It may wait for what comes behind a chain.
-                await DispatchChain.$current.withValue(nil) { await self.run { await body() } }
+                await self.run { await body() }
             }
             operation.finish()
         }
