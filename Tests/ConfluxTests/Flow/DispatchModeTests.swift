@@ -243,8 +243,10 @@ struct DispatchModeTests {
 
     @Test func `settled is what was dispatched in series under a lock, too`() async {
         let scope = scope
-        let held = HeldExecutor()
-        let (first, second) = scope.run { (tallyStore(on: held.executor), tallyStore()) }
+        let (held, goOn) = (HeldExecutor(), DispatchSemaphore(value: 0))
+        let (first, second) = scope.run {
+            (tallyStore(on: held.executor), tallyStore { _ in goOn.wait() })
+        }
         let lock = scope.lock()
         lock.run {
             scope.dispatch(1, to: first, mode: .serial)
@@ -259,6 +261,7 @@ struct DispatchModeTests {
                 continuation.resume()
             }
             held.runAll()
+            goOn.signal()
         }
         #expect(seen.value == [2])
     }
