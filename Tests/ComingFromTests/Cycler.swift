@@ -11,10 +11,11 @@ final class ViewModel: Sendable {
         var countText: String { count.description }
     }
 
-    let state = Storage(Content())
+    fileprivate let storage = Storage(Content())
+    var state: ReadOnlyStore<StorageState<Content>> { storage.readOnly }
 
     func increment(number: Int) {
-        state.perform("increment") { context in
+        storage.perform("increment") { context in
             DispatchQueue.global().async {
                 // Keeps the store until this has run.
                 guard let store = context.store else { return }
@@ -27,7 +28,7 @@ final class ViewModel: Sendable {
     }
 
     func decrement(number: Int) {
-        state.commit("decrement") { draft in
+        storage.commit("decrement") { draft in
             draft.updateIfChanged(\.count, to: draft.value.count - number)
         }
     }
@@ -60,7 +61,7 @@ struct ComingFromCycler {
         subscriptions += viewModel.state.activities(of: ViewModel.Activity.self)
             .observe { activity in seen.withLock { $0.append(activity) } }
         viewModel.decrement(number: 1)
-        viewModel.state.emit(ViewModel.Activity.didReachBigNumber)
+        viewModel.storage.emit(ViewModel.Activity.didReachBigNumber)
         subscriptions.dispose()
         viewModel.decrement(number: 1)
         #expect(texts.withLock { $0 } == ["0", "-1"])
@@ -98,16 +99,22 @@ struct ComingFromCycler {
     @Test func `every step is told, with its name and its place`() {
         final class Steps: Middleware {
             let seen = Mutex<[String]>([])
+            let files = Mutex<Set<String>>([])
             func note(_ step: String) { seen.withLock { $0.append(step) } }
+            func note(_ label: DispatchLabel?) {
+                files.withLock { _ = $0.insert("\(label?.file ?? "nowhere")") }
+            }
 
             func willDispatch<S: State>(
                 _ dispatch: DispatchedAction<S>
             ) -> Passage<S.Action> {
                 note("will dispatch \(dispatch.label?.name ?? "")")
+                note(dispatch.label)
                 return .pass
             }
             func willCommit<S: State>(_ commit: CommittedAction<S>) {
                 note("will mutate \(commit.label?.name ?? "")")
+                note(commit.label)
             }
             func didCommit<S: State>(_ commit: CommittedAction<S>, refusal: (any Error)?) {
                 note("did mutate \(commit.label?.name ?? "")")
@@ -119,9 +126,11 @@ struct ComingFromCycler {
             }
             func didEmit(_ activity: EmittedActivity) {
                 note("did emit \(activity.value)")
+                note(activity.label)
             }
             func willPerform(_ function: PerformedFunction) {
                 note("will perform \(function.label.name)")
+                note(function.label)
             }
         }
         let scope = Scope()
@@ -129,8 +138,8 @@ struct ComingFromCycler {
         scope.use(steps)
         let viewModel = scope.run { ViewModel() }
         viewModel.decrement(number: 1)
-        viewModel.state.perform("reset") { $0.store?.replace(.init()) }
-        viewModel.state.emit(ViewModel.Activity.didReachBigNumber)
+        viewModel.storage.perform("reset") { $0.store?.replace(.init()) }
+        viewModel.storage.emit(ViewModel.Activity.didReachBigNumber)
         #expect(
             steps.seen.withLock { $0 } == [
                 "will dispatch decrement", "will mutate decrement", "did mutate decrement",
@@ -138,5 +147,6 @@ struct ComingFromCycler {
                 "will mutate replace", "did mutate replace", "did replace",
                 "did emit didReachBigNumber",
             ])
+        #expect(steps.files.withLock { $0 } == ["\(#file)"])
     }
 }

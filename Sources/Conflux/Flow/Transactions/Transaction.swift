@@ -17,7 +17,7 @@ import Synchronization
 ///
 /// What is read through ``read(_:)`` is as the chain would leave it, and guards the store: if that changes
 /// before the chain is resolved, `react()` ends in ``DispatchError/Code/conflict``, and nothing has an
-/// effect. ``Scope/transaction(attempts:isolation:_:)`` runs it again then.
+/// effect. ``Scope/transaction(_:attempts:file:function:line:isolation:_:)`` runs it again then.
 ///
 /// A transaction may be used on any thread, and is resolved once: what is added afterwards ends the program
 /// with a message. One that is let go without being resolved is aborted. It takes stores of models and
