@@ -146,6 +146,28 @@ struct TestStoreTests {
         }
     }
 
+    @Test func `what comes about by way of other stores is waited for at the end`() async {
+        let (scope, stock) = (Scope.current, TestStore(Stock()))
+        let other = ModelStore(Stock(), executor: .queue(DispatchQueue(label: "other")))
+        let next = ModelStore(Stock(), executor: .queue(DispatchQueue(label: "next")))
+        @Sendable func hop(_ count: Int) {
+            if count == 0 {
+                other.dispatch(.add("pear", 1))
+                return
+            }
+            scope.dispatch(.add("fig", 1), to: next, mode: .serial) { _ in hop(count - 1) }
+        }
+        // From one to the other to the one that is tested, each on a queue of its own.
+        other.observe { [next] _ in next.dispatch(.add("pear", 1)) }
+        next.changed(\.counts["pear"]).observe { [store = stock.store] count in
+            if count != nil { store.dispatch(.close) }
+        }
+        hop(200)
+        let found = await failures { await stock.finish() }
+        #expect(found.count == 1)
+        #expect(found.first?.message.contains("committed .close") == true)
+    }
+
     @Test func `a part of a value, also within a transaction`() async throws {
         let store = ModelStore(Stock())
         let counts = TestStore(store) { $0.counts }

@@ -110,18 +110,25 @@ public final class Scope: Sendable {
     var eventChannels: [any EventChannel] { channels.withLock { $0.events } }
 
     /// Has a function called once when all lanes have done what they have to do now.
-    func whenStill(_ body: @escaping @Sendable () -> Void) {
+    ///
+    /// - Parameter body: Gets whether there was anything to do.
+    func whenStill(_ body: @escaping @Sendable (_ wasBusy: Bool) -> Void) {
         let channels = channels.withLock { Array($0.byState.values) }
         var lanes: [Lane] = []
         for channel in channels { channel.withLanes { lanes += $0 } }
-        let rest = Countdown(lanes.count + 1, body)
-        for lane in lanes where !lane.mark({ rest.count() }) { rest.count() }
+        let wasBusy = AtomicReference(false)
+        let rest = Countdown(lanes.count + 1) { body(wasBusy.value) }
+        for lane in lanes {
+            if lane.mark({ rest.count() }) { wasBusy.value = true } else { rest.count() }
+        }
         rest.count()
     }
 
-    /// Has a function called once when all that was dispatched here before, in whatever mode, is committed, and
-    /// no lock pauses the flow. What is dispatched because of that may still be under way.
-    package func whenSettled(_ body: @escaping @Sendable () -> Void) {
+    /// Has a function called once when all that was dispatched here before, in whatever mode, is committed, with
+    /// what is chained to it, and no lock pauses the flow. What observers dispatch may still be under way.
+    ///
+    /// - Parameter body: Gets whether any store was still busy then.
+    package func whenSettled(_ body: @escaping @Sendable (_ wasBusy: Bool) -> Void) {
         backlog.whenEnded { [self] in
             gate.pass(holding: nil) { [self] _ in whenStill(body) }
         }

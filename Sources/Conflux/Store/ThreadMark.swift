@@ -18,6 +18,8 @@ struct ThreadMark {
     @usableFromInline var isRestoring = false
     /// Whether dispatches of others wait for this thread: what it sends off must not make it wait.
     var isNeeded = false
+    /// Whether it lets go what others dispatched.
+    var isLettingGo = false
 
     /// Whether the thread may wait until a line is shorter.
     var mayWait: Bool { lanes == 0 && !isNeeded }
@@ -75,10 +77,16 @@ struct ThreadMark {
 
 extension UnsafeMutablePointer<ThreadMark> {
     /// Runs a function on this thread, for which dispatches of others wait.
-    func neededByOthers(_ body: () -> Void) {
-        let former = pointee.isNeeded
+    ///
+    /// - Parameters:
+    ///   - isLettingGo: Whether the function is one of these dispatches.
+    ///   - body: Runs once.
+    func neededByOthers(isLettingGo: Bool = false, _ body: () -> Void) {
+        let former = pointee
         pointee.isNeeded = true
+        pointee.isLettingGo = isLettingGo
         body()
-        pointee.isNeeded = former
+        pointee.isNeeded = former.isNeeded
+        pointee.isLettingGo = former.isLettingGo
     }
 }

@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxProtocol
+import Foundation
 
 /// Sends what is dispatched to a store, or to a state, by way of a node's outbox to the log.
 package final class OutboxRoute<S: BridgedState>: ActionRoute {
@@ -81,11 +82,14 @@ package final class ClosedRoute<S: State>: ActionRoute {
 
 /// Marks the node's own threads, which must not wait for room in an outbox that they empty.
 enum NodeThread {
-    @TaskLocal private static var mark = false
+    /// The thread itself: a task that is begun on it inherits this, and runs elsewhere.
+    @TaskLocal private static var owner: ObjectIdentifier?
 
-    static var isCurrent: Bool { mark }
+    static var isCurrent: Bool { owner.map { $0 == ObjectIdentifier(Thread.current) } ?? false }
 
     static func run<Result>(_ body: () -> Result) -> Result {
-        $mark.withValue(true, operation: body)
+        let thread = Thread.current
+        defer { withExtendedLifetime(thread) {} }
+        return $owner.withValue(ObjectIdentifier(thread), operation: body)
     }
 }

@@ -58,6 +58,7 @@ extension Work {
             }
         }
     }
+
     /// An action as it is printed: as JSON, or, where it travelled in the compact coding of a state that the
     /// tool does not know, as its bytes in base 64.
     private static func action(_ json: JSONValue) throws(CodingFailure) -> State.Action {

@@ -49,24 +49,29 @@ extension TestStore {
         return nil
     }
 
+    /// How often it is looked whether other stores of the scope, which may be another test's, have brought about
+    /// more.
+    private static var roundsWhileBusy: Int { 100 }
+
     /// The value once nothing is under way in the store's scope, as far as dispatches go; nil if that does not
     /// come about.
     func settled(
         at place: SourcePlace, isolation: isolated (any Actor)? = #isolation
     ) async -> Value? {
         let end = ContinuousClock.now + timeout
+        var round = 0
         while true {
             let before = journal.present.noteCount
-            let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
-            store.core.scope.whenSettled {
-                continuation.yield()
+            let (stream, continuation) = AsyncStream.makeStream(of: Bool.self)
+            store.core.scope.whenSettled { wasBusy in
+                continuation.yield(wasBusy)
                 continuation.finish()
             }
             let deadline = Deadline(in: end - .now) { continuation.finish() }
-            var isSettled = false
-            for await _ in stream { isSettled = true }
+            var wasBusy: Bool?
+            for await answer in stream { wasBusy = answer }
             deadline.cancel()
-            guard isSettled else {
+            guard let wasBusy else {
                 reporter.report(
                     """
                     The store is not done within \(timeout): what was dispatched waits for a lock, for \
@@ -74,8 +79,11 @@ extension TestStore {
                     """, at: place)
                 return nil
             }
-            // What was committed meanwhile may have brought about more.
-            if journal.present.noteCount == before { return await present(at: place) }
+            // What was committed meanwhile may have brought about more, also by way of other stores.
+            round += 1
+            if journal.present.noteCount == before, !wasBusy || round >= Self.roundsWhileBusy {
+                return await present(at: place)
+            }
         }
     }
 

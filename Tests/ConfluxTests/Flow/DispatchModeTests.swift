@@ -227,6 +227,24 @@ struct DispatchModeTests {
         far.runAll()
     }
 
+    @Test func `a task is no part of the chain while its end is being told, either`() async throws {
+        let scope = scope
+        let far = HeldExecutor()
+        let (store, other) = scope.run { (tallyStore(), tallyStore(on: far.executor)) }
+        scope.dispatch(1, to: store, mode: .serial) { _ in
+            let begun = DispatchSemaphore(value: 0)
+            Task {
+                scope.dispatch(1, to: other)
+                begun.signal()
+            }
+            begun.wait()
+        }
+        try await scope.dispatch(2, to: store, mode: .serial).receipt()
+        #expect(store.computed.numbers == [1, 2])
+        while far.heldCount == 0 { await Task.yield() }
+        far.runAll()
+    }
+
     @Test func `where an end is told nobody waits for another`() async throws {
         let scope = scope
         let store = scope.run { tallyStore() }
@@ -256,7 +274,7 @@ struct DispatchModeTests {
         while held.heldCount == 0 { await Task.yield() }
         let seen = Late<[Int]>()
         await withCheckedContinuation { continuation in
-            scope.whenSettled {
+            scope.whenSettled { _ in
                 seen.value = second.computed.numbers
                 continuation.resume()
             }

@@ -34,7 +34,7 @@ struct FlowPromiseTests {
             }.start()
         }
         await withCheckedContinuation { continuation in
-            scope.whenSettled { continuation.resume() }
+            scope.whenSettled { _ in continuation.resume() }
         }
         let numbers = store.computed.numbers
         #expect(numbers.count == 20_000)
@@ -345,6 +345,54 @@ struct FlowPromiseTests {
         road.open()
         for await _ in road.departures.stream { break }
         #expect(road.numbers == [1])
+        far.core.setRoute(nil)
+    }
+
+    @Test func `the queue of modes does not wait for room on a route`() async throws {
+        let scope = scope
+        let (far, near) = scope.run { (tallyStore(), Storage(0)) }
+        let road = Narrows<TallyState>()
+        far.core.setRoute(road)
+        let sent = Late<DispatchHandle>()
+        try await scope.dispatch(StorageCommit { $0.replace(1) }, to: near) { _ in
+            sent.value = far.actions.dispatch(1)
+            scope.run { Store<TallyState>.actions.tell(2) }
+        }.receipt()
+        try await scope.dispatch(StorageCommit { $0.replace(2) }, to: near).receipt()
+        #expect(near.value == 2 && road.numbers.isEmpty)
+        road.open()
+        _ = try? await sent.value?.receipt()
+        far.core.setRoute(nil)
+    }
+
+    /// A route whose outcomes come by a thread of its own.
+    private final class Echo: ActionRoute {
+        typealias S = TallyState
+        private let queue = DispatchQueue(label: "echo")
+
+        func submit(_ action: Int) -> DispatchHandle {
+            let tally = Tally()
+            tally.expect(1)
+            queue.async { tally.report(.failed(.withdrawn), order: 0) }
+            return tally.handle
+        }
+    }
+
+    @Test func `where a waiting dispatch's end is told by another thread nobody waits`() async {
+        let scope = scope
+        let far = scope.run { tallyStore() }
+        far.core.setRoute(Echo())
+        let inner = Late<DispatchHandle>()
+        let error = await withCheckedContinuation { continuation in
+            Thread {
+                scope.dispatch(1, to: far, mode: .sync) { _ in
+                    inner.value = scope.dispatch(2, to: far, mode: .sync)
+                }
+                inner.value?.whenEnded { continuation.resume(returning: $0) }
+            }.start()
+        }
+        guard case .failed(let error) = error else { return #expect(Bool(false)) }
+        #expect(error.code == .wouldBlock)
         far.core.setRoute(nil)
     }
 

@@ -162,8 +162,11 @@ package final class FlowGate: Sendable {
     ///   - mayFail: Whether it doesn't wait on this thread, but fails, which it is to do.
     ///   - send: Called once, now or later, holding no lock. It may wait for room.
     func sendOff(mayFail: Bool, _ send: @escaping @Sendable () -> Void) {
-        let isNeeded = ThreadMark.current.pointee.isNeeded
-        if !isNeeded, mayFail || !isClosed { return send() }
+        let mark = ThreadMark.current.pointee
+        let isNeeded = mark.isNeeded
+        // Others' dispatches are to wait, as they would have on their threads.
+        if mayFail, !mark.isLettingGo { return send() }
+        if !isNeeded, !isClosed { return send() }
         let (isFirst, place) = state.withLock { state -> (Bool?, DispatchSemaphore?) in
             guard isNeeded || state.isSendingOff else { return (nil, nil) }
             state.routed.append { _ in send() }
@@ -286,7 +289,7 @@ package final class FlowGate: Sendable {
             guard let job else { return }
             // As in a lane: this thread must not wait for others, which may wait for it.
             mark.pointee.lanes += 1
-            mark.neededByOthers { job {} }
+            mark.neededByOthers(isLettingGo: true) { job {} }
             mark.pointee.lanes -= 1
         }
         DispatchQueue.global().async { self.goOnDraining() }

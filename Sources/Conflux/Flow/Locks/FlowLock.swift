@@ -91,7 +91,7 @@ public final class FlowLock: Sendable {
         await withCheckedContinuation { continuation in
             // As the holder's: behind what a former lock has still to let go.
             gate.pass(holding: id) { [scope] _ in
-                scope.whenStill { continuation.resume() }
+                scope.whenStill { _ in continuation.resume() }
             }
         }
     }

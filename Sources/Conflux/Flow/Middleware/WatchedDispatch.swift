@@ -55,7 +55,10 @@ extension Scope {
         nonisolated(unsafe) let action = action
         gate.sendOff(mayFail: route.needsThisThread) {
             let handle = route.submit(action)
-            handle.whenEnded { tally.report($0, order: 0) }
+            handle.whenEnded { outcome in
+                // This thread may be the one that the next outcome comes by.
+                ThreadMark.current.neededByOthers { tally.report(outcome, order: 0) }
+            }
             sent.handle = handle
         }
         return sent.handle
@@ -90,7 +93,23 @@ extension StoreCore {
     }
 }
 
+extension StoreCore {
+    /// Sends an action along a route, unless this thread must not wait there.
+    func submit(
+        _ action: S.Action, by route: any ActionRoute<S>, label: DispatchLabel? = nil
+    ) -> DispatchHandle {
+        if ThreadMark.current.pointee.isNeeded { return dispatchWatched(action, label: label) }
+        return route.submit(action)
+    }
+}
+
 extension GlobalChannel {
+    /// Sends an action along a route, unless this thread must not wait there.
+    func submit(_ action: S.Action, by route: any ActionRoute<S>) -> DispatchHandle {
+        if ThreadMark.current.pointee.isNeeded { return dispatchWatched(action) }
+        return route.submit(action)
+    }
+
     /// Dispatches to every store, or to the route.
     @discardableResult
     func dispatchWatched(_ action: S.Action, label: DispatchLabel? = nil) -> DispatchHandle {

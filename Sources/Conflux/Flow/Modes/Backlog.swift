@@ -21,12 +21,14 @@ final class Backlog: Sendable {
 
     /// Counts one more.
     ///
+    /// - Parameter parent: The generation of what brings it about, which is under way; the present one if nil.
     /// - Returns: Its generation.
-    func begin() -> UInt64 {
+    func begin(as parent: UInt64?) -> UInt64 {
         count.withLock { count in
+            let generation = parent ?? count.generation
             count.underWay += 1
-            count.byGeneration[count.generation, default: 0] += 1
-            return count.generation
+            count.byGeneration[generation, default: 0] += 1
+            return generation
         }
     }
 
@@ -42,7 +44,7 @@ final class Backlog: Sendable {
         for waiter in waiters { waiter() }
     }
 
-    /// Has a function called once when all that is under way now has ended.
+    /// Has a function called once when all that is under way now has ended, and what is chained to it.
     func whenEnded(_ body: @escaping @Sendable () -> Void) {
         let waiters = count.withLock { count in
             count.waiters.append((count.generation, body))

@@ -6,19 +6,36 @@ import Synchronization
 /// What is dispatched where its end is told belongs to the chain, whatever the mode, and so does what is
 /// chained to that. What follows each other in a chain does so by a series of its own.
 final class DispatchChain: Sendable {
-    /// Where an end is told: what is dispatched there, until that has been told, belongs to the chain.
-    private final class Door: Sendable {
-        let chain: DispatchChain
-        let isOpen = Atomic(true)
+    /// Where an end is told: what is dispatched there, on that thread and until it has been told, belongs to
+    /// the chain. A task that is begun there does not.
+    // Sendable: the mark is only compared.
+    private final class Door: @unchecked Sendable {
+        let chain: DispatchChain?
+        /// Of what it is the end.
+        let generation: UInt64
+        let scope: ObjectIdentifier
+        private let mark = ThreadMark.current
+        private let isShut = Atomic(false)
 
-        init(to chain: DispatchChain) { self.chain = chain }
+        init(to chain: DispatchChain?, _ generation: UInt64, of scope: Scope) {
+            self.chain = chain
+            self.generation = generation
+            self.scope = ObjectIdentifier(scope)
+        }
+
+        /// Whether who asks is where the end is told.
+        func isOpen(in scope: Scope) -> Bool {
+            mark == ThreadMark.current && !isShut.load(ordering: .relaxed)
+                && self.scope == ObjectIdentifier(scope)
+        }
+
+        func shut() { isShut.store(true, ordering: .relaxed) }
     }
 
     @TaskLocal private static var door: Door?
 
     /// What follows each other in this chain.
     let series = FlowSeries()
-    private let scope: ObjectIdentifier
     /// The lock under which it was begun. What is dispatched under another one may have to wait for what
     /// that lock pauses, and is no part of the chain.
     private let lock: UInt64?
@@ -30,7 +47,6 @@ final class DispatchChain: Sendable {
     ///
     /// - Parameter scope: Where it is dispatched.
     init(in scope: Scope) {
-        self.scope = ObjectIdentifier(scope)
         lock = FlowLock.held(in: scope)?.id
     }
 
@@ -43,19 +59,26 @@ final class DispatchChain: Sendable {
     ///
     /// - Parameters:
     ///   - chain: What that belongs to; nil for none.
+    ///   - generation: The generation of what has ended.
+    ///   - scope: Where that was dispatched.
     ///   - body: Tells it.
-    static func tell(in chain: DispatchChain?, _ body: () -> Void) {
-        let door = chain.map { Door(to: $0) }
+    static func tell(
+        in chain: DispatchChain?, _ generation: UInt64, of scope: Scope, _ body: () -> Void
+    ) {
+        let door = Door(to: chain, generation, of: scope)
         $door.withValue(door, operation: body)
-        // A task that was begun there goes on outside.
-        door?.isOpen.store(false, ordering: .relaxed)
+        door.shut()
+    }
+
+    /// The generation of what brings about what is dispatched here, if that is the end of something.
+    static func generation(in scope: Scope) -> UInt64? {
+        door.flatMap { $0.isOpen(in: scope) ? $0.generation : nil }
     }
 
     /// The chain that what is dispatched here belongs to, which then waits for one ``end()`` more.
     static func join(in scope: Scope) -> DispatchChain? {
-        guard let door, door.isOpen.load(ordering: .relaxed) else { return nil }
-        let chain = door.chain
-        guard chain.scope == ObjectIdentifier(scope), chain.lock == FlowLock.held(in: scope)?.id
+        guard let door, door.isOpen(in: scope), let chain = door.chain,
+            chain.lock == FlowLock.held(in: scope)?.id
         else { return nil }
         let isJoined = chain.underWay.withLock { underWay in
             if underWay > 0 { underWay += 1 }

@@ -53,7 +53,9 @@ extension Scope {
         precondition(store.core.scope === self, "\(S.self)'s store belongs to another scope")
         let label = DispatchLabel(name, file: file, function: function, line: line)
         let core = store.core
-        if mode == .sync, !ThreadMark.outsideModels.pointee.mayWait {
+        // Compared only, by other threads.
+        nonisolated(unsafe) let mark = ThreadMark.outsideModels
+        if mode == .sync, !mark.pointee.mayWait {
             let handle = DispatchHandle(.failed(.wouldBlock))
             if let next { handle.whenEnded { next($0.result) } }
             return handle
@@ -63,18 +65,24 @@ extension Scope {
         // Who holds a lock holds it also where the dispatch is made later.
         let held = FlowLock.held
         let own = mode == .serial && outer == nil ? DispatchChain(in: self) : nil
+        let number = backlog.begin(as: DispatchChain.generation(in: self))
         let tally = Tally { outcome in
             guard let next else { return }
             let tell = {
                 FlowLock.$held.withValue(held) {
-                    DispatchChain.tell(in: own ?? outer) { next(outcome.result) }
+                    DispatchChain.tell(in: own ?? outer, number, of: self) {
+                        next(outcome.result)
+                    }
                 }
             }
-            // The thread may be one that others' dispatches need.
-            if mode == .sync { tell() } else { ThreadMark.current.neededByOthers(tell) }
+            // Another thread than the waiting one may be needed for others' dispatches.
+            if mode == .sync, ThreadMark.current == mark {
+                tell()
+            } else {
+                ThreadMark.current.neededByOthers(tell)
+            }
         }
         tally.expect(1)
-        let number = backlog.begin()
         let send: @Sendable (FlowOperation) -> Void = { [backlog] operation in
             let handle = FlowLock.$held.withValue(held) {
                 switch mode {
