@@ -75,7 +75,8 @@ struct HostingTests {
 
     @Test func `closing waits until a store with a queue of its own has applied`() async throws {
         try await withWorld { world in
-            let node = try await world.node()
+            // Longer than the looks below take on a busy machine.
+            let node = try await world.node { $0.closeTimeout = .seconds(120) }
             let observer = try await world.node()
             let queue = DispatchQueue(label: "slow")
             let store = try await node.store(Journal.self, executor: .queue(queue))
