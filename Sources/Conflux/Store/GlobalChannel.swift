@@ -117,7 +117,11 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
             return
         }
         if plan.isRouted {
-            if let route = currentRoute { _ = submit(action, by: route) } else { dispatch(action) }
+            if let route = currentRoute {
+                _ = submit(action, by: route, mark)
+            } else {
+                dispatch(action)
+            }
             return
         }
         if plan.entered != 0 {
@@ -139,12 +143,12 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
         let mark = ThreadMark.outsideModels
         if scope.isWatched { return dispatchWatched(action) }
         // What travels needs no tally of its own.
-        if let route = currentRoute { return submit(action, by: route) }
+        if let route = currentRoute { return submit(action, by: route, mark) }
         let tally = Tally()
         let plan = plan(isPast: false) { .tracked(action, tally, order: $0) }
         if plan.isPaused { return dispatchWatched(action) }
         if plan.isRouted {
-            return currentRoute.map { submit(action, by: $0) } ?? dispatchTracked(action)
+            return currentRoute.map { submit(action, by: $0, mark) } ?? dispatchTracked(action)
         }
         carry(out: plan, action, tally, mark)
         return tally.handle

@@ -93,7 +93,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
             waitForRoom(mark)
         case .paused: dispatchWatched(action)
         case .closed: return
-        case .route(let route): _ = submit(action, by: route)
+        case .route(let route): _ = submit(action, by: route, mark)
         }
     }
 
@@ -115,7 +115,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         case .taken: break
         }
         // What travels needs no tally of its own.
-        if let route = currentRoute { return submit(action, by: route, label: label()) }
+        if let route = currentRoute { return submit(action, by: route, mark, label: label()) }
         let tally = Tally()
         tally.expect(1)
         switch admit(.tracked(action, tally, order: 0), isPast: false) {
@@ -124,7 +124,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
             waitForRoom(mark)
         case .paused: return dispatchWatched(action, label: label())
         case .closed: tally.report(.failed(.storeClosed(S.self)), order: 0)
-        case .route(let route): return submit(action, by: route, label: label())
+        case .route(let route): return submit(action, by: route, mark, label: label())
         }
         return tally.handle
     }

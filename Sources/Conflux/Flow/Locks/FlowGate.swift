@@ -6,8 +6,8 @@ import Synchronization
 /// **Invariants.** Of several locks the oldest is in force. What is dispatched by the holder of that one
 /// goes its way; what a younger lock's holder dispatches waits until that lock is in force, and
 /// everything else until there is none. What waits goes its way in the order in which it was
-/// dispatched, but a holder's before all others', one after the other, by the thread that released the lock and, if that is much, by a
-/// queue; what comes meanwhile waits behind it.
+/// dispatched, but a holder's before all others', one after the other, by the thread that released the
+/// lock and, if that is much, by a queue; what comes meanwhile waits behind it.
 ///
 /// What had been dispatched before a lock was taken stands in its stores' lanes, ahead of all that the
 /// holder dispatches: a dispatch that found the gate open is counted until it has its place, and as long as
@@ -295,18 +295,18 @@ package final class FlowGate: Sendable {
         DispatchQueue.global().async { self.goOnDraining() }
     }
 
-    /// Whether anything may be let go.
+    /// Whether anything may be let go: the holder's, once all that found the gate open has its place; or what
+    /// waited until there is no lock.
     private func mayLetGo(_ state: borrowing State) -> Bool {
         if state.holds.isEmpty { return !state.parked.isEmpty }
         return !state.holds[0].parked.isEmpty
             && passing.load(ordering: .sequentiallyConsistent) == 0
     }
 
-    /// What may be let go next: the holder's, once all that found the gate open has its place; or what waited
-    /// until there is no lock.
+    /// What may be let go next.
     private func nextJob(_ state: inout State) -> Job? {
+        guard mayLetGo(state) else { return nil }
         if state.holds.isEmpty { return state.parked.removeFirst() }
-        if passing.load(ordering: .sequentiallyConsistent) > 0 { return nil }
         return state.holds[0].parked.removeFirst()
     }
 

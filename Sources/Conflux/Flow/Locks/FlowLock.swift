@@ -81,8 +81,8 @@ public final class FlowLock: Sendable {
     }
 
     /// Waits until no older lock is held, and what stood in stores' lines before is committed: from then on
-    /// nothing changes here but by the holder, and by what nodes get from the log. If the lock is released meanwhile, the wait ends when the flow
-    /// goes on.
+    /// nothing changes here but by the holder, and by what nodes get from the log. If the lock is released
+    /// meanwhile, the wait ends when the flow goes on.
     ///
     /// Not to be waited for where a store's commit waits for the caller. Cancelling the waiting task doesn't
     /// end the wait.

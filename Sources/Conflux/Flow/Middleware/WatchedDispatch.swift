@@ -41,9 +41,7 @@ extension Scope {
         }
         return sent.handle ?? tally.handle
     }
-}
 
-extension Scope {
     /// Has an action take a route, and tells a tally that expects one report how it ends.
     ///
     /// - Returns: The handle, if it has been sent.
@@ -91,22 +89,23 @@ extension StoreCore {
             return route.flatMap { scope.sendOff(action, by: $0, tally) }
         }
     }
-}
 
-extension StoreCore {
     /// Sends an action along a route, unless this thread must not wait there.
     func submit(
-        _ action: S.Action, by route: any ActionRoute<S>, label: DispatchLabel? = nil
+        _ action: S.Action, by route: any ActionRoute<S>, _ mark: UnsafeMutablePointer<ThreadMark>,
+        label: DispatchLabel? = nil
     ) -> DispatchHandle {
-        if ThreadMark.current.pointee.isNeeded { return dispatchWatched(action, label: label) }
+        if mark.pointee.isNeeded { return dispatchWatched(action, label: label) }
         return route.submit(action)
     }
 }
 
 extension GlobalChannel {
     /// Sends an action along a route, unless this thread must not wait there.
-    func submit(_ action: S.Action, by route: any ActionRoute<S>) -> DispatchHandle {
-        if ThreadMark.current.pointee.isNeeded { return dispatchWatched(action) }
+    func submit(
+        _ action: S.Action, by route: any ActionRoute<S>, _ mark: UnsafeMutablePointer<ThreadMark>
+    ) -> DispatchHandle {
+        if mark.pointee.isNeeded { return dispatchWatched(action) }
         return route.submit(action)
     }
 
