@@ -75,7 +75,8 @@ let package = Package(
             swiftSettings: strict),
 
         .executableTarget(
-            name: "ConfluxSimulate", dependencies: ["ConfluxArguments", "ConfluxSimulation"],
+            name: "ConfluxSimulate",
+            dependencies: ["Conflux", "ConfluxArguments", "ConfluxSimulation"],
             swiftSettings: strict),
 
         .testTarget(
@@ -119,7 +120,10 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "ConfluxSimulationTests",
-            dependencies: ["Conflux", "ConfluxLog", "ConfluxSimulation", "ConfluxVocabulary"],
+            dependencies: [
+                "Conflux", "ConfluxLog", "ConfluxNode", "ConfluxProtocol", "ConfluxSimulate",
+                "ConfluxSimulation", "ConfluxVocabulary",
+            ],
             swiftSettings: strict),
         // Mistakes in copies of the sources, which the simulator must find.
         .testTarget(name: "PlantedBugTests", swiftSettings: strict),
@@ -144,8 +148,8 @@ let package = Package(
         .testTarget(
             name: "ProcessTests",
             dependencies: [
-                "Conflux", "ConfluxBuiltins", "ConfluxCLI", "ConfluxProtocol", "ConfluxVocabulary",
-                "CZeroMQ", "TrappingWorker", "VaryingWorker",
+                "Conflux", "ConfluxBuiltins", "ConfluxCLI", "ConfluxLog", "ConfluxProtocol",
+                "ConfluxVocabulary", "CZeroMQ", "TrappingWorker", "VaryingWorker",
             ],
             swiftSettings: strict),
         // Reads the repository and checks the house rules.

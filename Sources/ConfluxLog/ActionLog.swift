@@ -28,6 +28,10 @@ public protocol ActionLog: AnyObject {
     /// `truncate(below:limitBytes:)` raises it. A commit begins there.
     var floor: SequenceNumber { get }
 
+    /// Whether all but a reserve of the log's bound is used. What makes room again should have the
+    /// reserve: checkpoints, snapshots and what truncation needs.
+    var isNearlyFull: Bool { get }
+
     /// Begins a tenure: raises the log's epoch, durably, whatever the durability of appends.
     /// Every earlier claim is superseded from then on. Snapshots above the log's end, whose history
     /// is lost, and those that were not finished are given up.
@@ -38,20 +42,22 @@ public protocol ActionLog: AnyObject {
     ///   end of the log is. `failed`, `full`, `closed`.
     func claim(raisingEpochBy step: UInt64) throws(LogError) -> LogClaim
 
-    /// Adds a commit to the end, if the claim of its epoch stands and the log ends where expected.
+    /// Adds commits to the end, all of them or none, if the claim of their epoch stands and the log
+    /// ends where expected.
     ///
-    /// Appending a commit that already is the log's last, with the same numbers, epoch and bytes,
-    /// succeeds and changes nothing, even if a newer claim exists: so a retry after an unknown
+    /// Appending commits of which the last already is the log's last, with the same numbers, epoch and
+    /// bytes, succeeds and changes nothing, even if a newer claim exists: so a retry after an unknown
     /// outcome tells the truth.
     ///
     /// - Parameters:
-    ///   - commit: What to add. It follows `last` directly and bears the claim's epoch.
+    ///   - commits: What to add, one at least. The first follows `last` directly, each of the others
+    ///     the one before it, and all bear the claim's epoch.
     ///   - last: Where the caller believes that the log ends.
-    ///   - forced: Whether it must be durable on return even if the log's durability is less.
-    /// - Throws: `superseded`; `endDiffers`; `unknownOutcome`: retry with the very same commit;
-    ///   `full` and `failed`: it is not in the log; `invalidCommit`, `notClaimed`, `closed`.
+    ///   - forced: Whether they must be durable on return even if the log's durability is less.
+    /// - Throws: `superseded`; `endDiffers`; `unknownOutcome`: retry with the very same commits;
+    ///   `full` and `failed`: none is in the log; `invalidCommit`, `notClaimed`, `closed`.
     func append(
-        _ commit: LoggedCommit, expecting last: SequenceNumber, forced: Bool
+        _ commits: [LoggedCommit], expecting last: SequenceNumber, forced: Bool
     ) throws(LogError)
 
     /// Makes sure that no newer claim existed at some moment during this call.
@@ -67,8 +73,9 @@ public protocol ActionLog: AnyObject {
     ///   - limitBytes: How many bytes the commits have together at most. The first is given even if
     ///     it alone has more.
     /// - Returns: The commits; none if the log ends before `from`.
-    /// - Throws: `damaged` with the numbers concerned, if the first commit is: whole ones before a
-    ///   damaged one are served, and nothing behind it. `failed`, `closed`.
+    /// - Throws: `damaged` if the first commit can't be read: whole ones before it are given. Its
+    ///   numbers contain `from`, and end before the next commit that may be readable. `failed`,
+    ///   `closed`.
     func read(from: SequenceNumber, limitBytes: Int) throws(LogError) -> [LoggedCommit]
 
     /// Saves a piece of a checkpoint; with its last piece it is there, and replaces all but the one
@@ -227,7 +234,40 @@ public struct LoggedCommit: Sendable, Hashable {
     }
 }
 
+extension [LoggedCommit] {
+    /// What every engine checks before it looks at the log.
+    ///
+    /// - Parameter expected: Where the caller believes that the log ends.
+    /// - Returns: The last of them.
+    /// - Throws: `invalidCommit`.
+    package func validate(expecting expected: SequenceNumber) throws(LogError) -> LoggedCommit {
+        var end = expected
+        for commit in self {
+            try commit.validate(expecting: end)
+            end = commit.last
+        }
+        guard let last, allSatisfy({ $0.epoch == last.epoch }) else {
+            throw LogError(
+                .invalidCommit, "An append has one commit at least, and all are of one epoch.")
+        }
+        return last
+    }
+}
+
 extension ActionLog {
+    /// Adds a commit to the end; else as `append(_:expecting:forced:)` of several.
+    ///
+    /// - Parameters:
+    ///   - commit: What to add.
+    ///   - last: Where the caller believes that the log ends.
+    ///   - forced: Whether it must be durable on return even if the log's durability is less.
+    /// - Throws: As `append(_:expecting:forced:)` of several.
+    public func append(
+        _ commit: LoggedCommit, expecting last: SequenceNumber, forced: Bool
+    ) throws(LogError) {
+        try append([commit], expecting: last, forced: forced)
+    }
+
     /// Begins a tenure with the next epoch; else as `claim(raisingEpochBy:)`.
     ///
     /// - Returns: The new epoch, and where the log ends.

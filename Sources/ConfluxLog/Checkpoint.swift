@@ -84,13 +84,21 @@ public protocol LogReader: AnyObject {
     ///     last that is given.
     ///   - limitBytes: How many bytes the commits have together at most, but for the first.
     /// - Returns: The commits; none if `from` is above `last`.
-    /// - Throws: `damaged`, `failed`, `closed`.
+    /// - Throws: `damaged` if the first commit can't be read; its numbers contain `from`, and end
+    ///   before the next commit that may be readable. `failed`, `closed`.
     func read(
         from: SequenceNumber, through last: SequenceNumber, limitBytes: Int
     ) throws(LogError) -> [LoggedCommit]
 
     /// As `ActionLog.checkpoint(through:)`.
     func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint?
+
+    /// What the log says of a snapshot, as one of those that `ActionLog.snapshots()` lists.
+    ///
+    /// - Parameter key: Which one.
+    /// - Returns: The snapshot; nil if it isn't there, or not whole.
+    /// - Throws: `damaged`, `failed`, `closed`.
+    func snapshot(of key: SavedSnapshot.Key) throws(LogError) -> SavedSnapshot?
 
     /// As `ActionLog.readSnapshot(of:from:limitBytes:)`.
     func readSnapshot(

@@ -69,9 +69,6 @@ public struct LogError: Error, Sendable, Equatable, CustomStringConvertible {
         .notClaimed,
         "Nothing was claimed through this log. Call claim(raisingEpochBy:) before changing it.")
 
-    static let epochLost = LogError(
-        .damaged, "The log has lost its epoch. Restore it from a backup.")
-
     static func superseded(_ epoch: Epoch, by newest: Epoch) -> LogError {
         LogError(
             .superseded,
@@ -127,7 +124,6 @@ public struct LogError: Error, Sendable, Equatable, CustomStringConvertible {
         let words = first < last ? "Entries \(first) to \(last)" : "Entry \(first)"
         return LogError(
             .damaged,
-            "\(words) of the log: \(what). Nothing from there on is served. Restore the log from a "
-                + "backup.", numbers: range)
+            "\(words) of the log: \(what). Restore the log from a backup.", numbers: range)
     }
 }

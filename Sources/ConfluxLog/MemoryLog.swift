@@ -59,6 +59,11 @@ public final class MemoryLog: ActionLog {
     /// The lowest number that the log still holds.
     public var floor: SequenceNumber { history.state.withLock { $0.commits.floor } }
 
+    /// Whether seven eighths of the bound are used.
+    public var isNearlyFull: Bool {
+        history.state.withLock { $0.keptBytes } > history.limitBytes / 8 * 7
+    }
+
     /// Begins a tenure.
     ///
     /// - Parameter step: By how much the epoch rises, 1 or more.
@@ -77,28 +82,27 @@ public final class MemoryLog: ActionLog {
         return claim
     }
 
-    /// Adds a commit to the end.
+    /// Adds commits to the end.
     ///
     /// - Parameters:
-    ///   - commit: What to add.
+    ///   - commits: What to add.
     ///   - last: Where the caller believes that the log ends.
     ///   - forced: Without meaning here: nothing is durable.
     /// - Throws: `superseded`, `endDiffers`, `full`, `invalidCommit`, `notClaimed`, `closed`.
     public func append(
-        _ commit: LoggedCommit, expecting last: SequenceNumber, forced: Bool
+        _ commits: [LoggedCommit], expecting last: SequenceNumber, forced: Bool
     ) throws(LogError) {
         guard !isClosed else { throw .closed }
         guard claimed != nil else { throw .notClaimed }
-        try commit.validate(expecting: last)
+        let newest = try commits.validate(expecting: last)
         let limitBytes = history.limitBytes
         try history.change { state throws(LogError) in
-            if state.commits.newest == commit { return }
-            if commit.epoch != state.epoch { throw .superseded(commit.epoch, by: state.epoch) }
+            if state.commits.newest == newest { return }
+            if newest.epoch != state.epoch { throw .superseded(newest.epoch, by: state.epoch) }
             if state.last != last { throw .endDiffers(expected: last, found: state.last) }
-            guard CommitShelf.cost(of: commit) <= limitBytes - state.keptBytes else {
-                throw Self.full(limitBytes)
-            }
-            state.commits.append(commit)
+            let cost = commits.reduce(0) { $0 + CommitShelf.cost(of: $1) }
+            guard cost <= limitBytes - state.keptBytes else { throw Self.full(limitBytes) }
+            for commit in commits { state.commits.append(commit) }
         }
     }
 
@@ -293,6 +297,11 @@ private final class MemoryLogReader: LogReader {
     func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint? {
         guard !isClosed else { throw .closed }
         return history.checkpoint(through: last)
+    }
+
+    func snapshot(of key: SavedSnapshot.Key) throws(LogError) -> SavedSnapshot? {
+        guard !isClosed else { throw .closed }
+        return history.state.withLock { $0.snapshots.snapshot(of: key) }
     }
 
     func readSnapshot(

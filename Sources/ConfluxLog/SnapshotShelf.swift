@@ -23,6 +23,9 @@ package struct SnapshotShelf {
             .sorted(by: SavedSnapshot.isAscending)
     }
 
+    /// As `LogReader.snapshot(of:)`.
+    package func snapshot(of key: SavedSnapshot.Key) -> SavedSnapshot? { whole[key]?.snapshot }
+
     /// As `ActionLog.readSnapshot(of:from:limitBytes:)`.
     package func read(_ key: SavedSnapshot.Key, from offset: UInt64, limitBytes: Int) -> Bytes? {
         guard let volume = whole[key] else { return nil }

@@ -101,7 +101,7 @@ extension Node {
         try await core.drop(store, patience: patience)
     }
 
-    private static func name(_ text: String, of owner: String) throws(NodeError) -> Name {
+    static func name(_ text: String, of owner: String) throws(NodeError) -> Name {
         guard let name = Name(text) else {
             throw NodeError(
                 code: .invalidName,
@@ -113,7 +113,7 @@ extension Node {
         return name
     }
 
-    private static func storeName(
+    static func storeName(
         _ state: String, _ instance: String, of owner: String
     ) throws(NodeError) -> StoreName {
         StoreName(

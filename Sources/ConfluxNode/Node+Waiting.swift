@@ -73,20 +73,21 @@ extension NodeCore {
     }
 }
 
-extension ReachOutcome {
-    var result: Result<SequenceNumber, NodeError> {
-        switch self {
-        case .reached(let sequence): .success(sequence)
-        case .otherLog(let log):
-            .failure(
-                NodeError(
-                    code: .otherLog,
-                    message: "The receipt is of another log than the node's, which is \(log)."))
-        case .failed(let code, let message):
-            .failure(
-                NodeError(
-                    code: code == .passed ? .rejected : .unanswered,
-                    message: "\(message) (\(code))", rejection: code))
-        }
+extension NodeError {
+    static func otherLog(_ log: LogID) -> NodeError {
+        NodeError(
+            code: .otherLog,
+            message: "The receipt is of another log than the node's, which is \(log).")
     }
+
+    static func undecided(_ code: RejectionCode, _ message: String) -> NodeError {
+        NodeError(
+            code: code == .passed ? .rejected : .unanswered, message: "\(message) (\(code))",
+            rejection: code)
+    }
+
+    static let historyLost = NodeError(
+        code: .unanswered,
+        message: "The log lost the entry that was waited for. Look at what is there, and ask again."
+    )
 }

@@ -87,14 +87,16 @@ package final class NodeCore: Sendable {
     ) throws(NodeError) {
         let events = events
         let shelf = EncodingShelf(bytesMax: settings.encodingsBytesMax)
+        let waker = port.waker
+        let progress = SharedProgress { waker.wake() }
         let apply = ApplyThread(
-            jobs: jobs, link: port, refusalsMax: settings.refusalsMax,
+            jobs: jobs, link: port, progress: progress, refusalBytesMax: settings.refusalBytesMax,
             announce: { events.send($0) }, journal: journal, shelf: shelf, tap: tap)
         let scope = scope
         do throws(ZeroMQError) {
             let link = try LinkThread(
                 address: endpoint, machine: machine, port: port, outbox: outbox, jobs: jobs,
-                jobsMax: max(1, settings.jobsMax), shelf: shelf,
+                jobsMax: max(1, settings.jobsMax), progress: progress, shelf: shelf,
                 events: { [weak self] event in
                     events.send(event)
                     if case .joined = event { self?.joined() }

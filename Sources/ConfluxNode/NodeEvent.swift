@@ -18,6 +18,9 @@ public enum NodeEvent: Sendable, Equatable {
     case sessionForgotten
     /// Entries that a bridged state will never see: the log no longer holds them.
     case missed(from: SequenceNumber, through: SequenceNumber)
+    /// Entries of the log that this node asked for can't be read, for the reason in the message. Stores
+    /// that need them are loaded from a newer snapshot, or can't be opened; all others go on.
+    case logDamaged(from: SequenceNumber, through: SequenceNumber, message: String)
     /// A store that was open was dropped. It keeps its last state, is hosted no longer, and what is
     /// dispatched to it fails with `DispatchError.Code.storeStopped`. Who opens the name again begins
     /// another store.
@@ -51,6 +54,8 @@ public enum NodeEvent: Sendable, Equatable {
         case .historyLost(let from, let through): .historyLost(from: from, through: through)
         case .sessionForgotten: .sessionForgotten
         case .missed(let from, let through): .missed(from: from, through: through)
+        case .damaged(let damage):
+            .logDamaged(from: damage.first, through: damage.last, message: damage.message)
         }
     }
 }

@@ -7,8 +7,10 @@ public struct NodeSettings: Sendable {
     public enum OutboxPolicy: Sendable, Hashable {
         /// The dispatch fails with `DispatchError.Code.outboxFull`.
         case fail
-        /// The dispatching thread waits for room. Inside a commit or an observer of a replicated
-        /// store, where waiting would never end, it fails.
+        /// The dispatching thread waits for room. Two dispatches don't wait, and fail instead: one
+        /// inside a commit or an observer of a replicated store, where waiting would never end; and
+        /// one in a task, once the outbox holds twice its bound, since a few threads run all tasks.
+        /// A task that dispatches much awaits ``Node/waitForRoom()`` in between.
         case wait
     }
 
@@ -18,7 +20,7 @@ public struct NodeSettings: Sendable {
     public var connectTimeout: Duration = .seconds(5)
     /// How long ``Node/close()`` waits for the outcomes of what was dispatched.
     public var closeTimeout: Duration = .seconds(5)
-    /// The most bytes of actions that the sequencer has not taken yet.
+    /// The most bytes of actions that the sequencer has not taken yet; in tasks, twice as many.
     public var outboxBytesMax: Int = 16 << 20
     /// What a dispatch does above it.
     public var outboxPolicy: OutboxPolicy = .wait
@@ -29,8 +31,9 @@ public struct NodeSettings: Sendable {
     /// waits fail, and questions of other nodes are left unanswered. What comes of what was submitted
     /// before, and the feed within `ReplicaSettings.deliveryBytesMax`, is not held up by it.
     public var jobsMax: Int = 100_000
-    /// The most refusals that are remembered for those who ask about an entry.
-    public var refusalsMax: Int = 65_536
+    /// Of each store, the most bytes of reasons why entries had no effect, for those who ask about an
+    /// entry. *At the bound* the oldest are forgotten: the answer is that it is not known.
+    public var refusalBytesMax: Int = 4 << 20
     /// The most events that wait for a reader of ``Node/events``; the oldest are dropped.
     public var eventsMax: Int = 256
     /// The most bytes of encoded states kept for snapshots: of each store what it was at its last two

@@ -3,7 +3,8 @@ import ConfluxProtocol
 import ConfluxVocabulary
 
 /// One pass over the log for the entries of some stores, which are to be kept beside it (rule 21).
-/// It is done in steps, with whatever else is asked of the log in between.
+/// It is done in steps, with whatever else is asked of the log in between: who reads the log for
+/// others gathers the entries, and then who owns it saves them.
 // Sendable: whoever has the job has the run, one thread at a time.
 package final class AsideRun: @unchecked Sendable {
     /// How many bytes of entries are held. *At the bound* it is read no further, and the next pass
@@ -12,14 +13,14 @@ package final class AsideRun: @unchecked Sendable {
 
     let stores: [AsideJob]
     /// The last number that is looked at; less than was asked for where that would be too much.
-    fileprivate(set) var through: SequenceNumber
+    private(set) var through: SequenceNumber
     private let heldBytesMax: Int
     private let byStore: [StoreName: Int]
     private let byState: [Name: [Int]]
     /// What is read next.
-    fileprivate var next: SequenceNumber
+    private var next: SequenceNumber
     /// In the order of `stores`; empty until the first step.
-    fileprivate var entries: [AsideEntries] = []
+    fileprivate private(set) var entries: [AsideEntries] = []
     /// What is kept of the first of the stores, or why it is not.
     fileprivate var kept: [AsideKept] = []
     private var failures: [StoreName: String] = [:]
@@ -47,7 +48,7 @@ package final class AsideRun: @unchecked Sendable {
     }
 
     /// Adds what of a commit concerns the stores; those that it does not concern cost nothing.
-    fileprivate func add(_ commit: Commit) {
+    private func add(_ commit: Commit) {
         var concerned: Set<Int> = []
         func add(_ target: Target) {
             switch target {
@@ -69,9 +70,6 @@ package final class AsideRun: @unchecked Sendable {
         }
         for index in concerned { entries[index].add(commit) }
     }
-
-    /// Whether it holds so much that it ends where it is.
-    fileprivate var isFull: Bool { entries.reduce(0) { $0 + $1.bytes.count } > heldBytesMax }
 
     /// What a store has can't be kept. The others can.
     fileprivate func fail(_ store: StoreName, _ error: LogError) {
@@ -98,67 +96,64 @@ package final class AsideRun: @unchecked Sendable {
     }
 }
 
-extension LogWorker {
+extension AsideRun {
     /// How many bytes of commits are looked through at once.
-    private static let asideBytes = 4 << 20
-    /// The most bytes of one piece that is saved.
-    private static let asidePieceBytes = 1 << 20
+    private static let readBytes = 4 << 20
 
-    /// Does the next step of a pass.
+    /// Does the next step of what is read.
     ///
-    /// - Returns: Whether it is done.
-    func work(on run: AsideRun) throws(LogError) -> Bool {
+    /// - Returns: Whether all of it is done.
+    func gather(from reader: any LogReader) -> Bool {
+        if entries.count < stores.count {
+            // One at a step, so that nobody else waits long.
+            let job = stores[entries.count]
+            do throws(LogError) {
+                entries.append(try beginning(of: job, in: reader))
+            } catch {
+                fail(job.store, error)
+                entries.append(AsideEntries(job.store, life: job.life, after: job.after))
+            }
+            return false
+        }
+        guard next <= through else { return true }
         do throws(LogError) {
-            return try step(run)
+            let commits = try reader.read(
+                from: next, through: through, limitBytes: Self.readBytes)
+            for logged in commits {
+                do throws(WireError) {
+                    add(try Commit.decode(body: logged.bytes))
+                } catch {
+                    throw LogError(
+                        .damaged, "The commit at \(logged.first) is not readable: \(error)",
+                        numbers: logged.first...logged.last)
+                }
+            }
+            next = commits.last?.last.next ?? through.next
+            if entries.reduce(0, { $0 + $1.bytes.count }) > heldBytesMax,
+                let last = commits.last?.last
+            {
+                through = min(through, last)
+            }
+            return false
         } catch {
-            guard Self.isPassing(error) || error.code == .damaged else { throw error }
-            // Those that were kept are; the others are asked for again.
-            answer(.keptAside(run.kept))
+            // Whom what can't be read concerns is not known.
+            for job in stores where job.after < through { fail(job.store, error) }
             return true
         }
     }
 
-    private func step(_ run: AsideRun) throws(LogError) -> Bool {
-        if run.entries.count < run.stores.count {
-            // One at a step, so that no append waits long.
-            let job = run.stores[run.entries.count]
-            do throws(LogError) {
-                run.entries.append(try beginning(of: job))
-            } catch {
-                guard Self.isPassing(error) || error.code == .damaged else { throw error }
-                run.fail(job.store, error)
-                run.entries.append(AsideEntries(job.store, life: job.life, after: job.after))
-            }
-            return false
-        }
-        guard run.next <= run.through else { return try save(run) }
-        let commits = try log.read(from: run.next, limitBytes: Self.asideBytes)
-        for logged in commits where logged.first <= run.through {
-            do throws(WireError) {
-                run.add(try Commit.decode(body: logged.bytes))
-            } catch {
-                throw LogError(
-                    .damaged, "The commit at \(logged.first) is not readable: \(error)",
-                    numbers: logged.first...logged.last)
-            }
-        }
-        run.next = commits.last?.last.next ?? run.through.next
-        if run.isFull, let last = commits.last?.last {
-            run.through = min(run.through, last)
-        }
-        return false
-    }
-
     /// What is kept of a store already.
-    private func beginning(of job: AsideJob) throws(LogError) -> AsideEntries {
+    private func beginning(
+        of job: AsideJob, in reader: any LogReader
+    ) throws(LogError) -> AsideEntries {
         var kept: [UInt8] = []
         if let former = job.former {
             let key = SavedSnapshot.Key(
                 store: job.store, life: job.life, sequence: former.sequence)
             kept.reserveCapacity(Int(clamping: former.byteCount))
             while UInt64(kept.count) < former.byteCount {
-                let bytes = try log.readSnapshot(
-                    of: key, from: UInt64(kept.count), limitBytes: Self.asidePieceBytes)
+                let bytes = try reader.readSnapshot(
+                    of: key, from: UInt64(kept.count), limitBytes: LogWorker.asidePieceBytes)
                 guard let bytes, !bytes.isEmpty else {
                     throw LogError(
                         .failed, "What was kept aside for \(job.store) is not there any more.")
@@ -169,11 +164,27 @@ extension LogWorker {
         return AsideEntries(
             job.store, life: job.life, after: job.after, behind: kept[...])
     }
+}
 
-    /// Saves the next piece of what was found.
+extension LogWorker {
+    /// The most bytes of one piece that is saved.
+    fileprivate static let asidePieceBytes = 1 << 20
+
+    /// Saves the next piece of what a pass has gathered.
     ///
     /// - Returns: Whether it was the last one.
-    private func save(_ run: AsideRun) throws(LogError) -> Bool {
+    func save(_ run: AsideRun) throws(LogError) -> Bool {
+        do throws(LogError) {
+            return try saveNext(of: run)
+        } catch {
+            guard Self.isPassing(error) else { throw error }
+            // Those that were kept are; the others are asked for again.
+            answer(.keptAside(run.kept))
+            return true
+        }
+    }
+
+    private func saveNext(of run: AsideRun) throws(LogError) -> Bool {
         guard run.kept.count < run.stores.count else {
             answer(.keptAside(run.kept))
             return true
@@ -198,7 +209,7 @@ extension LogWorker {
             snapshot: snapshot, offset: UInt64(run.savedBytes),
             bytes: bytes.dropFirst(run.savedBytes).prefix(Self.asidePieceBytes))
         do throws(LogError) {
-            try save(piece)
+            try log.save(piece)
         } catch {
             // Too much, for example.
             guard error.code == .invalidSnapshot else { throw error }

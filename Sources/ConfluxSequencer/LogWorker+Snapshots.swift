@@ -6,7 +6,6 @@ import ConfluxVocabulary
 extension LogWorker {
     func readSnapshots() throws(LogError) {
         let found = try log.snapshots()
-        snapshots = SnapshotCache(found)
         answer(
             .snapshotsRead(
                 found.filter { $0.kind != .compared }.map { SnapshotIndexEntry($0) }))
@@ -14,45 +13,17 @@ extension LogWorker {
 
     /// What the log has no room for is no reason to end the tenure.
     func save(_ part: SnapshotPart) throws(LogError) {
-        var failure: String?
+        let piece = SnapshotPiece(
+            snapshot: SavedSnapshot(part), offset: part.offset, bytes: part.bytes)
+        var saved = SnapshotSaved(
+            place: part.place, whole: piece.isLast ? part.reference : nil)
         do throws(LogError) {
-            try save(
-                SnapshotPiece(
-                    snapshot: SavedSnapshot(part), offset: part.offset, bytes: part.bytes))
+            try log.save(piece)
         } catch {
             guard Self.isPassing(error) else { throw error }
-            failure = error.message
+            saved = SnapshotSaved(place: part.place, whole: nil, failure: error.message)
         }
-        answer(.snapshotSaved(part.place, offset: part.offset, failure: failure))
-    }
-
-    func save(_ piece: SnapshotPiece) throws(LogError) {
-        try log.save(piece)
-        if piece.isLast { snapshots.remember(piece.snapshot) }
-    }
-
-    func readPart(_ job: LoadJob) -> SnapshotChunk {
-        let key = SavedSnapshot.Key(job.place)
-        guard let size = snapshots.size(of: key), job.offset < size else {
-            return .none(of: job.place)
-        }
-        if let bytes = snapshots.part(of: key, at: job.offset) {
-            return SnapshotChunk(
-                place: job.place, offset: job.offset, byteCount: size,
-                bytes: bytes.prefix(Int(job.limitBytes)))
-        }
-        let bytes: Bytes?
-        do throws(LogError) {
-            bytes = try log.readSnapshot(
-                of: key, from: job.offset, limitBytes: Int(job.limitBytes))
-        } catch {
-            // A snapshot that is damaged is as good as none: there are replicas.
-            bytes = nil
-        }
-        guard let bytes else { return .none(of: job.place) }
-        snapshots.keep(bytes, of: key, at: job.offset)
-        return SnapshotChunk(
-            place: job.place, offset: job.offset, byteCount: size, bytes: bytes)
+        answer(.snapshotSaved(saved))
     }
 
     /// - Returns: Whether it is done.

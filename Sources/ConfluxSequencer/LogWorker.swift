@@ -11,13 +11,12 @@ package enum LogJob: Sendable {
     case readCheckpoint(through: SequenceNumber)
     case read(from: SequenceNumber)
     case append(Append)
-    case fetch(FetchJob)
     case confirm
     case readSnapshots
     case saveSnapshot(SnapshotPart)
-    case readSnapshot(LoadJob)
     case removeSnapshots(StoreName)
     case truncate(below: SequenceNumber)
+    /// Saves what a pass has gathered.
     case keepAside(AsideRun)
     /// Saves a piece of a checkpoint; what comes of it goes to who made it, and not to the machine.
     case save(CheckpointPiece, @Sendable (LogError?) -> Void)
@@ -45,15 +44,24 @@ package final class LogWorker {
     private var uncoveredBytes = 0
     /// The size of the newest checkpoint.
     private var checkpointSize = 0
+    /// The number of the newest checkpoint; nil where there is none.
+    private var newestCheckpoint: SequenceNumber?
+    /// Whether this tenure has appended something: from then on it is known which checkpoints there are.
+    private var hasAppended = false
+    /// What the machine was told of the log's room.
+    private var isNearlyFull = false
     /// How much of the one that is being saved is there.
     private var savedBytes = 0
     private let checkpoints: CheckpointSchedule
-    var snapshots = SnapshotCache()
+    /// Given what reads the log for others, before anybody is told of the tenure that it is of.
+    private let begin: ((any LogReader, Epoch) -> Void)?
 
     /// How many bytes of commits are read at once when the state is rebuilt.
     static let rebuildBytes = 8 << 20
     /// How many bytes of commits are given up at once, so that no append waits long.
     static let truncateBytes = 1 << 20
+    /// How many bytes of commits stand behind a checkpoint before the next one, of a log without room.
+    private static let urgentBytes = 1 << 16
     /// By how much a tenure's epoch is above that of the one before it, at most: it is random.
     private static let epochStepMax: UInt64 = 1 << 20
     /// How often an append whose outcome is not known is repeated, with the very same bytes.
@@ -64,15 +72,19 @@ package final class LogWorker {
     /// - Parameters:
     ///   - log: The log, which is this worker's from now on.
     ///   - checkpoints: When a checkpoint is due, and who makes it; nobody unless given.
+    ///   - begin: Given a reader for each tenure, which reads for others beside this; none is made
+    ///     unless given.
     ///   - reopen: Opens the log anew after it failed; it goes on as it is unless given.
     ///   - answer: Given what came of each job, before the next one.
     package init(
         log: any ActionLog, checkpoints: CheckpointSchedule = .never,
+        begin: ((any LogReader, Epoch) -> Void)? = nil,
         reopen: @escaping (any ActionLog) throws(LogError) -> any ActionLog = { $0 },
         answer: @escaping (SequencerInput) -> Void
     ) {
         self.log = log
         self.checkpoints = checkpoints
+        self.begin = begin
         self.reopen = reopen
         self.answer = answer
     }
@@ -84,7 +96,9 @@ package final class LogWorker {
     package func work(_ job: LogJob) -> LogJob? {
         if case .rest(let job, let epoch) = job { return epoch == self.epoch ? work(job) : nil }
         do throws(LogError) {
-            return try perform(job) ? nil : .rest(job, of: epoch)
+            let isDone = try perform(job)
+            tellRoom()
+            return isDone ? nil : .rest(job, of: epoch)
         } catch {
             answer(.logFailed(Self.end(error)))
             return nil
@@ -96,12 +110,9 @@ package final class LogWorker {
         switch job {
         case .readSnapshots: try readSnapshots()
         case .saveSnapshot(let part): try save(part)
-        case .readSnapshot(let job): answer(.snapshotRead(job, readPart(job)))
-        case .removeSnapshots(let store):
-            try log.removeSnapshots(of: store)
-            snapshots.remove(store)
+        case .removeSnapshots(let store): try log.removeSnapshots(of: store)
         case .truncate(let floor): return try truncate(below: floor)
-        case .keepAside(let run): return try work(on: run)
+        case .keepAside(let run): return try save(run)
         case .claim(let nonce): try claim(nonce)
         case .renew(let nonce):
             let former = log.id
@@ -122,10 +133,8 @@ package final class LogWorker {
             try self.append(append)
             last = append.last
             answer(.appended)
-            uncoveredBytes += append.frame.count
+            uncoveredBytes += append.commits.reduce(0) { $0 + $1.frame.count }
             wishForCheckpoint()
-        case .fetch(let job):
-            answer(.fetchRead(job, try read(from: job.from, limitBytes: Int(job.limitBytes))))
         case .confirm:
             try log.confirm()
             answer(.tenureConfirmed)
@@ -148,7 +157,9 @@ package final class LogWorker {
         }
         epoch = claim.epoch
         last = claim.last
-        snapshots = SnapshotCache()
+        isNearlyFull = false
+        hasAppended = false
+        if let begin { begin(try log.makeReader(), epoch) }
         answer(
             .claimed(
                 ClaimedLog(
@@ -160,7 +171,11 @@ package final class LogWorker {
         // What is read from here on stands behind it.
         uncoveredBytes = 0
         let answer = CheckpointAnswer { () throws(LogError) in try log.checkpoint(through: last) }
-        if case .found(_, let bytes) = answer { checkpointSize = bytes.count }
+        newestCheckpoint = nil
+        if case .found(let sequence, let bytes) = answer {
+            checkpointSize = bytes.count
+            newestCheckpoint = sequence
+        }
         return answer
     }
 
@@ -170,7 +185,9 @@ package final class LogWorker {
             savedBytes = piece.bytes.count + (piece.index == 0 ? 0 : savedBytes)
             if piece.isLast {
                 checkpointSize = savedBytes
+                newestCheckpoint = piece.sequence
                 answer(.checkpointSaved(piece.sequence))
+                wishForRoom()
             }
             return nil
         } catch {
@@ -178,10 +195,45 @@ package final class LogWorker {
         }
     }
 
+    /// Tells whether the log has room. Where it has none, checkpoints are due, whatever the schedule:
+    /// nothing is given up that stands behind the older of two.
+    private func tellRoom() {
+        guard epoch != .none, log.isNearlyFull != isNearlyFull else { return }
+        isNearlyFull.toggle()
+        answer(.logRoom(isNearlyFull: isNearlyFull))
+        if hasAppended { wishForRoom() }
+    }
+
+    /// A log without a checkpoint gets one in its middle first, so that there are two without any
+    /// further entry.
+    private func wishForRoom() {
+        guard isNearlyFull, newestCheckpoint ?? .zero < last else { return }
+        if newestCheckpoint == nil {
+            let middle = log.floor.advanced(by: (last.rawValue - log.floor.rawValue) / 2)
+            do throws(LogError) {
+                let first = try log.read(from: middle, limitBytes: 1).first
+                wishForCheckpoint(at: first?.last ?? last)
+            } catch {
+                checkpoints.whenDue(.failure(error))
+            }
+        } else {
+            wishForCheckpoint(at: last)
+        }
+    }
+
     /// A checkpoint larger than what it saves reading of would cost more than it is worth, so that
     /// one is due when both the setting and the size of the last one are reached.
     private func wishForCheckpoint() {
-        guard uncoveredBytes >= max(checkpoints.intervalBytes, checkpointSize) else { return }
+        guard uncoveredBytes >= max(checkpoints.intervalBytes, checkpointSize) else {
+            if !hasAppended || uncoveredBytes >= Self.urgentBytes { wishForRoom() }
+            hasAppended = true
+            return
+        }
+        hasAppended = true
+        wishForCheckpoint(at: last)
+    }
+
+    private func wishForCheckpoint(at last: SequenceNumber) {
         uncoveredBytes = 0
         do throws(LogError) {
             checkpoints.whenDue(
@@ -197,19 +249,28 @@ package final class LogWorker {
     private func read(
         from sequence: SequenceNumber, limitBytes: Int
     ) throws(LogError) -> [Bytes] {
-        sequence > last ? [] : try log.read(from: sequence, limitBytes: limitBytes).map(\.bytes)
+        guard sequence <= last else { return [] }
+        do throws(LogError) {
+            return try log.read(from: sequence, limitBytes: limitBytes).map(\.bytes)
+        } catch {
+            // What is missing may have been given up by who superseded this tenure: then the log says so.
+            if error.code == .damaged { try log.confirm() }
+            throw error
+        }
     }
 
     /// An append whose outcome is not known is repeated with identical bytes under the same
     /// numbers, until it is known (rule 3).
     private func append(_ append: Append) throws(LogError) {
-        let commit = LoggedCommit(
-            first: append.first, last: append.last, epoch: epoch,
-            bytes: append.frame.dropFirst(Frame.size))
+        let commits = append.commits.map { commit in
+            LoggedCommit(
+                first: commit.first, last: commit.last, epoch: epoch,
+                bytes: commit.frame.dropFirst(Frame.size))
+        }
         var attempts = 0
         while true {
             do {
-                try log.append(commit, expecting: last, forced: append.isForced)
+                try log.append(commits, expecting: last, forced: append.isForced)
                 return
             } catch  where error.code == .unknownOutcome {
                 attempts += 1

@@ -4,12 +4,19 @@ import ConfluxLog
 import ConfluxZeroMQ
 import Synchronization
 
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
 /// A running sequencer: the process part that owns the end of the log.
 ///
-/// It has three threads: one owns the sockets and the `SequencerMachine`, one the log, and one
-/// makes checkpoints now and then. It serves from ``start(_:events:)`` until ``stop()``, or until
-/// the log is damaged or taken over by a newer tenure. When the log fails, as by an error of the disk, it begins a new tenure on the same
-/// sockets: see ``SequencerConfiguration/renewalPauseMax``.
+/// It has four threads: one owns the sockets and the `SequencerMachine`, one the log, one reads the
+/// log for nodes, and one makes checkpoints now and then. It serves from ``start(_:events:)`` until
+/// ``stop()``, or until the log's end is damaged or taken over by a newer tenure. When the log fails,
+/// as by an error of the disk, it begins a new tenure on the same sockets: see
+/// ``SequencerConfiguration/renewalPauseMax``.
 public final class Sequencer: Sendable {
     /// Where nodes connect, with the port that was bound.
     public let address: String
@@ -22,15 +29,28 @@ public final class Sequencer: Sendable {
     >(
         (nil, []))
 
-    /// The most messages that wait for one node, and of one. *At the bound* what is sent to it is
-    /// lost, as on a connection that breaks, and asked for again; and it is no longer read.
+    /// The most messages that wait for one node. *At the bound* what is sent to it is lost, as on a
+    /// connection that breaks, and asked for again.
     private static let routerQueueMessages = 10_000
-    /// The most messages of the feed that wait for one subscriber. *At the bound* it loses commits,
-    /// and fetches them.
-    private static let feedQueueMessages = 1_000
+    /// The most pieces of up to 8 KiB that wait of one node. *At the bound* it is no longer read.
+    private static let receiveQueuePieces = 8
+    /// The most peers of each socket: as many as leave descriptors for the log and for those that
+    /// are about to be turned away. *At the bound* a further one is cut off.
+    private static var connectionsMax: Int {
+        var limit = rlimit()
+        #if canImport(Darwin)
+            getrlimit(RLIMIT_NOFILE, &limit)
+        #else
+            getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        #endif
+        let most = SocketSettings().connectionsMax
+        return max(16, min(most, Int(clamping: limit.rlim_cur) / 2 - 64))
+    }
+    /// What a node's message has beside what it carries.
+    private static let messageOverheadBytes = 64 << 10
     /// The most jobs of the log that wait, and answers of it. Never reached, since both are bounded
-    /// by what causes them: an append, a confirmation, a piece of a checkpoint, and the fetches
-    /// under way (``SequencerSettings/fetchesMax``, at most half of this).
+    /// by what causes them: an append, a confirmation, a piece of a checkpoint, and the reads under
+    /// way (``SequencerSettings/readsMax``).
     private static let logJobsMax = 1 << 16
 
     private init(
@@ -90,21 +110,29 @@ public final class Sequencer: Sendable {
         events: @escaping @Sendable (SequencerEvent) -> Void
     ) throws(SequencerError) -> Sequencer {
         do throws(ZeroMQError) {
-            let context = try ZeroMQContext()
-            var socketSettings = SocketSettings()
-            socketSettings.sendQueueMessages = routerQueueMessages
-            socketSettings.receiveQueueMessages = routerQueueMessages
-            let router = try RouterSocket(context, settings: socketSettings)
-            var feedSettings = SocketSettings()
-            feedSettings.sendQueueMessages = feedQueueMessages
-            let feed = try XPublisherSocket(context, settings: feedSettings)
-            let bound = try router.bind(Endpoint(configuration.bind))
-            let feedBound = try feed.bind(feedEndpoint(configuration, router: bound))
-
-            var settings = SequencerSettings(feed: announced(feedBound, router: bound))
+            var settings = SequencerSettings(feed: "")
             settings.allow(payloadBytesMax: configuration.payloadBytesMax)
             settings.retention = configuration.retention
             configuration.adjust(&settings)
+
+            let context = try ZeroMQContext()
+            var socketSettings = SocketSettings()
+            socketSettings.sendQueueMessages = routerQueueMessages
+            socketSettings.receiveQueueMessages = receiveQueuePieces
+            socketSettings.connectionsMax = connectionsMax
+            socketSettings.messageBytesMax =
+                max(
+                    Int(settings.batchBytesMax), Int(settings.initialStateBytesMax),
+                    WireLimits.shownStateBytesMax) + messageOverheadBytes
+            let router = try RouterSocket(context, settings: socketSettings)
+            var feedSettings = SocketSettings()
+            feedSettings.receiveQueueMessages = 1
+            feedSettings.connectionsMax = connectionsMax
+            let feed = try PublisherSocket(context, settings: feedSettings)
+            let bound = try router.bind(Endpoint(configuration.bind))
+            let feedBound = try feed.bind(feedEndpoint(configuration, router: bound))
+
+            settings.feed = announced(feedBound, router: bound)
             if let fault = settings.fault { throw ZeroMQError(.invalidSetting, fault) }
             guard configuration.checkpointBytes > 0 else {
                 throw ZeroMQError(.invalidSetting, "checkpointBytes must be at least 1")
@@ -113,12 +141,14 @@ public final class Sequencer: Sendable {
             let waker = try Waker()
             let answers = Mailbox<ServingInput>(capacity: logJobsMax, waker: waker)
             let jobs = Mailbox<LogJob>(capacity: logJobsMax, waker: try Waker())
+            let reads = Mailbox<ReadTask>(capacity: logJobsMax, waker: try Waker())
             let sequencer = Sequencer(
                 address: bound.description, feedAddress: feedBound.description, answers: answers)
             let serving = Handover(
                 try ServingThread(
-                    machine: SequencerMachine(settings: settings), router: router, feed: feed,
-                    waker: waker, answers: answers, jobs: jobs,
+                    machine: SequencerMachine(settings: settings, secret: .random()),
+                    router: router, feed: feed,
+                    waker: waker, answers: answers, jobs: jobs, reads: reads,
                     renewal: TenureRenewal(pauseMax: configuration.renewalPauseMax),
                     events: events))
             let checkpoints = try CheckpointThread(log: jobs, events: events)
@@ -129,11 +159,22 @@ public final class Sequencer: Sendable {
                     LogWorker(
                         log: log.value,
                         checkpoints: checkpoints.schedule(intervalBytes: intervalBytes),
+                        begin: { reader, epoch in
+                            reads.post(ReadTask(epoch: epoch, job: .reading(through: reader)))
+                        },
                         reopen: { (log) throws(LogError) in try reopen(log, storage) },
                         answer: answer)
                 }.run()
             }
+            let readThread = try NamedThread("conflux-read", stackBytes: 1 << 20) {
+                ReadThread(
+                    tasks: reads, answer: { answers.post(.read($0)) },
+                    save: { jobs.post(.rest(.keepAside($0), of: $1)) }
+                ).run()
+            }
             let endLog: @Sendable () -> Void = {
+                reads.post(ReadTask(epoch: .none, job: .close))
+                readThread.join()
                 // The log must still work while the last piece is saved.
                 checkpoints.stop()
                 jobs.post(.close)
@@ -187,7 +228,7 @@ public final class Sequencer: Sendable {
                     .invalidEndpoint,
                     "The feed would have port 65536. Choose a lower port, or give the feed's own.")
             }
-            return try Endpoint("tcp://\(host):\(port == 0 ? 0 : port + 1)")
+            return try Endpoint(host: host, port: port == 0 ? 0 : port + 1)
         case .ipc(let path): return try Endpoint("ipc://\(path).feed")
         case .inproc(let name): return try Endpoint("inproc://\(name).feed")
         }

@@ -84,6 +84,9 @@ public enum SequencerEvent: Sendable {
     case serving(log: LogID, epoch: Epoch, last: SequenceNumber)
     /// What the machine noted.
     case note(SequencerNote)
+    /// So many more notes of a kind that peers alone can cause were not told in the last span:
+    /// `unreadable`, `challenged`, `historyLost`, `joined` or `left`.
+    case omitted(String, count: Int, span: Duration)
     /// A checkpoint with this number was saved, of so many bytes.
     case checkpointSaved(SequenceNumber, bytes: Int)
     /// A checkpoint could not be made or saved. The log is whole without it; starting takes longer.

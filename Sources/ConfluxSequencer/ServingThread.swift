@@ -9,19 +9,22 @@ import ConfluxZeroMQ
 final class ServingThread {
     private var machine: SequencerMachine
     private let router: RouterSocket
-    private let feed: XPublisherSocket
+    private let feed: PublisherSocket
     private let poller: Poller
     private let routerToken: Poller.Token
     private let feedToken: Poller.Token
     private let answers: Mailbox<ServingInput>
     private let jobs: Mailbox<LogJob>
+    private let reads: Mailbox<ReadTask>
     private let events: @Sendable (SequencerEvent) -> Void
 
     private var effects: [SequencerEffect] = []
     private var pending: [ServingInput] = []
-    private var connections = ConnectionNames()
-    /// Whether the tenure has begun: before, frames wait in the sockets.
+    /// Whether the tenure has begun.
     private var isServing = false
+    /// What nodes said before the tenure began.
+    private var early = EarlyMessages()
+    private var noteLimit = NoteLimit()
     private var end: SequencerEnd?
     /// Whether the sockets failed: no further tenure would serve.
     private var isCutOff = false
@@ -35,8 +38,9 @@ final class ServingThread {
     private static let framesPerTurn = 1_024
 
     init(
-        machine: SequencerMachine, router: RouterSocket, feed: XPublisherSocket, waker: Waker,
-        answers: Mailbox<ServingInput>, jobs: Mailbox<LogJob>, renewal: TenureRenewal,
+        machine: SequencerMachine, router: RouterSocket, feed: PublisherSocket, waker: Waker,
+        answers: Mailbox<ServingInput>, jobs: Mailbox<LogJob>, reads: Mailbox<ReadTask>,
+        renewal: TenureRenewal,
         events: @escaping @Sendable (SequencerEvent) -> Void
     ) throws(ZeroMQError) {
         self.machine = machine
@@ -44,10 +48,11 @@ final class ServingThread {
         self.feed = feed
         self.answers = answers
         self.jobs = jobs
+        self.reads = reads
         self.renewal = renewal
         self.events = events
         poller = Poller(waker: waker)
-        routerToken = try poller.add(router, [])
+        routerToken = try poller.add(router)
         feedToken = try poller.add(feed)
     }
 
@@ -65,7 +70,7 @@ final class ServingThread {
                 reason = isCutOff ? end ?? reason : .stopped
                 break
             }
-            machine = SequencerMachine(settings: machine.settings)
+            machine = SequencerMachine(settings: machine.settings, secret: .random())
             tenure += 1
             jobs.post(.renew(.random()))
             reason = serveTenure()
@@ -80,27 +85,31 @@ final class ServingThread {
             do {
                 let readiness = try poller.wait(timeout: timeout)
                 takeAnswers()
-                if isServing, readiness.isReadable(routerToken) { try takeMessages() }
-                if readiness.isReadable(feedToken), try feed.receiveSubscriptions() > 0 {
-                    perform(.subscribed)
-                }
+                try takeMessages(readiness)
+                if try takeSubscriptions(readiness) { perform(.subscribed) }
             } catch {
                 cutOff(error)
             }
             if let end { return end }
             if let due = machine.nextDeadline, Moment.now.monotonic >= due { perform(.tick) }
             perform(.drained)
+            tellOmissions()
             if let end { return end }
         }
     }
 
-    /// Between two tenures: what nodes send waits in the sockets.
+    private func tellOmissions() {
+        for omission in noteLimit.endSpans(at: Moment.now.monotonic) {
+            events(.omitted(omission.kind.rawValue, count: omission.count, span: NoteLimit.span))
+        }
+    }
+
+    /// Between two tenures: what nodes send is kept within a bound.
     ///
     /// - Returns: Whether the time passed; false when it was asked to stop, or the sockets failed.
     private func rest(for pause: Duration) -> Bool {
         isServing = false
         end = nil
-        poller.setInterest([], for: routerToken)
         let until = Moment.now.monotonic + pause
         while !isStopping {
             let left = until - Moment.now.monotonic
@@ -108,7 +117,8 @@ final class ServingThread {
             do {
                 let readiness = try poller.wait(timeout: left)
                 takeAnswers()
-                if readiness.isReadable(feedToken) { _ = try feed.receiveSubscriptions() }
+                try takeMessages(readiness)
+                _ = try takeSubscriptions(readiness)
             } catch {
                 cutOff(error)
                 return false
@@ -145,49 +155,50 @@ final class ServingThread {
                 perform(.stop)
             case .log(let answer):
                 if answer.tenure == tenure { perform(answer.input) }
+            case .read(let answer):
+                if answer.epoch == machine.epoch { perform(answer.input) }
             }
         }
         pending.removeAll(keepingCapacity: true)
     }
 
-    private func takeMessages() throws(ZeroMQError) {
+    /// Sockets are read at all times, whoever is served, so that peers can connect and be ended.
+    private func takeMessages(_ readiness: Poller.Readiness) throws(ZeroMQError) {
+        try router.review(at: Moment.now.monotonic)
+        if isServing { for input in early.takeAll() { take(input) } }
+        guard readiness.isReadable(routerToken) else { return }
         for _ in 0..<Self.framesPerTurn {
             guard let input = try router.receive() else { return }
-            switch input {
-            case .message(let route, let frame): take(frame, from: connections.name(of: route))
-            case .malformed(let route, let frames):
-                perform(
-                    .unreadable(
-                        .malformed, message: "a message has one frame, not \(frames)",
-                        from: connections.name(of: route)))
-            case .overlongRoutingID: break  // nobody can be answered
-            }
+            if isServing { take(input) } else { early.add(input) }
         }
     }
 
-    private func take(_ frame: Bytes, from connection: ConnectionID) {
-        do throws(WireError) {
-            let epoch = try Frame.header(of: frame).epoch
-            perform(
-                .received(
-                    try Frame.decodeNodeMessage(frame, limits: machine.limits), epoch: epoch,
-                    from: connection))
-        } catch {
-            refuse(frame, error, from: connection)
+    /// - Returns: Whether somebody has subscribed.
+    private func takeSubscriptions(_ readiness: Poller.Readiness) throws(ZeroMQError) -> Bool {
+        try feed.review(at: Moment.now.monotonic)
+        guard readiness.isReadable(feedToken) else { return false }
+        return try feed.receiveSubscriptions() > 0
+    }
+
+    private func take(_ input: RouterInput) {
+        switch input {
+        case .message(let route, let frame):
+            take(.frame(frame, limits: machine.limits, from: ConnectionID(route)), from: route)
+        case .malformed(let route, let frames):
+            let text = "a message has one frame, not \(frames)"
+            take(.unreadable(.malformed, message: text, from: ConnectionID(route)), from: route)
+        case .ended(let route): perform(.disconnected(ConnectionID(route)))
         }
     }
 
-    /// Where the counters of a submit can be read, its actions are rejected, and their node goes on.
-    private func refuse(_ frame: Bytes, _ error: WireError, from connection: ConnectionID) {
-        do throws(WireError) {
-            let outline = try Frame.outline(ofSubmit: frame)
-            let epoch = try Frame.header(of: frame).epoch
-            let code = error.byeCode == .unsupported ? RejectionCode.unsupported : .malformed
-            perform(
-                .unreadableSubmit(
-                    outline, code, message: error.message, epoch: epoch, from: connection))
+    /// What can't be read is answered; of a peer that says much of it the connection ends.
+    private func take(_ input: SequencerInput, from route: RoutingID) {
+        perform(input)
+        guard case .unreadable = input else { return }
+        do throws(ZeroMQError) {
+            try router.refuse(route)
         } catch {
-            perform(.unreadable(error.byeCode, message: error.message, from: connection))
+            cutOff(error)
         }
     }
 
@@ -200,55 +211,93 @@ final class ServingThread {
         case .append(let append): jobs.post(.append(append))
         case .readSnapshots: jobs.post(.readSnapshots)
         case .saveSnapshot(let part): jobs.post(.saveSnapshot(part))
-        case .readSnapshot(let job): jobs.post(.readSnapshot(job))
-        case .keepAside(let stores, let last):
-            jobs.post(.keepAside(AsideRun(stores, through: last)))
+        case .readSnapshot(let job): read(.load(job))
+        case .keepAside(let stores, let last): read(.gather(AsideRun(stores, through: last)))
         case .removeSnapshots(let store): jobs.post(.removeSnapshots(store))
         case .truncate(let floor): jobs.post(.truncate(below: floor))
-        case .readFetch(let job): jobs.post(.fetch(job))
+        case .readFetch(let job): read(.fetch(job))
         case .confirmTenure: jobs.post(.confirm)
         case .serve(let beat): serve(beat)
         case .publishCommit(let frame): publish(frame)
         case .publishBeat(let beat): publish(Frame.encode(beat, epoch: machine.epoch)[...])
         case .send(let message, let connection): send(message, to: connection)
-        case .note(let note): events(.note(note))
+        case .note(let note):
+            if noteLimit.admits(note, at: Moment.now.monotonic) { events(.note(note)) }
         case .end(let reason): end = reason
         }
     }
 
-    /// The first message of every subscription proves it, so that nobody waits for a beat (rule 4).
+    private func read(_ job: ReadJob) {
+        reads.post(ReadTask(epoch: machine.epoch, job: job))
+    }
+
     private func serve(_ beat: Beat) {
-        do throws(ZeroMQError) {
-            try feed.setWelcome(Frame.encode(beat, epoch: machine.epoch)[...])
-            poller.setInterest(.readable, for: routerToken)
-        } catch {
-            cutOff(error)
-            return
-        }
         isServing = true
         renewal.begun(at: .now)
         events(.serving(log: beat.log, epoch: machine.epoch, last: beat.last))
+        // Whoever subscribed before learns the new epoch at once (rule 4).
+        publish(Frame.encode(beat, epoch: machine.epoch)[...])
     }
 
     private func publish(_ frame: Bytes) {
         do throws(ZeroMQError) {
             // A subscriber that can't keep up loses it, and fetches it later (rule 28).
-            _ = try feed.send(frame)
+            try feed.send(frame)
         } catch {
             cutOff(error)
         }
     }
 
     private func send(_ message: SequencerMessage, to connection: ConnectionID) {
-        guard let route = connections.route(of: connection) else { return }
         do throws(ZeroMQError) {
             // What a full queue has no room for is lost. Whoever waits for it asks again, or says
             // hello, or its patience ends: that holds for every message.
-            let outcome = try router.send(Frame.encode(message, epoch: machine.epoch), to: route)
-            if outcome == .unreachable { connections.remove(connection) }
+            let outcome = try router.send(
+                Frame.encode(message, epoch: machine.epoch), to: RoutingID(connection))
+            if outcome == .wouldBlock, let tag = message.deliveryTag {
+                perform(.answerLost(tag, to: connection))
+            }
         } catch {
             cutOff(error)
         }
+    }
+}
+
+/// What nodes say while the sequencer reads its log: within a bound, and the rest is lost, as on a
+/// connection that breaks, and said again.
+struct EarlyMessages {
+    static let countMax = 1_024
+    static let bytesMax = 4 << 20
+
+    private var inputs: [RouterInput] = []
+    private var bytes = 0
+
+    mutating func add(_ input: RouterInput) {
+        guard case .message(_, let frame) = input, inputs.count < Self.countMax,
+            bytes + frame.count <= Self.bytesMax
+        else { return }
+        inputs.append(input)
+        bytes += frame.count
+    }
+
+    /// Takes what was kept, oldest first.
+    mutating func takeAll() -> [RouterInput] {
+        defer { self = EarlyMessages() }
+        return inputs
+    }
+}
+
+extension ConnectionID {
+    /// The machine's name of a connection.
+    init(_ route: RoutingID) {
+        self.init(rawValue: UInt64(route.number))
+    }
+}
+
+extension RoutingID {
+    /// The connection that has a name of the machine's.
+    init(_ connection: ConnectionID) {
+        self.init(number: UInt32(truncatingIfNeeded: connection.rawValue))
     }
 }
 
@@ -256,6 +305,8 @@ final class ServingThread {
 enum ServingInput: Sendable {
     /// An answer of the log.
     case log(LogThread.Answer)
+    /// What was read of the log for others.
+    case read(ReadThread.Answer)
     /// End the tenure cleanly.
     case stop
 }

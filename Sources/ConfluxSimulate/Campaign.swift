@@ -12,27 +12,35 @@ struct Campaign: Sendable {
     /// When no further seed begins.
     var deadline: Date?
     var jobs: Int
+    /// What nodes host.
+    var states = SampleStates.journal
+    /// The shape of all worlds; each seed has its own unless given.
+    var world: SimulationWorld?
     /// What happens in every one of them.
     var fault: ClusterFault?
+    /// Whether the first violation ends it.
+    var endsWithFirst = false
 
     /// What came of it.
     struct Result: Sendable {
         var seeds = 0
         var steps = 0
         var marks = Marks()
-        /// Of the violations the one with the lowest seed.
-        var violation: SimulationReport?
+        var findings = Findings()
         var seconds = 0.0
     }
 
     func simulation(of seed: UInt64) -> Simulation {
-        var simulation = Simulation(seed: seed)
+        var simulation = Simulation(seed: seed, states: states.states, world: world)
         if let fault { simulation.plan.include(fault) }
         return simulation
     }
 
-    /// Runs until a violation is found, the seeds are used up, or the time is over.
-    func run() -> Result {
+    /// Runs until the seeds are used up or the time is over.
+    ///
+    /// - Parameter tell: Called with each violation as it is found, one at a time.
+    /// - Returns: What it found.
+    func run(tell: @Sendable (SimulationReport) -> Void = { _ in }) -> Result {
         let started = Date()
         let next = Atomic<UInt64>(0)
         let total = Mutex(Result())
@@ -45,12 +53,11 @@ struct Campaign: Sendable {
                     total.seeds += 1
                     total.steps += report.steps
                     total.marks.add(report.marks)
-                    if report.violation != nil,
-                        total.violation.map({ $0.seed > report.seed }) ?? true
-                    {
-                        total.violation = report
+                    if report.violation != nil {
+                        tell(report)
+                        total.findings.add(report)
                     }
-                    return total.violation == nil
+                    return !endsWithFirst || total.findings.isEmpty
                 }
                 guard goesOn else { return }
             }
@@ -58,5 +65,13 @@ struct Campaign: Sendable {
         var result = total.withLock { $0 }
         result.seconds = Date().timeIntervalSince(started)
         return result
+    }
+}
+
+extension Campaign {
+    /// The options that a seed needs to mean the same again.
+    var options: String {
+        (states == .journal ? "" : " --states \(states)") + (world.map { " --world \($0)" } ?? "")
+            + (fault.map { " --with \($0)" } ?? "")
     }
 }

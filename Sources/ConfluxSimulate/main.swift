@@ -21,6 +21,16 @@ enum Simulate {
     private static let fault = Option<ClusterFault?>(
         "--with", valueName: "FAULT", parse: .choice,
         summary: "Have this happen in every seed, also where it was not drawn.")
+    private static let states = Option(
+        "--states", default: SampleStates.journal, parse: .choice,
+        summary: "What the nodes host.")
+    private static let world = Option<SimulationWorld?>(
+        "--world", valueName: "WORLD", parse: .choice,
+        summary: "Give every seed a world of this shape; each has its own unless given.")
+    private static let regressions = Flag(
+        "--regressions", summary: "Run what was found before, and nothing else.")
+    private static let fresh = Flag(
+        "--fresh", summary: "Begin at a seed that nobody has chosen; it is printed first.")
     private static let marks = Flag(
         "--all-marks", summary: "Fail when something worth reaching was never reached.")
     private static let planted = Flag(
@@ -37,7 +47,10 @@ enum Simulate {
 
                 Exit codes: 0 as expected; 1 not; 64 wrong usage.
                 """,
-            parameters: [seed, first, count, seconds, jobs, fault, marks, planted],
+            parameters: [
+                seed, first, fresh, count, seconds, jobs, states, world, fault, regressions, marks,
+                planted,
+            ],
             examples: [
                 .init("A thousand seeds", "conflux-simulate"),
                 .init("What happens in one of them", "conflux-simulate --seed 42"),
@@ -64,32 +77,67 @@ enum Simulate {
     private static func run(_ invocation: Invocation) -> Int32 {
         var campaign = Campaign(
             first: UInt64(invocation[first]), count: UInt64(invocation[count]),
-            jobs: invocation[jobs], fault: invocation[fault])
+            jobs: invocation[jobs], states: invocation[states], world: invocation[world],
+            fault: invocation[fault],
+            endsWithFirst: invocation[planted])
+        if invocation[regressions] { return runRegressions() }
         if let seed = invocation[seed] { return replay(campaign.simulation(of: UInt64(seed))) }
+        var isFresh = invocation[fresh]
         if let seconds = invocation[seconds] {
             campaign.deadline = Date(timeIntervalSinceNow: Double(seconds))
             campaign.count = .max
-            if invocation[first] == 1 { campaign.first = .random(in: 0...(1 << 48)) }
+            isFresh = isFresh || invocation[first] == 1
         }
-        let result = campaign.run()
-        if invocation[planted] { return tellPlanted(result) }
+        if isFresh {
+            campaign.first = .random(in: 0...(1 << 48))
+            tell("simulation: fresh seeds: --first \(campaign.first)\(campaign.options)")
+        }
+        if invocation[planted] { return tellPlanted(campaign.run()) }
+        let (first, options) = (campaign.first, campaign.options)
+        let result = campaign.run { report in
+            tell("\(report); replay: conflux-simulate --seed \(report.seed)\(options)")
+        }
         tellMarks(result.marks)
         let missed = result.marks.missed.map(\.rawValue)
         if !missed.isEmpty { print("never reached: \(missed.joined(separator: " "))") }
-        let rate = Int(Double(result.seeds) / max(result.seconds, 0.001))
-        let size =
-            "\(result.seeds) seeds from \(campaign.first), \(result.steps) steps, "
-            + "\(Int(result.seconds)) s, \(rate) seeds/s"
-        if let report = result.violation {
-            let with = campaign.fault.map { " --with \($0)" } ?? ""
-            print(
-                "simulation: FAILED: \(report); replay: conflux-simulate --seed \(report.seed)\(with)"
-            )
-            return 1
+        for group in result.findings.sorted {
+            let seeds = group.reports.map { String($0.seed) }.joined(separator: " ")
+            print("found \(group.count) times: \(group.pattern)\n  seeds \(seeds)")
         }
         let isComplete = missed.isEmpty || !invocation[marks]
-        print("simulation: \(isComplete ? "passed" : "FAILED, marks were missed"): \(size)")
-        return isComplete ? 0 : 1
+        let verdict =
+            !result.findings.isEmpty
+            ? "FAILED, \(result.findings.count) violations of \(result.findings.sorted.count) kinds"
+            : isComplete ? "passed" : "FAILED, marks were missed"
+        let rate = Double(result.seeds) / max(result.seconds, 0.001)
+        print(
+            "simulation: \(verdict): \(result.seeds) seeds from \(first)\(options), "
+                + "\(result.steps) steps, \(Int(result.seconds)) s, "
+                + "\((rate * 10).rounded() / 10) seeds/s")
+        return isComplete && result.findings.isEmpty ? 0 : 1
+    }
+
+    /// Runs what was found before.
+    private static func runRegressions() -> Int32 {
+        var failures = 0
+        for regression in Regression.all {
+            let report = regression.simulation.run()
+            guard report.violation != nil else { continue }
+            failures += 1
+            tell("\(report); replay: conflux-simulate --seed \(report.seed)\(regression.options)")
+            tell("  found before: \(regression.cause)")
+        }
+        let count = Regression.all.count
+        print(
+            failures == 0
+                ? "simulation: passed: \(count) seeds that showed something once"
+                : "simulation: FAILED: \(failures) of \(count) seeds that showed something once")
+        return failures == 0 ? 0 : 1
+    }
+
+    /// Prints a line at once, also into a pipe.
+    private static func tell(_ line: String) {
+        FileHandle.standardOutput.write(Data((line + "\n").utf8))
     }
 
     private static func replay(_ simulation: Simulation) -> Int32 {
@@ -103,7 +151,7 @@ enum Simulate {
     }
 
     private static func tellPlanted(_ result: Campaign.Result) -> Int32 {
-        guard let report = result.violation else {
+        guard let report = result.findings.first else {
             print("no violation in \(result.seeds) seeds")
             return 1
         }

@@ -178,6 +178,12 @@ struct WorkerSession: Sendable {
             environment.announce(
                 "missed", range(from, through),
                 text: "entries \(from) to \(through) are no longer in the log and were missed")
+        case .logDamaged(let from, let through, let message):
+            var fields = range(from, through)
+            fields["message"] = .string(message)
+            environment.announce(
+                "logDamaged", fields,
+                text: "entries \(from) to \(through) can't be read in the log: \(message)")
         case .storeDropped(let store):
             environment.announce(
                 "storeDropped", ["store": .string(store.description)],

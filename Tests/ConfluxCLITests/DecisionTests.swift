@@ -1,4 +1,6 @@
+import Conflux
 import ConfluxArguments
+import ConfluxBuiltins
 import ConfluxNode
 import ConfluxProtocol
 import ConfluxSequencer
@@ -111,6 +113,42 @@ import Testing
         }
     }
 
+    @Test(.timeLimit(.minutes(5)))
+    func `what a stopped store has not applied is told as that, and not as refused`() async throws {
+        try await `A tour of the commands`.withNodes("alpha") { connect in
+            // A newer program takes the store over and writes an action: the older one stops there.
+            let node = try await Node.connect(to: try #require(connect.last), scope: Scope())
+            _ = try await node.store(NewerCounter.self)
+            await node.close()
+            let newer = try await Run.tool(
+                ["dispatch", "counter", "increment", "--schema-version", "9", "--wait", "applied"]
+                    + connect)
+            #expect(newer.exitCode == .storeStopped)
+            let failure = try JSONValue(json: try #require(newer.lines.first))
+            #expect(failure["/error/code"]?.string == "storeStopped")
+            let sequence = try #require(failure["/receipt/sequence"]?.integer)
+            let action = #"{"add":{"amount":100}}"#
+            let behind = try await Run.tool(
+                ["dispatch", "counter/shared", action, "--wait", "applied"] + connect)
+            #expect(behind.exitCode == .storeStopped)
+            #expect(
+                try await Run.tool(["log", "skip", "\(sequence)"] + connect).exitCode == .success)
+        }
+    }
+
+    @Test(.timeLimit(.minutes(5)), arguments: ["freeze", "drop"])
+    func `an action that no store took is not told as applied`(decision: String) async throws {
+        try await `A tour of the commands`.withNodes("alpha") { connect in
+            #expect(try await Run.tool([decision, "counter"] + connect).exitCode == .success)
+            let run = try await Run.tool(
+                ["dispatch", "counter", "increment", "--wait", "applied"] + connect)
+            #expect(run.exitCode == .concernedNobody)
+            let failure = try JSONValue(json: try #require(run.lines.first))
+            #expect(failure["/error/code"]?.string == "concernedNobody")
+            #expect(failure["/receipt/sequence"]?.integer != nil)
+        }
+    }
+
     @Test func `skip stands below log, and both have help`() throws {
         for words in [["log", "--help"], ["log", "skip", "--help"], ["freeze", "--help"]] {
             guard case .show(let text) = try Tool.program.parse(words) else {
@@ -187,5 +225,28 @@ import Testing
                 "nodes":[{"incarnation":2,"name":"alpha"}],"store":"cart/7"}
                 """)
         #expect(told[1].hasSuffix(#""path":"/a","store":"cart/7"}"#))
+    }
+}
+
+/// The counter of a newer program.
+private struct NewerCounter: Model {
+    static let name = "counter"
+    static let schemaVersion = 9
+    var count = 0
+
+    enum Action: Codable, Sendable {
+        case increment
+        case add(amount: Int)
+    }
+
+    mutating func apply(_ action: Action, _ context: ActionContext) {
+        switch action {
+        case .increment: count += 1
+        case .add(let amount): count += amount
+        }
+    }
+
+    static func migrate(_ old: SnapshotReader, from version: Int) throws -> NewerCounter {
+        NewerCounter(count: try old.decode(CounterState.Snapshot.self).count)
     }
 }

@@ -164,8 +164,11 @@ struct RenewalTests {
             let worker = LogWorker(log: log, reopen: { _ in next }, answer: { answers.append($0) })
             worker.work(.claim(.random()))
             let append = Append(
-                frame: Array(repeating: 7, count: 40)[...], first: SequenceNumber(1),
-                last: SequenceNumber(3), isForced: false)
+                commits: [
+                    Append.Commit(
+                        frame: Array(repeating: 7, count: 40)[...], first: SequenceNumber(1),
+                        last: SequenceNumber(3))
+                ], isForced: false)
             worker.work(.append(append))
             worker.work(.renew(.random()))
             return answers

@@ -50,4 +50,17 @@ import Testing
             #expect(error.message.count < 300)
         }
     }
+
+    @Test(
+        arguments: [
+            ("tcp://*:7401", "::1", "tcp://[::1]:7401"),
+            ("tcp://*:7401", "example.org", "tcp://example.org:7401"),
+            ("tcp://10.0.0.1:7401", "::1", "tcp://10.0.0.1:7401"),
+            ("ipc://feed", nil, "ipc://feed"), ("tcp://*:7401", nil, "tcp://127.0.0.1:7401"),
+        ] as [(String, String?, String)])
+    func `a host stands in for a star, in brackets where they are due`(
+        announced: String, host: String?, expected: String
+    ) throws {
+        #expect(try Endpoint(announced).replacingWildcard(with: host).description == expected)
+    }
 }

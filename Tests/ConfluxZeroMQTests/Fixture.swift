@@ -22,6 +22,23 @@ func wait<Result>(
     throw Overdue()
 }
 
+/// Waits until `body` gives something, while a router does what it does when it is read: it shakes
+/// hands, and cuts off. What it receives is thrown away.
+func wait<Result>(
+    for socket: ZeroMQSocket, serving router: RouterSocket, _ body: () throws -> Result?
+) throws -> Result {
+    let poller = Poller(waker: try Waker())
+    _ = try poller.add(socket)
+    _ = try poller.add(router)
+    let end = ContinuousClock.now + deadline
+    while ContinuousClock.now < end {
+        while try router.receive() != nil {}
+        if let result = try body() { return result }
+        _ = try poller.wait(timeout: end - ContinuousClock.now)
+    }
+    throw Overdue()
+}
+
 struct Overdue: Error {}
 
 extension SocketSettings {
@@ -53,6 +70,8 @@ struct Pair {
 
     /// Sends from the dealer once its connection stands.
     func send(_ frame: Bytes) throws {
+        if try dealer.send(frame) == .sent { return }
+        try router.shakeHands(with: dealer)
         _ = try wait(for: dealer, .writable) { try dealer.send(frame) == .sent ? true : nil }
     }
 
@@ -66,6 +85,22 @@ struct Pair {
         try send([1])
         guard case .message(let peer, [1]) = try receive() else { throw Overdue() }
         return peer
+    }
+}
+
+extension RouterSocket {
+    /// Reads until a dealer's connection stands. Nothing else may send meanwhile.
+    func shakeHands(with dealer: DealerSocket) throws {
+        let poller = Poller(waker: try Waker())
+        _ = try poller.add(self)
+        let writable = try poller.add(dealer, .writable)
+        let end = ContinuousClock.now + deadline
+        while ContinuousClock.now < end {
+            let readiness = try poller.wait(timeout: end - ContinuousClock.now)
+            if readiness.isWritable(writable) { return }
+            if let input = try receive() { Issue.record("\(input) came too early") }
+        }
+        throw Overdue()
     }
 }
 

@@ -55,7 +55,7 @@ import Testing
         #expect(try pair.router.receive() == nil)
 
         #expect(try pair.router.send([1, 2, 3], to: peer) == .sent)
-        #expect(try pair.router.send(Bytes([1, 2]), Bytes([3, 4]), to: peer) == .sent)
+        #expect(try pair.router.send([1, 2, 3, 4], to: peer) == .sent)
         #expect(try pair.router.send(large, to: peer) == .sent)
         let received = try (0..<3).map { _ in
             try wait(for: pair.dealer) { try pair.dealer.receive() }
@@ -78,6 +78,7 @@ import Testing
         }
         #expect(endpoint.host == "::1")
         try dealer.connect(endpoint)
+        try router.shakeHands(with: dealer)
         _ = try wait(for: dealer, .writable) { try dealer.send([7]) == .sent ? true : nil }
         let input = try wait(for: router) { try router.receive() }
         guard case .message(_, [7]) = input else {
@@ -91,8 +92,9 @@ import Testing
         let peer = try pair.greet()
         pair.dealer.close()
         let outcome = try wait(for: pair.router, .writable) {
+            _ = try pair.router.receive()
             let outcome = try pair.router.send([1], to: peer)
-            return outcome == .sent ? nil : outcome
+            return outcome == .unreachable ? outcome : nil
         }
         #expect(outcome == .unreachable)
     }
@@ -113,6 +115,7 @@ import Testing
 
         let healthy = try DealerSocket(pair.context, settings: settings)
         try healthy.connect(pair.endpoint)
+        try pair.router.shakeHands(with: healthy)
         _ = try wait(for: healthy, .writable) { try healthy.send([2]) == .sent ? true : nil }
         guard case .message(let other, [2]) = try pair.receive() else {
             Issue.record("another message arrived")
@@ -157,22 +160,6 @@ import Testing
         #expect(pair.dealer.malformedCount == 1)
     }
 
-    @Test func `routing ids of up to eight bytes are taken and longer ones are reported`() throws {
-        let pair = try Pair()
-        let short = try RawSocket(ZMQ_DEALER, routingID: "12345678", connectingTo: pair.endpoint)
-        try short.send(["x"])
-        guard case .message(let peer, _) = try pair.receive() else {
-            Issue.record("it was not taken")
-            return
-        }
-        #expect(peer.description == "3132333435363738")
-        #expect(try pair.router.send([1], to: peer) == .sent)
-        let long = try RawSocket(ZMQ_DEALER, routingID: "123456789", connectingTo: pair.endpoint)
-        try long.send(["x"])
-        #expect(try pair.receive() == .overlongRoutingID(bytes: 9))
-        #expect(try pair.router.receive() == nil)
-    }
-
     @Test func `who sends more than the limit is cut off`() throws {
         var settings = SocketSettings.test
         settings.messageBytesMax = 1_000
@@ -185,15 +172,38 @@ import Testing
         }
         let monitor = try pair.dealer.openMonitor()
         try pair.send([UInt8](repeating: 0, count: 1_001)[...])
-        let event = try wait(for: monitor) {
+        let event = try wait(for: monitor, serving: pair.router) {
             let event = try monitor.receive()
             return event?.kind == .disconnected ? event : nil
         }
         #expect(event.kind == .disconnected)
         let outcome = try wait(for: pair.router, .writable) {
+            _ = try pair.router.receive()
             let outcome = try pair.router.send([1], to: peer)
-            return outcome == .sent ? nil : outcome
+            return outcome == .unreachable ? outcome : nil
         }
         #expect(outcome == .unreachable)
+    }
+
+    @Test func `who sends what nobody can read again and again is cut off`() throws {
+        let pair = try Pair()
+        let peer = try pair.greet()
+        let monitor = try pair.dealer.openMonitor()
+        for _ in 0..<70 { try pair.send([0]) }
+        var refused = 0
+        _ = try wait(for: pair.router) {
+            while let input = try pair.router.receive() {
+                #expect(input.peer == peer)
+                if case .ended = input { return true }
+                refused += 1
+                try pair.router.refuse(input.peer)
+            }
+            return nil
+        }
+        // What it sent behind is thrown away.
+        #expect(refused == 64)
+        _ = try wait(for: monitor, serving: pair.router) {
+            try monitor.receive()?.kind == .disconnected ? true : nil
+        }
     }
 }

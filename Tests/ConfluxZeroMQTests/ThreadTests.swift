@@ -30,6 +30,7 @@ import Testing
 
     @Test func `a poller ends for a call, a message, or the time`() throws {
         let pair = try Pair()
+        _ = try pair.greet()
         let waker = try Waker()
         let poller = Poller(waker: waker)
         let router = try poller.add(pair.router)

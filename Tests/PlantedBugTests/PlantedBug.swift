@@ -14,8 +14,10 @@ struct PlantedBug: Sendable, CustomTestStringConvertible {
     let planted: String
     /// What must happen for it to matter, where that is rare.
     var fault: String?
+    /// What nodes must host for it to matter: the simulator's own state unless given.
+    var states: String?
 
     var testDescription: String { "rule \(rule): \(name)" }
 
-    static let all: [PlantedBug] = sequencer + sessions + feed + history + shells + stores
+    static let all: [PlantedBug] = sequencer + sessions + feed + history + shells + stores + effects
 }

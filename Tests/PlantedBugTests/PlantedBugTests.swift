@@ -36,9 +36,11 @@ struct PlantedBugTests {
         #expect(sound.status == 0, "without a mistake nothing is found: \(sound.output)")
         for (number, bug) in PlantedBug.all.enumerated()
         where Self.wanted == "all" || bug.name.contains(Self.wanted ?? "") {
-            let faults = bug.fault.map { ["--with", $0] } ?? []
+            let options =
+                (bug.fault.map { ["--with", $0] } ?? [])
+                + (bug.states.map { ["--states", $0] } ?? [])
             let found = try run(
-                program, ["--count", "\(Self.seedsMax)", "--expect-violation"] + faults,
+                program, ["--count", "\(Self.seedsMax)", "--expect-violation"] + options,
                 in: tree.folder, planted: number + 1)
             // A trap ends the program: the simulation has found it, too.
             let last = found.output.split(separator: "\n").last.map(String.init) ?? ""

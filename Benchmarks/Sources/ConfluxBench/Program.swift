@@ -69,6 +69,8 @@ struct Program {
                 try await NodeRoles.replica(address: address, count: count)
             case .roundTrips(let address, let count):
                 try await NodeRoles.roundTrips(address: address, count: count)
+            case .readers(let address, let count):
+                try ReaderRoles.readers(address: address, count: count)
             case .keeper(let folder, let settings):
                 try await LedgerRoles.keeper(folder: folder, settings)
             case .ledger(let address): try await LedgerRoles.node(address: address)

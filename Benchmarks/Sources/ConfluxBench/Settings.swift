@@ -5,6 +5,8 @@ struct Settings {
     enum Workload: String, CaseIterable {
         case stream
         case latency
+        case readers
+        case neighbours
         case local
         case read
         case join
@@ -28,6 +30,8 @@ struct Settings {
 
           stream            actions dispatched as fast as possible, beside plain libzmq
           latency           one action in flight, beside plain libzmq
+          readers           one action in flight while 64 observers read the log, beside none
+          neighbours        one action in flight while another store of the node is in trouble
           local             dispatch without a node
           read              a model's value by key path
           join              a new node opens a store with a long history
@@ -86,6 +90,14 @@ struct Settings {
                 for stream in streams { try deliver(stream.measure(self)) }
             case .latency:
                 for latency in latencies { try deliver(latency.measure(self)) }
+            case .readers:
+                try deliver(
+                    ReadersWorkload(
+                        readers: 64, history: isFull ? 1_000_000 : 300_000,
+                        count: isFull ? 5_000 : 1_500
+                    ).measure(self))
+            case .neighbours:
+                try deliver(NeighboursWorkload(bytes: (isFull ? 256 : 64) << 20).measure(self))
             case .local:
                 try deliver(LocalWorkload(count: isFull ? 1_000_000 : 200_000).measure(self))
             case .read:

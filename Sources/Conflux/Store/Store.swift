@@ -65,7 +65,8 @@ open class Store<State: Conflux.State>: @unchecked Sendable {
     }
 }
 
-/// Dispatches actions, to one store or to all stores of a state.
+/// Dispatches actions: to one store, to all stores of a state, or, by way of a node, to stores of other
+/// processes.
 ///
 /// Extend it with a function for each thing that can be asked of the state:
 ///
@@ -81,6 +82,8 @@ public struct Actions<State: Conflux.State>: Sendable {
         case store(StoreCore<State>)
         /// With the scope, which the channel doesn't keep.
         case all(GlobalChannel<State>, Scope)
+        /// To where no store of this process need be.
+        case elsewhere(RouteOnly<State>)
     }
 
     private let destination: Destination
@@ -93,6 +96,15 @@ public struct Actions<State: Conflux.State>: Sendable {
         destination = .all(scope.channel(), scope)
     }
 
+    /// Actions that take a route, whatever stores there are here.
+    ///
+    /// - Parameters:
+    ///   - route: The route.
+    ///   - scope: Whose middleware and locks the actions meet.
+    package init(by route: any ActionRoute<State>, in scope: Scope) {
+        destination = .elsewhere(RouteOnly(route: route, scope: scope))
+    }
+
     /// Dispatches an action. May be called on any thread, also inside a commit or an observer.
     ///
     /// - Parameter action: What happens.
@@ -100,6 +112,7 @@ public struct Actions<State: Conflux.State>: Sendable {
         switch destination {
         case .store(let core): core.dispatch(action)
         case .all(let channel, _): channel.dispatch(action)
+        case .elsewhere(let way): _ = way.dispatch(action)
         }
     }
 
@@ -113,6 +126,7 @@ public struct Actions<State: Conflux.State>: Sendable {
         switch destination {
         case .store(let core): core.dispatchTracked(action)
         case .all(let channel, _): channel.dispatchTracked(action)
+        case .elsewhere(let way): way.dispatch(action)
         }
     }
 }

@@ -86,10 +86,18 @@ final class DispatchReport: Sendable {
 
     /// The JSON of a failure.
     static func line(_ line: Int, _ failure: CommandFailure) -> JSONValue {
-        [
+        var fields: JSONObject = [
             "error": ["code": .string(failure.code), "message": .string(failure.message)],
             "line": .number(UInt64(line)),
         ]
+        if let receipt = failure.receipt {
+            fields["receipt"] = [
+                "epoch": .number(receipt.epoch.rawValue),
+                "sequence": .number(receipt.sequence.rawValue),
+                "timestamp": .number(UInt64(clamping: receipt.timestamp.rawValue)),
+            ]
+        }
+        return .object(fields)
     }
 
     /// Nothing follows at once.

@@ -226,16 +226,37 @@ struct Dispatching: Sendable {
         do throws(NodeError) {
             let answer = try await connection.core.ask(
                 .applied(receipt.sequence, report.target), patience: connection.timeout)
-            guard case .refused(let message) = answer.body else { return .success(receipt) }
-            return .failure(
-                CommandFailure(
-                    .refused,
-                    "Entry \(receipt.sequence) was refused and changed nothing: \(message)"))
+            return switch answer.body {
+            case .refused(let message):
+                .failure(
+                    CommandFailure(
+                        .refused, receipt: receipt,
+                        "Entry \(receipt.sequence) was refused and changed nothing: \(message)"))
+            case .stopped(_, let message):
+                .failure(
+                    CommandFailure(
+                        .storeStopped, receipt: receipt,
+                        """
+                        The action is in the log as entry \(receipt.sequence), and no node has applied \
+                        it: \(message)
+                        """))
+            case .concernedNobody:
+                .failure(
+                    CommandFailure(
+                        .concernedNobody, receipt: receipt,
+                        """
+                        The action is in the log as entry \(receipt.sequence), and was for no store: \
+                        there was none, or each that there was is frozen. See what there is with \
+                        `conflux status`.
+                        """))
+            default: .success(receipt)
+            }
         } catch {
             let exitCode: ExitCode = error.code == .timedOut ? .timedOut : .unknownOutcome
             return .failure(
                 CommandFailure(
                     exitCode, code: exitCode == .timedOut ? nil : "effectUnknown",
+                    receipt: receipt,
                     """
                     The action is in the log as entry \(receipt.sequence); whether it was refused \
                     is not known: \(error.message)

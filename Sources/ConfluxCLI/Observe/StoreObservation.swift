@@ -172,7 +172,7 @@ final class StoreObservation: Sendable {
                 take(.success(Sighting(node: answer.node, sequence: sequence, state: state)))
             case .failed(let reason, let message):
                 take(.failure(Self.failure(reason, message)))
-            case .status, .applied, .refused, .alive: break
+            case .status, .applied, .refused, .stopped, .concernedNobody, .alive: break
             }
             // A node without a name can't be asked alone: the others' answers are not waited for.
             if node == nil, after > .zero, answer.node == nil { break }
@@ -187,7 +187,7 @@ final class StoreObservation: Sendable {
             switch reason {
             case .notHosted, .unknownNode: .notFound
             case .timedOut: .timedOut
-            case .tableFull, .effectUnknown, .storeStopped, .tooLarge: .unknownOutcome
+            case .tableFull, .effectUnknown, .tooLarge: .unknownOutcome
             }
         return CommandFailure(exitCode, code: "\(reason)", "\(message).")
     }

@@ -34,6 +34,14 @@ struct SequencerTelling {
                     \(epoch) of log \(log), which ends at \(last)
                     """)
         case .note(let note): tell(note)
+        case .omitted(let kind, let count, let span):
+            environment.announce(
+                "omitted",
+                [
+                    "count": .number(UInt64(count)), "of": .string(kind),
+                    "seconds": .number(UInt64(span.components.seconds)),
+                ],
+                text: "\(kind): and \(count) more in the last \(span.components.seconds) s")
         case .tenureFailed(let message, let pause):
             // It is an event, and somebody has to do something about it.
             environment.diagnostics.report(
@@ -71,6 +79,24 @@ struct SequencerTelling {
                 "checkpointSetAside",
                 ["reason": .string(reason), "sequence": .number(sequence)],
                 text: "the checkpoint at \(sequence) could not be used: \(reason)")
+        case .logNearlyFull(let retained):
+            environment.announce(
+                "logNearlyFull", ["retained": .string(retained)],
+                text:
+                    "the log has reached its bound: actions wait until older entries are given up. "
+                    + "Up to \(retained) are retained; if it stays so, raise the bound or retain less"
+            )
+        case .logHasRoom:
+            environment.announce("logHasRoom", text: "the log has room again")
+        case .damaged(let damage):
+            environment.announce(
+                "damaged",
+                [
+                    "from": .number(damage.first), "through": .number(damage.last),
+                    "message": .string(damage.message),
+                ],
+                text: "entries \(damage.first) to \(damage.last) can't be read, and who needs them "
+                    + "begins behind them: \(damage.message)")
         case .truncated(let floor):
             environment.announce(
                 "truncated", ["floor": .number(floor)],

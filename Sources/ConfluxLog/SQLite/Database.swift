@@ -91,13 +91,6 @@ final class Database {
         return try statement.step() ? statement.integer(0) : 0
     }
 
-    /// The one text that a statement answers.
-    func text(_ statement: String) throws(DatabaseFailure) -> String {
-        let statement = try prepare(statement)
-        defer { statement.reset() }
-        return try statement.step() ? statement.text(0) : ""
-    }
-
     func prepare(_ text: String) throws(DatabaseFailure) -> Statement {
         var statement: OpaquePointer?
         let code = sqlite3_prepare_v3(

@@ -91,6 +91,25 @@ final class LogFolder {
         try Self.synchronize(path)
     }
 
+    /// A database without a byte beside a write-ahead log was cut to nothing, or removed: SQLite would
+    /// remove the other, too, and a new log would begin where there was one. One of a single byte is
+    /// empty for SQLite as well.
+    ///
+    /// - Throws: `damaged`.
+    func refuseCutDatabase() throws(LogError) {
+        let size = Self.size(databasePath)
+        guard size <= 1, size == 1 || Self.size(writeAheadPath) > 0 else { return }
+        throw LogError(
+            .damaged,
+            "\(databasePath), where there was a log, was cut to nothing or removed. Restore it from a "
+                + "backup.")
+    }
+
+    private static func size(_ path: String) -> Int {
+        var status = stat()
+        return stat(path, &status) == 0 ? Int(status.st_size) : 0
+    }
+
     /// Gives the write-ahead log blocks to write into, since a write that grows a file takes twice
     /// as long to reach the disk. What is in the file stays; zeros behind it mean nothing to
     /// SQLite.

@@ -1,17 +1,18 @@
+import CSQLite
 import ConfluxVocabulary
 
 /// The log on this machine's disk: a SQLite database in a folder of its own.
 ///
 /// - One row a commit, in the table `commits`, with a checksum; the table `meta` has the log's id,
-///   the format's version, the epoch and the floor. `sqlite3 FOLDER/log.sqlite` opens it for reading at any
+///   the format's version, the epoch and the floor, each of them twice. `sqlite3 FOLDER/log.sqlite` opens it for reading at any
 ///   time. A reader that keeps a transaction open for long makes the write-ahead log grow.
 /// - One owner: the folder is locked, and the system releases the lock when the process ends,
 ///   however it ends.
 /// - An append is one statement, conditional on the epoch and on the log's end. After an error of
 ///   the disk its outcome is unknown, and this object takes no more appends, since what the
 ///   system still holds in memory cannot be trusted: open the log anew and read its end.
-/// - Checksums and density are verified on every read. Damage is found when it is read, and from
-///   then on nothing behind it is served.
+/// - Checksums and density are verified on every read. Damage is found when it is read; what is whole
+///   around it is served.
 /// - Copying the write-ahead log into the database stalls one append now and then; see
 ///   `SQLiteLogSettings.writeAheadBytes`.
 ///
@@ -26,8 +27,6 @@ public final class SQLiteLog: ActionLog {
 
     private let settings: SQLiteLogSettings
     private(set) var claimed: Epoch?
-    /// The lowest damage that a read has met.
-    private var damage: LogError?
     /// The error of the disk after which no append can be trusted.
     private var diskFailure: LogError?
 
@@ -53,33 +52,25 @@ public final class SQLiteLog: ActionLog {
     ) throws(LogError) {
         try settings.validate()
         let folder = try LogFolder(directory)
+        try folder.refuseCutDatabase()
         let attempt = "Opening the log in \(folder.path)"
         let database = try SQLiteFormat.reporting(attempt) { () throws(DatabaseFailure) in
             try Database(path: folder.databasePath, vfs: settings.vfs, access: .write)
         }
         database.setBusyTimeout(settings.busyTimeout)
         let version = try SQLiteFormat.version(of: database, in: folder.path)
-        let (name, end, floor) = try SQLiteFormat.reporting(attempt) { () throws(DatabaseFailure) in
+        try SQLiteFormat.reporting(attempt) { () throws(DatabaseFailure) in
             try SQLiteFormat.prepare(database, version: version, settings: settings)
             try database.renewWriteAheadFile()
-            return (
-                try database.text("SELECT log FROM meta"),
-                try database.number("SELECT last FROM commits ORDER BY first DESC LIMIT 1"),
-                try database.number("SELECT floor FROM meta")
-            )
         }
-        guard let id = Identifier(name) else {
-            throw LogError(
-                .damaged,
-                "The log in \(folder.path) has lost its identity. Restore it from a backup.")
-        }
+        let meta = try SQLiteMeta(database, version: SQLiteFormat.version, in: folder.path)
         // A quarter more, since the commit that reaches the mark goes beyond it.
         try folder.extendWriteAheadFile(to: settings.writeAheadBytes * 5 / 4)
         try folder.synchronize()
-        self.id = id
+        id = meta.log
         self.settings = settings
-        last = SequenceNumber(UInt64(max(0, end)))
-        self.floor = SequenceNumber(UInt64(max(1, floor)))
+        last = meta.last
+        floor = meta.floor
         files = try SQLiteFormat.reporting(attempt) { () throws(DatabaseFailure) in
             let files = Files(
                 statements: try SQLiteLogStatements(database), database: database, folder: folder)
@@ -102,6 +93,18 @@ public final class SQLiteLog: ActionLog {
 
     deinit {
         close()
+    }
+
+    /// Whether seven eighths of the bound are used.
+    public var isNearlyFull: Bool {
+        guard let files else { return false }
+        do throws(DatabaseFailure) {
+            let used = try files.statements.truncation.usedPages()
+            return used > Int64(settings.limitBytes / SQLiteFormat.pageBytes / 8 * 7)
+        } catch {
+            // Whatever keeps it from being told is met by the next append.
+            return false
+        }
     }
 
     /// Begins a tenure; the new epoch is on the disk when this returns.
@@ -133,41 +136,47 @@ public final class SQLiteLog: ActionLog {
         return claim
     }
 
-    /// Adds a commit to the end.
+    /// Adds commits to the end, in one transaction.
     ///
     /// - Parameters:
-    ///   - commit: What to add.
+    ///   - commits: What to add.
     ///   - last: Where the caller believes that the log ends.
-    ///   - forced: Whether it must be on the disk on return, whatever the durability.
+    ///   - forced: Whether they must be on the disk on return, whatever the durability.
     /// - Throws: `superseded`, `endDiffers`, `full`, `failed`, `unknownOutcome`, `invalidCommit`,
     ///   `notClaimed`, `closed`.
     public func append(
-        _ commit: LoggedCommit, expecting last: SequenceNumber, forced: Bool
+        _ commits: [LoggedCommit], expecting last: SequenceNumber, forced: Bool
     ) throws(LogError) {
         let files = try writableFiles()
         guard claimed != nil else { throw .notClaimed }
-        try commit.validate(expecting: last)
+        let newest = try commits.validate(expecting: last)
         let raisesDurability = forced && settings.durability == .os
-        let attempt = "Appending entries \(commit.first) to \(commit.last)"
+        let attempt = "Appending entries \(last.next) to \(newest.last)"
         let isAppended = try writing(attempt) { () throws(DatabaseFailure) -> Bool in
             if raisesDurability { try files.database.setSynchronous(full: true) }
-            try insert(commit, with: files.statements.append)
-            let isAppended = files.database.changes == 1
+            // One statement is a transaction by itself.
+            let isAppended =
+                commits.count == 1
+                ? try insert(newest, into: files)
+                : try files.database.transaction { () throws(DatabaseFailure) in
+                    try insert(commits, into: files)
+                }
             if raisesDurability { try files.database.setSynchronous(full: false) }
             return isAppended
         }
         if isAppended {
-            self.last = commit.last
+            self.last = newest.last
             return
         }
         let end = try readEnd(files)
         self.last = end?.last ?? .zero
-        guard end == commit else {
-            let newest = try readEpoch(files)
-            if commit.epoch != newest { throw .superseded(commit.epoch, by: newest) }
+        guard end == newest else {
+            let epoch = try readEpoch(files)
+            if newest.epoch != epoch { throw .superseded(newest.epoch, by: epoch) }
+            if self.last == last { throw .takesNothing(behind: last) }
             throw .endDiffers(expected: last, found: self.last)
         }
-        // It was appended before, then perhaps without force.
+        // They were appended before, then perhaps without force.
         if raisesDurability { try makeDurable(files) }
     }
 
@@ -193,30 +202,9 @@ public final class SQLiteLog: ActionLog {
     ) throws(LogError) -> [LoggedCommit] {
         let files = try openFiles()
         let from = max(from, floor)
-        if let damage, let lowest = damage.numbers?.lowerBound, lowest <= from { throw damage }
         guard from <= last else { return [] }
-        var scan = LogScan(from: from, through: last, limitBytes: limitBytes)
-        do {
-            try scan.run(files.statements.reading)
-        } catch {
-            let reading = LogError(error, "Reading the log from entry \(scan.next)")
-            switch reading.code {
-            case .damaged: scan.damage = .damaged(scan.next, last, failureWords(error))
-            case .unknownOutcome: throw LogError(.failed, reading.message)
-            default: throw reading
-            }
-        }
-        if let found = scan.damage {
-            if let known = damage?.numbers, let new = found.numbers,
-                known.lowerBound <= new.lowerBound
-            {
-                // The lower one is remembered already.
-            } else {
-                damage = found
-            }
-            if scan.commits.isEmpty { throw found }
-        }
-        return scan.commits
+        return try LogScan.read(
+            files.statements.reading, from: from, through: last, limitBytes: limitBytes)
     }
 
     /// Makes a reader for another thread, with a connection of its own.
@@ -231,9 +219,12 @@ public final class SQLiteLog: ActionLog {
     /// the disk fails. Doing it again does nothing.
     public func close() {
         guard let files else { return }
+        // Nobody can be told if these fail, and then no more is lost than by a crash.
+        if let claimed, diskFailure == nil {
+            files.statements.reach.bind(Int64(claimed.rawValue), at: 1)
+            _ = try? files.statements.reach.run()
+        }
         if settings.durability == .os && diskFailure == nil {
-            // Nobody can be told if this fails, and then no more is lost than by a crash, which
-            // this durability allows.
             _ = try? makeDurable(files)
         }
         self.files = nil
@@ -263,15 +254,29 @@ public final class SQLiteLog: ActionLog {
         }
     }
 
-    /// Goes on from a new floor. Damage that began below it may be gone, and else is met again.
+    /// Goes on from a new floor.
     func rise(to floor: SequenceNumber) {
         self.floor = floor
-        if let lowest = damage?.numbers?.lowerBound, lowest < floor { damage = nil }
     }
 
+    /// - Returns: Whether they follow; else none is there.
     private func insert(
-        _ commit: LoggedCommit, with statement: Statement
-    ) throws(DatabaseFailure) {
+        _ commits: [LoggedCommit], into files: Files
+    ) throws(DatabaseFailure) -> Bool {
+        for (index, commit) in commits.enumerated() where try !insert(commit, into: files) {
+            guard index == 0 else {
+                throw DatabaseFailure(code: SQLITE_ABORT, words: "a part of an append follows")
+            }
+            return false
+        }
+        return true
+    }
+
+    /// - Returns: Whether it follows; else it is not there.
+    private func insert(
+        _ commit: LoggedCommit, into files: Files
+    ) throws(DatabaseFailure) -> Bool {
+        let statement = files.statements.append
         statement.bind(Int64(commit.first.rawValue), at: 1)
         statement.bind(Int64(commit.last.rawValue), at: 2)
         statement.bind(Int64(commit.epoch.rawValue), at: 3)
@@ -280,6 +285,7 @@ public final class SQLiteLog: ActionLog {
             statement.bind(UnsafeRawBufferPointer(buffer), at: 5)
             try statement.run()
         }
+        return files.database.changes == 1
     }
 
     /// Writes what changes nothing, so that all that stands before it reaches the disk.
@@ -297,7 +303,14 @@ public final class SQLiteLog: ActionLog {
         let hasRow = try SQLiteFormat.reporting("Reading the end of the log") {
             () throws(DatabaseFailure) in try files.statements.end.step()
         }
-        return hasRow ? try SQLiteLogRow(files.statements.end).commit() : nil
+        guard hasRow else { return nil }
+        let row = SQLiteLogRow(files.statements.end)
+        guard let commit = row.commit() else {
+            throw .damaged(
+                row.first, row.first, "the last commit, whose bytes are not those that were written"
+            )
+        }
+        return commit
     }
 
     func readEpoch(_ files: Files) throws(LogError) -> Epoch {
@@ -313,9 +326,5 @@ public final class SQLiteLog: ActionLog {
         defer { files.statements.epoch.reset() }
         guard try files.statements.epoch.step() else { return nil }
         return UInt64(exactly: files.statements.epoch.integer(0)).map { Epoch($0) }
-    }
-
-    private func failureWords(_ failure: DatabaseFailure) -> String {
-        "the database says \"\(failure.words)\" there"
     }
 }

@@ -43,26 +43,11 @@ public final class SQLiteLogFile: LogReader {
         guard let version = try SQLiteFormat.version(of: database, in: directory) else {
             throw LogError(.notALog, "The log in \(directory) was never begun.")
         }
-        let (name, end, floor, epoch) = try SQLiteFormat.reading(attempt) {
-            () throws(DatabaseFailure) in
-            // Of one moment.
-            try database.execute("BEGIN")
-            return (
-                try database.text("SELECT log FROM meta"),
-                try database.number("SELECT last FROM commits ORDER BY first DESC LIMIT 1"),
-                version > 1 ? try database.number("SELECT floor FROM meta") : 1,
-                try database.number("SELECT epoch FROM meta")
-            )
-        }
-        guard let id = Identifier(name) else {
-            throw LogError(
-                .damaged, "The log in \(directory) has lost its identity. Restore it from a backup."
-            )
-        }
-        self.id = id
-        last = SequenceNumber(UInt64(max(0, end)))
-        self.floor = SequenceNumber(UInt64(max(1, floor)))
-        self.epoch = Epoch(UInt64(max(0, epoch)))
+        let meta = try SQLiteMeta(database, version: version, in: directory)
+        id = meta.log
+        last = meta.last
+        floor = meta.floor
+        epoch = meta.epoch
         folder = directory
         reader = try SQLiteLogReader(
             path: path, version: version, settings: SQLiteLogSettings())
@@ -92,6 +77,14 @@ public final class SQLiteLogFile: LogReader {
     public func snapshots() throws(LogError) -> [SavedSnapshot] {
         guard let reader else { throw .closed }
         return try reader.snapshots(through: last)
+    }
+
+    /// What the log says of a snapshot; nil if it isn't there, or not whole.
+    ///
+    /// - Throws: `damaged`, `failed`, `closed`.
+    public func snapshot(of key: SavedSnapshot.Key) throws(LogError) -> SavedSnapshot? {
+        guard let reader else { throw .closed }
+        return try reader.snapshot(of: key)
     }
 
     /// As `ActionLog.readSnapshot(of:from:limitBytes:)`.

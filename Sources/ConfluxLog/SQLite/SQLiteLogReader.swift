@@ -34,14 +34,8 @@ final class SQLiteLogReader: LogReader {
     ) throws(LogError) -> [LoggedCommit] {
         guard let connection else { throw .closed }
         guard from <= last else { return [] }
-        var scan = LogScan(from: from, through: last, limitBytes: limitBytes)
-        do {
-            try scan.run(connection.statements)
-        } catch {
-            throw SQLiteFormat.readError(error, "Reading the log from entry \(scan.next)")
-        }
-        if let damage = scan.damage, scan.commits.isEmpty { throw damage }
-        return scan.commits
+        return try LogScan.read(
+            connection.statements, from: from, through: last, limitBytes: limitBytes)
     }
 
     func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint? {
@@ -55,6 +49,11 @@ final class SQLiteLogReader: LogReader {
         guard let connection else { throw .closed }
         return try connection.statements.snapshots?
             .read(key, from: offset, limitBytes: limitBytes)
+    }
+
+    func snapshot(of key: SavedSnapshot.Key) throws(LogError) -> SavedSnapshot? {
+        guard let connection else { throw .closed }
+        return try connection.statements.snapshots?.snapshot(of: key)
     }
 
     func snapshots(through last: SequenceNumber) throws(LogError) -> [SavedSnapshot] {

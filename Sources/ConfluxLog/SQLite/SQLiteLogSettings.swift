@@ -14,7 +14,8 @@ public struct SQLiteLogSettings: Sendable, Hashable {
     public var durability: Durability
 
     /// How large the database becomes at most, 1 MiB to 16 TiB. At the bound `append` throws
-    /// `full`. 64 GiB are some hundred million small actions.
+    /// `full`. The last eighth is a reserve: a sequencer admits no actions then, until checkpoints and
+    /// truncation have made room. 64 GiB are some hundred million small actions.
     public var limitBytes = 64 << 30
 
     /// How much gathers in the write-ahead log before it is copied into the database, 1 MiB to

@@ -6,60 +6,70 @@ extension Applier {
     /// - Parameters:
     ///   - event: The event.
     ///   - sequence: Its number.
-    ///   - isCatchUp: Whether the commit is one that stores catch up with.
-    ///   - only: The only store that it is for; nil for all that it concerns.
-    ///   - dropped: Gets the stores whose life ends here.
+    ///   - recipients: To which stores the commit goes.
     ///   - points: Gets the digest points of stores here.
     func apply(
-        _ event: LogEvent, at sequence: SequenceNumber, isCatchUp: Bool, only: StoreName?,
-        _ dropped: inout [StoreName], _ points: inout [SnapshotPlace]
+        _ event: LogEvent, at sequence: SequenceNumber, to recipients: Recipients,
+        _ points: inout [SnapshotPlace]
     ) {
         switch event {
         case .dropped(let store, let life):
-            guard let hosted = hosted(store, life, isCatchUp: isCatchUp, only: only) else { return }
-            hosted.isDropped = true
-            dropped.append(store)
+            guard let replica = replica(store, life, at: sequence, recipients) else { return }
+            let progress = replica.progress
+            if progress.phase != .ended { progress.delivered = sequence }
+            progress.phase = .ended
+            replica.isDropped = true
+            wait(.dropped, at: progress.delivered, progress)
         case .frozen(let store, let life, _):
-            guard let hosted = hosted(store, life, isCatchUp: isCatchUp, only: only),
-                sequence > hosted.restoredAt
-            else { return }
-            hosted.isFrozen = true
+            replica(store, life, at: sequence, recipients)?.progress.leave(at: sequence)
         case .thawed(let store, let life):
-            hosted(store, life, isCatchUp: isCatchUp, only: only)?.isFrozen = false
+            replica(store, life, at: sequence, recipients)?.progress.comeBack(at: sequence)
         case .digestPoint(let store, let life):
-            guard let hosted = hosted(store, life, isCatchUp: isCatchUp, only: only),
-                sequence > hosted.lastPoint, hosted.stopped == nil, !hosted.isDropped,
-                !hosted.isStale
+            guard let replica = replica(store, life, at: sequence, recipients),
+                replica.progress.phase != .ended, !replica.isStale
             else { return }
-            hosted.lastPoint = sequence
             points.append(SnapshotPlace(store: store, life: life, sequence: sequence))
         case .skipped(let skipped, let target):
-            for applier in appliers.values {
-                for hosted in applier.hosted(concernedBy: target)
-                where hosted.gets(isCatchUp: isCatchUp, only: only) {
-                    skip(skipped, of: hosted)
+            for stores in states.values {
+                for replica in stores.replicas.values
+                where target.concerns(replica.name) && hears(replica, at: sequence, recipients) {
+                    skip(skipped, of: replica)
                 }
             }
         case .claim, .joined, .left, .forgotten, .created, .upgraded: break
         }
     }
 
-    /// A store here that a commit is applied to.
-    private func hosted(
-        _ store: StoreName, _ life: SequenceNumber, isCatchUp: Bool, only: StoreName?
-    ) -> (any HostedReplica)? {
-        guard let hosted = appliers[store.state]?.hosted(store), hosted.life == life,
-            hosted.gets(isCatchUp: isCatchUp, only: only)
+    /// A store here that an event is for.
+    private func replica(
+        _ store: StoreName, _ life: SequenceNumber, at sequence: SequenceNumber,
+        _ recipients: Recipients
+    ) -> Replica? {
+        guard let replica = replica(store), replica.life == life,
+            hears(replica, at: sequence, recipients)
         else { return nil }
-        return hosted
+        return replica
+    }
+
+    /// Whether an event is for a store. One that has stopped hears what the feed brings: it may be that
+    /// what it stopped at has no effect any more.
+    private func hears(
+        _ replica: Replica, at sequence: SequenceNumber, _ recipients: Recipients
+    ) -> Bool {
+        let progress = replica.progress
+        if progress.phase == .ended {
+            guard case .attached = recipients else { return false }
+            return !replica.isDropped
+        }
+        return recipients.include(progress) && sequence > progress.delivered
     }
 
     /// An entry has no effect (rule 23). A store that stopped there, or has applied it, begins anew.
-    private func skip(_ sequence: SequenceNumber, of hosted: any HostedReplica) {
-        guard sequence > hosted.restoredAt, !hosted.skips.contains(sequence) else { return }
-        hosted.skips.insert(sequence)
-        let isPassed = hosted.lastChange >= sequence
-        if isPassed { hosted.isStale = true }
-        if isPassed || hosted.stoppedAt == sequence { tell(.reload(hosted.name)) }
+    private func skip(_ sequence: SequenceNumber, of replica: Replica) {
+        guard sequence > replica.start, !replica.skips.contains(sequence) else { return }
+        replica.skips.insert(sequence)
+        let isPassed = replica.lastChange >= sequence
+        if isPassed { replica.isStale = true }
+        if isPassed || replica.progress.stop?.at == sequence { report(.reload(replica.name)) }
     }
 }

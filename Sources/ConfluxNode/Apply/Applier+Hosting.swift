@@ -5,9 +5,10 @@ import ConfluxProtocol
 extension Applier {
     func register(_ registration: Registration) {
         registrations.add(registration)
-        let applier = appliers[registration.state] ?? registration.makeApplier()
-        appliers[registration.state] = applier
-        registration.attach(applier)
+        let state = registration.state
+        let stores = states[state] ?? StateStores(state, locals: makeProgress(of: .state(state)))
+        states[state] = stores
+        registration.attach(stores, makeProgress(of: registration.subject))
         // Opens and closes reach the link by this thread alone, and so in this order.
         tell(.open(registration.open))
     }
@@ -18,39 +19,70 @@ extension Applier {
     @discardableResult
     func unregister(_ subject: HostingSubject) -> [RegistrationTable.Entry] {
         let former = registrations.remove(subject)
+        let state: Name
         switch subject {
         case .store(let store):
-            appliers[store.state]?.remove(store)
+            state = store.state
+            if let replica = states[state]?.remove(store) { release(replica.progress) }
             shelf.remove(store)
-            if appliers[store.state]?.isIdle == true { appliers[store.state] = nil }
-        case .state(let state):
-            appliers[state]?.isBridged = false
-            if appliers[state]?.isIdle == true { appliers[state] = nil }
+        case .state(let name):
+            state = name
+            states[state]?.isBridged = false
+            if let locals = states[state]?.locals {
+                release(locals)
+                locals.forget()
+            }
         }
+        if states[state]?.isIdle == true { states[state] = nil }
         tell(.close(subject))
         return former
     }
 
+    /// Nobody waits for a store that is closed.
+    private func release(_ progress: StoreProgress) {
+        while let item = progress.takeNext() {
+            if case .outcome(let outcome) = item.goal { reached(outcome) }
+        }
+        awaited.removeAll { $0 === progress }
+        busy.removeAll { $0 === progress }
+    }
+
     func restore(
         _ store: StoreName, life: SequenceNumber, _ snapshot: Snapshot,
-        _ aside: Bytes?, _ skipped: [SequenceNumber], _ request: UInt64, _ log: LogID
+        following: (aside: Bytes?, through: SequenceNumber), _ skipped: [SequenceNumber],
+        _ request: UInt64, _ log: LogID
     ) {
-        guard let hosted = appliers[store.state]?.hosted(store) else { return }
-        hosted.detach()
-        // What follows, the end of the open above all, waits until the store has its state.
-        let record = CommitRecord(
-            last: .zero, byteCount: 0, isCatchUp: true, whenDone: resume)
-        record.expectRun()
-        hosted.restore(
-            snapshot, life: life, log: log, request: request,
-            in: (background, post, inPlaceBytesMax),
-            crashes: crashRecord(of: store, life, log, at: snapshot.sequence)
-        ) { error in
-            record.report(error.map { [(snapshot.sequence, .refused($0))] } ?? [])
+        guard let replica = replica(store) else { return }
+        replica.skips = Set(skipped)
+        replica.begin(
+            with: snapshot, life: life, log: log, following: following, request: request,
+            crashes: crashRecord(of: store, life, log, at: snapshot.sequence),
+            background: background, inPlaceBytesMax: inPlaceBytesMax)
+        collect(replica.progress)
+    }
+
+    /// A store has its snapshot, or can't be given it.
+    func restored(_ replica: Replica, _ error: (any Error)?) {
+        let progress = replica.progress
+        guard progress.phase == .empty else { return }
+        if let error {
+            stop(replica, "the snapshot of \(replica.name) can't be read: \(error)")
+        } else if let aside = replica.following.aside {
+            follow(replica, aside)
         }
-        hosted.skips = Set(skipped)
-        record.seal()
-        line.append(.restored(store, request: request, record, aside: aside))
+        let through = replica.endFollowing()
+        if progress.phase != .ended {
+            progress.phase = .ready
+            progress.delivered = max(progress.delivered, through)
+        }
+        report(.ready(progress.subject, through: through, request: progress.request))
+    }
+
+    /// It takes nothing, not even what is in its snapshot.
+    private func stop(_ replica: Replica, _ message: String) {
+        replica.progress.stop = (nil, message)
+        replica.progress.delivered = .zero
+        replica.progress.phase = .ended
     }
 
     /// Where the store notes what it applies from this snapshot on.
@@ -73,26 +105,52 @@ extension Applier {
     }
 
     /// Gives a store the entries behind its snapshot that the log holds no longer.
-    func follow(_ store: StoreName, _ aside: Bytes) {
+    private func follow(_ replica: Replica, _ aside: Bytes) {
         do throws(WireError) {
             let entries = try AsideEntries.commits(of: aside)
             // Of what the log holds no longer nobody tells but what was kept with it.
-            for entry in entries { noteSkips(of: entry.commit, for: store) }
+            for entry in entries { noteSkips(of: entry.commit, for: replica) }
+            replica.progress.phase = .catchingUp
             for entry in entries {
-                apply(entry.commit, byteCount: 0, isCatchUp: true, only: store)
+                apply(entry.commit, to: .only([replica.progress.subject]))
+                // However much it is: nobody keeps it to give it again.
+                if replica.progress.phase == .parked { replica.progress.phase = .catchingUp }
             }
         } catch {
-            appliers[store.state]?.hosted(store)?.stopped =
-                "what is kept of \(store) beside the log can't be read: \(error)"
+            stop(replica, "what is kept of \(replica.name) beside the log can't be read: \(error)")
         }
     }
 
     /// Notes which entries have no effect on a store, before it gets any.
-    private func noteSkips(of commit: Commit, for store: StoreName) {
+    private func noteSkips(of commit: Commit, for replica: Replica) {
         for block in commit.blocks {
-            guard case .event(.skipped(let sequence, let target)) = block, target.concerns(store)
+            guard case .event(.skipped(let sequence, let target)) = block,
+                target.concerns(replica.name)
             else { continue }
-            appliers[store.state]?.hosted(store)?.skips.insert(sequence)
+            replica.skips.insert(sequence)
+        }
+    }
+
+    /// An open is answered: it is told once the store has applied what it caught up with.
+    func opened(_ request: UInt64, _ outcome: OpenOutcome) {
+        guard let (registration, _) = registrations[request] else { return }
+        guard case .opened = outcome else { return complete(request, outcome) }
+        switch registration.subject {
+        case .store(let store):
+            guard let progress = replica(store)?.progress else { return }
+            let isAttached = progress.phase == .attached
+            wait(
+                .opened(request: request, outcome),
+                at: isAttached ? max(delivered, progress.delivered) : progress.delivered, progress)
+        case .state(let state):
+            if let stores = states[state], !stores.isBridged || stores.locals.phase == .empty {
+                stores.isBridged = true
+                stores.locals.phase = .attached
+                stores.locals.delivered = delivered
+                // Of what was before they were reached by nothing is known.
+                stores.locals.jump(through: delivered)
+            }
+            complete(request, outcome)
         }
     }
 
@@ -110,14 +168,13 @@ extension Applier {
         }
         registrations.open(request)
         guard !isOpen, case .opened(let life) = outcome else { return }
-        if case .state(let state) = registration.subject { appliers[state]?.isBridged = true }
         registration.completion(.success(life))
     }
 
     /// What stands before the end of a store's life is applied here: nobody hosts it any more.
     func drop(_ store: StoreName) {
         // It may have been closed, or loaded anew, meanwhile.
-        guard appliers[store.state]?.hosted(store)?.isDropped == true else { return }
+        guard replica(store)?.isDropped == true else { return }
         for (registration, isOpen) in unregister(.store(store)) {
             if isOpen {
                 registration.lost(.dropped(store))
@@ -134,10 +191,10 @@ extension Applier {
                 code: .openFailed, message: "\(subject.text) can't be opened (\(code)): \(message)")
         case .opened:
             guard case .store(let store) = subject,
-                let hosted = appliers[store.state]?.hosted(store), let message = hosted.stopped
+                let stop = replica(store)?.progress.stop
             else { return nil }
             return NodeError(
-                code: hosted.stoppedAt == nil ? .openFailed : .storeStopped, message: message)
+                code: stop.at == nil ? .openFailed : .storeStopped, message: stop.message)
         }
     }
 }

@@ -18,14 +18,15 @@ extension Applier {
 
     /// - Returns: Whether the question was answered.
     private func observe(_ store: StoreName, _ after: SequenceNumber, _ number: UInt64) -> Bool {
-        guard let hosted = appliers[store.state]?.hosted(store) else {
+        guard let replica = replica(store) else {
             reply(number, .failed(.notHosted, message: "the node does not host \(store) any more"))
             return true
         }
-        guard hosted.isAttached, hosted.lastChange > after else { return false }
-        let position = hosted.lastChange
+        guard replica.isAttached || replica.progress.stop?.at != nil, replica.lastChange > after
+        else { return false }
+        let position = replica.lastChange
         let (tell, background) = (tell, background)
-        hosted.copy { encoding in
+        replica.lane.copy { encoding in
             background {
                 let body = Self.stateAnswer(store, position, encoding)
                 tell(.answer(Answer(number: number, isLast: true, node: nil, body: body)))
@@ -43,7 +44,7 @@ extension Applier {
         }
         do {
             let bytes = try encoding()
-            guard bytes.count <= WireLimits.standard.frameBytesMax - 4_096 else {
+            guard bytes.count <= WireLimits.shownStateBytesMax else {
                 return .failed(
                     .tooLarge, message: "the state of \(store) has \(bytes.count) bytes")
             }
@@ -58,25 +59,18 @@ extension Applier {
     private func effect(
         of sequence: SequenceNumber, _ target: Target, _ number: UInt64
     ) -> Bool {
-        guard applied >= sequence else { return false }
-        let restoredAt: SequenceNumber
-        switch target {
-        case .store(let store):
-            guard let hosted = appliers[store.state]?.hosted(store), hosted.isAttached else {
-                return false
-            }
-            restoredAt = hosted.restoredAt
-        case .state, .event:
-            // Its stores may have come one after the other.
-            restoredAt = appliers.values.lazy.map(\.restoredAt).max() ?? .zero
-        }
-        if let message = refusals.message(of: sequence) {
-            reply(number, .refused(message: message))
-        } else if sequence <= max(refusals.unknownThrough, restoredAt) {
-            reply(
-                number, .failed(.effectUnknown, message: "the node joined after entry \(sequence)"))
-        } else {
-            reply(number, .applied)
+        let concerned = stores(concernedBy: target) ?? []
+        guard concerned.allSatisfy({ $0.hasReached(sequence, delivered) }) else { return false }
+        let effect = concerned.reduce(Effect.nobody) { .merged($0, $1.effect(of: sequence)) }
+        switch effect {
+        case .applied: reply(number, .applied)
+        case .refused(let message, _): reply(number, .refused(message: message))
+        case .stopped(let at, let message):
+            reply(number, .stopped(at: at ?? .zero, message: message))
+        case .nobody: reply(number, .concernedNobody)
+        case .unknown:
+            let text = "the node joined after entry \(sequence), or it was too long ago"
+            reply(number, .failed(.effectUnknown, message: text))
         }
         return true
     }

@@ -1,83 +1,76 @@
 import Conflux
 import ConfluxProtocol
 
-/// What a node applies by: it decodes what is ordered and runs models and stores. A thread of its
-/// own drives it (``ApplyThread``), so that user code never delays a beat; a simulation drives it
-/// step by step.
+/// What a node applies by: it decodes what is ordered and runs models and stores. It is driven by
+/// calls, one at a time: by a thread of its own (``ApplyThread``), so that user code never delays a
+/// beat, or by a simulation step by step.
 ///
-/// Jobs come in the machine's order. What follows a commit (an outcome, the end of an open) stands
-/// behind it in a line, and is told when every store has reported the commit: so an outcome means
-/// that this node has applied the action (P6), also where a store has an executor of its own.
+/// Each store here has its own progress (``StoreProgress``), and what is to be told waits for the
+/// stores that it concerns, and for no other:
 ///
-///     jobs ──▶ apply ──▶ line: commit │ outcome │ commit │ opened …
-///                              └ waits for the runs of its stores
+///     commit ──▶ runs ──▶ lanes ──▶ reports ──▶ position ──▶ outcomes, opens, waits
+///
+/// - The outcome of an own action is told once every store here that it concerns has reached its
+///   number (P6). So a store that catches up, or whose executor is slow, delays no other's.
+/// - Who waits for a number is told once all stores here have reached it.
+/// - A store whose lane has too much to do is parked: it gets no commits, and catches up later.
 ///
 /// Confined to whoever drives it. The functions that it is given may be called on other threads.
 package final class Applier {
-    /// What stands in the line.
-    enum Step {
-        case commit(CommitRecord)
-        /// A commit of a history that is lost: only its bytes count.
-        case lost(CommitRecord)
-        case restored(StoreName, request: UInt64, CommitRecord, aside: Bytes?)
-        /// The store has everything up to where it catches up from.
-        case ready(StoreName, request: UInt64)
-        case passedOver(SequenceNumber)
-        case dropped(StoreName)
-        case outcome(ActionOutcome)
-        case opened(UInt64, OpenOutcome)
-        case reached(UInt64, ReachOutcome)
-    }
-
-    /// Outcome places of a batch that was submitted.
-    struct Submitted {
-        var firstCounter: UInt64
-        var count: Int
-        var block: OutcomeBlock
-        /// What they concern.
-        var targets: [Target]
-        var lastCounter: UInt64 { firstCounter + UInt64(count) - 1 }
-    }
-
     /// Tells the machine.
     let tell: @Sendable (ReplicaInput) -> Void
     /// Has a job performed soon, behind those that wait.
     let post: @Sendable (ApplyJob) -> Void
     /// The monotonic clock.
     private let clock: () -> Duration
-    private let refusalsMax: Int
+    /// Of each store, how many bytes of reasons are kept why entries had no effect.
+    private let refusalBytesMax: Int
     /// Where encodings are kept for the sequencer, and for comparing.
     let shelf: EncodingShelf
     /// Runs what takes long, beside what is applied; in order, one after the other.
-    let background: @Sendable (@escaping @Sendable () -> Void) -> Void
+    let background: Background
     /// From which size on a snapshot is decoded there.
     let inPlaceBytesMax: Int
+    /// How many bytes a store's lane may have before the store is parked, unless told otherwise.
+    package static let openBytesMax = 16 << 20
+    let openBytesMax: Int
+    /// How many outcomes may wait for stores.
+    package let waitingOutcomesMax: Int
     /// Tells whoever watches the node.
     let announce: @Sendable (NodeEvent) -> Void
     /// Where stores note what they apply; nil for nowhere.
     let journal: CrashJournal?
     /// Given every commit that is delivered.
-    private let tap: (@Sendable (Commit) -> Void)?
+    let tap: (@Sendable (Commit) -> Void)?
 
-    var appliers: [Name: StateApplier] = [:]
+    var states = ByName<Name, StateStores>()
     var registrations = RegistrationTable()
+    var outcomes = OutcomeTable()
+    /// Who waits for a number.
     private var waits: [UInt64: Wait] = [:]
-    var line: [Step] = []
-    var submitted: [Submitted] = []
-    var refusals: RefusalMemory
-    var ownFailures = OwnFailures()
-    var ownEffects = OwnEffects()
-    private var incarnation = Incarnation.none
-    /// Up to it the stores that are attached have everything: what others catch up with they have, too.
-    var applied = SequenceNumber.zero
-    var questions = PendingQuestions()
-    /// How often the history was lost, as far as the jobs here have come.
-    private(set) var resets: UInt64 = 0
+    /// Those of them whose number is known.
+    private var reaches: [UInt64: SequenceNumber] = [:]
+    /// The node's present session, and before it those of which outcomes were awaited when it began.
+    /// *Use*: which refusals are kept as the errors that they were.
+    private(set) var incarnations: [Incarnation] = []
+    /// Up to where the commits of the feed were given to the attached stores.
+    var delivered = SequenceNumber.zero
+    /// The attached stores whose lanes have something to do. *Use*: up to where all of them are.
+    var busy: [StoreProgress] = []
+    /// The stores for which something waits.
+    var awaited: [StoreProgress] = []
+    private var questions = PendingQuestions()
+    /// How far it has come, for the machine. Whoever drives it passes it on.
+    package internal(set) var progress = ApplyProgress()
+
+    /// The most waits under way. *At the bound* a further one fails.
+    private static let waitsMax = 1_024
 
     /// Makes one without stores.
     ///
     /// - Parameters:
-    ///   - refusalsMax: Of how many entries without an effect the reasons are kept.
+    ///   - refusalBytesMax: Of each store, how many bytes of reasons are kept why entries had no
+    ///     effect.
     ///   - tell: Tells the machine; called on any thread.
     ///   - post: Has a job performed soon, behind those that wait; called on any thread.
     ///   - clock: The monotonic clock.
@@ -86,17 +79,20 @@ package final class Applier {
     ///   - shelf: Where encodings are kept.
     ///   - background: Runs functions one after the other, in order; on any thread.
     ///   - inPlaceBytesMax: The largest snapshot that is decoded without it.
+    ///   - openBytesMax: How many bytes a store's lane may have before the store is parked.
+    ///   - waitingOutcomesMax: How many outcomes may wait for stores.
     ///   - tap: Given every commit that is delivered.
     package init(
-        refusalsMax: Int, tell: @escaping @Sendable (ReplicaInput) -> Void,
+        refusalBytesMax: Int, tell: @escaping @Sendable (ReplicaInput) -> Void,
         post: @escaping @Sendable (ApplyJob) -> Void, clock: @escaping () -> Duration,
         announce: @escaping @Sendable (NodeEvent) -> Void = { _ in }, journal: CrashJournal? = nil,
         shelf: EncodingShelf = EncodingShelf(),
         background: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = { $0() },
         inPlaceBytesMax: Int = SnapshotSizes.inPlaceBytesMax,
+        openBytesMax: Int = Applier.openBytesMax, waitingOutcomesMax: Int = OutcomeTable.waitingMax,
         tap: (@Sendable (Commit) -> Void)? = nil
     ) {
-        self.refusalsMax = refusalsMax
+        self.refusalBytesMax = refusalBytesMax
         self.tell = tell
         self.post = post
         self.clock = clock
@@ -104,50 +100,189 @@ package final class Applier {
         self.shelf = shelf
         self.background = background
         self.inPlaceBytesMax = inPlaceBytesMax
+        self.openBytesMax = openBytesMax
+        self.waitingOutcomesMax = waitingOutcomesMax
         self.journal = journal
         self.tap = tap
-        refusals = RefusalMemory(countMax: refusalsMax)
-    }
-
-    /// Goes on when a store with an executor of its own has reported.
-    var resume: @Sendable () -> Void {
-        let post = post
-        return { post(.finished) }
     }
 
     /// Does one job, as far as the stores here have come.
     package func perform(_ job: ApplyJob) {
         switch job {
         case .deliver(let delivery, let log): perform(delivery, log)
-        case .submitted(let firstCounter, let count, let block, let targets):
-            submitted.append(
-                Submitted(
-                    firstCounter: firstCounter, count: count, block: block, targets: targets))
+        case .submitted(let batch): outcomes.submit(batch)
         case .abandoned(let block, let count):
             block.settle(from: 0, count: count, with: .failed(.nodeClosed))
         case .register(let registration): register(registration)
         case .unregister(let subject): unregister(subject)
-        case .asked(let question):
-            questions.add(question, at: clock())
-            answerQuestions()
-        case .wait(let wait):
-            guard let input = wait.input(hostedLife: { self.place(of: $0)?.life }) else {
-                return wait.completion(.failure(.notHosted))
-            }
-            waits[wait.request] = wait
-            tell(input)
+        case .asked(let question): questions.add(question, at: clock())
+        case .wait(let wait): begin(wait)
         case .giveUp(let request):
             waits[request] = nil
+            reaches[request] = nil
             tell(.giveUp(request: request))
-        case .decoded(let store, let request, let put):
-            // It may have another snapshot by now.
-            let isWanted = appliers[store.state]?.hosted(store)?.restoring == request
-            put(isWanted)
-            advance()
-        case .finished: advance()
-        case .identified(let incarnation): self.incarnation = incarnation
+        case .reported(let subject):
+            if let progress = progress(of: subject) { collect(progress) }
+        case .identified(let incarnation):
+            if outcomes.isEmpty { incarnations = [] }
+            if incarnations.last != incarnation { incarnations.append(incarnation) }
         case .stop: break
         }
+        advance()
+    }
+
+    private func perform(_ delivery: Delivery, _ log: LogID) {
+        switch delivery {
+        case .commit(let commit, let byteCount):
+            tap?(commit)
+            delivered = max(delivered, commit.last)
+            apply(commit, to: .attached)
+            progress.liveBytes += byteCount
+        case .catchUp(let commit, let byteCount, let subjects):
+            apply(commit, to: .only(subjects))
+            progress.catchUpBytes += byteCount
+        case .restore(
+            let store, let life, let snapshot, let aside, let skipped, let through, let request):
+            restore(
+                store, life: life, snapshot, following: (aside, through), skipped, request, log)
+        case .begin(let subject):
+            guard let progress = self.progress(of: subject), progress.phase == .ready else { break }
+            progress.phase = .catchingUp
+        case .detach(let store):
+            guard let progress = self.progress(of: .store(store)) else { break }
+            progress.phase = .empty
+            progress.stop = nil
+        case .passOver(let last):
+            // Who was attached lacks what is passed over, and gets another state.
+            for stores in states.values {
+                for replica in stores.replicas.values where replica.isAttached {
+                    replica.progress.phase = .empty
+                }
+                if stores.isBridged { stores.locals.jump(through: last) }
+            }
+            delivered = max(delivered, last)
+        case .compare(let divergence, let bytes): compare(divergence, with: bytes)
+        case .attach(let subject):
+            guard let progress = self.progress(of: subject), progress.phase == .catchingUp else {
+                break
+            }
+            progress.phase = .attached
+            if progress.hasOpenRuns { busy.append(progress) }
+        case .settle(let outcome): settle(outcome)
+        case .opened(let request, let outcome): opened(request, outcome)
+        case .reach(let request, .due(let sequence)):
+            if waits[request] != nil { reaches[request] = sequence }
+        case .reach(let request, .otherLog(let log)):
+            end(request, .failure(.otherLog(log)))
+        case .reach(let request, .failed(let code, let message)):
+            end(request, .failure(.undecided(code, message)))
+        case .reset: reset()
+        }
+    }
+
+    /// The history is lost: nothing that a store here has, or does now, counts any more.
+    private func reset() {
+        for stores in states.values {
+            for progress in stores.replicas.values.map(\.progress) + [stores.locals] {
+                while let item = progress.takeNext() {
+                    if case .outcome(let outcome) = item.goal { tellUnknown(outcome) }
+                }
+                progress.forget()
+            }
+        }
+        awaited = []
+        busy = []
+        delivered = .zero
+        progress.applied = .zero
+        progress.resets += 1
+        journal?.forgetHistory()
+        // Numbers that were named are of the history that is lost.
+        for request in reaches.keys.sorted() {
+            guard let wait = waits[request] else { continue }
+            if wait.goal.isRepeatable, let input = wait.input(hostedLife: { _ in nil }) {
+                tell(input)
+            } else {
+                end(request, .failure(.historyLost))
+            }
+        }
+        reaches = [:]
+    }
+
+    // MARK: What is told
+
+    /// Tells what the stores here have reached.
+    private func advance() {
+        busy.removeAll { !$0.hasOpenRuns || $0.phase != .attached }
+        let least = busy.lazy.compactMap { [delivered] in $0.position(delivered) }.min()
+        progress.applied = max(progress.applied, min(delivered, least ?? delivered))
+        if !awaited.isEmpty {
+            for progress in awaited {
+                while let item = progress.takeReached(delivered) { tell(item, progress) }
+            }
+            awaited.removeAll { !$0.isAwaited }
+        }
+        tellReached()
+        questions.answer(at: clock) { isAnswered($0) }
+    }
+
+    private func tell(_ item: StoreProgress.Waiting, _ progress: StoreProgress) {
+        switch item.goal {
+        case .outcome(let outcome): reached(outcome)
+        case .opened(let request, let outcome): complete(request, outcome)
+        case .dropped: if case .store(let store) = progress.subject { drop(store) }
+        }
+    }
+
+    /// Has something told once a store has come to a number, behind what waits for it already.
+    func wait(
+        _ goal: StoreProgress.Waiting.Goal, at sequence: SequenceNumber, _ progress: StoreProgress
+    ) {
+        if !progress.isAwaited { awaited.append(progress) }
+        progress.wait(StoreProgress.Waiting(sequence: sequence, goal: goal))
+    }
+
+    // MARK: Waits
+
+    private func begin(_ wait: Wait) {
+        guard waits.count < Self.waitsMax else {
+            let text = "the node has \(waits.count) waits under way; wait for some of them first"
+            return wait.completion(.failure(.undecided(.tableFull, text)))
+        }
+        guard let input = wait.input(hostedLife: { self.place(of: $0)?.life }) else {
+            return wait.completion(.failure(.notHosted))
+        }
+        waits[wait.request] = wait
+        tell(input)
+    }
+
+    private func end(_ request: UInt64, _ result: Result<SequenceNumber, NodeError>) {
+        waits.removeValue(forKey: request)?.completion(result)
+    }
+
+    private func tellReached() {
+        guard !reaches.isEmpty else { return }
+        let all = states.values.flatMap(\.progresses)
+        for (request, sequence) in reaches.sorted(by: { $0.key < $1.key })
+        where all.allSatisfy({ $0.hasReached(sequence, delivered) }) {
+            reaches[request] = nil
+            end(request, .success(sequence))
+        }
+    }
+
+    // MARK: Stores
+
+    func progress(of subject: HostingSubject) -> StoreProgress? {
+        switch subject {
+        case .store(let store): replica(store)?.progress
+        case .state(let state): states[state]?.locals
+        }
+    }
+
+    func replica(_ store: StoreName) -> Replica? { states[store.state]?.replicas[store] }
+
+    func makeProgress(of subject: HostingSubject) -> StoreProgress {
+        let post = post
+        return StoreProgress(subject, refusalBytesMax: refusalBytesMax) { post(.reported($0)) }
     }
 
     /// Where a store here is.
@@ -158,190 +293,20 @@ package final class Applier {
         package let position: SequenceNumber
         /// Whether commits apply to it; before, it catches up.
         package let isAttached: Bool
+        /// Whether it has a state of this history, and goes on from it.
+        package let hasBegun: Bool
         /// Why it takes no further entries, if it does not.
         package let stopped: String?
     }
 
     /// - Returns: Where a store is; nil when it is not hosted here.
     package func place(of store: StoreName) -> ReplicaPlace? {
-        appliers[store.state]?.hosted(store).map {
+        replica(store).map {
             ReplicaPlace(
-                life: $0.life, position: $0.lastChange, isAttached: $0.isAttached,
-                stopped: $0.stopped)
+                life: $0.life, position: $0.lastChange,
+                isAttached: $0.isAttached || $0.progress.stop != nil,
+                hasBegun: $0.progress.phase != .empty, stopped: $0.progress.stop?.message)
         }
-    }
-
-    func answerQuestions() {
-        questions.answer(at: clock()) { isAnswered($0) }
-    }
-
-    private func perform(_ delivery: Delivery, _ log: LogID) {
-        switch delivery {
-        case .commit(let commit, let byteCount):
-            tap?(commit)
-            apply(commit, byteCount: byteCount, isCatchUp: false)
-        case .catchUp(let commit, let byteCount):
-            apply(commit, byteCount: byteCount, isCatchUp: true)
-        case .restore(let store, let life, let snapshot, let aside, let skipped, let request):
-            restore(store, life: life, snapshot, aside, skipped, request, log)
-        case .begin(let store): appliers[store.state]?.hosted(store)?.isRestored = true
-        case .detach(let store): appliers[store.state]?.hosted(store)?.detach()
-        case .passOver(let last): line.append(.passedOver(last))
-        case .compare(let divergence, let bytes): compare(divergence, with: bytes)
-        case .attach(let store):
-            appliers[store.state]?.hosted(store)?.isAttached = true
-            answerQuestions()
-        case .settle(let outcome): line.append(.outcome(outcome))
-        case .opened(let request, let outcome): line.append(.opened(request, outcome))
-        case .reached(let request, let outcome): line.append(.reached(request, outcome))
-        case .reset:
-            for applier in appliers.values { applier.detachAll() }
-            // What stores on their own executors have not reported has numbers that others get.
-            line = line.map { if case .commit(let record) = $0 { .lost(record) } else { $0 } }
-            applied = .zero
-            refusals = RefusalMemory(countMax: refusalsMax)
-            ownFailures.removeAll()
-            ownEffects = OwnEffects()
-            journal?.forgetHistory()
-            resets += 1
-        }
-        advance()
-    }
-
-    // MARK: Commits
-
-    /// - Parameters:
-    ///   - commit: The commit.
-    ///   - byteCount: Its size, as its delivery counts.
-    ///   - isCatchUp: Whether it is one that stores catch up with.
-    ///   - only: The only store that it is for; nil for all that it concerns.
-    func apply(
-        _ commit: Commit, byteCount: Int, isCatchUp: Bool, only: StoreName? = nil
-    ) {
-        let record = CommitRecord(
-            last: commit.last, byteCount: byteCount, isCatchUp: isCatchUp, whenDone: resume)
-        for applier in appliers.values {
-            applier.begin(isCatchUp: isCatchUp, only: only, incarnation)
-        }
-        var sequence = commit.first
-        var dropped: [StoreName] = []
-        var points: [SnapshotPlace] = []
-        for block in commit.blocks {
-            switch block {
-            case .batch(let incarnation, let batch):
-                add(batch, of: incarnation, from: sequence, in: commit, to: record)
-            case .event(let event):
-                apply(event, at: sequence, isCatchUp: isCatchUp, only: only, &dropped, &points)
-            }
-            sequence = sequence.advanced(by: UInt64(block.count))
-        }
-        // What a process dies of now is what it applies, in whichever store.
-        for applier in appliers.values { applier.endDecoding() }
-        for applier in appliers.values {
-            applier.flush(into: record)
-            guard !applier.stops.isEmpty else { continue }
-            for stop in applier.stops {
-                announce(.storeStopped(stop.store, at: stop.at, message: stop.message))
-                guard let life = applier.hosted(stop.store)?.life else { continue }
-                tell(
-                    .stopped(
-                        StoppedStore(store: stop.store, life: life, sequence: stop.at),
-                        resets: resets))
-            }
-            applier.stops.removeAll()
-        }
-        // Behind what the commit's batches did to the stores.
-        for place in points { digest(at: place) }
-        record.seal()
-        line.append(.commit(record))
-        for store in dropped { line.append(.dropped(store)) }
-    }
-
-    private func add(
-        _ batch: Batch, of incarnation: Incarnation, from first: SequenceNumber, in commit: Commit,
-        to record: CommitRecord
-    ) {
-        var concerned: [StateApplier] = []
-        for row in batch.targets {
-            if let applier = applier(of: row.target), !concerned.contains(where: { $0 === applier })
-            {
-                concerned.append(applier)
-            }
-        }
-        guard !concerned.isEmpty else { return }
-        if incarnation == self.incarnation {
-            record.noteOwn(first...first.advanced(by: UInt64(batch.count) - 1))
-        }
-        let place = EntryPlace(
-            log: commit.log, sequence: first, timestamp: commit.timestamp,
-            origin: Origin(incarnation: incarnation, counter: batch.firstCounter))
-        for applier in concerned { applier.add(batch, at: place, to: record) }
-    }
-
-    func applier(of target: Target) -> StateApplier? {
-        switch target {
-        case .store(let store): appliers[store.state]
-        case .state(let state): appliers[state]
-        case .event: nil
-        }
-    }
-
-    /// A commit is applied in every store here.
-    private func finish(_ record: CommitRecord) {
-        for (sequence, failure) in record.failures {
-            refusals.insert(sequence, failure.message)
-            if !submitted.isEmpty, record.isOwn(sequence) {
-                ownFailures.insert(failure, at: sequence)
-            }
-        }
-        if !submitted.isEmpty { ownEffects.insert(record.taken) }
-        applied = max(applied, record.last)
-        tell(.applied(record.isCatchUp ? .zero : record.last, bytes: record.byteCount))
-        answerQuestions()
-    }
-
-    // MARK: The line
-
-    /// Goes through the line as far as the stores have come.
-    private func advance() {
-        var count = 0
-        // A step may put others behind those that are there.
-        steps: while count < line.count {
-            switch line[count] {
-            case .commit(let record):
-                guard record.isDone else { break steps }
-                finish(record)
-            case .lost(let record):
-                guard record.isDone else { break steps }
-                tell(.applied(.zero, bytes: record.byteCount))
-            case .restored(let store, let request, let record, let aside):
-                guard record.isDone else { break steps }
-                // It may have been given another snapshot meanwhile, or been closed.
-                guard let hosted = appliers[store.state]?.hosted(store),
-                    hosted.restoring == request
-                else { break }
-                if let failure = record.failures.first?.1 {
-                    hosted.stopped =
-                        "the snapshot of \(store) can't be read: \(failure.message)"
-                }
-                if let aside { follow(store, aside) }
-                line.append(.ready(store, request: request))
-            case .ready(let store, let request):
-                tell(.restored(store, request: request))
-            case .passedOver(let last):
-                refusals.passOver(through: last)
-                ownEffects.passedOver = max(ownEffects.passedOver, last)
-                applied = max(applied, last)
-                tell(.applied(last, bytes: 0))
-            case .dropped(let store): drop(store)
-            case .outcome(let outcome): settle(outcome)
-            case .opened(let request, let outcome): complete(request, outcome)
-            case .reached(let request, let outcome):
-                waits.removeValue(forKey: request)?.completion(outcome.result)
-            }
-            count += 1
-        }
-        if count > 0 { line.removeFirst(count) }
     }
 
     /// Everything that is still waited for ends.
@@ -356,16 +321,21 @@ package final class Applier {
             }
         }
         advance()
-        for batch in submitted {
-            batch.block.settle(from: 0, count: batch.count, with: .failed(.outcomeUnknown))
+        for progress in awaited {
+            while let item = progress.takeNext() {
+                if case .outcome(let outcome) = item.goal { tellUnknown(outcome) }
+            }
         }
-        submitted.removeAll()
+        awaited = []
+        outcomes.endAll()
         for (registration, isOpen) in registrations.removeAll() where !isOpen {
             registration.completion(.failure(.closed))
         }
-        for wait in waits.values { wait.completion(.failure(.closed)) }
+        for (_, wait) in waits.sorted(by: { $0.key < $1.key }) {
+            wait.completion(.failure(.closed))
+        }
         waits.removeAll()
-        appliers.removeAll()
+        states.removeAll()
         journal?.close()
     }
 }

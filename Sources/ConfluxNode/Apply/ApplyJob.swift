@@ -5,8 +5,8 @@ import ConfluxProtocol
 package enum ApplyJob: Sendable {
     /// The machine's word, in its order.
     case deliver(Delivery, log: LogID)
-    /// These actions of this node are on their way under these counters.
-    case submitted(firstCounter: UInt64, count: Int, OutcomeBlock, targets: [Target])
+    /// These actions of this node are on their way.
+    case submitted(SubmittedBatch)
     /// A batch that was never submitted, and never will be.
     case abandoned(OutcomeBlock, count: Int)
     /// Host a store, or bridge a state, once the sequencer agrees.
@@ -19,10 +19,8 @@ package enum ApplyJob: Sendable {
     case wait(Wait)
     /// Nobody waits any more.
     case giveUp(request: UInt64)
-    /// A snapshot is decoded: to be put into its store, if that still waits for it.
-    case decoded(StoreName, request: UInt64, put: @Sendable (_ isWanted: Bool) -> Void)
-    /// A commit is applied in every store, some of them on threads of their own.
-    case finished
+    /// A store's lane has reported, on a thread of its own.
+    case reported(HostingSubject)
     /// The node's own identity in the log, by which it knows its own entries.
     case identified(Incarnation)
     /// The last one.
@@ -44,6 +42,15 @@ package struct Wait: Sendable {
         case frozen(StoreName, life: SequenceNumber?, Bool)
         /// An entry has no effect on what it concerns.
         case skipped(SequenceNumber, Target)
+
+        /// Whether it can be asked for again when the history is lost: of a number or a life of the
+        /// lost one nobody knows what it means in the next.
+        var isRepeatable: Bool {
+            switch self {
+            case .latest, .receipt: true
+            case .dropped, .frozen, .skipped: false
+            }
+        }
     }
 
     /// The node's number for it.
@@ -88,10 +95,8 @@ package struct Wait: Sendable {
 package final class Registration: @unchecked Sendable {
     /// What the sequencer is asked for.
     let open: Open
-    /// Makes the applier of the state, if there is none.
-    let makeApplier: () -> StateApplier
-    /// Puts the replica into it; nothing for a bridge.
-    let attach: (StateApplier) -> Void
+    /// Tells the stores of the state their types, and adds the replica; nothing for a bridge.
+    let attach: (StateStores, StoreProgress) -> Void
     /// Told once, when the store is current, or could not be opened.
     let completion: (Result<SequenceNumber, NodeError>) -> Void
     /// Told at most once, after a good completion: the store was dropped, or after the loss of a
@@ -99,13 +104,11 @@ package final class Registration: @unchecked Sendable {
     let lost: (NodeError) -> Void
 
     init(
-        open: Open, makeApplier: @escaping () -> StateApplier,
-        attach: @escaping (StateApplier) -> Void,
+        open: Open, attach: @escaping (StateStores, StoreProgress) -> Void,
         completion: @escaping (Result<SequenceNumber, NodeError>) -> Void,
         lost: @escaping (NodeError) -> Void
     ) {
         self.open = open
-        self.makeApplier = makeApplier
         self.attach = attach
         self.completion = completion
         self.lost = lost
@@ -142,10 +145,11 @@ extension Registration {
             open: Open(
                 request: request, subject: .state(name),
                 schemaVersion: UInt32(clamping: S.schemaVersion), events: [], initial: .none),
-            makeApplier: {
-                TypedStateApplier<S>(name: name, scope: scope, payloadBytesMax: payloadBytesMax)
-            },
-            attach: { _ in }, completion: completion, lost: lost)
+            attach: { stores, _ in
+                _ = stores.typed {
+                    TypedRunner<S>($0, scope: scope, payloadBytesMax: payloadBytesMax)
+                }
+            }, completion: completion, lost: lost)
     }
 
     /// Hosts a store.
@@ -168,17 +172,17 @@ extension Registration {
         completion: @escaping (Result<SequenceNumber, NodeError>) -> Void,
         lost: @escaping (NodeError) -> Void = { _ in }
     ) -> Registration {
-        let hosted = HostedStore(name, core: core, route: route)
+        let lane = ReplicaLane(of: core, route: route)
         return Registration(
             open: Open(
                 request: request, subject: .store(name),
                 schemaVersion: UInt32(clamping: S.schemaVersion), events: [],
                 initial: EncodedState(coding: .json, bytes: initial[...])),
-            makeApplier: {
-                TypedStateApplier<S>(
-                    name: name.state, scope: scope, payloadBytesMax: payloadBytesMax)
-            },
-            attach: { ($0 as? TypedStateApplier<S>)?.insert(hosted) }, completion: completion,
-            lost: lost)
+            attach: { stores, progress in
+                let runner = stores.typed {
+                    TypedRunner<S>($0, scope: scope, payloadBytesMax: payloadBytesMax)
+                }
+                runner?.insert(core, Replica(name, lane: lane, progress: progress))
+            }, completion: completion, lost: lost)
     }
 }

@@ -8,18 +8,20 @@ import Dispatch
 final class ApplyThread: @unchecked Sendable {
     private let jobs: Mailbox<ApplyJob>
     private let applier: Applier
+    private let progress: SharedProgress
 
     init(
-        jobs: Mailbox<ApplyJob>, link: LinkPort, refusalsMax: Int,
+        jobs: Mailbox<ApplyJob>, link: LinkPort, progress: SharedProgress, refusalBytesMax: Int,
         announce: @escaping @Sendable (NodeEvent) -> Void, journal: CrashJournal?,
         shelf: EncodingShelf,
         tap: (@Sendable (Commit) -> Void)?
     ) {
         self.jobs = jobs
+        self.progress = progress
         // One state is encoded or decoded at a time, beside what is applied.
         let queue = DispatchQueue(label: "conflux-digest", qos: .utility)
         applier = Applier(
-            refusalsMax: refusalsMax, tell: { link.post(.machine($0)) },
+            refusalBytesMax: refusalBytesMax, tell: { link.post(.machine($0)) },
             post: { jobs.post($0) }, clock: { Moment.now.monotonic },
             announce: announce, journal: journal, shelf: shelf,
             background: { queue.async(execute: $0) }, tap: tap)
@@ -36,6 +38,7 @@ final class ApplyThread: @unchecked Sendable {
                     return
                 }
                 applier.perform(job)
+                progress.update(from: applier)
             }
         }
     }

@@ -17,8 +17,9 @@ struct PendingQuestions {
     }
 
     /// Tries each of them; those that are answered, or too old, are done with.
-    mutating func answer(at now: Duration, _ isAnswered: (Question) -> Bool) {
+    mutating func answer(at clock: () -> Duration, _ isAnswered: (Question) -> Bool) {
         guard !pending.isEmpty else { return }
+        let now = clock()
         pending.removeAll { $0.deadline < now || isAnswered($0.question) }
     }
 }

@@ -3,38 +3,43 @@ import ConfluxProtocol
 
 /// Digest points and divergence, in this node (rules 18 and 22).
 extension Applier {
-    /// Says what a store is at its digest point. What takes long is done in the background; the lane
-    /// gives a copy of the state, and what had no effect up to there.
+    /// Has a store copied at its digest point, behind what its lane has: its report says what the copy
+    /// is, behind all that had no effect up to there.
     func digest(at place: SnapshotPlace) {
-        guard let hosted = appliers[place.store.state]?.hosted(place.store) else { return }
-        let (tell, shelf, background, resets) = (tell, shelf, background, resets)
-        let (schemaVersion, refused) = (hosted.schemaVersion, hosted.refused)
-        hosted.copy { encoding in
-            guard let encoding else { return }
-            let refusals = refused.take()
-            background {
-                // A state that can't be encoded has no vote: where none has, the sequencer says so.
-                guard let bytes = try? encoding(), !bytes.isEmpty else { return }
-                let digest = Digest(of: bytes)
-                let byteCount = UInt64(bytes.count)
-                shelf.keep(bytes, at: place)
-                tell(
-                    .digested(
-                        Vote(
-                            place: place, schemaVersion: schemaVersion, digest: digest,
-                            refusals: refusals, byteCount: byteCount), resets: resets))
-            }
+        guard let replica = replica(place.store) else { return }
+        let (reports, request) = (replica.progress.reports, replica.progress.request)
+        reports.expect()
+        replica.lane.copy { reports.add(.copied(request: request, place, $0)) }
+        collect(replica.progress)
+    }
+
+    /// Says what a store was at its digest point. What takes long is done in the background.
+    func vote(at place: SnapshotPlace, _ encoding: Encoding?, refusals: Digest) {
+        guard let encoding, let replica = replica(place.store), replica.life == place.life else {
+            return
+        }
+        let (tell, shelf, resets) = (tell, shelf, progress.resets)
+        let schemaVersion = replica.lane.schemaVersion
+        background {
+            // A state that can't be encoded has no vote: where none has, the sequencer says so.
+            guard let bytes = try? encoding(), !bytes.isEmpty else { return }
+            let vote = Vote(
+                place: place, schemaVersion: schemaVersion, digest: Digest(of: bytes),
+                refusals: refusals, byteCount: UInt64(bytes.count))
+            shelf.keep(bytes, at: place)
+            tell(.reported(.digested(vote), resets: resets))
         }
     }
 
     /// Finds where the state here differs from another at the same digest point, and tells.
     func compare(_ divergence: Divergence, with other: Bytes?) {
-        let (tell, shelf, announce) = (tell, shelf, announce)
+        let (tell, shelf, announce, resets) = (tell, shelf, announce, progress.resets)
         background {
             let path = Self.difference(shelf.encoding(at: divergence.place), other)
             announce(.diverged(StateDivergence(divergence, path: path)))
             guard let path else { return }
-            tell(.located(DigestReport.Location(place: divergence.place, path: path)))
+            let location = DigestReport.Location(place: divergence.place, path: path)
+            tell(.reported(.located(location), resets: resets))
         }
     }
 

@@ -20,6 +20,10 @@ package final class Outbox: @unchecked Sendable {
         var payloadBytes = 0
         /// The places of actions that were withdrawn before they had counters.
         package var withdrawn = RangeSet<Int>()
+        /// What its actions concern, in their order.
+        package fileprivate(set) var spans: [SubmittedBatch.Span] = []
+        /// The row of the last one.
+        fileprivate var lastRow: BatchRow?
         /// How many counters it takes for nothing. *Invariant*: 0 unless the builder is empty.
         package var skippedCount: UInt32 = 0
 
@@ -66,9 +70,12 @@ package final class Outbox: @unchecked Sendable {
     private var open: Filling
     /// Tells the open batch from those before. *Invariant*: rises with each new open batch.
     private var openNumber: UInt64 = 1
-    /// The bytes of all of them. *Invariant*: at most `bytesMax` and one payload more.
+    /// The bytes of all of them. *Invariant*: at most `bytesMax` and one payload more; of what tasks
+    /// dispatch twice as much.
     private var byteCount = 0
     private var isClosed = false
+    /// Tasks that wait for room.
+    private var roomWaiters: [OneShot<Bool>] = []
 
     package init(
         bytesMax: Int, policy: NodeSettings.OutboxPolicy, limits: WireLimits = .standard,
@@ -97,11 +104,18 @@ package final class Outbox: @unchecked Sendable {
         }
         condition.lock()
         while byteCount + payload.count > bytesMax, byteCount > 0, !isClosed {
-            guard mayWait, policy == .wait else {
-                condition.unlock()
-                return DispatchHandle(.failed(.outboxFull(bytesMax)))
+            let isWaiting = mayWait && policy == .wait
+            if isWaiting, Self.isInTask {
+                // A few threads run all tasks: none of them may wait here, or whatever empties the
+                // outbox, or gives up, would wait for them. Tasks wait in `waitForRoom()`, and have
+                // as much room again for what they dispatch behind that.
+                if byteCount + payload.count <= 2 * bytesMax { break }
+            } else if isWaiting {
+                condition.wait()
+                continue
             }
-            condition.wait()
+            condition.unlock()
+            return DispatchHandle(.failed(.outboxFull(bytesMax)))
         }
         guard !isClosed else {
             condition.unlock()
@@ -113,6 +127,49 @@ package final class Outbox: @unchecked Sendable {
         condition.unlock()
         if wasEmpty { wake() }
         return DispatchHandle(block: block, index: index)
+    }
+
+    private static var isInTask: Bool { withUnsafeCurrentTask { $0 != nil } }
+
+    /// Waits until the outbox has room, or is closed, or the waiting task is cancelled.
+    ///
+    /// - Returns: Whether there is room, or an end of it: false when the task was cancelled.
+    func waitForRoom() async -> Bool {
+        while let turn = turnToWait() {
+            guard await turn.receive(onCancel: false) else {
+                forget(turn)
+                return false
+            }
+        }
+        return true
+    }
+
+    private func forget(_ turn: OneShot<Bool>) {
+        condition.lock()
+        roomWaiters.removeAll { $0 === turn }
+        condition.unlock()
+    }
+
+    /// - Returns: What is told when there is room; nil when there is some, or never will be.
+    private func turnToWait() -> OneShot<Bool>? {
+        condition.lock()
+        defer { condition.unlock() }
+        guard byteCount >= bytesMax, !isClosed else { return nil }
+        let turn = OneShot<Bool>()
+        roomWaiters.append(turn)
+        return turn
+    }
+
+    /// Called holding no lock.
+    private func tell(_ waiters: [OneShot<Bool>]) {
+        for waiter in waiters { waiter.send(true) }
+    }
+
+    /// Called under the lock.
+    private func takeRoomWaiters() -> [OneShot<Bool>] {
+        guard !roomWaiters.isEmpty, isClosed || byteCount < bytesMax else { return [] }
+        defer { roomWaiters = [] }
+        return roomWaiters
     }
 
     /// Takes counters for nothing, behind what was submitted before.
@@ -189,6 +246,13 @@ package final class Outbox: @unchecked Sendable {
             seal()
             payload.withUnsafeBytes { open.builder.append(target: aim.target, payload: $0) }
         }
+        let present = self.row(of: aim)
+        if present != nil, present == open.lastRow {
+            open.spans[open.spans.count - 1].count += 1
+        } else {
+            open.spans.append(SubmittedBatch.Span(target: aim.target.target, count: 1))
+            open.lastRow = present
+        }
         open.payloadBytes += payload.count
         return open.block.reserve()
     }
@@ -222,9 +286,11 @@ package final class Outbox: @unchecked Sendable {
     /// - Returns: The batch; nil where there is none, or it may not be submitted yet.
     package func take(if isAllowed: (_ bytes: Int) -> Bool) -> Filling? {
         condition.lock()
-        defer { condition.unlock() }
         let next = sealed.first ?? open
-        guard next.count > 0, isAllowed(next.builder.byteCount) else { return nil }
+        guard next.count > 0, isAllowed(next.builder.byteCount) else {
+            condition.unlock()
+            return nil
+        }
         if sealed.isEmpty {
             beginBatch()
             byteCount = 0
@@ -233,6 +299,9 @@ package final class Outbox: @unchecked Sendable {
             byteCount -= next.payloadBytes
         }
         if policy == .wait { condition.broadcast() }
+        let waiters = takeRoomWaiters()
+        condition.unlock()
+        tell(waiters)
         return next
     }
 
@@ -254,7 +323,9 @@ package final class Outbox: @unchecked Sendable {
         condition.lock()
         isClosed = true
         condition.broadcast()
+        let waiters = takeRoomWaiters()
         condition.unlock()
+        tell(waiters)
     }
 
     /// Takes what will never be submitted.
@@ -285,8 +356,9 @@ extension DispatchError {
         DispatchError(
             code: .outboxFull,
             message: """
-                The node has \(bytes) bytes of actions that the sequencer has not taken yet. \
-                Dispatch it again later, or let dispatches wait (NodeSettings.outboxPolicy).
+                The node has \(bytes) bytes of actions that the sequencer has not taken yet, so \
+                the action was not sent. In a task, await Node.waitForRoom() and dispatch it again; \
+                on a thread of your own, let dispatches wait (NodeSettings.outboxPolicy).
                 """)
     }
 

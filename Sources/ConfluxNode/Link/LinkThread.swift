@@ -7,12 +7,12 @@ import Foundation
 /// time into inputs, and carries out the effects. It decides nothing.
 // Sendable: confined to its thread; other threads post to its port.
 final class LinkThread: @unchecked Sendable {
-    private let port: LinkPort
+    let port: LinkPort
     private let outbox: Outbox
     private let jobs: Mailbox<ApplyJob>
     private let events: @Sendable (NodeEvent) -> Void
 
-    private var machine: ReplicaMachine
+    var machine: ReplicaMachine
     private let address: Endpoint
     private let context: ZeroMQContext
     private let dealer: DealerSocket
@@ -23,16 +23,20 @@ final class LinkThread: @unchecked Sendable {
     private var feed: Feed?
 
     private var effects: [ReplicaEffect] = []
-    private var commands: [LinkCommand] = []
-    private var asks: [UInt64: Ask] = [:]
-    private var nextAsk: UInt64 = 1
+    var commands: [LinkCommand] = []
+    var asks: [UInt64: Ask] = [:]
+    var nextAsk: UInt64 = 1
     private var leaveDeadline: Duration?
     private var end: ReplicaEnd?
     private var sent = SentBatches()
+    /// How many actions' outcomes were handed to the thread that applies.
+    private var settledCount: UInt64 = 0
+    private let progress: SharedProgress
+    private var seen = SharedProgress.Content()
 
     /// The feed that is followed.
     private struct Feed {
-        let endpoint: String
+        let endpoint: Endpoint
         let socket: SubscriberSocket
         let token: Poller.Token
         let monitor: SocketMonitor
@@ -40,7 +44,7 @@ final class LinkThread: @unchecked Sendable {
         var wasConnected = false
     }
 
-    private struct Ask {
+    struct Ask {
         var deadline: Duration
         var reply: @Sendable (Answer) -> Void
     }
@@ -58,7 +62,7 @@ final class LinkThread: @unchecked Sendable {
 
     init(
         address: Endpoint, machine: ReplicaMachine, port: LinkPort, outbox: Outbox,
-        jobs: Mailbox<ApplyJob>, jobsMax: Int, shelf: EncodingShelf,
+        jobs: Mailbox<ApplyJob>, jobsMax: Int, progress: SharedProgress, shelf: EncodingShelf,
         events: @escaping @Sendable (NodeEvent) -> Void
     ) throws(ZeroMQError) {
         self.address = address
@@ -67,6 +71,7 @@ final class LinkThread: @unchecked Sendable {
         self.outbox = outbox
         self.jobs = jobs
         self.jobsMax = jobsMax
+        self.progress = progress
         self.shelf = shelf
         self.events = events
         context = try ZeroMQContext()
@@ -99,14 +104,14 @@ final class LinkThread: @unchecked Sendable {
                 break
             }
             passTime()
-            takeDispatches()
+            repeat { takeDispatches() } while takeProgress()
             leaveIfSettled()
         }
         finish()
         return end ?? .left
     }
 
-    private var now: Moment { .now }
+    var now: Moment { .now }
 
     private var timeout: Duration? {
         let instant = now.monotonic
@@ -116,7 +121,7 @@ final class LinkThread: @unchecked Sendable {
         return deadline.map { max(.zero, $0 - instant) }
     }
 
-    private func perform(_ input: ReplicaInput) {
+    func perform(_ input: ReplicaInput) {
         machine.handle(input, at: now, into: &effects)
         carryOut()
     }
@@ -131,7 +136,10 @@ final class LinkThread: @unchecked Sendable {
             switch command {
             case .machine(let input): perform(input)
             case .ask(let body, let patience, let reply): ask(body, patience, reply)
-            case .status(let reply): reply(status)
+            case .status(let reply):
+                seen = progress.content
+                perform(.applied(seen.machine))
+                reply(status)
             case .withdraw(let index, let block):
                 if let counter = sent.counter(of: index, in: block) {
                     withdrawn.insert(contentsOf: counter..<counter + 1)
@@ -224,6 +232,8 @@ final class LinkThread: @unchecked Sendable {
     private func passTime() {
         let moment = now
         if let due = machine.nextDeadline, moment.monotonic >= due {
+            seen = progress.content
+            machine.handle(.applied(seen.machine), at: moment, into: &effects)
             machine.handle(.tick, at: moment, into: &effects)
             carryOut()
         }
@@ -236,17 +246,31 @@ final class LinkThread: @unchecked Sendable {
         }
     }
 
+    /// What waits for the thread that applies is told of its progress at once; nothing else is.
+    ///
+    /// - Returns: Whether there was some.
+    private func takeProgress() -> Bool {
+        guard machine.isDeliveryBlocked || seen.isFull || leaveDeadline != nil else { return false }
+        let news = progress.awaitChange()
+        guard news != seen else { return false }
+        seen = news
+        perform(.applied(news.machine))
+        return true
+    }
+
     private func takeDispatches() {
         // Outcomes wait while user code keeps the thread that applies; then dispatches wait, too.
-        while jobs.count < jobsMax,
+        seen.isFull = progress.content.isFull
+        while jobs.count < jobsMax, !seen.isFull,
             let filling = outbox.take(if: { machine.canSubmit(bytes: $0) })
         {
             // The outcome's place is known before the outcome can be.
             let firstCounter = machine.nextCounter
             post(
                 .submitted(
-                    firstCounter: firstCounter, count: filling.count, filling.block,
-                    targets: filling.builder.targets.map(\.target)))
+                    SubmittedBatch(
+                        firstCounter: firstCounter, count: filling.count, block: filling.block,
+                        spans: filling.spans)))
             sent.add(filling.block, firstCounter: firstCounter, count: filling.count)
             if filling.skippedCount > 0 {
                 perform(.skipped(filling.skippedCount))
@@ -260,20 +284,8 @@ final class LinkThread: @unchecked Sendable {
 
     private func leaveIfSettled() {
         guard let leaveDeadline, end == nil else { return }
-        let isSettled = outbox.isEmpty && machine.isSettled
+        let isSettled = outbox.isEmpty && machine.isSettled && seen.toldCount >= settledCount
         if isSettled || now.monotonic >= leaveDeadline { perform(.leave) }
-    }
-
-    // MARK: Questions
-
-    private func ask(
-        _ body: Question.Body, _ patience: Duration, _ reply: @escaping @Sendable (Answer) -> Void
-    ) {
-        let number = nextAsk
-        nextAsk += 1
-        // The sequencer ends a question in time; this is for when the sequencer itself is gone.
-        asks[number] = Ask(deadline: now.monotonic + patience + .seconds(1), reply: reply)
-        perform(.ask(Question(number: number, patience: patience, body: body)))
     }
 
     // MARK: Effects
@@ -287,10 +299,13 @@ final class LinkThread: @unchecked Sendable {
 
     private func carryOut(_ effect: ReplicaEffect) {
         switch effect {
-        case .send(let message): send(Frame.encode(message, epoch: machine.epoch))
+        case .send(let message): send(Frame.encode(message, by: machine.speaker))
         case .subscribe(let endpoint): subscribe(endpoint)
         case .deliver(let delivery):
-            if case .settle(let outcome) = delivery { sent.settle(outcome) }
+            if case .settle(let outcome) = delivery {
+                sent.settle(outcome)
+                settledCount += UInt64(outcome.count)
+            }
             post(.deliver(delivery, log: machine.log))
         case .give(let request): perform(.given(shelf.part(request)))
         case .asked(let question):
@@ -328,36 +343,28 @@ final class LinkThread: @unchecked Sendable {
     }
 
     private func subscribe(_ announced: String) {
-        let endpoint = announced.replacingOccurrences(of: "*", with: address.host ?? "127.0.0.1")
-        guard feed?.endpoint != endpoint else { return }
-        if let feed {
-            poller.remove(feed.token)
-            poller.remove(feed.monitorToken)
-            feed.monitor.close()
-            feed.socket.close()
-            self.feed = nil
-        }
         do {
+            let endpoint = try Endpoint(announced).replacingWildcard(with: address.host)
+            guard feed?.endpoint != endpoint else { return }
+            if let feed {
+                poller.remove(feed.token)
+                poller.remove(feed.monitorToken)
+                feed.monitor.close()
+                feed.socket.close()
+                self.feed = nil
+            }
             var settings = SocketSettings()
             settings.receiveQueueMessages = 10_000
             let socket = try SubscriberSocket(context, settings: settings)
             let monitor = try socket.openMonitor()
             try socket.subscribe()
-            try socket.connect(Endpoint(endpoint))
+            try socket.connect(endpoint)
             feed = Feed(
                 endpoint: endpoint, socket: socket, token: try poller.add(socket),
                 monitor: monitor, monitorToken: try poller.add(monitor))
         } catch {
-            end = .unreadable("The feed at \(endpoint) can't be followed. \(error)")
+            end = .unreadable("The feed at \(announced) can't be followed. \(error)")
         }
-    }
-
-    private var status: LinkStatus {
-        LinkStatus(
-            isJoined: machine.isJoined, log: machine.log == .none ? nil : machine.log,
-            epoch: machine.epoch, incarnation: machine.incarnation, last: machine.remoteLast,
-            live: machine.live, applied: machine.applied, unsettled: machine.unsettledCount,
-            resumption: machine.resumption)
     }
 
     private func finish() {
@@ -379,22 +386,6 @@ final class LinkThread: @unchecked Sendable {
             try context.terminate()
         } catch {
             events(.unreadableFrame("\(error)"))
-        }
-    }
-
-    /// Whoever still waits for an answer of this thread gets one.
-    private func takeLastCommands() {
-        port.mailbox.drain(into: &commands)
-        for command in commands {
-            switch command {
-            case .ask(_, _, let reply):
-                reply(
-                    Answer(
-                        number: 0, isLast: true, node: nil,
-                        body: .failed(.timedOut, message: "the node was closed")))
-            case .status(let reply): reply(status)
-            case .machine, .withdraw, .leave: break
-            }
         }
     }
 }

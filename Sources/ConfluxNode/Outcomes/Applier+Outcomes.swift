@@ -1,88 +1,152 @@
 import Conflux
 import ConfluxProtocol
 
-/// Outcomes of what this node dispatched, told once what stands before them is applied (P5, P6).
+/// Outcomes of what this node dispatched, told once the stores here that they concern have reached
+/// their numbers (P5, P6).
 extension Applier {
+    /// How many outcomes are known and wait for stores. *Use*: the bound of what is dispatched.
+    package var waitingOutcomeCount: Int { outcomes.waitingCount }
+    /// How many of this node's actions were told their outcome.
+    package var toldCount: UInt64 { outcomes.toldCount }
+
     func settle(_ outcome: ActionOutcome) {
-        var counter = outcome.firstCounter
-        let end = outcome.firstCounter + UInt64(outcome.count)
-        while counter < end, let batch = submitted.first {
-            let stop = min(end, batch.lastCounter + 1)
-            if counter < stop {
-                settle(
-                    batch, from: Int(counter - batch.firstCounter),
-                    count: Int(stop - counter), outcome, at: counter)
-                counter = stop
-            }
-            if stop > batch.lastCounter { submitted.removeFirst() }
+        let parts = outcomes.cut(outcome).map { part in
+            PendingOutcome(
+                block: part.block, index: part.index, count: part.count,
+                outcome: self.outcome(outcome.fate, behind: part.counter - outcome.firstCounter),
+                target: part.target)
         }
-        if submitted.isEmpty {
-            ownFailures.removeAll()
-            ownEffects.removeAll()
-        } else if case .committed(_, let first, _, _) = outcome.fate {
-            ownFailures.told(first.advanced(by: UInt64(outcome.count) - 1))
+        for part in parts { hold(part, behindOthers: true) }
+        boundWaiting()
+    }
+
+    /// What an entry with this target may concern here.
+    func stores(concernedBy target: Target) -> [StoreProgress]? {
+        switch target {
+        case .store(let store): states[store.state]?.progresses(concernedBy: target)
+        case .state(let state): states[state]?.progresses(concernedBy: target)
+        case .event: nil
         }
     }
 
-    private func settle(
-        _ batch: Submitted, from index: Int, count: Int, _ outcome: ActionOutcome,
-        at counter: UInt64
-    ) {
-        let block = batch.block
-        switch outcome.fate {
+    private func outcome(_ fate: ActionOutcome.Fate, behind distance: UInt64) -> Outcome {
+        switch fate {
         case .committed(let log, let first, let epoch, let timestamp):
-            let start = first.advanced(by: counter - outcome.firstCounter)
-            func receipt(_ offset: Int) -> Receipt {
+            .committed(
                 Receipt(
-                    log: log, epoch: epoch, sequence: start.advanced(by: UInt64(offset)),
-                    timestamp: timestamp)
-            }
-            if !ownFailures.isEmpty {
-                for offset in 0..<count {
-                    let receipt = receipt(offset)
-                    if let failure = ownFailures.take(receipt.sequence) {
-                        block.settle(from: index + offset, with: .failed(failure.error(receipt)))
-                    }
-                }
-            }
-            let doubtful = doubtfulThrough(batch)
-            if doubtful >= start {
-                for offset in 0..<count {
-                    let receipt = receipt(offset)
-                    guard receipt.sequence <= doubtful else { break }
-                    if ownEffects.contains(receipt.sequence) { continue }
-                    let error = DispatchError.effectUnknown(receipt)
-                    block.settle(from: index + offset, with: .failed(error))
-                }
-            }
-            block.settle(from: index, count: count, with: .committed(receipt(0)))
-        case .rejected(.withdrawn, _):
-            block.settle(from: index, count: count, with: .failed(.withdrawn))
+                    log: log, epoch: epoch, sequence: first.advanced(by: distance),
+                    timestamp: timestamp))
+        case .rejected(.withdrawn, _): .failed(.withdrawn)
         case .rejected(let code, let message):
-            block.settle(
-                from: index, count: count,
-                with: .failed(
-                    DispatchError(
-                        code: .rejected,
-                        message: "The sequencer rejected the action (\(code)): \(message)",
-                        reason: RejectionReason(code: code, message: message))))
-        case .unknown:
-            block.settle(from: index, count: count, with: .failed(.outcomeUnknown))
+            .failed(
+                DispatchError(
+                    code: .rejected,
+                    message: "The sequencer rejected the action (\(code)): \(message)",
+                    reason: RejectionReason(code: code, message: message)))
+        case .unknown: .failed(.outcomeUnknown)
         }
     }
 
-    /// Up to which number a snapshot may have jumped over entries of a batch, so that nobody here
-    /// knows which of them were refused; zero where none has.
-    private func doubtfulThrough(_ batch: Submitted) -> SequenceNumber {
-        batch.targets.lazy.map { target -> SequenceNumber in
-            guard let applier = self.applier(of: target) else { return .zero }
-            switch target {
-            case .store(let store): return applier.hosted(store)?.restoredAt ?? .zero
-            case .state:
-                return max(
-                    applier.restoredAt, applier.isBridged ? self.ownEffects.passedOver : .zero)
-            case .event: return .zero
-            }
-        }.max() ?? .zero
+    /// Has an outcome told, at once where nothing is to be waited for.
+    ///
+    /// - Parameters:
+    ///   - outcome: The outcome.
+    ///   - behindOthers: Whether it waits for its turn where others wait: for one store outcomes are told
+    ///     in the order of their counters.
+    private func hold(_ outcome: PendingOutcome, behindOthers: Bool) {
+        let last = outcome.last
+        let stores = outcome.target.flatMap { self.stores(concernedBy: $0) } ?? []
+        for store in stores
+        where behindOthers && store.isAwaited || !store.hasReached(last, delivered) {
+            outcome.openCount += 1
+            wait(.outcome(outcome), at: last, store)
+        }
+        if outcome.openCount == 0 {
+            tell(outcome, stores)
+        } else if !outcome.isWaiting {
+            outcomes.waitingCount += 1
+            outcome.isWaiting = true
+        }
     }
+
+    /// A store has reached an outcome, or is waited for no longer. Behind the last one those are looked
+    /// at that are here by then: a store that was opened meanwhile counts, and one that is gone does not.
+    func reached(_ outcome: PendingOutcome) {
+        outcome.openCount -= 1
+        if outcome.openCount == 0 { hold(outcome, behindOthers: false) }
+    }
+
+    /// Tells an outcome that every store here that it concerns has reached.
+    private func tell(_ pending: PendingOutcome, _ stores: [StoreProgress]) {
+        guard case .committed(let receipt) = pending.outcome else { return end(pending, stores) }
+        let last = pending.last
+        if !stores.allSatisfy({ $0.isPlain(receipt.sequence, last) }) {
+            for offset in 0..<pending.count {
+                let receipt = receipt.advanced(by: UInt64(offset))
+                let effect = stores.reduce(Effect.nobody) {
+                    .merged($0, $1.effect(of: receipt.sequence))
+                }
+                guard let error = effect.error(receipt) else { continue }
+                pending.block.settle(from: pending.index + offset, with: .failed(error))
+            }
+        }
+        end(pending, stores)
+    }
+
+    /// Tells an outcome whose stores will not reach it any more: it is in the log.
+    func tellUnknown(_ pending: PendingOutcome) {
+        guard pending.openCount > 0 else { return }
+        pending.openCount = 0
+        if case .committed(let receipt) = pending.outcome {
+            for offset in 0..<pending.count {
+                pending.block.settle(
+                    from: pending.index + offset,
+                    with: .failed(.effectUnknown(receipt.advanced(by: UInt64(offset)))))
+            }
+        }
+        end(pending, pending.target.flatMap { stores(concernedBy: $0) } ?? [])
+    }
+
+    private func end(_ pending: PendingOutcome, _ stores: [StoreProgress]) {
+        if pending.isWaiting { outcomes.waitingCount -= 1 }
+        outcomes.toldCount += UInt64(pending.count)
+        pending.block.settle(from: pending.index, count: pending.count, with: pending.outcome)
+        guard case .committed(let first) = pending.outcome else { return }
+        let last = pending.last
+        for store in stores { store.effects.forgetErrors(of: first.sequence...last) }
+    }
+
+    /// Outcomes that wait for a store which gets nothing more for now must not hold up the others'.
+    private func boundWaiting() {
+        guard outcomes.waitingCount > waitingOutcomesMax / 2 else { return }
+        for store in awaited where store.phase == .parked {
+            for outcome in store.takeOutcomes() { tellUnknown(outcome) }
+        }
+    }
+}
+
+extension Receipt {
+    fileprivate func advanced(by distance: UInt64) -> Receipt {
+        Receipt(
+            log: log, epoch: epoch, sequence: sequence.advanced(by: distance), timestamp: timestamp)
+    }
+}
+
+extension Effect {
+    /// What who dispatched it is told; nil where that is its receipt alone.
+    fileprivate func error(_ receipt: Receipt) -> DispatchError? {
+        switch self {
+        case .applied, .nobody: nil
+        case .refused(let message, let reason):
+            .refused(reason ?? RefusalText(description: message), receipt: receipt)
+        case .stopped(_, let message):
+            DispatchError(code: .storeStopped, message: message, receipt: receipt)
+        case .unknown: .effectUnknown(receipt)
+        }
+    }
+}
+
+/// Why an entry was refused, where only the words are kept.
+struct RefusalText: Error, CustomStringConvertible {
+    let description: String
 }

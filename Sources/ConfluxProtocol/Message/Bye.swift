@@ -3,13 +3,16 @@
 /// Header and layout of this message are the same in every version of the protocol, so that
 /// peers of different versions can still tell each other why they part.
 public struct Bye: Sendable, Equatable {
+    /// The number of the hello that it answers; 0 where it answers none.
+    public var request: UInt64
     /// Why.
     public var code: ByeCode
     /// What to do.
     public var message: String
 
     /// Makes a message.
-    public init(code: ByeCode, message: String) {
+    public init(code: ByeCode, message: String, answering request: UInt64 = 0) {
+        self.request = request
         self.code = code
         self.message = message
     }

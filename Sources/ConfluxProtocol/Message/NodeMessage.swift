@@ -38,6 +38,9 @@ public enum NodeMessage: Sendable, Equatable {
 
 /// The first message of every connection (rules 2, 8, 10 and 11).
 public struct Hello: Sendable, Equatable {
+    /// The process's number for this hello, from 1, ascending: each answer repeats it. A hello that
+    /// has no answer is said again under the same number, as long as it says the same.
+    public var request: UInt64
     /// The random number of this process, which keeps it until its session is forgotten; or what
     /// its key gives (rule 11): see ``SessionKey``.
     public var nonce: Nonce
@@ -55,7 +58,7 @@ public struct Hello: Sendable, Equatable {
     /// The stores that this node hosts: hosting is no entry, so each hello restates it.
     public var hosted: [HostedStore]
     /// The states that this node bridges.
-    public var bridged: [Name]
+    public var bridged: [StateBridge]
 
     /// What a connection is for.
     public enum Role: UInt8, Sendable, CaseIterable {
@@ -67,10 +70,11 @@ public struct Hello: Sendable, Equatable {
 
     /// Makes a hello.
     public init(
-        nonce: Nonce, name: Name?, role: Role, process: Nonce? = nil,
+        request: UInt64, nonce: Nonce, name: Name?, role: Role, process: Nonce? = nil,
         session: SessionToken? = nil, history: HistoryMark? = nil, hosted: [HostedStore] = [],
-        bridged: [Name] = []
+        bridged: [StateBridge] = []
     ) {
+        self.request = request
         self.nonce = nonce
         self.name = name
         self.role = role
@@ -113,6 +117,20 @@ public struct HistoryMark: Sendable, Hashable {
         self.sequence = sequence
         self.epoch = epoch
         self.claim = claim
+    }
+}
+
+/// A node's bridge to a state.
+public struct StateBridge: Sendable, Hashable {
+    /// The state.
+    public var state: Name
+    /// The schema version that the node has of it.
+    public var schemaVersion: UInt32
+
+    /// Makes a bridge.
+    public init(state: Name, schemaVersion: UInt32) {
+        self.state = state
+        self.schemaVersion = schemaVersion
     }
 }
 
@@ -203,12 +221,17 @@ public struct Fetch: Sendable, Equatable {
     public var from: SequenceNumber
     /// The most bytes of commits that the answer may carry, but for one commit at least.
     public var limitBytes: UInt32
+    /// The delivery tag of the newest answer that was read on this connection; 0 for none.
+    public var acknowledged: UInt64
 
     /// Makes a request.
-    public init(request: UInt64, from: SequenceNumber, limitBytes: UInt32) {
+    public init(
+        request: UInt64, from: SequenceNumber, limitBytes: UInt32, acknowledged: UInt64 = 0
+    ) {
         self.request = request
         self.from = from
         self.limitBytes = limitBytes
+        self.acknowledged = acknowledged
     }
 }
 

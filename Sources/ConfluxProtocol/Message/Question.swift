@@ -6,6 +6,9 @@ public struct Question: Sendable, Equatable {
     public var number: UInt64
     /// For how long an answer is of use. The sequencer ends the question after it.
     public var patience: Duration
+    /// The delivery tag of the newest answer that was read on this connection; 0 for none, and where
+    /// the sequencer asks.
+    public var acknowledged: UInt64
     /// What is asked.
     public var body: Body
 
@@ -25,9 +28,10 @@ public struct Question: Sendable, Equatable {
     }
 
     /// Makes a question.
-    public init(number: UInt64, patience: Duration, body: Body) {
+    public init(number: UInt64, patience: Duration, acknowledged: UInt64 = 0, body: Body) {
         self.number = number
         self.patience = patience
+        self.acknowledged = acknowledged
         self.body = body
     }
 }
@@ -40,6 +44,8 @@ public struct Answer: Sendable, Equatable {
     public var isLast: Bool
     /// The node that answers; nil for the sequencer, and for a node without a name.
     public var node: Name?
+    /// What a later request acknowledges; 0 in what a node answers.
+    public var deliveryTag: UInt64
     /// What is answered.
     public var body: Body
 
@@ -53,6 +59,11 @@ public struct Answer: Sendable, Equatable {
         case applied
         /// The entry was refused by the state.
         case refused(message: String)
+        /// A store of the answering node goes no further, and did not apply it. It stopped at this
+        /// entry; zero where it was at none.
+        case stopped(at: SequenceNumber, message: String)
+        /// The entry was for no store of the answering node.
+        case concernedNobody
         /// The question can't be answered.
         case failed(QuestionFailure, message: String)
         /// The node is there.
@@ -60,10 +71,13 @@ public struct Answer: Sendable, Equatable {
     }
 
     /// Makes an answer.
-    public init(number: UInt64, isLast: Bool, node: Name?, body: Body) {
+    public init(
+        number: UInt64, isLast: Bool, node: Name?, deliveryTag: UInt64 = 0, body: Body
+    ) {
         self.number = number
         self.isLast = isLast
         self.node = node
+        self.deliveryTag = deliveryTag
         self.body = body
     }
 }
@@ -80,8 +94,6 @@ public enum QuestionFailure: UInt8, Sendable, Hashable, CaseIterable {
     case tableFull = 4
     /// The effect of the entry is not known any more.
     case effectUnknown = 5
-    /// The replica of the store stopped.
-    case storeStopped = 6
     /// The answer is larger than a frame may be.
     case tooLarge = 7
 }

@@ -32,8 +32,22 @@ public enum SequencerMessage: Sendable, Equatable {
     case bye(Bye)
 }
 
+extension SequencerMessage {
+    /// What a later request acknowledges, in an answer that may be long.
+    package var deliveryTag: UInt64? {
+        switch self {
+        case .entries(let entries): entries.deliveryTag
+        case .snapshotServed(let served): served.deliveryTag
+        case .answer(let answer): answer.deliveryTag
+        default: nil
+        }
+    }
+}
+
 /// Answers a hello. It follows the commit of the `joined` entry that the hello caused.
 public struct Welcome: Sendable, Equatable {
+    /// The number of the hello that it answers.
+    public var request: UInt64
     /// The log's id. Everything that a node knows is of one log.
     public var log: LogID
     /// The nonce of this tenure's claim.
@@ -47,9 +61,6 @@ public struct Welcome: Sendable, Equatable {
     /// The highest number up to which the hello's history is this log's (rule 2). Below the number
     /// that the hello named, what stands between was lost; zero when the hello named none.
     public var agreed: SequenceNumber
-    /// The higher epoch of the hello's header, where the log has confirmed since that it knows none
-    /// (rule 1): the node has heard of a tenure that this log has lost. Mostly none.
-    public var refuted: Epoch
     /// The counter up to which the session is known to have every outcome.
     public var settled: UInt64
     /// The last counter that the session was admitted with; the next batch begins after it.
@@ -61,18 +72,17 @@ public struct Welcome: Sendable, Equatable {
 
     /// Makes a welcome.
     public init(
-        log: LogID, claim: Nonce, incarnation: Incarnation, last: SequenceNumber,
-        floor: SequenceNumber, agreed: SequenceNumber, refuted: Epoch = .none, settled: UInt64,
-        lastCounter: UInt64,
-        feed: String, limits: SessionLimits
+        request: UInt64, log: LogID, claim: Nonce, incarnation: Incarnation,
+        last: SequenceNumber, floor: SequenceNumber, agreed: SequenceNumber, settled: UInt64,
+        lastCounter: UInt64, feed: String, limits: SessionLimits
     ) {
+        self.request = request
         self.log = log
         self.claim = claim
         self.incarnation = incarnation
         self.last = last
         self.floor = floor
         self.agreed = agreed
-        self.refuted = refuted
         self.settled = settled
         self.lastCounter = lastCounter
         self.feed = feed
@@ -202,6 +212,8 @@ public enum RejectionCode: UInt16, Sendable, Hashable, CaseIterable {
     case frozen = 10
     /// A replica has passed the entry that was to be skipped, or may have (rule 23).
     case passed = 11
+    /// What the store begins with, or goes on with, can't be read in the log.
+    case damaged = 12
 }
 
 /// Actions of one node that are not, and will not be, in the log.
@@ -254,16 +266,25 @@ public struct Entries: Sendable, Equatable {
     public var last: SequenceNumber
     /// The lowest number that the log still holds.
     public var floor: SequenceNumber
+    /// What a later request acknowledges.
+    public var deliveryTag: UInt64
     /// The encoded commits, ascending, without a hole; empty when `from` is above `last` or
-    /// below `floor`.
+    /// below `floor`, or damaged.
     public var commits: [Bytes]
+    /// What of the log can't be read, from `from` on; nil where `from` can.
+    public var damage: Damage?
 
     /// Makes an answer.
-    public init(request: UInt64, last: SequenceNumber, floor: SequenceNumber, commits: [Bytes]) {
+    public init(
+        request: UInt64, last: SequenceNumber, floor: SequenceNumber, deliveryTag: UInt64 = 0,
+        commits: [Bytes], damage: Damage? = nil
+    ) {
         self.request = request
         self.last = last
         self.floor = floor
+        self.deliveryTag = deliveryTag
         self.commits = commits
+        self.damage = damage
     }
 }
 

@@ -74,13 +74,19 @@ public struct Load: Sendable, Equatable {
     public var offset: UInt64
     /// The most bytes that the answer may carry.
     public var limitBytes: UInt32
+    /// The delivery tag of the newest answer that was read on this connection; 0 for none.
+    public var acknowledged: UInt64
 
     /// Makes a request.
-    public init(request: UInt64, place: SnapshotPlace, offset: UInt64, limitBytes: UInt32) {
+    public init(
+        request: UInt64, place: SnapshotPlace, offset: UInt64, limitBytes: UInt32,
+        acknowledged: UInt64 = 0
+    ) {
         self.request = request
         self.place = place
         self.offset = offset
         self.limitBytes = limitBytes
+        self.acknowledged = acknowledged
     }
 }
 
@@ -133,12 +139,15 @@ public struct SnapshotChunk: Sendable, Equatable {
 public struct SnapshotServed: Sendable, Equatable {
     /// The request that is answered.
     public var request: UInt64
+    /// What a later request acknowledges.
+    public var deliveryTag: UInt64
     /// What was asked for.
     public var chunk: SnapshotChunk
 
     /// Makes an answer.
-    public init(request: UInt64, chunk: SnapshotChunk) {
+    public init(request: UInt64, deliveryTag: UInt64 = 0, chunk: SnapshotChunk) {
         self.request = request
+        self.deliveryTag = deliveryTag
         self.chunk = chunk
     }
 }

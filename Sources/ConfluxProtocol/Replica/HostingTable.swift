@@ -9,22 +9,42 @@ struct Hosting: Sendable {
         case asked
         /// Hosted, and its snapshot is on its way.
         case loading(life: SequenceNumber)
-        /// Hosted, and the store is given its snapshot. Up to `position` it has everything then.
-        case restoring(life: SequenceNumber, position: SequenceNumber, request: UInt64)
-        /// Hosted; zero is the life of a bridged state.
-        case opened(life: SequenceNumber)
+        /// Hosted, and the store was given the snapshot of this request. Zero are the life and the
+        /// request of a bridged state.
+        case opened(life: SequenceNumber, request: UInt64)
 
         /// The life that is hosted, as the sequencer knows it.
         var life: SequenceNumber? {
             switch self {
             case .wanted, .asked: nil
-            case .loading(let life), .restoring(let life, _, _), .opened(let life): life
+            case .loading(let life), .opened(let life, _): life
             }
+        }
+
+        /// By which what the applier says of a former snapshot is told apart.
+        var request: UInt64? {
+            if case .opened(_, let request) = self { request } else { nil }
         }
     }
 
     var open: Open
-    var phase: Phase
+    var phase: Phase {
+        didSet { vote = nil }
+    }
+    /// What the replica said of its state last. *Invariant*: only as long as it is hosted without a
+    /// break: a state that is loaded later is another one.
+    private(set) var vote: Vote?
+
+    init(open: Open, phase: Phase) {
+        self.open = open
+        self.phase = phase
+    }
+
+    mutating func say(_ vote: Vote) {
+        if case .opened(vote.place.life, _) = phase { self.vote = vote }
+    }
+
+    mutating func forgetVote() { vote = nil }
 }
 
 /// What a node hosts or bridges, or wants to. What has no answer yet is at hand, however much is open.
@@ -47,7 +67,7 @@ struct HostingTable: Sendable {
             switch newValue.phase {
             case .wanted: wanted[newValue.open.request] = subject
             case .asked: asked[newValue.open.request] = subject
-            case .loading, .restoring, .opened: break
+            case .loading, .opened: break
             }
         }
     }
@@ -61,9 +81,9 @@ struct HostingTable: Sendable {
     func asked(by request: UInt64) -> HostingSubject? { asked[request] }
 
     /// - Returns: What the sequencer was asked for, as it knows it.
-    func hosted() -> (stores: [HostedStore], states: [Name]) {
+    func hosted() -> (stores: [HostedStore], states: [StateBridge]) {
         var stores: [HostedStore] = []
-        var states: [Name] = []
+        var states: [StateBridge] = []
         for (subject, hosting) in all {
             guard let life = hosting.phase.life else { continue }
             switch subject {
@@ -71,10 +91,22 @@ struct HostingTable: Sendable {
                 stores.append(
                     HostedStore(
                         store: store, life: life, schemaVersion: hosting.open.schemaVersion))
-            case .state(let state): states.append(state)
+            case .state(let state):
+                states.append(
+                    StateBridge(state: state, schemaVersion: hosting.open.schemaVersion))
             }
         }
-        return (stores.sorted { $0.store < $1.store }, states.sorted())
+        return (stores.sorted { $0.store < $1.store }, states.sorted { $0.state < $1.state })
+    }
+
+    /// What the replicas said last, ascending.
+    var votes: [Vote] {
+        all.values.compactMap(\.vote).sorted { $0.place.store < $1.place.store }
+    }
+
+    /// Nobody asks any more for what replicas said.
+    mutating func forgetVotes() {
+        for (subject, hosting) in all where hosting.vote != nil { all[subject]?.forgetVote() }
     }
 
     mutating func remove(_ subject: HostingSubject) -> Hosting? {

@@ -20,38 +20,41 @@ public enum ReplicaEffect: Sendable, Equatable {
     case end(ReplicaEnd)
 }
 
-/// What the thread that applies is to do. The order is the meaning: an outcome that stands behind
-/// a commit is told after that commit was applied (P6).
+/// What the thread that applies is to do, in this order. An outcome, or the number that somebody
+/// waits for, is delivered as soon as it is known: the applier tells it once every store here that it
+/// concerns has reached the number (P6).
 public enum Delivery: Sendable, Equatable {
     /// Apply to every store that is attached, and to every store of a bridged state.
     case commit(Commit, byteCount: Int)
-    /// Apply to the stores that catch up, and to no other.
-    case catchUp(Commit, byteCount: Int)
-    /// Give the store this state; answered by ``ReplicaInput/restored(_:request:)``. It catches up
+    /// Apply to these, which catch up, and to nothing else.
+    case catchUp(Commit, byteCount: Int, to: [HostingSubject])
+    /// Give the store this state; answered by ``ApplyReport/ready(_:through:request:)``. It catches up
     /// from there, past the entries that have no effect (rule 23).
-    /// Behind it the store gets what is kept aside for it, in the encoding of `AsideEntries`.
+    /// Behind it the store gets what is kept aside for it, in the encoding of `AsideEntries`: then it
+    /// has everything up to `through`.
     case restore(
         StoreName, life: SequenceNumber, Snapshot, aside: Bytes?, skipped: [SequenceNumber],
-        request: UInt64)
-    /// From here on the store gets what it catches up with.
-    case begin(StoreName)
+        through: SequenceNumber, request: UInt64)
+    /// From here on it gets what it catches up with.
+    case begin(HostingSubject)
     /// Nothing reaches the store until it gets another state.
     case detach(StoreName)
-    /// The log no longer holds what the replicas lack: entries up to this number are in the states
-    /// that they get, or nowhere.
+    /// The next commit of the feed begins behind this number. Entries up to it are in the states that
+    /// the replicas get, or nowhere: bridged states have none of them.
     case passOver(SequenceNumber)
     /// Replicas of a store differ: compare the state that this node had at the point with these
-    /// bytes, tell where they differ, and answer by ``ReplicaInput/located(_:)``. Nothing where the
+    /// bytes, tell where they differ, and answer by ``ApplyReport/located(_:)``. Nothing where the
     /// other state can't be loaded.
     case compare(Divergence, Bytes?)
-    /// The store has caught up: commits apply to it from here on.
-    case attach(StoreName)
-    /// Tell the outcome of actions that this node dispatched.
+    /// It has caught up: commits apply to it from here on.
+    case attach(HostingSubject)
+    /// Tell the outcome of actions that this node dispatched, once every store here that they concern
+    /// has reached their numbers.
     case settle(ActionOutcome)
-    /// Answer an open. A store is current when this is said.
+    /// Answer an open, once the store has applied what was delivered to it before.
     case opened(request: UInt64, OpenOutcome)
-    /// Tell who waits for a number. The replicas have reached it when this is said.
-    case reached(request: UInt64, ReachOutcome)
+    /// Tell who waits, once every store here has reached the number.
+    case reach(request: UInt64, ReachOutcome)
     /// The history that the replicas have is not the log's: nothing of it counts (rule 2).
     case reset
 }
@@ -66,8 +69,8 @@ public enum OpenOutcome: Sendable, Equatable {
 
 /// What came of waiting for a number.
 public enum ReachOutcome: Sendable, Equatable {
-    /// Everything up to this number is applied here.
-    case reached(SequenceNumber)
+    /// Everything up to this number is to be applied here.
+    case due(SequenceNumber)
     /// The number is of another log than this one, which the node is at.
     case otherLog(LogID)
     /// The question can't be answered.
@@ -117,6 +120,9 @@ public enum ReplicaEvent: Sendable, Equatable {
     case sessionForgotten
     /// Entries that a bridged state will never see: the log no longer holds them.
     case missed(from: SequenceNumber, through: SequenceNumber)
+    /// Entries that this node asked for can't be read in the log. Stores that need them begin anew with
+    /// a newer snapshot, or can't be opened.
+    case damaged(Damage)
 }
 
 /// Why a node can't go on.

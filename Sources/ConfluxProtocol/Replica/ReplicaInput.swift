@@ -35,26 +35,17 @@ public enum ReplicaInput: Sendable {
     case ask(Question)
     /// Answer a question of ``ReplicaEffect/asked(_:)``.
     case answer(Answer)
-    /// The store has the state of ``Delivery/restore(_:life:_:aside:skipped:request:)``, or takes none.
-    case restored(StoreName, request: UInt64)
-    /// What a store here is at a digest point.
-    /// `resets` is how often its replicas began anew before (``Delivery/reset``): what was said of a
-    /// lost history does not count.
-    case digested(Vote, resets: UInt64)
-    /// Where a store here differs from the state that it was compared with.
-    case located(DigestReport.Location)
+    /// What the thread that applies has to say of a history. `resets` is how often its replicas began
+    /// anew before (``Delivery/reset``): what it says of a lost history does not count.
+    case reported(ApplyReport, resets: UInt64)
     /// Answers ``ReplicaEffect/give(_:)``.
     case given(SnapshotChunk)
-    /// Load the store's newest snapshot: what it has is of no use.
-    case reload(StoreName)
-    /// The store did not apply this entry, and goes no further.
-    case stopped(StoppedStore, resets: UInt64)
     /// Freeze or thaw a store, and tell when that is applied here; answered alike.
     case freeze(Freeze)
     /// Have an entry be without effect; answered alike.
     case skip(Skip)
     /// Ask for the latest number, and tell when everything up to it is applied here; answered by
-    /// ``Delivery/reached(request:_:)``.
+    /// ``Delivery/reach(request:_:)``.
     case barrier(request: UInt64)
     /// End a life of a store, and tell when its end is applied here; answered alike.
     case drop(Drop)
@@ -62,10 +53,43 @@ public enum ReplicaInput: Sendable {
     case await(SequenceNumber, LogID, request: UInt64)
     /// Nobody waits any more.
     case giveUp(request: UInt64)
-    /// Everything delivered up to this number is applied, and so many bytes of it are done with.
-    case applied(SequenceNumber, bytes: Int)
+    /// How far the thread that applies has come; the newest says all that earlier ones did. It is due
+    /// before each ``tick``, and as soon as there is news while ``ReplicaMachine/isDeliveryBlocked``.
+    case applied(ApplyProgress)
     /// ``ReplicaMachine/nextDeadline`` has come.
     case tick
     /// Leave. The last input.
     case leave
+}
+
+/// How far the thread that applies has come. Sums count from the beginning of the process.
+public struct ApplyProgress: Sendable, Hashable {
+    /// The bytes of the feed's commits that were handed to the stores.
+    public var liveBytes = 0
+    /// The bytes of the commits that stores catch up with, likewise.
+    public var catchUpBytes = 0
+    /// Every attached store here has applied everything up to this number.
+    public var applied = SequenceNumber.zero
+    /// How often the replicas began anew: the number is of the history since.
+    public var resets: UInt64 = 0
+
+    /// Nothing was delivered yet.
+    public init() {}
+}
+
+/// What the thread that applies tells of the history that its replicas have.
+public enum ApplyReport: Sendable, Equatable {
+    /// It has everything up to this number, and wants what comes behind it: the store of
+    /// ``Delivery/restore(_:life:_:aside:skipped:through:request:)``, or what was parked.
+    case ready(HostingSubject, through: SequenceNumber, request: UInt64)
+    /// It is slower than what is delivered: it gets nothing more until it is ready again.
+    case parked(HostingSubject, request: UInt64)
+    /// Load the store's newest snapshot: what it has is of no use.
+    case reload(StoreName)
+    /// The store did not apply this entry, and goes no further.
+    case stopped(StoppedStore)
+    /// What a store here is at a digest point.
+    case digested(Vote)
+    /// Where a store here differs from the state that it was compared with.
+    case located(DigestReport.Location)
 }

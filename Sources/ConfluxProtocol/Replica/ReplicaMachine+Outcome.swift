@@ -1,6 +1,6 @@
 import ConfluxVocabulary
 
-/// Submission and outcomes: every action gets one outcome, in order, after it is applied here.
+/// Submission and outcomes: every action gets one outcome, in the order of counters.
 extension ReplicaMachine {
     /// Sends what is due.
     mutating func pump(at now: Duration, into effects: inout [ReplicaEffect]) {
@@ -21,14 +21,6 @@ extension ReplicaMachine {
         pump(at: now, into: &effects)
     }
 
-    /// An outcome that is known, and what it waits for.
-    struct HeldOutcome: Sendable {
-        var outcome: ActionOutcome
-        /// The stores here that it concerns and that were being opened when it became known: their
-        /// snapshot may be older than the action.
-        var opening: Set<StoreName>
-    }
-
     /// An outcome is known. Outcomes are taken in the order of the counters: one that comes
     /// ahead of others, as the feed may bring it, comes again behind them.
     ///
@@ -37,47 +29,13 @@ extension ReplicaMachine {
     /// yet.
     mutating func learn(_ told: ActionOutcome, into effects: inout [ReplicaEffect]) {
         let wanted = submissions.settled + 1..<submissions.nextCounter
-        guard let outcome = told.part(in: wanted) else { return }
-        let concerned = opening.isEmpty ? [] : openingStores(concernedBy: outcome.firstCounter)
-        guard submissions.settle(from: outcome.firstCounter, count: outcome.count) else { return }
+        guard let outcome = told.part(in: wanted),
+            submissions.settle(from: outcome.firstCounter, count: outcome.count)
+        else { return }
         if case .committed(let log, let first, let epoch, _) = outcome.fate {
             remember(log, first.advanced(by: UInt64(outcome.count) - 1), of: epoch)
         }
-        held.append(HeldOutcome(outcome: outcome, opening: concerned))
-        releaseHeld(isForced: false, into: &effects)
-    }
-
-    private func openingStores(concernedBy counter: UInt64) -> Set<StoreName> {
-        let targets = submissions.targets(of: counter)
-        return opening.filter { store in
-            targets.contains { $0.target == .store(store) || $0.target == .state(store.state) }
-        }
-    }
-
-    /// Tells the outcomes of what this node's replicas have applied (P6).
-    mutating func releaseHeld(isForced: Bool, into effects: inout [ReplicaEffect]) {
-        var count = 0
-        for entry in held {
-            guard isForced || isReached(entry, isFormer: count < begunAnew.heldCount) else { break }
-            effects.append(.deliver(.settle(entry.outcome)))
-            count += 1
-        }
-        if count > 0 {
-            held.removeFirst(count)
-            begunAnew.heldCount -= min(count, begunAnew.heldCount)
-            if begunAnew.heldCount == 0 { begunAnew.stores = [] }
-        }
-        releaseWaiters(into: &effects)
-    }
-
-    private func isReached(_ entry: HeldOutcome, isFormer: Bool) -> Bool {
-        guard case .committed(_, let first, _, _) = entry.outcome.fate else { return true }
-        guard entry.opening.isDisjoint(with: opening),
-            !isFormer || begunAnew.stores.isDisjoint(with: opening)
-        else { return false }
-        guard let live else { return true }
-        let last = first.advanced(by: UInt64(entry.outcome.count) - 1)
-        return last <= min(live, catchUp?.cursor ?? live)
+        effects.append(.deliver(.settle(outcome)))
     }
 
     /// Keeps the highest number that was applied, receipted, restored or skipped (rule 2).

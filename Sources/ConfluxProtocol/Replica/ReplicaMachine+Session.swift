@@ -3,21 +3,47 @@ import ConfluxVocabulary
 /// The session: hello, welcome, bye, and what time brings (rules 2, 7 and 8).
 extension ReplicaMachine {
     mutating func greet(at now: Duration, into effects: inout [ReplicaEffect]) {
-        phase = .greeting(
-            nextHelloAt: now + settings.helloInterval, interval: settings.helloInterval)
-        sayHello(into: &effects)
+        lastHello += 1
+        sayHello(
+            hello(lastHello), pause: settings.helloInterval, jitter: .zero, at: now,
+            into: &effects)
     }
 
-    private func sayHello(into effects: inout [ReplicaEffect]) {
+    /// Says hello again. As long as it says the same it is the same hello, with the same number: the
+    /// answer may be on its way, and take longer than the pause between two of them.
+    private mutating func greetAgain(
+        _ greeting: Greeting, at now: Duration, into effects: inout [ReplicaEffect]
+    ) {
+        if hello(lastHello) != greeting.hello { lastHello += 1 }
+        let longer = min(greeting.interval * 2, settings.helloIntervalMax)
+        // Nodes that lost the same sequencer at once do not come back at once (rule 7).
+        let jitter = longer * Int(truncatingIfNeeded: nonce.low % 64) / 256
+        sayHello(hello(lastHello), pause: longer, jitter: jitter, at: now, into: &effects)
+    }
+
+    private mutating func sayHello(
+        _ hello: Hello, pause: Duration, jitter: Duration, at now: Duration,
+        into effects: inout [ReplicaEffect]
+    ) {
+        phase = .greeting(
+            Greeting(hello: hello, nextHelloAt: now + pause + jitter, interval: pause))
+        effects.append(.send(.hello(hello)))
+    }
+
+    private func hello(_ request: UInt64) -> Hello {
         let hosted = hosting.hosted()
-        effects.append(
-            .send(
-                .hello(
-                    Hello(
-                        nonce: nonce, name: settings.name, role: settings.role,
-                        process: process, session: settings.role == .member ? session : nil,
-                        history: mark,
-                        hosted: hosted.stores, bridged: hosted.states))))
+        return Hello(
+            request: request, nonce: nonce, name: settings.name, role: settings.role,
+            process: process, session: settings.role == .member ? session : nil, history: mark,
+            hosted: hosted.stores, bridged: hosted.states)
+    }
+
+    /// The hello that an answer is for: the last one, while it has no answer yet.
+    private func awaited(_ request: UInt64) -> Hello? {
+        guard case .greeting(let greeting) = phase, greeting.hello.request == request else {
+            return nil
+        }
+        return greeting.hello
     }
 
     /// The sequencer is not heard of any more: look for it.
@@ -28,39 +54,21 @@ extension ReplicaMachine {
         greet(at: now, into: &effects)
     }
 
+    /// A welcome answers one hello (rule 8), and what it says is agreed is about the history that this
+    /// one named (rule 2): only the last hello's counts, and only while that history is all that this
+    /// node has. A sequencer of a lower epoch has asked the log before it answered, and found this
+    /// node's lost (rule 1).
     mutating func welcomed(
         _ welcome: Welcome, epoch: Epoch, at now: Duration, into effects: inout [ReplicaEffect]
     ) {
-        // A welcome of a tenure that is over comes late; nothing of it counts. But a log that was
-        // put back to an earlier copy begins again with lower epochs, and says that it knows.
-        if self.welcome?.log == welcome.log, epoch < self.epoch, welcome.refuted < self.epoch {
-            return
+        guard let hello = awaited(welcome.request), hello.history == mark else { return }
+        let former = self.welcome
+        let isOfOtherLog = former.map { $0.log != welcome.log } ?? false
+        if isOfOtherLog || mark.map({ welcome.agreed < $0.sequence }) ?? false {
+            loseHistory(agreed: welcome.agreed, at: now, into: &effects)
         }
-        let isOfOtherLog = self.welcome.map { $0.log != welcome.log } ?? false
-        let isOfSameTenure = !isOfOtherLog && isPresent(welcome, epoch)
-        // Several hellos may have waited together, and each has its welcome, which says how much is
-        // agreed of what *that* hello named. What was received since then is more, and no loss:
-        // within a tenure nothing is lost, and of another one the next welcome tells.
-        let isShort = !isOfSameTenure && (mark.map { welcome.agreed < $0.sequence } ?? false)
-        if isShort, !isOfOtherLog {
-            guard phase != .joined else {
-                lose(at: now, into: &effects)
-                return
-            }
-            // A hello that waited in a socket names less than this node has by now. What is lost is
-            // so only when the answer to a hello that is said from here on says it, too.
-            guard doubtedClaim == welcome.claim else {
-                doubtedClaim = welcome.claim
-                greet(at: now, into: &effects)
-                return
-            }
-        }
-        owedSince = now
-        let isLost = isOfOtherLog || isShort
-        let isNew =
-            session != SessionToken(log: welcome.log, incarnation: welcome.incarnation)
-            || self.welcome == nil
-        if isLost { loseHistory(agreed: welcome.agreed, at: now, into: &effects) }
+        let token = SessionToken(log: welcome.log, incarnation: welcome.incarnation)
+        let isNew = session != token || former == nil
         if isNew {
             // Counters that are lines of a file can't begin anew (rule 11).
             guard resumption == nil else {
@@ -71,16 +79,19 @@ extension ReplicaMachine {
             if isKeyed { resume(welcome) }
         }
         // A sequencer may be replaced faster than its absence is noticed, and its bye be lost.
-        let isOtherTenure = epoch != self.epoch
-        self.epoch = epoch
+        let isOtherTenure = former?.claim != welcome.claim || epoch != self.epoch
         // What waits behind a hole was never had, so no history speaks for it: where the log was put
         // back to an earlier copy, another tenure may have given the same numbers in the same epoch.
-        if self.welcome?.claim != welcome.claim { buffer.removeAll() }
+        if isOtherTenure { buffer.removeAll() }
+        // A newer tenure decides at points of its own, and for it another session is another voter.
+        if isOtherTenure || isNew { hosting.forgetVotes() }
+        self.epoch = epoch
         self.welcome = welcome
-        session = SessionToken(log: welcome.log, incarnation: welcome.incarnation)
+        session = token
         // What a former tenure had last may be lost with the end of its log.
-        remoteLast = isOfSameTenure ? max(remoteLast, welcome.last) : welcome.last
+        remoteLast = welcome.last
         phase = .joined
+        owedSince = now
         if isNew {
             effects.append(.event(.joined(welcome.log, epoch, welcome.incarnation)))
         } else if isDisconnected || isOtherTenure {
@@ -90,7 +101,7 @@ extension ReplicaMachine {
             // What was asked on the connection before is not answered any more.
             slowPatience = .zero
             holeFetch?.deadline = now
-            catchUp?.fetch?.deadline = now
+            catchUps.repeatAll(at: now)
             loads.repeatAll(at: now)
         }
         isDisconnected = false
@@ -98,26 +109,26 @@ extension ReplicaMachine {
             feed = .proving(since: now)
             effects.append(.subscribe(welcome.feed))
         }
-        // First of all what is settled: what was told as rejected, and is known to nobody since a
-        // restart, is then not judged again.
-        sendProgress(at: now, settled: submissions.reported, into: &effects)
         // What has no outcome is submitted again, with the boundaries that it had; what this
         // tenure has judged already it tells behind its welcome.
         submissions.rewind(
             past: isNew || isOtherTenure ? 0 : welcome.lastCounter,
             knownThrough: max(welcome.lastCounter, submissions.reported))
+        sayAllAgain(at: now, into: &effects)
+    }
+
+    /// Says what is due in a session that begins or goes on. First of all what is settled: what was
+    /// told as rejected, and is known to nobody since a restart, is then not judged again.
+    private mutating func sayAllAgain(at now: Duration, into effects: inout [ReplicaEffect]) {
+        sendProgress(at: now, settled: submissions.reported, into: &effects)
+        // A vote that was lost with its connection would leave the decision to the others.
+        for vote in hosting.votes { effects.append(.send(.digest(.vote(vote)))) }
         pump(at: now, into: &effects)
         sayClosed(into: &effects)
         hosting.wantAgain()
         sendOpens(into: &effects)
-        beginLoads(at: now, into: &effects)
-        pumpCatchUp(at: now, into: &effects)
+        pumpCatchUps(at: now, into: &effects)
         askAgain(at: now, into: &effects)
-    }
-
-    /// Whether a welcome is of the tenure of the last one.
-    private func isPresent(_ welcome: Welcome, _ epoch: Epoch) -> Bool {
-        self.welcome?.claim == welcome.claim && self.epoch == epoch
     }
 
     /// The first welcome of a process with a key says where its session stands (rule 11).
@@ -135,19 +146,17 @@ extension ReplicaMachine {
         end(.refused(.forgotten, message: text), into: &effects)
     }
 
-    /// What was dispatched in a session that is gone: its outcome can't be known any more. It stands
-    /// behind outcomes that are known and wait until this node has applied what they are about.
+    /// What was dispatched in a session that is gone: its outcome can't be known any more.
     private mutating func forgetSession(into effects: inout [ReplicaEffect]) {
-        if var open = submissions.forget() {
-            while open.count > 0 {
-                let count = UInt32(min(open.count, UInt64(UInt32.max)))
-                let outcome = ActionOutcome(
-                    firstCounter: open.first, count: count, fate: .unknown)
-                held.append(HeldOutcome(outcome: outcome, opening: []))
-                open = (open.first + UInt64(count), open.count - UInt64(count))
-            }
+        guard var open = submissions.forget() else { return }
+        while open.count > 0 {
+            let count = UInt32(min(open.count, UInt64(UInt32.max)))
+            effects.append(
+                .deliver(
+                    .settle(
+                        ActionOutcome(firstCounter: open.first, count: count, fate: .unknown))))
+            open = (open.first + UInt64(count), open.count - UInt64(count))
         }
-        releaseHeld(isForced: false, into: &effects)
     }
 
     /// The log is not the one whose history the replicas have (rule 2): they begin anew.
@@ -161,7 +170,6 @@ extension ReplicaMachine {
             // It had nothing of that log but its session.
             effects.append(.event(.sessionForgotten))
         }
-        releaseHeld(isForced: true, into: &effects)
         giveUpDrops(above: agreed, into: &effects)
         resets += 1
         effects.append(.deliver(.reset))
@@ -171,17 +179,13 @@ extension ReplicaMachine {
         remoteLast = .zero
         buffer.removeAll()
         holeFetch = nil
-        catchUp = nil
+        catchUps = CatchUps(outstandingBytes: catchUps.outstandingBytes)
         loads.removeAll()
         stopped = [:]
         applied = .zero
-        lastOwn = .zero
         // A number above what both have in common is not one of this history.
         followFrom = followFrom.map { min($0, agreed.next) }
-        for subject in hosting.subjects {
-            hosting[subject]?.phase = .wanted
-            if case .store(let store) = subject { opening.insert(store) }
-        }
+        for subject in hosting.subjects { hosting[subject]?.phase = .wanted }
     }
 
     mutating func dismissed(_ bye: Bye, at now: Duration, into effects: inout [ReplicaEffect]) {
@@ -191,7 +195,7 @@ extension ReplicaMachine {
             guard phase == .joined else { return }
             greet(at: now, into: &effects)
         case .forgotten:
-            guard session != nil else { return }
+            guard awaited(bye.request) != nil else { return }
             guard !isKeyed else {
                 loseKeyedSession(into: &effects)
                 return
@@ -202,12 +206,11 @@ extension ReplicaMachine {
             greet(at: now, into: &effects)
         case .leaving, .superseded:
             // Another tenure may begin soon; hellos are repeated until one is answered.
-            guard phase == .joined else { return }
-            isDisconnected = true
-            effects.append(.event(.disconnected))
-            phase = .greeting(
-                nextHelloAt: now + settings.helloInterval, interval: settings.helloInterval)
-        case .nameTaken, .keyTaken, .version, .unsupported, .malformed, .tableFull:
+            lose(at: now, into: &effects)
+        case .nameTaken, .keyTaken, .tableFull:
+            guard awaited(bye.request) != nil else { return }
+            end(.refused(bye.code, message: bye.message), into: &effects)
+        case .version, .unsupported, .malformed:
             end(.refused(bye.code, message: bye.message), into: &effects)
         }
     }
@@ -225,7 +228,6 @@ extension ReplicaMachine {
     /// Ends with an outcome for every action: what has none by now has none that can be known.
     mutating func end(_ reason: ReplicaEnd, into effects: inout [ReplicaEffect]) {
         forgetSession(into: &effects)
-        releaseHeld(isForced: true, into: &effects)
         phase = .ended
         effects.append(.end(reason))
     }
@@ -236,7 +238,7 @@ extension ReplicaMachine {
     public var nextDeadline: Duration? {
         switch phase {
         case .idle, .ended: return nil
-        case .greeting(let nextHelloAt, _): return nextHelloAt
+        case .greeting(let greeting): return greeting.nextHelloAt
         case .joined: break
         }
         var deadline = progressDue
@@ -244,7 +246,7 @@ extension ReplicaMachine {
         if isAnswerDue { deadline = min(deadline, owedSince + settings.answerPatience) }
         if let until = submissions.pausedUntil { deadline = min(deadline, until) }
         if let fetch = holeFetch { deadline = min(deadline, fetch.deadline) }
-        if let fetch = catchUp?.fetch { deadline = min(deadline, fetch.deadline) }
+        if let due = catchUps.nextDeadline { deadline = min(deadline, due) }
         if let due = waitDeadline { deadline = min(deadline, due) }
         if let due = loads.nextDeadline { deadline = min(deadline, due) }
         return deadline
@@ -258,7 +260,9 @@ extension ReplicaMachine {
     /// When the next progress is due: soon when there is some, else as a sign of life.
     private var progressDue: Duration {
         guard let limits = welcome?.limits else { return .zero }
-        let isNews = applied > progressSent || (isKeyed && submissions.reported > settledSent)
+        // How much of it is applied is heard when the time has come.
+        let isNews =
+            live ?? applied > progressSent || (isKeyed && submissions.reported > settledSent)
         let pause = isNews ? limits.beatInterval : limits.silenceMax / 4
         return progressSentAt + max(pause, settings.progressPauseMin)
     }
@@ -266,13 +270,8 @@ extension ReplicaMachine {
     mutating func passTime(at now: Duration, into effects: inout [ReplicaEffect]) {
         switch phase {
         case .idle, .ended: return
-        case .greeting(let nextHelloAt, let interval):
-            guard now >= nextHelloAt else { return }
-            let longer = min(interval * 2, settings.helloIntervalMax)
-            // Nodes that lost the same sequencer at once do not come back at once (rule 7).
-            let jitter = longer * Int(truncatingIfNeeded: nonce.low % 64) / 256
-            phase = .greeting(nextHelloAt: now + longer + jitter, interval: longer)
-            sayHello(into: &effects)
+        case .greeting(let greeting):
+            if now >= greeting.nextHelloAt { greetAgain(greeting, at: now, into: &effects) }
             return
         case .joined: break
         }

@@ -3,9 +3,9 @@ import ConfluxVocabulary
 /// A node's side of the protocol, without sockets, stores or clock.
 ///
 /// **The problem.** The feed loses messages, connections break, the sequencer restarts. All the
-/// same every replica applies every entry once and in order, every action that this node
-/// dispatched gets one outcome, and an outcome is told only after this node has applied the
-/// action itself.
+/// same every replica gets every entry once and in order, and every action that this node dispatched
+/// gets one outcome, in the order of counters. Outcomes are delivered as soon as they are known: when
+/// they are told is the applier's, since it alone knows where each store is.
 ///
 /// **The shape.** The session and the feed go through phases of their own.
 ///
@@ -13,8 +13,8 @@ import ConfluxVocabulary
 ///     feed      unwanted ──▶ proving ◀──▶ following
 ///
 /// ``live`` is the number up to which commits were delivered. The feed moves it on; a hole is
-/// fetched (`ReplicaMachine+Feed`). A store that is opened later has a position of its own below
-/// `live`, and catches up alone (`CatchUp`) until it is attached. `Submissions` keeps what was
+/// fetched (`ReplicaMachine+Feed`). A store that is opened later, or was parked, has a position of its
+/// own below `live`, and catches up (`CatchUps`) until it is attached. `Submissions` keeps what was
 /// dispatched until it has an outcome.
 ///
 /// **The contract.** ``handle(_:at:into:)`` is called by one thread; effects are carried out in
@@ -22,10 +22,19 @@ import ConfluxVocabulary
 public struct ReplicaMachine: Sendable {
     enum Phase: Sendable, Equatable {
         case idle
-        /// Saying hello until a welcome comes.
-        case greeting(nextHelloAt: Duration, interval: Duration)
+        /// Saying hello until it is answered.
+        case greeting(Greeting)
         case joined
         case ended
+    }
+
+    /// A hello that has no answer yet.
+    struct Greeting: Sendable, Equatable {
+        /// The last that was said. *Use*: only its answer counts (rule 8).
+        var hello: Hello
+        /// When it is said again, and the pause before that.
+        var nextHelloAt: Duration
+        var interval: Duration
     }
 
     enum FeedPhase: Sendable, Equatable {
@@ -48,8 +57,6 @@ public struct ReplicaMachine: Sendable {
     var session: SessionToken?
     /// What the last welcome said. *Invariant*: nil until the first.
     var welcome: Welcome?
-    /// The claim of a tenure whose welcome agreed on less than this node has.
-    var doubtedClaim: Identifier?
     /// The epoch of the last welcome: the only one of which anything is applied (rule 4).
     public internal(set) var epoch = Epoch.none
     /// The highest number that was applied, receipted, restored or skipped, with the tenure in which
@@ -69,18 +76,20 @@ public struct ReplicaMachine: Sendable {
     /// The fetch that fills the hole, while one is under way.
     var holeFetch: PendingFetch?
     var nextRequest: UInt64 = 1
+    /// The number of the last hello.
+    var lastHello: UInt64 = 0
+    /// The delivery tag of the newest long answer that was read. *Use*: each request says it. One of a
+    /// connection that is gone says nothing on the next one.
+    var acknowledged: UInt64 = 0
     /// How often a history was lost: `Delivery.reset` was delivered so often.
     var resets: UInt64 = 0
-    /// The stores that catch up, while there are any.
-    var catchUp: CatchUp?
+    /// What catches up.
+    var catchUps = CatchUps()
     /// What this node hosts and bridges, or wants to.
     var hosting = HostingTable()
     /// What was closed while the sequencer was not heard of, and hosted or asked for when it was: so
     /// each is here once. *Use*: to close it behind the welcome.
     var closedMeanwhile: [HostingSubject] = []
-
-    /// The stores that are being opened: no snapshot of them has come yet.
-    var opening: Set<StoreName> = []
 
     /// Snapshots on their way to this node, by request.
     var loads = SnapshotLoads()
@@ -90,21 +99,20 @@ public struct ReplicaMachine: Sendable {
     /// Where a process with a key began; nil before its first welcome.
     public internal(set) var resumption: Resumption?
     var submissions = Submissions()
-    /// Outcomes that are known, and wait until this node has applied what they are about (P6).
-    var held: [HeldOutcome] = []
-    /// The stores that began anew while outcomes were held, and how many of these there still are:
-    /// what they are about the stores must have again when they are told (P6).
-    var begunAnew: (stores: Set<StoreName>, heldCount: Int) = ([], 0)
+    /// Questions that wait for the session. Bounded by `waitersMax`.
+    var unasked: [Question] = []
+    /// The last damage of the log that was met. *Use*: to report it once.
+    var damage: Damage?
 
-    /// Who waits until this node has applied a number, by request. Bounded by `waitersMax`.
+    /// Whose number is not known yet, by request. Bounded by `waitersMax`.
     var waiters: [UInt64: Waiter] = [:]
 
-    /// The highest number of an entry of this node that was delivered.
-    var lastOwn = SequenceNumber.zero
-
-    /// The bytes of commits delivered and not applied. *Use*: the bound of deliveries.
+    /// The bytes of the feed's commits that were delivered and not handed to the stores. *Use*: the
+    /// bound of deliveries.
     var outstandingBytes = 0
-    /// The number up to which everything is applied.
+    /// What the thread that applies said last.
+    var progress = ApplyProgress()
+    /// The number up to which every attached store has applied everything.
     public internal(set) var applied = SequenceNumber.zero
     /// What the sequencer was told of `applied`, and when.
     var progressSent = SequenceNumber.zero
@@ -125,8 +133,6 @@ public struct ReplicaMachine: Sendable {
     /// slow connection each answer that is asked for again holds up the next. It never shrinks
     /// within a connection.
     var slowPatience = Duration.zero
-    /// The fetch that is being repeated. *Invariant*: nil between inputs.
-    var overdue: PendingFetch?
 
     /// A fetch under way.
     struct PendingFetch: Sendable {
@@ -159,27 +165,26 @@ public struct ReplicaMachine: Sendable {
     /// This node's incarnation, once it has one.
     public var incarnation: Incarnation { session?.incarnation ?? .none }
 
+    /// For whom this node speaks: the tenure and the session of its last welcome.
+    public var speaker: Speaker { Speaker(epoch: epoch, session: incarnation) }
+
     /// The log that the session is of; `Identifier.none` before the first welcome.
     public var log: LogID { welcome?.log ?? .none }
     /// The counter that the next action gets.
     public var nextCounter: UInt64 { submissions.nextCounter }
-    /// Whether every action of this node has its outcome, told behind its being applied here.
-    public var isSettled: Bool {
-        guard submissions.unsettledCount == 0, held.isEmpty else { return false }
-        return live == nil || applied >= lastOwn
-    }
+    /// Whether the outcome of every action of this node was delivered.
+    public var isSettled: Bool { submissions.unsettledCount == 0 }
 
     /// How many actions of this node have no outcome yet.
     public var unsettledCount: UInt64 { submissions.unsettledCount }
 
     /// Whether a batch of this size may be dispatched now: the session is there, everything before
-    /// it is on its way, the window has room (rule 27), and not too many outcomes wait for what this
-    /// node has yet to apply. A batch larger than the whole window
+    /// it is on its way, and the window has room (rule 27). A batch larger than the whole window
     /// goes alone, so that the sequencer can reject it.
     public func canSubmit(bytes: Int) -> Bool {
-        guard phase == .joined, settings.role == .member, let limits = welcome?.limits,
-            held.count < settings.heldOutcomesMax
-        else { return false }
+        guard phase == .joined, settings.role == .member, let limits = welcome?.limits else {
+            return false
+        }
         return !submissions.isSendDue
             && (!submissions.isAwaiting
                 || submissions.unsettledBytes + bytes <= Int(limits.windowBytes))
@@ -237,37 +242,48 @@ public struct ReplicaMachine: Sendable {
             followFrom = from
             wantFeed(at: instant, into: &effects)
         case .ask(let question):
-            effects.append(.send(.question(question)))
+            ask(question, into: &effects)
         case .answer(let answer):
-            effects.append(.send(.answer(answer)))
+            if phase == .joined { effects.append(.send(.answer(answer))) }
         case .barrier(let request): barrier(request, at: instant, into: &effects)
         case .drop(let drop): self.drop(drop, at: instant, into: &effects)
         case .freeze(let freeze):
             ask(.freeze(freeze), freeze.request, at: instant, into: &effects)
         case .skip(let skip): ask(.skip(skip), skip.request, at: instant, into: &effects)
-        case .restored(let store, let request):
-            restored(store, request, at: instant, into: &effects)
-        case .digested(let vote, resets):
-            if phase == .joined { effects.append(.send(.digest(.vote(vote)))) }
-        case .located(let location):
-            if phase == .joined { effects.append(.send(.digest(.located(location)))) }
+        case .reported(let report, let resets):
+            // What was said of a lost history is nothing of this one's.
+            if resets == self.resets { take(report, at: instant, into: &effects) }
         case .given(let chunk):
             if phase == .joined { effects.append(.send(.snapshot(chunk))) }
-        case .reload(let store): reopen(store, at: instant, into: &effects)
-        case .stopped(let store, resets): stopped(store, at: instant, into: &effects)
-        case .digested, .stopped: break
         case .await(let sequence, let log, let request):
             awaitReceipt(sequence, of: log, request, into: &effects)
         case .giveUp(let request): waiters[request] = nil
-        case .applied(let sequence, let bytes):
-            outstandingBytes -= bytes
-            // A report of what was delivered before a history was lost says nothing of this one.
-            applied = max(applied, min(sequence, live ?? .zero))
-            resumeDelivery(at: instant, into: &effects)
+        case .applied(let progress): advance(to: progress, at: instant, into: &effects)
         case .tick:
             passTime(at: instant, into: &effects)
         case .leave:
             leave(into: &effects)
+        }
+        beginLoads(at: instant, into: &effects)
+    }
+
+    private mutating func take(
+        _ report: ApplyReport, at now: Duration, into effects: inout [ReplicaEffect]
+    ) {
+        switch report {
+        case .ready(let subject, let position, let request):
+            ready(subject, through: position, request, at: now, into: &effects)
+        case .parked(let subject, let request):
+            guard hosting[subject]?.phase.request == request else { return }
+            catchUps.leave(subject)
+            pumpCatchUps(at: now, into: &effects)
+        case .reload(let store): reopen(store, at: now, into: &effects)
+        case .stopped(let store): stopped(store, at: now, into: &effects)
+        case .digested(let vote):
+            hosting[.store(vote.place.store)]?.say(vote)
+            if phase == .joined { effects.append(.send(.digest(.vote(vote)))) }
+        case .located(let location):
+            if phase == .joined { effects.append(.send(.digest(.located(location)))) }
         }
     }
 
@@ -290,6 +306,7 @@ public struct ReplicaMachine: Sendable {
             meet(epoch, at: now, into: &effects)
             return
         }
+        if let tag = message.deliveryTag, tag != 0 { acknowledged = tag }
         switch message {
         case .welcome, .bye: break
         case .opened(let opened):

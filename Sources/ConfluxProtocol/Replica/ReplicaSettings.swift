@@ -14,7 +14,7 @@ public struct ReplicaSettings: Sendable, Hashable {
     public var feedSilenceMax: Duration = .seconds(2)
     /// How long an answer may be due before the session is looked after.
     public var answerPatience: Duration = .seconds(1)
-    /// The most waits for a number under way at once. A further one fails.
+    /// The most waits whose number is not known yet. A further one fails.
     public var waitersMax: Int = 1_024
     /// How long to wait before a discarded batch is submitted again; the pause doubles, up to the
     /// interval of beats, while no outcome comes.
@@ -37,12 +37,12 @@ public struct ReplicaSettings: Sendable, Hashable {
     /// The most bytes of commits kept for stores that catch up. *At the bound* the oldest are
     /// dropped, and fetched again.
     public var recentBytesMax: Int = 32 << 20
-    /// The most bytes of commits that were delivered and not applied. *At the bound* nothing is
-    /// delivered; what the feed brings is kept as behind a hole.
+    /// The most bytes of the feed's commits that were delivered and not handed to the stores. *At the
+    /// bound* nothing is delivered; what the feed brings is kept as behind a hole.
     public var deliveryBytesMax: Int = 64 << 20
-    /// The most runs of outcomes that wait until this node has applied what they are about (P6).
-    /// *At the bound* nothing more is submitted.
-    public var heldOutcomesMax: Int = 1 << 16
+    /// The most bytes of commits that stores catch up with, delivered and not handed to the stores.
+    /// *At the bound* no more is delivered. It is small, so that a commit of the feed waits for little.
+    public var catchUpBytesMax: Int = 256 << 10
     /// The shortest pause between two signs of life, whatever a welcome says of beats and silence.
     public var progressPauseMin: Duration = .milliseconds(5)
 

@@ -10,7 +10,7 @@ public enum SequencerEffect: Sendable, Equatable {
     /// Read which snapshots there are; answered by ``SequencerInput/snapshotsRead(_:)``.
     case readSnapshots
     /// Append to the log; answered by ``SequencerInput/appended``. At most one is under way, and
-    /// nothing of the commit is said to anybody before it is answered (rule 13).
+    /// nothing of its commits is said to anybody before it is answered (rule 13).
     case append(Append)
     /// The tenure has begun: hear the sockets. The beat is what the feed welcomes subscribers with.
     case serve(Beat)
@@ -22,7 +22,8 @@ public enum SequencerEffect: Sendable, Equatable {
     case send(SequencerMessage, to: ConnectionID)
     /// Read commits for a node; answered by ``SequencerInput/fetchRead(_:_:)``.
     case readFetch(FetchJob)
-    /// Save the next part of a snapshot; answered by ``SequencerInput/snapshotSaved(_:offset:failure:)``.
+    /// Save the next part of a snapshot; answered by ``SequencerInput/snapshotSaved(_:)``. At most
+    /// one of each life is under way.
     case saveSnapshot(SnapshotPart)
     /// Read a part of a snapshot for a node; answered by ``SequencerInput/snapshotRead(_:_:)``.
     case readSnapshot(LoadJob)
@@ -43,16 +44,27 @@ public enum SequencerEffect: Sendable, Equatable {
     case end(SequencerEnd)
 }
 
-/// A commit on its way to the log.
+/// Commits on their way to the log, which takes all of them or none.
 public struct Append: Sendable, Equatable {
-    /// The whole feed frame; the log keeps it without its header.
-    public var frame: Bytes
-    /// The first entry's number.
-    public var first: SequenceNumber
-    /// The last entry's number.
-    public var last: SequenceNumber
-    /// Whether it is synced whatever the durability: a claim is.
+    /// One of them.
+    public struct Commit: Sendable, Equatable {
+        /// The whole feed frame; the log keeps it without its header.
+        public var frame: Bytes
+        /// The first entry's number.
+        public var first: SequenceNumber
+        /// The last entry's number.
+        public var last: SequenceNumber
+    }
+
+    /// The commits, each of which follows the one before; there is one at least.
+    public var commits: [Commit]
+    /// Whether they are synced whatever the durability: a claim is.
     public var isForced: Bool
+
+    /// The first entry's number.
+    public var first: SequenceNumber { commits[0].first }
+    /// The last entry's number.
+    public var last: SequenceNumber { commits[commits.count - 1].last }
 }
 
 /// What a sequencer tells whoever watches it. Notes change nothing.
@@ -81,6 +93,13 @@ public enum SequencerNote: Sendable, Equatable {
     case snapshotTaken(SnapshotPlace, byteCount: UInt64)
     /// A snapshot that was wanted is not there, for this reason.
     case snapshotFailed(SnapshotPlace, String)
+    /// The log has used all but the reserve of its bound: nothing is admitted before older entries are
+    /// given up, of which so much is retained.
+    case logNearlyFull(retained: String)
+    /// Older entries were given up: it is admitted as before.
+    case logHasRoom
+    /// Entries can't be read. Who asked for them is told; who does not need them goes on.
+    case damaged(Damage)
     /// The entries of a store that nobody hosts could not be kept aside: they keep the log.
     case asideFailed(StoreName, String)
     /// Replicas differ (rule 22).

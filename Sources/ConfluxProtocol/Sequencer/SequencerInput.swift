@@ -25,14 +25,18 @@ public enum SequencerInput: Sendable {
     /// Answers ``SequencerEffect/keepAside(_:through:)``: what is kept now of each store. Nothing where
     /// it could not be done.
     case keptAside([AsideKept])
-    /// Answers ``SequencerEffect/saveSnapshot(_:)``; the failure is nil when the part is saved.
-    case snapshotSaved(SnapshotPlace, offset: UInt64, failure: String?)
+    /// Answers ``SequencerEffect/saveSnapshot(_:)``.
+    case snapshotSaved(SnapshotSaved)
     /// Answers ``SequencerEffect/readSnapshot(_:)``: nothing where there is no such snapshot.
     case snapshotRead(LoadJob, SnapshotChunk)
+    /// Answers ``SequencerEffect/readSnapshot(_:)``: it is there and can't be read, for this reason.
+    case snapshotDamaged(LoadJob, String)
     /// What is not needed any more could not be given up, for a reason that may pass.
     case truncateFailed(message: String)
     /// A checkpoint at this number is in the log.
     case checkpointSaved(SequenceNumber)
+    /// Whether all but a reserve of the log's bound is used, as it is from now on; at first it is not.
+    case logRoom(isNearlyFull: Bool)
     /// The commit of the last ``SequencerEffect/append(_:)`` is in the log.
     case appended
     /// The tenure can't go on: the log said so.
@@ -41,11 +45,19 @@ public enum SequencerInput: Sendable {
     case tenureConfirmed
     /// Answers ``SequencerEffect/readFetch(_:)``: the bodies of the commits, ascending.
     case fetchRead(FetchJob, [Bytes])
-    /// A message arrived. `epoch` is the speaker's, from the header.
-    case received(NodeMessage, epoch: Epoch, from: ConnectionID)
+    /// Answers ``SequencerEffect/readFetch(_:)``: what was asked for can't be read.
+    case fetchDamaged(FetchJob, Damage)
+    /// Answers ``SequencerEffect/readFetch(_:)``: it can't be read now. Who asked asks again.
+    case fetchFailed(FetchJob)
+    /// There was no room to send the answer with this delivery tag.
+    case answerLost(UInt64, to: ConnectionID)
+    /// A message arrived. The speaker is the header's.
+    case received(NodeMessage, by: Speaker, from: ConnectionID)
     /// A submit arrived whose counters can be read, and whose rest can't or mustn't.
     case unreadableSubmit(
-        BatchOutline, RejectionCode, message: String, epoch: Epoch, from: ConnectionID)
+        BatchOutline, RejectionCode, message: String, by: Speaker, from: ConnectionID)
+    /// A connection has ended: an observer's place is free. What is not told ends by silence.
+    case disconnected(ConnectionID)
     /// A frame arrived that is no message.
     case unreadable(ByeCode, message: String, from: ConnectionID)
     /// The feed has a new subscriber, which gets what is published from now on.
@@ -95,6 +107,8 @@ public struct FetchJob: Sendable, Hashable {
     public var request: UInt64
     /// The first number that is wanted.
     public var from: SequenceNumber
+    /// The last number in the log.
+    public var last: SequenceNumber
     /// The most bytes of commits, but for one commit at least.
     public var limitBytes: UInt32
 }
@@ -125,6 +139,26 @@ public struct SnapshotPart: Sendable, Equatable {
     public var offset: UInt64
     /// The bytes.
     public var bytes: Bytes
+
+    /// Whether the snapshot is whole with it.
+    public var isLast: Bool { offset + UInt64(bytes.count) == reference.byteCount }
+}
+
+/// What came of saving a part of a snapshot.
+public struct SnapshotSaved: Sendable, Hashable {
+    /// Which snapshot.
+    public var place: SnapshotPlace
+    /// The snapshot, if the log has all of it now.
+    public var whole: SnapshotReference?
+    /// Why the part is not saved, if it is not.
+    public var failure: String?
+
+    /// Makes an answer.
+    public init(place: SnapshotPlace, whole: SnapshotReference?, failure: String? = nil) {
+        self.place = place
+        self.whole = whole
+        self.failure = failure
+    }
 }
 
 /// A store of which entries are to be kept beside the log (rule 21).

@@ -5,14 +5,15 @@ extension SequencerMachine {
         var bounds = [
             Bound("sessionsMax", sessions.lastingCount + newcomers, of: settings.sessionsMax),
             Bound("observersMax", connections.observerCount, of: settings.observersMax),
-            Bound(
-                "storesMax", directory.stores.count + creating.count, of: settings.storesMax),
+            Bound("storesMax", directory.storeCount, of: settings.storesMax),
             Bound(
                 "initialStatesBytesMax", directory.initialBytes,
                 of: settings.initialStatesBytesMax),
             Bound("questionsMax", questions.count, of: settings.questionsMax),
             Bound("barriersMax", barriers.count, of: settings.barriersMax),
-            Bound("fetchesMax", fetchCount, of: settings.fetchesMax),
+            Bound("readsMax", reads.underWay, of: settings.readsMax),
+            Bound("damagesMax", damages.count, of: Self.damagesMax),
+            Bound("perConnectionMax", reads.longest, of: ReadQueue.perConnectionMax),
             // What is admitted in pieces repeats its table, and the sequencer's own entries come
             // on top: both have bounds of their own.
             Bound(
@@ -20,18 +21,10 @@ extension SequencerMachine {
                 of: Int(settings.commitBytesMax) + Self.tablesBytesMax + (1 << 20)),
             Bound("nameInquiries", nameInquiries.count, of: settings.sessionsMax),
             Bound("keyInquiries", keyInquiries.count, of: settings.sessionsMax),
-            Bound("statesMax", directory.stateCount, of: settings.statesMax),
+            Bound("statesMax", directory.states.count, of: settings.statesMax),
             Bound("waitingNamesMax", waitingNames, of: Self.waitingNamesMax),
-            Bound("uploadsMax", uploads.activeCount, of: settings.uploadsMax),
-            Bound("uploads", uploads.count, of: directory.stores.count),
-            Bound("rounds", digests.count, of: directory.stores.count),
-            Bound("upgrading", upgrading.count, of: directory.stores.count),
-            Bound(
-                "points", points.due.union(points.admitted).count,
-                of: directory.stores.count + dropping.count + PointSchedule.perCommitMax),
-            Bound("skipsMax", directory.skips.count, of: StoreDirectory.skipsMax),
-            Bound(
-                "decisions", decisions.count, of: settings.storesMax + StoreDirectory.skipsMax),
+            Bound("uploadsMax", directory.lives.activeCount, of: settings.uploadsMax),
+            Bound("skipsMax", directory.skips.count, of: SkipTable.countMax),
             Bound("marks", tenure.marks.marks.count, of: LogMarks.countMax),
             Bound("claims", tenure.claims.claims.count, of: ClaimTable.countMax),
             Bound(

@@ -10,6 +10,7 @@ import ConfluxVocabulary
 /// **The shape.** A tenure goes through phases; only a serving one hears nodes.
 ///
 ///     unclaimed ─claimed─▶ reading ─end of log─▶ claiming ─appended─▶ serving ─▶ ended
+///                             └─▶ damaged ─confirmed─▶ ended
 ///
 /// A submitted batch is judged by its session's `OutcomeLedger` (deduplication, before every
 /// other check), checked at the door (`SequencerMachine+Submit`), and gathers in the
@@ -23,6 +24,9 @@ public struct SequencerMachine: Sendable {
     enum Phase: Sendable, Equatable {
         case unclaimed
         case reading
+        /// What was read can't be gone on with. The log is asked whether the tenure is over: then it was
+        /// a newer one that changed the log meanwhile.
+        case damaged(String)
         case claiming
         case serving
         case stopping
@@ -41,6 +45,7 @@ public struct SequencerMachine: Sendable {
     /// What is being read of the log, in the phase `reading` alone.
     var recovery: LogRecovery?
     var sessions = SessionTable()
+    /// Stores and states, and what is under way for each life.
     var directory = StoreDirectory()
     var connections = ConnectionTable()
     /// What was admitted and is not in the log yet.
@@ -48,47 +53,30 @@ public struct SequencerMachine: Sendable {
     /// Hellos whose `joined` entry is not in the log yet, by nonce. *Invariant*: bounded by
     /// `sessionsMax` together with the sessions.
     var joining: [Nonce: PendingJoin] = [:]
-    /// Opens whose `created` entry is not in the log yet, by store.
-    var creating: [StoreName: PendingCreation] = [:]
-    /// Lives whose `dropped` entry is not in the log yet, by store.
-    var dropping: [StoreName: PendingDrop] = [:]
     /// Who wants a name that is taken, by name: one newcomer at most.
     var nameInquiries: [Name: Inquiry] = [:]
     /// Who wants a keyed session that a process holds, by session: one newcomer at most.
     var keyInquiries: [Incarnation: Inquiry] = [:]
-    var questions = QuestionTable()
+    var questions = QuestionTable(of: .none)
     var barriers = BarrierTable()
-    /// Stores whose newer schema version is not in the log yet.
-    var upgrading: [StoreName: PendingUpgrade] = [:]
-    /// What replicas said of their states at the newest digest points.
-    var digests = DigestTable()
-    /// Snapshots on their way from replicas to the log.
-    var uploads = UploadTable()
-    /// When stores are digested next.
-    var points = PointSchedule()
-    /// Whether stores of which a word is on its way to the log will be frozen by it.
-    var freezesUnderWay: [StoreName: Bool] = [:]
-    /// Who waits for an entry by which a store is frozen or thawed, or an entry is skipped.
-    var decisions: [Decision: [Asker]] = [:]
     /// The checkpoints that the log has, ascending: the last two that are known of.
     var checkpoints: [SequenceNumber] = []
+    /// Whether the log has no room but for what makes room again: nothing of nodes is admitted then.
+    var isLogNearlyFull = false
     /// Whether entries are being kept aside.
     var isKeepingAside = false
     /// When it is looked at next what of the log is needed.
     var floorReviewAt = Duration.zero
     /// When this tenure began to serve.
     var servingSince = Duration.zero
-    /// The stores whose entries could not be kept aside, and when it is tried again. *Invariant*: of
-    /// jobs of passes, so no more than there are stores.
-    var asideRetryAt: [StoreName: Duration] = [:]
     /// Whether the replicas keep up.
     var admission = Admission()
-    /// The fetches that the log is reading for, by who asked. *Use*: their bounds.
-    var fetchesUnderWay: [ConnectionID: Int] = [:]
-    /// Their sum.
-    var fetchCount = 0
-    /// Entries that were sent and may not have been read. *Use*: to bound what a connection's queue holds.
-    var unreadAnswers = UnreadAnswers()
+    /// What nodes want to read of the log.
+    var reads = ReadQueue()
+    /// What of the log is known to be damaged, ascending.
+    var damages: [KnownDamage] = []
+    /// Long answers that were sent and not acknowledged. *Use*: to bound what a connection's queue holds.
+    var credit: AnswerCredit
     /// When the last commit or beat was published.
     var publishedAt = Duration.zero
     /// When presence is looked at next.
@@ -100,10 +88,14 @@ public struct SequencerMachine: Sendable {
 
     /// Makes a sequencer without a log.
     ///
-    /// - Parameter settings: Every bound. They must have no ``SequencerSettings/fault``.
-    public init(settings: SequencerSettings) {
+    /// - Parameters:
+    ///   - settings: Every bound. They must have no ``SequencerSettings/fault``.
+    ///   - secret: A random number of this process, by which nodes prove what they have read. It must
+    ///     not be known to any of them.
+    public init(settings: SequencerSettings, secret: Nonce = .none) {
         precondition(settings.fault == nil, "\(settings.fault ?? "")")
         self.settings = settings
+        credit = AnswerCredit(secret: secret)
         limits = WireLimits.standard.granted(by: settings.limits)
         pipeline = CommitPipeline(
             log: .none, epoch: .none, predecessor: .none, last: .zero, settings: settings)
@@ -131,33 +123,43 @@ public struct SequencerMachine: Sendable {
         case .logRead(let bodies): logRead(bodies, at: now, into: &effects)
         case .snapshotsRead(let snapshots): snapshotsRead(snapshots, at: now, into: &effects)
         case .keptAside(let kept): keptAside(kept, at: now, into: &effects)
-        case .snapshotSaved(let place, let offset, let failure):
-            saved(place, offset, failure, at: now, into: &effects)
+        case .snapshotSaved(let answer): saved(answer, at: now, into: &effects)
         case .snapshotRead(let job, let chunk):
-            answerLoad(job, with: chunk, at: now.monotonic, into: &effects)
+            loaded(job, chunk, failure: nil, at: now.monotonic, into: &effects)
+        case .snapshotDamaged(let job, let message):
+            loaded(
+                job, .none(of: job.place), failure: message, at: now.monotonic, into: &effects)
         case .truncateFailed(let message): effects.append(.note(.truncateFailed(message)))
         case .checkpointSaved(let sequence):
             checkpointSaved(sequence, at: now, into: &effects)
+        case .logRoom(let isNearlyFull):
+            roomChanged(isNearlyFull, at: now, into: &effects)
         case .appended:
             landed(at: now, into: &effects)
         case .logFailed(let reason):
             end(reason, into: &effects)
         case .tenureConfirmed: confirmed(at: now, into: &effects)
         case .fetchRead(let job, let bodies):
-            answerFetch(job, with: bodies, at: now.monotonic, into: &effects)
-        case .received(let message, let epoch, let connection):
+            fetched(job, bodies, nil, at: now.monotonic, into: &effects)
+        case .fetchDamaged(let job, let damage):
+            fetched(job, [], damage, at: now.monotonic, into: &effects)
+        case .fetchFailed: endRead(into: &effects)
+        case .answerLost(let tag, let connection): credit.lose(tag, on: connection)
+        case .received(let message, let speaker, let connection):
             guard phase == .serving else { return }
-            received(message, epoch: epoch, from: connection, at: now, into: &effects)
-        case .unreadableSubmit(let outline, let code, let message, let epoch, let connection):
-            guard phase == .serving, case .member(let incarnation) = connections[connection] else {
+            received(message, by: speaker, from: connection, at: now, into: &effects)
+        case .unreadableSubmit(let outline, let code, let message, let speaker, let connection):
+            guard phase == .serving else { return }
+            guard case .member(let incarnation)? = peer(speaker, on: connection, at: now.monotonic)
+            else {
+                refuse(connection, into: &effects)
                 return
             }
-            connections.heard(connection, at: now.monotonic)
-            guard epoch == tenure.epoch else { return }
             let fault = Fault(code: code, message: message)
             submit(
                 outline, bytes: 0, by: incarnation, on: connection, into: &effects,
                 judging: { $0.judge(outline.count, as: fault, of: incarnation) })
+        case .disconnected(let connection): connections.end(connection)
         case .unreadable(let code, let message, let connection):
             effects.append(.note(.unreadable(message)))
             effects.append(.send(.bye(Bye(code: code, message: message)), to: connection))
@@ -181,50 +183,47 @@ public struct SequencerMachine: Sendable {
         if let due = questions.nextDeadline { deadline = min(deadline, due) }
         for inquiry in nameInquiries.values { deadline = min(deadline, inquiry.deadline) }
         for inquiry in keyInquiries.values { deadline = min(deadline, inquiry.deadline) }
-        if let due = digests.nextDeadline { deadline = min(deadline, due) }
-        if let due = uploads.nextDeadline { deadline = min(deadline, due) }
+        if let due = directory.lives.nextDeadline { deadline = min(deadline, due) }
         return deadline
     }
 
+    /// Who speaks: the session that the connection's last welcome named, and no other (rule 8). What is
+    /// said for another tenure or session is about counters and a history that this one doesn't have,
+    /// and its node is told to say hello.
+    private mutating func peer(
+        _ speaker: Speaker, on connection: ConnectionID, at now: Duration
+    ) -> ConnectionTable.Peer? {
+        guard let peer = connections[connection], speaker.epoch == tenure.epoch,
+            speaker.session == peer.session
+        else { return nil }
+        connections.heard(connection, at: now)
+        return peer
+    }
+
+    private func refuse(_ connection: ConnectionID, into effects: inout [SequencerEffect]) {
+        let bye = Bye(code: .rejoin, message: "say hello first")
+        effects.append(.send(.bye(bye), to: connection))
+    }
+
     private mutating func received(
-        _ message: NodeMessage, epoch: Epoch, from connection: ConnectionID, at now: Moment,
+        _ message: NodeMessage, by speaker: Speaker, from connection: ConnectionID, at now: Moment,
         into effects: inout [SequencerEffect]
     ) {
-        // What a node got of the log by way of a sequencer that is superseded itself may be of a
-        // newer tenure than the node has a welcome of.
-        var known = epoch
-        if case .hello(let hello) = message, let mark = hello.history, mark.log == tenure.log {
-            known = max(known, mark.epoch)
-        }
-        let isDoubted = known > tenure.epoch
-        if case .hello(let hello) = message, hasRoom(for: hello) {
-            if isDoubted {
-                doubts.add(hello, known, from: connection)
-            } else {
-                self.hello(hello, from: connection, at: now, into: &effects)
-            }
-        }
-        // Behind the hello, which only a confirmation that begins after it may answer.
-        if isDoubted { challenge(by: known, into: &effects) }
-        if case .hello = message { return }
-        // Nothing but hello makes a session (rule 8).
-        guard let peer = connections[connection] else {
-            let bye = Bye(code: .rejoin, message: "say hello first")
-            effects.append(.send(.bye(bye), to: connection))
+        if case .hello(let hello) = message {
+            greeted(with: hello, by: speaker, from: connection, at: now, into: &effects)
             return
         }
-        connections.heard(connection, at: now.monotonic)
-        // Counters are those of the session of the node's last welcome, and votes are about the history
-        // that it knew then (rule 1). What was on its way when this tenure's was sent may be of another
-        // one; it comes again if it is of this.
-        switch message {
-        case .submit, .progress, .digest: guard epoch == tenure.epoch else { return }
-        default: break
+        if speaker.epoch > tenure.epoch { challenge(by: speaker.epoch, into: &effects) }
+        guard let peer = peer(speaker, on: connection, at: now.monotonic) else {
+            // Who leaves needs no answer.
+            if case .bye = message { return }
+            refuse(connection, into: &effects)
+            return
         }
         switch (message, peer) {
         case (.hello, _): break
         case (.fetch(let fetch), _):
-            self.fetch(fetch, from: connection, at: now.monotonic, into: &effects)
+            read(.fetch(fetch), from: connection, at: now.monotonic, into: &effects)
         case (.question(let question), _):
             ask(question, from: connection, at: now, into: &effects)
         case (.barrier(let barrier), _):
@@ -233,7 +232,7 @@ public struct SequencerMachine: Sendable {
         case (.freeze(let freeze), _): self.freeze(freeze, from: connection, into: &effects)
         case (.skip(let skip), _): self.skip(skip, from: connection, into: &effects)
         case (.load(let load), _):
-            self.load(load, from: connection, at: now.monotonic, into: &effects)
+            read(.load(load), from: connection, at: now.monotonic, into: &effects)
         case (.digest(let report), .member(let incarnation)):
             take(report, of: incarnation, at: now, into: &effects)
         case (.snapshot(let chunk), .member(let incarnation)):

@@ -6,12 +6,13 @@ public struct SequencerSettings: Sendable, Hashable {
     public var batchBytesMax: UInt32 = (1 << 20) + (1 << 16)
     /// The most bytes that one node may have without an outcome (rule 27). More are discarded.
     public var windowBytes: UInt32 = 4 << 20
-    /// The most bytes that gather for one commit. Batches above it are discarded with `expected`.
+    /// The most bytes that gather for one append. Batches above it are discarded with `expected`.
     public var commitBytesMax: UInt32 = 32 << 20
-    /// The most bytes of a commit that is published. Of a larger one the feed says a beat, by which
-    /// nodes fetch it: so what waits for a subscriber that does not read is bounded in bytes by this
-    /// and the number of messages in its queue. Default: 256 KiB, more than gathers while many small
-    /// actions come.
+    /// A commit that has so many bytes gets no further batch: the next one begins. So each is one
+    /// message of the feed, of at most this or one batch; a store's first state that is larger is
+    /// announced by a beat, and fetched. What waits for a subscriber that does not read is bounded in
+    /// bytes by this and the number of messages in its queue. Default: 256 KiB, more than gathers
+    /// while many small actions come.
     public var feedCommitBytesMax: UInt32 = 256 << 10
     /// The most outcomes that are kept for a node that never says it has them.
     public var unsettledOutcomesMax: Int = 1 << 16
@@ -19,8 +20,9 @@ public struct SequencerSettings: Sendable, Hashable {
     public var initialStateBytesMax: UInt32 = 16 << 20
     /// The most bytes of commits in one answer to a fetch, but for one commit at least.
     public var fetchBytesMax: UInt32 = 4 << 20
-    /// The most fetches under way at once, of all nodes. More are left unanswered, and asked again.
-    public var fetchesMax: Int = 256
+    /// The most answers to fetches and loads that the log reads for at once. Others wait for the turn
+    /// of who asked, one node after the other.
+    public var readsMax: Int = 4
     /// The most sessions remembered, at most ``sessionsMost``. The one that left first is forgotten
     /// for a new one.
     public var sessionsMax: Int = 10_000
@@ -123,7 +125,7 @@ public struct SequencerSettings: Sendable, Hashable {
         if beatInterval <= .zero || silenceMax < beatInterval * 3 {
             return "silenceMax must be at least three times beatInterval, which must be positive"
         }
-        if !(1...32_768).contains(fetchesMax) { return "fetchesMax must be 1 to 32768" }
+        if !(1...1_024).contains(readsMax) { return "readsMax must be 1 to 1024" }
         if digestBytesMin < 1 || digestRatioMin < 1 {
             return "digestBytesMin and digestRatioMin must be positive"
         }
@@ -135,6 +137,9 @@ public struct SequencerSettings: Sendable, Hashable {
         if slowdownMax < .zero { return "slowdownMax must not be negative" }
         return nil
     }
+
+    /// The largest commit that is published: any that has batches alone.
+    var feedFrameBytesMax: Int { Int(max(feedCommitBytesMax, batchBytesMax)) + 1_024 }
 
     /// What a welcome grants.
     var limits: SessionLimits {

@@ -71,6 +71,18 @@ extension FrameReader {
         }
     }
 
+    /// One of the alternatives of the grammar, which has no others.
+    mutating func alternative<Value: RawRepresentable>(
+        _ type: Value.Type, _ expected: String
+    ) throws(WireError) -> Value where Value.RawValue: FixedWidthInteger & UnsignedInteger {
+        let at = offset
+        guard let value = Value(rawValue: try fixed(Value.RawValue.self, expected)) else {
+            throw .malformed(at: at, expected: expected)
+        }
+        return value
+    }
+
+    /// A code of a table of `docs/protocol.md`, to which others may be added.
     mutating func code<Code: RawRepresentable>(
         _ type: Code.Type, _ expected: String
     ) throws(WireError) -> Code where Code.RawValue: FixedWidthInteger & UnsignedInteger {
@@ -237,7 +249,7 @@ extension Target: WireField {
         case 1: self = .store(try StoreName(reading: &reader))
         case 2: self = .state(try Name(reading: &reader))
         case 3: self = .event(try Name(reading: &reader))
-        case let kind: throw .unsupportedKind(kind, at: at, expected: "a target")
+        default: throw .malformed(at: at, expected: "a target")
         }
     }
 
@@ -260,7 +272,7 @@ extension EncodedState: WireField {
     static let bytesMin = 1 + 4
 
     init(reading reader: inout FrameReader) throws(WireError) {
-        let coding = try reader.code(PayloadCoding.self, "a state's coding")
+        let coding = try reader.alternative(PayloadCoding.self, "a state's coding")
         self.init(coding: coding, bytes: try reader.block("a state"))
     }
 

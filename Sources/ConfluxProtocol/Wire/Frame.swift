@@ -1,10 +1,10 @@
 import ConfluxVocabulary
 
-/// One message as it travels: a header of 16 bytes, the message's fields, extensions.
+/// One message as it travels: a header of 24 bytes, the message's fields, extensions.
 ///
 /// ```
-///  0        4       5     6       8               16
-///  | "CFLX" | version | kind | flags | epoch (u64) | fields … | extensions …
+///  0        4       5     6       8               16              24
+///  | "CFLX" | version | kind | flags | epoch (u64) | session (u64) | fields … | extensions …
 /// ```
 ///
 /// All numbers are little-endian. The header, and the fields of `bye`, are the same in every
@@ -17,7 +17,7 @@ import ConfluxVocabulary
 /// thread.
 public enum Frame {
     /// The size of the header, in bytes.
-    public static let size = 16
+    public static let size = 24
     /// The version of the protocol that is spoken here.
     public static let version: UInt8 = 1
     /// The first bytes of every frame.
@@ -27,10 +27,11 @@ public enum Frame {
 
     /// Reads the header of a frame of any version and kind.
     ///
-    /// - Parameter frame: The whole frame, or at least its first 16 bytes.
+    /// - Parameter frame: The whole frame, or at least its first 24 bytes.
     /// - Returns: The header.
     /// - Throws: ``WireError/notAFrame``, ``WireError/truncated(at:expected:)``, or
-    ///   ``WireError/malformed(at:expected:)`` for an epoch above 2⁶³ − 1.
+    ///   ``WireError/malformed(at:expected:)`` for an epoch or a
+    ///   session above 2⁶³ − 1.
     public static func header(of frame: Bytes) throws(WireError) -> FrameHeader {
         var reader = FrameReader(frame, limits: .standard)
         return try FrameHeader(reading: &reader)
@@ -65,14 +66,15 @@ public enum Frame {
     ///   - epoch: The speaker's tenure, which may be later than the commit's.
     /// - Returns: The frame.
     public static func encode(commitBody: Bytes, epoch: Epoch) -> [UInt8] {
-        var writer = FrameWriter(kind: .commit, epoch: epoch, bodyBytes: commitBody.count)
+        var writer = FrameWriter(
+            kind: .commit, speaker: Speaker(epoch: epoch), bodyBytes: commitBody.count)
         writer.raw(commitBody)
         return writer.take()
     }
 
     /// Encodes the feed's heartbeat.
     public static func encode(_ beat: Beat, epoch: Epoch) -> [UInt8] {
-        var writer = FrameWriter(kind: .beat, epoch: epoch)
+        var writer = FrameWriter(kind: .beat, speaker: Speaker(epoch: epoch))
         beat.write(to: &writer)
         return writer.take()
     }
@@ -123,14 +125,34 @@ public enum Frame {
     }
 }
 
+/// For whom a frame speaks: what fences (rules 1 and 8).
+public struct Speaker: Sendable, Hashable {
+    /// The speaker's tenure. A node says the one of its welcome; none before the first.
+    public var epoch: Epoch
+    /// A node's session, as its welcome named it; none before the first, for an observer, and for the
+    /// sequencer.
+    public var session: Incarnation
+
+    /// Makes a speaker.
+    public init(epoch: Epoch, session: Incarnation = .none) {
+        self.epoch = epoch
+        self.session = session
+    }
+
+    /// A node before its first welcome.
+    public static let unwelcomed = Speaker(epoch: .none)
+}
+
 /// What stands at the head of every frame.
 public struct FrameHeader: Sendable, Hashable {
     /// The version of the protocol that the rest is written in.
     public let version: UInt8
     /// The number of the message's kind, which may be one that is not known here.
     public let kindNumber: UInt8
-    /// The speaker's tenure: what fences (rule 1). A node says the one of its welcome.
-    public let epoch: Epoch
+    /// For whom it speaks.
+    public let speaker: Speaker
+    /// The speaker's tenure.
+    public var epoch: Epoch { speaker.epoch }
 
     /// The kind; nil where its number is not one of this version.
     public var kind: MessageKind? { MessageKind(rawValue: kindNumber) }
@@ -144,7 +166,9 @@ public struct FrameHeader: Sendable, Hashable {
         kindNumber = try reader.fixed(UInt8.self, "the header")
         // Flags: none is defined, and who does not know one ignores it.
         _ = try reader.fixed(UInt16.self, "the header")
-        epoch = try reader.epoch("the header's epoch")
+        let epoch = try reader.epoch("the header's epoch")
+        speaker = Speaker(
+            epoch: epoch, session: try reader.incarnation("the header's session"))
     }
 
     func unsupported(_ expected: String) -> WireError {

@@ -8,13 +8,14 @@ struct FrameWriter {
     init() {}
 
     /// Begins a frame with its header.
-    init(kind: MessageKind, epoch: Epoch, bodyBytes: Int = 112) {
+    init(kind: MessageKind, speaker: Speaker, bodyBytes: Int = 112) {
         bytes.reserveCapacity(Frame.size + bodyBytes)
         raw(Frame.magic[...])
         fixed(Frame.version)
         fixed(kind.rawValue)
         fixed(UInt16(0))
-        number(epoch.rawValue)
+        number(speaker.epoch)
+        number(speaker.session)
     }
 
     /// Makes room for so many bytes in all.

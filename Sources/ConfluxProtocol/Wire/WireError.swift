@@ -13,7 +13,7 @@ public enum WireError: Error, Sendable, Hashable {
     case limitExceeded(at: Int, expected: String, found: UInt64, limit: UInt64)
     /// The frame is of a version of the protocol that is not spoken here.
     case unsupportedVersion(UInt8)
-    /// A message, an event or another alternative has a number that is not spoken here.
+    /// A message, an event or a block has a number that is not spoken here.
     case unsupportedKind(UInt8, at: Int, expected: String)
     /// A code is not known here.
     case unknownCode(UInt16, at: Int, expected: String)

@@ -24,6 +24,10 @@ public struct WireLimits: Sendable, Hashable {
         rowsPerBatchMax: 256, entriesPerBatchMax: 65_536, blocksPerCommitMax: 65_536,
         elementsPerListMax: 65_536)
 
+    /// The most bytes of a state that a node shows in an answer. It bounds what the sequencer must
+    /// be ready to receive from anybody.
+    public static let shownStateBytesMax = 16 << 20
+
     /// The most UTF-8 bytes of a text, in every version. An encoder cuts off what is above.
     public static let textBytesMax = 4_096
 

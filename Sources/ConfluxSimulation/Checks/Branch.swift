@@ -11,10 +11,8 @@ final class Branch {
         var commit: Int
         /// nil for an entry of the log's own.
         var record: DispatchRecord?
-        /// The stores in which it had no effect.
-        var refusedBy: [StoreName] = []
-        /// The stores that it concerned.
-        var concerned: [StoreName] = []
+        /// The stores that it concerned, and which life of them.
+        var concerned: [StoreName: SequenceNumber] = [:]
     }
 
     let log: LogID
@@ -28,6 +26,7 @@ final class Branch {
     /// Who is present, by the log, and under which name (rule 10).
     private var present: [Incarnation: Name?] = [:]
     private var names: [Incarnation: Name?] = [:]
+    private var nonces: [Incarnation: Nonce] = [:]
     private var forgotten: Set<Incarnation> = []
     /// The index of the last action of each process.
     private var lastIndexes: [Int: Int] = [:]
@@ -62,6 +61,11 @@ final class Branch {
         return commits[fact.commit].commit
     }
 
+    /// Whether it has that very commit.
+    func has(_ logged: LoggedCommit) -> Bool {
+        fact(logged.last).map { commits[$0.commit].logged == logged } ?? false
+    }
+
     func commit(containing sequence: SequenceNumber) -> Commit? {
         fact(sequence).map { commits[$0.commit].commit }
     }
@@ -84,9 +88,24 @@ final class Branch {
         return histories.count - 1
     }
 
+    /// Whether a replica that has come to an entry may have refused it, or not refused it.
+    func mayHave(_ sequence: SequenceNumber, refused: Bool) -> Bool {
+        fact(sequence)?.concerned.contains { store, life in
+            history(of: store, life: life)?.mayHave(sequence, refused: refused) == true
+        } ?? false
+    }
+
     /// Takes a commit that was appended, and checks it (P1, P3, P4, time).
+    ///
+    /// - Parameters:
+    ///   - logged: The commit.
+    ///   - isPutBack: Whether a copy of the log brought it back: what was told since of actions that
+    ///     the log did not have then was true when it was told.
+    ///   - recordOf: Who dispatched the action with that number and key.
+    /// - Throws: What the commit violates.
     func append(
-        _ logged: LoggedCommit, recordOf: (DispatchRecord.Key) -> DispatchRecord?
+        _ logged: LoggedCommit, isPutBack: Bool = false,
+        recordOf: (SequenceNumber, DispatchRecord.Key) -> DispatchRecord?
     ) throws(Violation) {
         let commit: Commit
         do {
@@ -106,7 +125,8 @@ final class Branch {
                 sequence = sequence.next
             case .batch(let incarnation, let batch):
                 try take(
-                    batch, of: incarnation, at: &sequence, in: commit, &concerned, recordOf)
+                    batch, of: incarnation, at: &sequence, in: commit, isPutBack: isPutBack,
+                    &concerned, recordOf)
             }
         }
         for (name, sequence) in concerned {
@@ -159,7 +179,7 @@ final class Branch {
                         "\(sequence) ends life \(life) of \(name), which is not its present one")
             }
             lives[name]?[index].end = sequence
-        case .joined(_, let name, let rejoining, _):
+        case .joined(let nonce, let name, let rejoining, _):
             let incarnation = rejoining == .none ? Incarnation(sequence.rawValue) : rejoining
             if let name, let other = present.first(where: { $0.value == name })?.key,
                 other != incarnation
@@ -170,6 +190,7 @@ final class Branch {
             }
             present[incarnation] = name
             names[incarnation] = name
+            nonces[incarnation] = nonce
         case .left(let incarnation): present[incarnation] = nil
         case .forgotten(let incarnation):
             present[incarnation] = nil
@@ -196,8 +217,6 @@ final class Branch {
             for name in lives.keys.sorted() where target.concerns(name) {
                 guard let history = presentLife(name), history.life < skipped else { continue }
                 history.skip(skipped, at: sequence)
-                let index = Int(skipped.rawValue) - 1
-                if facts.indices.contains(index) { facts[index].refusedBy.append(name) }
             }
         }
     }
@@ -221,24 +240,16 @@ final class Branch {
                 promise: "order", message: "\(sequence) takes \(name) back to version \(version)")
         }
         history.note(word: sequence)
-        let refused: [SequenceNumber]
         if base == life {
-            refused = history.begin(
+            history.begin(
                 history.initial.bytes, of: history.createdVersion, at: life, as: version)
         } else if let saved = savedState(name, life, base) {
-            refused = history.begin(saved.bytes, of: saved.version, at: base, as: version)
+            history.begin(saved.bytes, of: saved.version, at: base, as: version)
         } else {
             throw Violation(
                 promise: "order",
                 message: "\(sequence) migrates \(name) from \(base), where no snapshot is confirmed"
             )
-        }
-        // Of those that came before it, this tells for the first time.
-        for entry in refused {
-            let index = Int(entry.rawValue) - 1
-            if facts.indices.contains(index), !facts[index].refusedBy.contains(name) {
-                facts[index].refusedBy.append(name)
-            }
         }
         history.upgrade(to: version, from: base)
     }
@@ -250,34 +261,42 @@ final class Branch {
 
     private func take(
         _ batch: Batch, of incarnation: Incarnation, at sequence: inout SequenceNumber,
-        in commit: Commit, _ concerned: inout [StoreName: SequenceNumber],
-        _ recordOf: (DispatchRecord.Key) -> DispatchRecord?
+        in commit: Commit, isPutBack: Bool, _ concerned: inout [StoreName: SequenceNumber],
+        _ recordOf: (SequenceNumber, DispatchRecord.Key) -> DispatchRecord?
     ) throws(Violation) {
         var counter = batch.firstCounter
         for entry in batch.parsedEntries {
             let row = batch.targets[entry.target]
-            let key = DispatchRecord.Key(log: log, incarnation: incarnation, counter: counter)
-            guard let record = recordOf(key) else {
+            let key = DispatchRecord.Key(
+                session: DispatchRecord.Session(
+                    log: log, incarnation: incarnation, nonce: nonces[incarnation] ?? .none),
+                counter: counter)
+            guard let record = recordOf(sequence, key) else {
                 throw Violation(
                     promise: "P3",
                     message: "\(sequence) holds action \(counter) of \(incarnation), which nobody "
                         + "submitted under that session")
             }
             try check(record, entry.payload, row.target, at: sequence)
+            if record.isExcluded, !isPutBack {
+                throw Violation(
+                    promise: "P5",
+                    message: "\(record.text) stands at \(sequence), and its process was told that "
+                        + "it does not")
+            }
             var fact = Fact(commit: commits.count - 1, record: record)
             let context = (commit.timestamp, Origin(incarnation: incarnation, counter: counter))
             try checkLife(of: row, at: sequence)
             for name in lives.keys.sorted() where row.target.concerns(name) {
                 guard let history = presentLife(name), !history.isFrozen else { continue }
-                let hadEffect = history.apply(
+                history.apply(
                     StoreHistory.Entry(
                         payload: entry.payload, coding: row.coding,
                         schemaVersion: row.schemaVersion,
                         context: ActionContext(
                             sequence: sequence, timestamp: context.0, origin: context.1,
                             seed: history.seed)))
-                if !hadEffect { fact.refusedBy.append(name) }
-                fact.concerned.append(name)
+                fact.concerned[name] = history.life
                 concerned[name] = sequence
             }
             facts.append(fact)
@@ -311,15 +330,10 @@ final class Branch {
                 promise: "P3",
                 message: "\(record.text) stands at \(former) and again at \(sequence)")
         }
-        if record.isUnknownTarget {
+        if record.isBad {
             throw Violation(
-                promise: "order", message: "\(sequence) has a target that nobody ever hosted")
-        }
-        if record.isExcluded {
-            throw Violation(
-                promise: "P5",
-                message: "\(record.text) stands at \(sequence), and its process was told that it "
-                    + "does not")
+                promise: "order",
+                message: "\(sequence) has a target, or a schema version, that nobody ever had")
         }
         if record.payload.map({ $0[...] != payload }) ?? true || record.target != target {
             throw Violation(

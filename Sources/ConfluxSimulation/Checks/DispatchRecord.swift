@@ -3,10 +3,17 @@ import ConfluxProtocol
 
 /// One action that a simulated process dispatched, and what it was told of it.
 final class DispatchRecord {
-    /// Where an action stands among those of its session: no two actions have the same.
-    struct Key: Hashable {
+    /// A session, by the nonce of its process, too: a log that lost its end may give an incarnation
+    /// to another process.
+    struct Session: Hashable {
         var log: LogID
         var incarnation: Incarnation
+        var nonce: Nonce
+    }
+
+    /// Where an action stands among those of its session: no two actions have the same.
+    struct Key: Hashable {
+        var session: Session
         var counter: UInt64
     }
 
@@ -14,8 +21,8 @@ final class DispatchRecord {
     /// 0, 1, 2 … within the process.
     let index: Int
     let handle: DispatchHandle
-    /// Whether its target is none: it must be rejected at the door.
-    var isUnknownTarget = false
+    /// Whether nobody could apply it: it must be rejected at the door.
+    var isBad = false
     /// Whether its process wants it not to happen.
     var isWithdrawalAsked = false
     /// Its place, once it was submitted.

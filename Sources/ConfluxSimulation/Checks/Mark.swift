@@ -27,13 +27,13 @@ public enum Mark: String, Sendable, Hashable, CaseIterable {
     case crashedBehindAppend, crashedBeforeAppend
     case nodePaused, sequencerPaused, rivalStarted
     case powerLostWithTail, oldCopyRestored, memoryLost
-    case appendUnknownLanded, appendUnknownLost, logFailed, tenureRenewed, logSlow, applySlow,
-        codingSlow, clockJumped
+    case appendUnknownLanded, appendUnknownLost, logFailed, tenureRenewed, logSlow, readSlow,
+        applySlow, codingSlow, storeSlow, clockJumped
 
     // Sessions (rules 2, 8, 10)
     case joined, sessionTakenUp, rejoinedAfterLeft, rejoinAsked, sessionForgotten
     case left, forgottenAfterBye, forgottenWhileAway, tableFull
-    case nameAsked, nameTaken
+    case nameAsked, nameTaken, stoppedInHandshake
     case historyLost, staleSequencer, challenged, superseded
 
     // Submission (rules 9, 14, 27)
@@ -44,7 +44,7 @@ public enum Mark: String, Sendable, Hashable, CaseIterable {
 
     // The feed and catching up (rules 4, 5, 6)
     case holeFetched, catchUpFetched, lateStoreAttached, bufferDropped, deliveryFull
-    case lostLastSeenByBeat, fetchDropped
+    case lostLastSeenByBeat, fetchWaited, commitCut, attachedBesideOthers
 
     // Stores (rule 16)
     case created, concurrentCreators, adopted, closed, reopened
@@ -67,7 +67,7 @@ public enum Mark: String, Sendable, Hashable, CaseIterable {
     case behindFloor, missed, keptAside, asideLoaded
 
     // Questions
-    case questionAnswered, questionFailed
+    case questionAnswered, questionFailed, effectTold, refusalTold
 
     // Waiting for a number (rule 29)
     case barrierAsked, barrierConfirmed, receiptAwaited, waitFailed

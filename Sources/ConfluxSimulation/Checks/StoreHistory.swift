@@ -1,58 +1,6 @@
 import Conflux
 import ConfluxProtocol
 
-/// What a store is for replicas of one schema version that begin with one state: the entries behind
-/// it, applied one after the other.
-final class Lineage {
-    let version: UInt32
-    /// What it began with: a state, its version, and its number.
-    let start: (bytes: Bytes, version: UInt32, sequence: SequenceNumber)
-    private let reference: any ReferenceStore
-    /// The digest behind the last entry of each commit that concerns the store.
-    private(set) var digests: [(sequence: SequenceNumber, digest: Digest)]
-    /// The first entry of a newer version: no replica of this one applies it, or any behind it.
-    private(set) var end: SequenceNumber?
-
-    init(
-        _ reference: any ReferenceStore, version: UInt32,
-        start: (bytes: Bytes, version: UInt32, sequence: SequenceNumber)
-    ) {
-        self.version = version
-        self.start = start
-        self.reference = reference
-        reference.begin(with: start.bytes, version: start.version)
-        digests = [(start.sequence, reference.digest)]
-    }
-
-    /// - Returns: Whether it had an effect.
-    func apply(_ entry: StoreHistory.Entry) -> Bool {
-        guard end == nil, entry.context.sequence > start.sequence else { return true }
-        guard entry.schemaVersion <= version else {
-            end = entry.context.sequence
-            return true
-        }
-        return reference.apply(entry.payload, entry.coding, entry.context)
-    }
-
-    /// The commit with that entry as the last one of the store's is over.
-    func note(_ sequence: SequenceNumber) {
-        guard sequence > digests[digests.count - 1].sequence, end == nil else { return }
-        digests.append((sequence, reference.digest))
-    }
-
-    /// What it is at a number; nil where it is not there yet, or no more.
-    func digest(at position: SequenceNumber) -> Digest? {
-        if let end, position >= end { return nil }
-        var low = 0
-        var high = digests.count
-        while low < high {
-            let middle = (low + high) / 2
-            if digests[middle].sequence <= position { low = middle + 1 } else { high = middle }
-        }
-        return low > 0 ? digests[low - 1].digest : nil
-    }
-}
-
 /// One life of a store, as the log tells it.
 final class StoreHistory {
     /// An entry that concerns it.
@@ -77,9 +25,7 @@ final class StoreHistory {
     /// The last entry that concerns it in each commit.
     private(set) var changes: [SequenceNumber]
     /// By what its replicas are right.
-    private(set) var lineages: [Lineage] = []
-    /// Those that an entry ended which was skipped: right for who has not come to that word.
-    private(set) var former: [(lineage: Lineage, until: SequenceNumber)] = []
+    private var lineages: [Lineage] = []
     /// What concerns it, ascending.
     private(set) var entries: [Entry] = []
     /// What the log says of it beside that, and who begins with a snapshot must hear.
@@ -107,40 +53,47 @@ final class StoreHistory {
         self.state = state
         changes = [life]
         lineages = [
-            Lineage(reference, version: version, start: (initial.bytes, version, life))
+            Lineage(
+                reference, version: version, start: (initial.bytes, version, life), without: [])
         ]
     }
 
-    /// - Returns: Whether it had an effect.
-    func apply(_ entry: Entry) -> Bool {
+    /// The lineages that go on.
+    private var present: [Lineage] { lineages.filter { $0.until == nil } }
+
+    func apply(_ entry: Entry) {
         entries.append(entry)
         byteCount += entry.payload.count + 2
-        guard !skipped.contains(entry.context.sequence) else { return false }
-        var hadEffect = true
-        for lineage in lineages { hadEffect = lineage.apply(entry) && hadEffect }
-        return hadEffect
+        for lineage in lineages where lineage.until == nil { lineage.apply(entry) }
     }
 
     func endCommit(at sequence: SequenceNumber) {
         changes.append(sequence)
         ends.append(entries.count)
-        for lineage in lineages { lineage.note(sequence) }
+        for lineage in lineages where lineage.until == nil { lineage.note(sequence) }
     }
 
     func note(word sequence: SequenceNumber) { words.append(sequence) }
 
     /// From a number on replicas may also be those that began with another state: a newer version's,
     /// or one that spoilt replicas had agreed upon.
-    ///
-    /// - Returns: The entries that had no effect there.
-    @discardableResult
     func begin(
         _ bytes: Bytes, of former: UInt32, at base: SequenceNumber, as version: UInt32
-    ) -> [SequenceNumber] {
-        guard let reference = state.reference(name, version: version) else { return [] }
-        let lineage = Lineage(reference, version: version, start: (bytes, former, base))
-        defer { lineages.append(lineage) }
-        return replay(lineage)
+    ) {
+        begin(version: version, start: (bytes, former, base))
+    }
+
+    private func begin(version: UInt32, start: Lineage.Start) {
+        guard let reference = state.reference(name, version: version) else { return }
+        let lineage = Lineage(reference, version: version, start: start, without: skipped)
+        var next = 0
+        for (end, change) in zip(ends, changes.dropFirst()) {
+            for entry in entries[next..<end] { lineage.apply(entry) }
+            lineage.note(change)
+            next = end
+        }
+        for entry in entries[next...] { lineage.apply(entry) }
+        lineages.append(lineage)
     }
 
     func upgrade(to version: UInt32, from base: SequenceNumber) {
@@ -148,54 +101,40 @@ final class StoreHistory {
         migratedFrom = base
     }
 
-    /// An entry has no effect, for all who have not applied it.
+    /// An entry has no effect, for all who have not applied it. Who has not come to that word is
+    /// right as before.
     func skip(_ sequence: SequenceNumber, at word: SequenceNumber) {
         guard skipped.insert(sequence).inserted else { return }
-        former += lineages.map { ($0, word) }
-        lineages = lineages.compactMap { old in
-            guard let reference = state.reference(name, version: old.version) else { return nil }
-            let lineage = Lineage(reference, version: old.version, start: old.start)
-            replay(lineage)
-            return lineage
+        for lineage in present {
+            lineage.until = word
+            begin(version: lineage.version, start: lineage.start)
         }
-    }
-
-    @discardableResult
-    private func replay(_ lineage: Lineage) -> [SequenceNumber] {
-        var refused: [SequenceNumber] = []
-        var next = 0
-        for (end, change) in zip(ends, changes.dropFirst()) {
-            for entry in entries[next..<end] where !skipped.contains(entry.context.sequence) {
-                if !lineage.apply(entry) { refused.append(entry.context.sequence) }
-            }
-            lineage.note(change)
-            next = end
-        }
-        for entry in entries[next...] where !skipped.contains(entry.context.sequence) {
-            if !lineage.apply(entry) { refused.append(entry.context.sequence) }
-        }
-        return refused
     }
 
     /// Whether a replica of this version is right with this state at this position.
     func isRight(_ digest: Digest, of version: UInt32, at position: SequenceNumber) -> Bool {
         lineages.contains { $0.version == version && $0.digest(at: position) == digest }
-            || former.contains {
-                $0.lineage.version == version && position < $0.until
-                    && $0.lineage.digest(at: position) == digest
-            }
     }
 
     /// The same for one that stopped in the middle of a commit.
     func isRight(_ digest: Digest, of version: UInt32, inside position: SequenceNumber) -> Bool {
-        (lineages + former.map(\.lineage)).contains { lineage in
-            guard lineage.version == version,
+        lineages.contains { lineage in
+            guard lineage.version == version, lineage.digest(at: position) != nil,
                 let reference = state.reference(name, version: version)
             else { return false }
-            let copy = Lineage(reference, version: version, start: lineage.start)
-            for entry in entries where entry.context.sequence <= position { _ = copy.apply(entry) }
+            let copy = Lineage(
+                reference, version: version, start: lineage.start, without: lineage.skipped)
+            for entry in entries where entry.context.sequence <= position { copy.apply(entry) }
             copy.note(position)
             return copy.digest(at: position) == digest
+        }
+    }
+
+    /// Whether an entry had no effect on some replica that applied it, or had one; on a replica of
+    /// this version, or of any.
+    func mayHave(_ sequence: SequenceNumber, refused: Bool, by version: UInt32? = nil) -> Bool {
+        lineages.contains {
+            (version == nil || $0.version == version) && $0.refused(sequence) == refused
         }
     }
 

@@ -6,6 +6,8 @@ import ConfluxProtocol
 struct HostedLife {
     var store: StoreName
     var life: SequenceNumber
+    /// The schema version of its replica there.
+    var version: UInt32
 }
 
 /// What is true: every history that the log had, and everything that was dispatched. All that any
@@ -17,6 +19,8 @@ final class Truth {
     private let states: [Name: SimulatedState]
     private(set) var records: [DispatchRecord.Key: DispatchRecord] = [:]
     let snapshots: SnapshotTruth
+    /// How far some replica of each store has come, in the present history.
+    private var reached: [StoreName: SequenceNumber] = [:]
 
     init(log: LogID, states: [Name: SimulatedState]) {
         self.states = states
@@ -28,16 +32,37 @@ final class Truth {
     // MARK: The log
 
     func appended(_ logged: LoggedCommit) throws(Violation) {
-        try branch.append(logged) { records[$0] }
+        try branch.append(logged) { records[$1] }
     }
 
     /// The log lost its end, or all of it and its name.
     func lost(keeping commits: [LoggedCommit], of log: LogID) throws(Violation) {
         former.append(branch)
         let next = Branch(log: log, states: states, savedState: snapshots.state)
-        for commit in commits { try next.append(commit) { records[$0] } }
+        for commit in commits {
+            // A history that is lost by now may have given its keys to other actions.
+            let origin = former.last { $0.has(commit) }
+            try next.append(commit, isPutBack: true) { sequence, _ in
+                origin?.fact(sequence)?.record
+            }
+        }
         snapshots.restate(in: next, in: former[former.count - 1])
         branch = next
+        reached = [:]
+    }
+
+    /// A replica has come to a number.
+    func reach(_ sequence: SequenceNumber, in store: StoreName) {
+        reached[store] = max(reached[store] ?? .zero, sequence)
+    }
+
+    /// Whether some replica may have refused an entry, or not refused it, and has come to it.
+    func mayHave(_ sequence: SequenceNumber, refused: Bool) -> Bool {
+        branch.fact(sequence)?.concerned.contains { store, life in
+            reached[store].map { $0 >= sequence } == true
+                && branch.history(of: store, life: life)?.mayHave(sequence, refused: refused)
+                    == true
+        } ?? false
     }
 
     private var branches: [Branch] { [branch] + former.reversed() }
@@ -54,15 +79,15 @@ final class Truth {
 
     /// A process submits: every action has its place from now on, and keeps it.
     func submitted(
-        _ batch: Batch, of incarnation: Incarnation, in log: LogID
+        _ batch: Batch, of session: DispatchRecord.Session
     ) throws(Violation) {
         var counter = batch.firstCounter
         for entry in batch.parsedEntries {
-            let key = DispatchRecord.Key(log: log, incarnation: incarnation, counter: counter)
+            let key = DispatchRecord.Key(session: session, counter: counter)
             guard let record = records[key] else {
                 throw Violation(
                     promise: "P3",
-                    message: "\(incarnation) submits \(counter), which nobody dispatched")
+                    message: "\(session.incarnation) submits \(counter), which nobody dispatched")
             }
             let target = batch.targets[entry.target].target
             if let payload = record.payload {
@@ -183,12 +208,13 @@ final class Truth {
     /// A process was told an outcome (P2, P5).
     func told(
         _ record: DispatchRecord, _ outcome: Outcome, hosted: [HostedLife],
-        isJumped: (Receipt) -> Bool, isStopped: Bool
+        gone: Set<StoreName> = [], isJumped: (Receipt) -> Bool, isStopped: Bool
     ) throws(Violation) {
         record.outcome = outcome
         switch outcome {
         case .committed(let receipt):
             try check(receipt, of: record)
+            try checkEffect(at: receipt, of: record, hosted: hosted, gone: gone)
         case .failed(let error):
             if let receipt = error.receipt {
                 try check(receipt, of: record)
@@ -236,19 +262,47 @@ final class Truth {
         }
     }
 
+    /// What every replica here refused is not told to be done. Stores that are gone may have taken it.
+    private func checkEffect(
+        at receipt: Receipt, of record: DispatchRecord, hosted: [HostedLife], gone: Set<StoreName>
+    ) throws(Violation) {
+        let isWrong = branches.allSatisfy { branch in
+            guard let fact = branch.fact(receipt.sequence), fact.record === record else {
+                return true
+            }
+            guard gone.isDisjoint(with: fact.concerned.keys) else { return false }
+            let here = hosted.filter { fact.concerned[$0.store] == $0.life }
+            return !here.isEmpty
+                && here.allSatisfy { hosted in
+                    let history = branch.history(of: hosted.store, life: hosted.life)
+                    return history?.mayHave(receipt.sequence, refused: true, by: hosted.version)
+                        == true
+                        && history?.mayHave(receipt.sequence, refused: false, by: hosted.version)
+                            == false
+                }
+        }
+        if isWrong {
+            throw Violation(
+                promise: "P5",
+                message: "\(record.text) was told to be done at \(receipt.sequence), and was "
+                    + "refused there")
+        }
+    }
+
+    /// What was told to have no effect had none in any replica here, and none somewhere.
     private func checkRefusal(
         at receipt: Receipt, of record: DispatchRecord, hosted: [HostedLife]
     ) throws(Violation) {
         let isTrue = branches.contains { branch in
             guard let fact = branch.fact(receipt.sequence), fact.record === record,
-                let target = record.target
+                branch.mayHave(receipt.sequence, refused: true)
             else { return false }
-            let here = hosted.filter { hosted in
-                target.concerns(hosted.store) && hosted.life < receipt.sequence
-                    && fact.concerned.contains(hosted.store)
-                    && branch.history(of: hosted.store, life: hosted.life) != nil
+            return hosted.allSatisfy { hosted in
+                guard fact.concerned[hosted.store] == hosted.life,
+                    let history = branch.history(of: hosted.store, life: hosted.life)
+                else { return true }
+                return history.mayHave(receipt.sequence, refused: true, by: hosted.version)
             }
-            return here.allSatisfy { fact.refusedBy.contains($0.store) }
         }
         if !isTrue {
             throw Violation(

@@ -26,7 +26,9 @@ extension SimulatedCluster {
             marks.hit(expected.reason == .gap ? .expectedGap : .expectedFull)
         case .bye(let bye):
             switch bye.code {
-            case .rejoin: marks.hit(.rejoinAsked)
+            case .rejoin:
+                marks.hit(.rejoinAsked)
+                sentBack = connection
             case .nameTaken: marks.hit(.nameTaken)
             case .tableFull: marks.hit(.tableFull)
             case .forgotten:
@@ -93,7 +95,7 @@ extension SimulatedCluster {
     func observe(_ message: NodeMessage, from node: SimulatedNode) throws(Violation) {
         switch message {
         case .submit(let batch):
-            try truth.submitted(batch, of: node.machine.incarnation, in: node.machine.log)
+            try truth.submitted(batch, of: node.session)
             if batch.isVoid { marks.hit(.voidSubmitted) }
             if batch.firstCounter < node.submittedBelow { marks.hit(.resubmitted) }
             node.submittedBelow = batch.lastCounter + 1
@@ -118,31 +120,45 @@ extension SimulatedCluster {
             }
             node.delivered = commit.last
             try truth.delivered(commit)
-        case .catchUp(let commit, _): try truth.delivered(commit)
+        case .catchUp(let commit, _, _): try truth.delivered(commit)
         case .reset: node.delivered = nil
-        case .attach: marks.hit(.lateStoreAttached)
-        case .restore(let store, let life, let snapshot, let aside, _, _):
+        case .attach:
+            marks.hit(.lateStoreAttached)
+            if nodes.values.contains(where: { $0 !== node && !$0.opening.isEmpty }) {
+                marks.hit(.attachedBesideOthers)
+            }
+        case .restore(let store, let life, let snapshot, let aside, _, _, _):
             if aside != nil { marks.hit(.asideLoaded) }
             node.restoredAt[store] = max(node.restoredAt[store] ?? .zero, snapshot.sequence)
             if snapshot.sequence > life { marks.hit(.snapshotLoaded) }
             if life.rawValue < node.machine.incarnation.rawValue { marks.hit(.adopted) }
         case .passOver(let last):
-            marks.hit(.behindFloor)
+            // Where it begins there is nothing that it passes over.
+            if node.delivered != nil {
+                marks.hit(.behindFloor)
+                node.passedOver = max(node.passedOver, last)
+            }
             node.delivered = last
-            node.passedOver = max(node.passedOver, last)
         case .compare(_, let bytes): marks.hit(bytes == nil ? .comparedInVain : .compared)
-        case .settle, .opened, .reached, .begin, .detach: break
+        case .settle, .opened, .reach, .begin, .detach: break
         }
     }
 
     /// The replicas of a node are what their stores should be.
     func compare(_ node: SimulatedNode, isFinal: Bool = false) throws(Violation) {
+        for store in node.replicas
+        where node.applier.place(of: store.name)?.hasBegun == true {
+            truth.reach(store.position, in: store.name)
+        }
         for store in node.stores {
-            guard let place = node.applier.place(of: store.name), place.isAttached else { continue }
+            guard let place = node.applier.place(of: store.name) else { continue }
+            guard place.isAttached else { continue }
             if let message = place.stopped { try checkStopped(store, message, node) }
             // What is about to be loaded anew is not compared.
             if node.reloading.contains(store.name) { continue }
             guard isFinal || node.compared[store.name] != place.position else { continue }
+            // Before it has done what it was given it is not at its position.
+            if store.isLate, !node.late.isIdle { continue }
             node.compared[store.name] = place.position
             if node.spoilt.contains(store.name) {
                 // The others may have got its state meanwhile.
@@ -161,20 +177,20 @@ extension SimulatedCluster {
 
     /// The program hears what came of its actions (P5, P6).
     func hearOutcomes(_ node: SimulatedNode) throws(Violation) {
+        node.heardCount = node.applier.toldCount
+        // An outcome counts for every store here, also for one that is about to be open.
+        let hosted = node.hosted
         var open: [DispatchRecord] = []
         for record in node.pending {
             guard let outcome = record.handle.outcome else {
                 open.append(record)
                 continue
             }
-            let hosted = node.stores.compactMap { store in
-                node.applier.place(of: store.name).map {
-                    HostedLife(store: store.name, life: $0.life)
-                }
-            }
             try truth.told(
-                record, outcome, hosted: hosted,
-                isJumped: { node.mayHaveJumped($0.sequence) },
+                record, outcome, hosted: hosted, gone: node.gone,
+                isJumped: {
+                    node.mayLoseEffects || node.mayHaveMissed($0.sequence, record.target)
+                },
                 isStopped: node.hasStopped)
             trace.note(now, "  \(record.text): \(outcome.summary)")
             switch outcome {
@@ -184,6 +200,8 @@ extension SimulatedCluster {
             case .failed(let error):
                 if let receipt = error.receipt {
                     marks.hit(error.code == .effectUnknown ? .effectUnknown : .refused)
+                    // What waits for a parked store may be told before the store has it.
+                    if error.code == .effectUnknown, node.mayLoseEffects { break }
                     try checkApplied(receipt, of: record, node)
                 } else if error.code == .withdrawn {
                     marks.hit(.withdrawn)
@@ -211,13 +229,13 @@ extension SimulatedCluster {
             guard let place = node.applier.place(of: store.name), place.isAttached,
                 place.stopped == nil,
                 let due = truth.lastChange(of: store.name, place.life, through: receipt),
-                place.position < due
+                store.position < due
             else { continue }
             throw Violation(
                 promise: "P6",
                 message:
                     "\(record.text) has its receipt for \(receipt.sequence), and \(store.name) "
-                    + "on its node is at \(place.position)")
+                    + "on its node is at \(store.position)")
         }
     }
 }

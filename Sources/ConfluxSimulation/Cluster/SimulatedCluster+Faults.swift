@@ -49,6 +49,9 @@ extension SimulatedCluster {
     private func pause() {
         let pause = random.duration(
             in: .milliseconds(50)...(random.chance(0.3) ? .seconds(15) : .seconds(1)))
+        if nodes.values.contains(where: { $0.connection != nil && !$0.machine.isJoined }) {
+            marks.hit(.stoppedInHandshake)
+        }
         if random.chance(0.5), let node = pick(nodes.keys).flatMap({ nodes[$0] }) {
             guard !node.isPaused else { return }
             node.isPaused = true
@@ -62,8 +65,7 @@ extension SimulatedCluster {
             trace.note(now, "sequencer \(sequencer.process) is stopped for \(pause.text) s")
             schedule(.resume(process: sequencer.process), after: pause)
             if plan.hasRivals, random.chance(0.7) {
-                schedule(
-                    .startSequencer, after: random.duration(in: .milliseconds(10)...(.seconds(3))))
+                schedule(.startSequencer, after: random.duration(in: plan.rivalsAfter))
             }
         }
     }

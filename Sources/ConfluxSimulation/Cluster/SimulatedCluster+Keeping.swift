@@ -19,23 +19,29 @@ extension SimulatedCluster {
     }
 
     /// A sequencer hears a node.
-    func hear(
-        _ message: NodeMessage, from connection: ConnectionID, _ sequencer: SimulatedSequencer
-    ) {
+    func hear(_ message: NodeMessage, from connection: ConnectionID) {
         if case .hello(let hello) = message {
             named[connection.rawValue] = hello.session
             greeted.insert(connection.rawValue)
         }
-        guard greeted.contains(connection.rawValue),
-            let node = connections[connection.rawValue].flatMap({ nodes[$0.node] })
-        else { return }
-        let incarnation = node.machine.incarnation
+        guard let incarnation = speaker(on: connection) else { return }
         switch message {
         case .open(let open): closed[incarnation]?.remove(open.subject)
         case .close(let close): closed[incarnation, default: []].insert(close.subject)
         default: break
         }
-        guard case .digest(.vote(let vote)) = message, sequencer.machine.epoch == disk.epoch,
+    }
+
+    private func speaker(on connection: ConnectionID) -> Incarnation? {
+        guard greeted.contains(connection.rawValue) else { return nil }
+        return connections[connection.rawValue].flatMap { nodes[$0.node]?.machine.incarnation }
+    }
+
+    /// A sequencer has heard a vote, and did not send its node back to say hello first.
+    func count(
+        _ vote: Vote, from connection: ConnectionID, _ sequencer: SimulatedSequencer
+    ) {
+        guard let incarnation = speaker(on: connection), sequencer.machine.epoch == disk.epoch,
             // What it hosts no longer it has no voice in.
             closed[incarnation]?.contains(.store(vote.place.store)) != true
         else { return }
@@ -131,13 +137,24 @@ extension SimulatedCluster {
         }
     }
 
+    /// Whether a node has room for what it is asked for: the encodings of its stores at their last two
+    /// points. In less than that one may give way before it was asked for in full.
+    private func canGive(_ node: SimulatedNode) -> Bool {
+        node.stores.reduce(0) { $0 + 2 * $1.encoded.count } <= plan.keeping.encodingsBytesMax
+    }
+
     /// What comes about while there are entries, and is still missing, in words.
     var whatTakesEntries: String? {
         guard let listening, let sequencer = sequencers[listening], sequencer.isServing else {
             return "no sequencer serves"
         }
         for node in nodes.values.sorted(by: { $0.slot < $1.slot }) {
-            for store in node.stores where node.applier.place(of: store.name)?.stopped != nil {
+            if !node.late.isIdle { return "stores of \(node.text) have something to do" }
+            // One that is frozen has no digest point, and so no snapshot that gets it past.
+            for store in node.stores
+            where node.applier.place(of: store.name)?.stopped != nil
+                && truth.branch.presentLife(store.name)?.isFrozen != true
+            {
                 return "\(store.name) has stopped on \(node.text)"
             }
         }
@@ -150,7 +167,7 @@ extension SimulatedCluster {
                 }, by: { $0 }
             ).mapValues(\.count)
             let isAgreed = digests.values.contains { $0 * 2 > hosts.count }
-            if hosts.isEmpty || history.isFrozen || !isAgreed {
+            if hosts.isEmpty || history.isFrozen || !isAgreed || !hosts.contains(where: canGive) {
                 mayKeepLog = true
                 continue
             }

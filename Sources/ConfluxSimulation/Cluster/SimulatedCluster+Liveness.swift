@@ -29,7 +29,9 @@ extension SimulatedCluster {
         if !node.opening.isEmpty { return "stores are being opened" }
         if let wait = whatIsWaitedFor(on: node) { return "somebody waits there \(wait)" }
         if node.machine.live != last { return "it is at \(String(describing: node.machine.live))" }
-        if !node.jobs.isEmpty || node.areTellsScheduled { return "it has not applied everything" }
+        if !node.jobs.isEmpty || node.areTellsScheduled || !node.late.isIdle {
+            return "it has not applied everything"
+        }
         if node.role == .member, node.machine.applied != last { return "it has not applied all" }
         for store in node.stores where node.applier.place(of: store.name)?.isAttached != true {
             return "\(store.name) is not attached"

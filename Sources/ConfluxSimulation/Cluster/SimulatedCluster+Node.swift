@@ -18,6 +18,7 @@ extension SimulatedCluster {
             outboxBytesMax: plan.hasSmallBounds ? 2_048 : 1 << 20,
             shelf: EncodingShelf(bytesMax: plan.keeping.encodingsBytesMax),
             inPlaceBytesMax: plan.keeping.inPlaceBytesMax,
+            openBytesMax: plan.openBytesMax, waitingOutcomesMax: plan.waitingOutcomesMax,
             states: statesOfToday, deaths: drawDeaths(),
             clock: { [unowned self] in now })
         node.isMisnamed = named != slot
@@ -50,10 +51,12 @@ extension SimulatedCluster {
 
     func open(_ name: StoreName, _ state: SimulatedState, on node: SimulatedNode) {
         guard node.store(name) == nil, !node.opening.contains(name) else { return }
-        let store = state.host(name, node.scope, node.outbox)
+        let late = strikes(plan.slowStores) ? node.late : nil
+        let store = state.host(name, node.scope, node.outbox, late)
         let request = node.nextRequest
         node.nextRequest += 1
         node.opening.insert(name)
+        node.replicas.append(store)
         let registration = store.open(
             request: request, scope: node.scope, payloadBytesMax: plan.payloadBytesMax,
             completion: { [unowned self, unowned node] result in
@@ -64,6 +67,7 @@ extension SimulatedCluster {
                     node.stores.append(store)
                 case .failure(let error):
                     trace.note(now, "\(node.text) can't open \(name): \(error)")
+                    node.noteEnd(of: store)
                     store.close(in: node.scope)
                     if error.code == .storeStopped { noteStop(of: name, on: node) }
                 }
@@ -71,6 +75,8 @@ extension SimulatedCluster {
             lost: { [unowned self, unowned node, unowned store] error in
                 trace.note(now, "\(node.text) hosts \(name) no longer: \(error)")
                 node.stores.removeAll { $0 === store }
+                node.noteEnd(of: store)
+                node.gone.insert(name)
                 node.compared[name] = nil
                 store.close(in: node.scope)
                 if error.code == .storeStopped { noteStop(of: name, on: node) }
@@ -83,8 +89,10 @@ extension SimulatedCluster {
     /// Ends hosting; the store may be opened again.
     func close(_ store: any SimulatedStore, on node: SimulatedNode) {
         node.stores.removeAll { $0 === store }
+        node.gone.insert(store.name)
         node.compared[store.name] = nil
         store.close(in: node.scope)
+        node.noteClosing(store)
         give(.unregister(.store(store.name)), to: node)
         marks.hit(.closed)
     }
@@ -116,6 +124,7 @@ extension SimulatedCluster {
     /// What the link's thread does behind every input.
     func turn(_ node: SimulatedNode) throws(Violation) {
         while nodes[node.process] != nil,
+            node.applier.waitingOutcomeCount < node.applier.waitingOutcomesMax,
             let filling = node.outbox.take(if: { node.machine.canSubmit(bytes: $0) })
         {
             let count = filling.builder.count
@@ -130,15 +139,14 @@ extension SimulatedCluster {
                 record.session = node.sessionCount
                 try truth.place(
                     record,
-                    at: DispatchRecord.Key(
-                        log: node.machine.log, incarnation: node.machine.incarnation,
-                        counter: first + offset))
+                    at: DispatchRecord.Key(session: node.session, counter: first + offset))
                 node.pending.append(record)
             }
             give(
                 .submitted(
-                    firstCounter: first, count: count, filling.block,
-                    targets: filling.builder.targets.map(\.target)), to: node)
+                    SubmittedBatch(
+                        firstCounter: first, count: count, block: filling.block,
+                        spans: filling.spans)), to: node)
             node.sent.add(filling.block, firstCounter: first, count: count)
             try handle(
                 .dispatched(
@@ -151,7 +159,7 @@ extension SimulatedCluster {
     }
 
     func scheduleTick(_ node: SimulatedNode) {
-        guard let due = node.machine.nextDeadline else { return }
+        guard let due = node.nextDeadline else { return }
         if let at = node.tickAt, at <= due { return }
         node.tickAt = due
         timeline.schedule(.nodeTick(process: node.process), at: max(due, now))
@@ -161,18 +169,22 @@ extension SimulatedCluster {
         switch effect {
         case .send(let message):
             try observe(message, from: node)
-            send(Frame.encode(message, epoch: node.machine.epoch), from: node)
+            send(Frame.encode(message, by: node.machine.speaker), from: node)
         case .subscribe:
             guard !node.wantsFeed else { break }
             node.wantsFeed = true
             schedule(.subscribe(process: node.process), after: latency)
         case .deliver(let delivery):
             try observe(delivery, node)
-            if case .settle(let outcome) = delivery { node.sent.settle(outcome) }
+            if case .settle(let outcome) = delivery {
+                node.sent.settle(outcome)
+                node.settledCount += UInt64(outcome.count)
+            }
             give(.deliver(delivery, log: node.machine.log), to: node)
         case .give(let request): try handle(.given(part(request, of: node)), node)
         case .asked(let question): give(.asked(question), to: node)
         case .answered(let answer):
+            try hearEffect(answer, node)
             if case .failed = answer.body {
                 marks.hit(.questionFailed)
             } else {
@@ -209,6 +221,7 @@ extension SimulatedCluster {
             marks.hit(.sessionForgotten)
             node.hasLostSession = true
         case .missed: marks.hit(.missed)
+        case .damaged: break
         case .disconnected: break
         }
     }
@@ -237,15 +250,22 @@ extension SimulatedCluster {
         let due = node.jobs.prefix(count)
         node.jobs.removeFirst(min(count, node.jobs.count))
         for job in due {
-            node.scope.run { node.applier.perform(job) }
-            noteLoading(job, node)
-            try hearEvents(node)
+            try perform(job, node)
             try compare(node)
-            try hearReached(node)
         }
         if !node.jobs.isEmpty { scheduleApply(node) }
         try hearOutcomes(node)
         try gather(node)
+    }
+
+    /// What is told is held against the stores that are here when it is told.
+    private func perform(_ job: ApplyJob, _ node: SimulatedNode) throws(Violation) {
+        node.scope.run { node.applier.perform(job) }
+        node.noteEnd(by: job)
+        noteLoading(job, node)
+        try hearEvents(node)
+        try hearReached(node)
+        if node.applier.toldCount != node.heardCount { try hearOutcomes(node) }
     }
 
     /// What was put down for other threads is theirs from here on.
@@ -255,11 +275,13 @@ extension SimulatedCluster {
             return (work.posted, work.background)
         }
         for job in posted { give(job, to: node) }
+        scheduleStoreWork(node)
         if !background.isEmpty {
             node.background += background
             scheduleBackground(node)
         }
-        guard !node.areTellsScheduled, !node.tells.inputs.withLock({ $0.isEmpty }) else { return }
+        let isNews = node.applier.progress != node.seen || !node.tells.inputs.withLock(\.isEmpty)
+        guard !node.areTellsScheduled, isNews else { return }
         node.areTellsScheduled = true
         schedule(
             .tell(process: node.process), after: random.duration(in: .zero...(.microseconds(200))))
@@ -288,6 +310,25 @@ extension SimulatedCluster {
         try gather(node)
     }
 
+    private func scheduleStoreWork(_ node: SimulatedNode) {
+        guard !node.isStoreWorkScheduled, !node.late.isIdle else { return }
+        node.isStoreWorkScheduled = true
+        marks.hit(.storeSlow)
+        schedule(
+            .workStore(process: node.process),
+            after: random.duration(
+                in: .zero...(isHostile && random.chance(0.2) ? .seconds(1) : .milliseconds(5))))
+    }
+
+    /// Stores with an executor of their own go on.
+    func workStore(_ node: SimulatedNode) throws(Violation) {
+        node.isStoreWorkScheduled = false
+        node.scope.run { node.late.runFirst() }
+        try compare(node)
+        try hearOutcomes(node)
+        try gather(node)
+    }
+
     func tell(_ node: SimulatedNode) throws(Violation) {
         node.areTellsScheduled = false
         let inputs = node.tells.inputs.withLock { inputs in
@@ -295,6 +336,10 @@ extension SimulatedCluster {
             return inputs
         }
         for input in inputs { try handle(input, node) }
+        if node.applier.progress != node.seen {
+            node.seen = node.applier.progress
+            try handle(.applied(node.seen), node)
+        }
         if nodes[node.process] != nil { try turn(node) }
     }
 
@@ -302,6 +347,7 @@ extension SimulatedCluster {
 
     func crash(_ node: SimulatedNode) {
         nodes[node.process] = nil
+        node.late.end()
         if let connection = node.connection { connections[connection] = nil }
         if let subscription = node.subscription { subscriptions[subscription] = nil }
         schedule(
@@ -320,11 +366,7 @@ extension SimulatedCluster {
                 node.pending.append(node.unplaced.removeFirst())
             }
         }
-        for job in node.jobs {
-            node.scope.run { node.applier.perform(job) }
-            try hearEvents(node)
-            try hearReached(node)
-        }
+        for job in node.jobs { try perform(job, node) }
         node.scope.run { node.applier.finish(dropping: []) }
         node.jobs = []
         try hearOutcomes(node)
@@ -339,6 +381,7 @@ extension SimulatedCluster {
         }
         // The bye may still be under way: it arrives, or is lost with the connection.
         nodes[node.process] = nil
+        node.late.end()
         if let subscription = node.subscription { subscriptions[subscription] = nil }
         schedule(
             .startNode(slot: node.slot),
@@ -347,7 +390,10 @@ extension SimulatedCluster {
 
     func finishLeaving(_ process: Int, isForced: Bool) throws(Violation) {
         guard let node = nodes[process], node.isLeaving, !node.isPaused else { return }
-        guard isForced || (node.outbox.isEmpty && node.machine.isSettled) else { return }
+        let isSettled =
+            node.outbox.isEmpty && node.machine.isSettled
+            && node.applier.toldCount >= node.settledCount
+        guard isForced || isSettled else { return }
         try handle(.leave, node)
     }
 }

@@ -21,6 +21,7 @@ extension SimulatedCluster {
         let burst = isHostile && random.chance(0.1) ? random.int(in: 2...40) : 1
         for _ in 0..<burst { dispatchOne(node) }
         if random.chance(0.05) { ask(node) }
+        if random.chance(0.1) { askEffect(node) }
         if random.chance(0.05) { askBarrier(node) }
         if random.chance(0.02) { awaitReceipt(node) }
         if random.chance(0.1) { try withdraw(node) }
@@ -67,7 +68,7 @@ extension SimulatedCluster {
         }
         let record = DispatchRecord(
             process: node.process, index: node.dispatchCount, handle: handle)
-        record.isUnknownTarget = isBad
+        record.isBad = isBad
         node.dispatchCount += 1
         if let outcome = handle.outcome {
             // It never left: the outbox is full, or the action too large.
@@ -81,9 +82,14 @@ extension SimulatedCluster {
     }
 
     private func dispatchBadly(_ node: SimulatedNode) -> DispatchHandle {
-        let target = Target(random.pick(["nowhere", "nowhere/7"]))
-        let row = BatchTarget(
-            target: target ?? .state(.shared), schemaVersion: 1, coding: .json)
+        // A target that nobody hosts, or a version with a flipped bit.
+        let row =
+            random.chance(0.5)
+            ? BatchTarget(
+                target: Target(random.pick(["nowhere", "nowhere/7"])) ?? .state(.shared),
+                schemaVersion: 1, coding: .json)
+            : BatchTarget(
+                target: .state(random.pick(states).name), schemaVersion: 1 << 30 | 1, coding: .json)
         return node.outbox.submit(Outbox.Aim(row), Array("{}".utf8), mayWait: false)
     }
 

@@ -1,6 +1,7 @@
 import ConfluxLog
 import ConfluxProtocol
 import ConfluxSequencer
+import ConfluxVocabulary
 
 /// The sequencers' part: what a serving thread and a log's thread do in a real one.
 extension SimulatedCluster {
@@ -82,6 +83,7 @@ extension SimulatedCluster {
             marks.hit(.logSlow)
             takes = random.duration(in: .milliseconds(50)...(.seconds(3)))
         }
+        if case .append(let append) = job, append.commits.count > 1 { marks.hit(.commitCut) }
         sequencer.logFreeAt = max(sequencer.logFreeAt, now) + takes
         timeline.schedule(.workLog(process: sequencer.process), at: sequencer.logFreeAt)
     }
@@ -92,7 +94,34 @@ extension SimulatedCluster {
         if let violation { throw violation }
         // Others have their turn before it goes on.
         if let rest { post(rest, sequencer) }
+        if let (epoch, reader) = sequencer.answers.reader {
+            sequencer.answers.reader = nil
+            read(.reading(through: reader), sequencer, of: epoch)
+        }
         try makeCheckpoint(sequencer)
+        for input in inputs { try handle(input, sequencer) }
+    }
+
+    /// What the thread that reads for others is to do.
+    private func read(_ job: ReadJob, _ sequencer: SimulatedSequencer, of epoch: Epoch? = nil) {
+        sequencer.readJobs.append((epoch ?? sequencer.machine.epoch, job))
+        var takes = random.duration(in: plan.logLatency)
+        if strikes(plan.slowRead) {
+            marks.hit(.readSlow)
+            takes += random.duration(in: .milliseconds(10)...(.seconds(1)))
+        }
+        sequencer.readFreeAt = max(sequencer.readFreeAt, now) + takes
+        timeline.schedule(.workReads(process: sequencer.process), at: sequencer.readFreeAt)
+    }
+
+    func workReads(_ sequencer: SimulatedSequencer) throws(Violation) {
+        guard !sequencer.readJobs.isEmpty else { return }
+        let (inputs, rest) = sequencer.read()
+        if let rest { read(rest, sequencer) }
+        if let run = sequencer.answers.gathered {
+            sequencer.answers.gathered = nil
+            post(.rest(.keepAside(run), of: sequencer.machine.epoch), sequencer)
+        }
         for input in inputs { try handle(input, sequencer) }
     }
 
@@ -121,7 +150,7 @@ extension SimulatedCluster {
         var effects: [SequencerEffect] = []
         sequencer.machine.handle(
             input, at: moment(offset: sequencer.clockOffset), into: &effects)
-        if case .received(.fetch, _, _) = input, effects.isEmpty { marks.hit(.fetchDropped) }
+        if case .received(.fetch, _, _) = input, effects.isEmpty { marks.hit(.fetchWaited) }
         for effect in effects {
             try carryOut(effect, sequencer)
             if strikes(plan.crashAtEffect) {
@@ -144,7 +173,7 @@ extension SimulatedCluster {
     }
 
     func scheduleTick(_ sequencer: SimulatedSequencer) {
-        guard let due = sequencer.machine.nextDeadline else { return }
+        guard let due = sequencer.nextDeadline else { return }
         if let at = sequencer.tickAt, at <= due { return }
         sequencer.tickAt = due
         timeline.schedule(.sequencerTick(process: sequencer.process), at: max(due, now))
@@ -157,11 +186,11 @@ extension SimulatedCluster {
         case .readCheckpoint(let last): post(.readCheckpoint(through: last), sequencer)
         case .readLog(let from): post(.read(from: from), sequencer)
         case .append(let append): post(.append(append), sequencer)
-        case .readFetch(let job): post(.fetch(job), sequencer)
+        case .readFetch(let job): read(.fetch(job), sequencer)
         case .confirmTenure: post(.confirm, sequencer)
         case .readSnapshots: post(.readSnapshots, sequencer)
         case .saveSnapshot(let part): post(.saveSnapshot(part), sequencer)
-        case .readSnapshot(let job): post(.readSnapshot(job), sequencer)
+        case .readSnapshot(let job): read(.load(job), sequencer)
         case .removeSnapshots(let store): post(.removeSnapshots(store), sequencer)
         case .truncate(let floor):
             try checkFloor(floor, sequencer)
@@ -170,7 +199,7 @@ extension SimulatedCluster {
             marks.hit(.keptAside)
             let run = AsideRun(
                 stores, through: last, heldBytesMax: plan.keeping.asideHeldBytesMax)
-            post(.keepAside(run), sequencer)
+            read(.gather(run), sequencer)
         case .serve(let beat): try serve(beat, sequencer)
         case .publishCommit(let frame): try publish(commit: Array(frame), sequencer)
         case .publishBeat(let beat):
@@ -239,7 +268,7 @@ extension SimulatedCluster {
         case .snapshotTaken: marks.hit(.snapshotTaken)
         case .snapshotFailed(_, let reason):
             marks.hit(reason.contains("digest") ? .digestMismatch : .snapshotFailed)
-        case .asideFailed: break
+        case .asideFailed, .damaged, .logNearlyFull, .logHasRoom: break
         case .diverged(let store, let status):
             marks.hit(status.isMajority ? .divergedMajority : .divergedNone)
             if status.path != nil { marks.hit(.located) }

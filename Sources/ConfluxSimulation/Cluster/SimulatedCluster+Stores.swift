@@ -51,7 +51,8 @@ extension SimulatedCluster {
         guard let node = pick(hosts).flatMap({ nodes[$0] }) else { return }
         let store = random.pick(node.stores)
         guard let change = states.first(where: { $0.name == store.name.state })?.corrupt,
-            let place = node.applier.place(of: store.name), place.isAttached, place.stopped == nil
+            let place = node.applier.place(of: store.name), place.isAttached,
+            place.stopped == nil, !store.isLate
         else { return }
         marks.hit(.spoilt)
         trace.note(now, "\(store.name) of \(node.text) is spoilt")
@@ -175,7 +176,7 @@ extension SimulatedCluster {
     func noteLoading(_ job: ApplyJob, _ node: SimulatedNode) {
         if case .deliver(let delivery, _) = job {
             switch delivery {
-            case .restore(let store, _, _, _, _, _), .detach(let store):
+            case .restore(let store, _, _, _, _, _, _), .detach(let store):
                 node.spoilt.remove(store)
                 node.reloading.remove(store)
             case .reset:
@@ -185,7 +186,13 @@ extension SimulatedCluster {
             }
         }
         node.tells.inputs.withLock { inputs in
-            for case .reload(let store) in inputs { node.reloading.insert(store) }
+            for case .reported(let report, _) in inputs {
+                switch report {
+                case .reload(let store): node.reloading.insert(store)
+                case .parked: node.hasParked = true
+                default: break
+                }
+            }
         }
     }
 

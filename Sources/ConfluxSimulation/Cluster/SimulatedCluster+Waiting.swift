@@ -90,8 +90,8 @@ extension SimulatedCluster {
             let place = node.applier.place(of: store.name)
             if place?.stopped != nil { continue }
             // One that is loaded anew catches up, and may have come far enough.
-            guard let place, place.position >= due else {
-                let position = place.map { "\($0.position)" } ?? "no position"
+            guard place != nil, store.position >= due else {
+                let position = place.map { _ in "\(store.position)" } ?? "no position"
                 throw Violation(
                     promise: "P6",
                     message: "\(node.text) was told that it has \(wait.sequence), and "

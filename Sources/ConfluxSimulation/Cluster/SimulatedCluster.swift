@@ -31,6 +31,8 @@ final class SimulatedCluster {
     var asked: [SnapshotPlace: UInt64] = [:]
     /// The connections by which a hello was heard. Before it nothing counts (rule 8).
     var greeted: Set<UInt64> = []
+    /// The connection whose frame was answered by the word to say hello first: it counted for nothing.
+    var sentBack: UInt64?
     /// What each session said to host no longer.
     var closed: [Incarnation: Set<HostingSubject>] = [:]
     /// The session that each connection's last hello named.
@@ -79,13 +81,19 @@ final class SimulatedCluster {
     func begin() {
         timeline.schedule(.startSequencer, at: .zero)
         for slot in 0..<(plan.nodes + plan.observers) {
-            timeline.schedule(
-                .startNode(slot: slot),
-                at: slot > 0 && random.chance(plan.lateStart)
-                    ? random.duration(in: .seconds(1)...plan.faultsFor)
-                    : random.duration(in: .zero...(.milliseconds(500))))
+            timeline.schedule(.startNode(slot: slot), at: firstStart(of: slot))
         }
         for fault in ClusterFault.allCases { scheduleNext(fault) }
+    }
+
+    private func firstStart(of slot: Int) -> Duration {
+        if slot > 0, let joinEvery = plan.joinEvery {
+            return plan.faultsFor / 3 + joinEvery * (slot - 1)
+                + random.duration(in: .zero...joinEvery)
+        }
+        return slot > 0 && random.chance(plan.lateStart)
+            ? random.duration(in: .seconds(1)...plan.faultsFor)
+            : random.duration(in: .zero...(.milliseconds(500)))
     }
 
     func takeProcess() -> Int {
@@ -137,11 +145,12 @@ final class SimulatedCluster {
         case .arriveUp(let connection): try arriveUp(connection)
         case .arriveDown(let connection): try arriveDown(connection)
         case .arriveFeed(let subscription, let frame): try arriveFeed(subscription, frame)
-        case .workLog(let process), .drained(let process), .sequencerTick(let process),
+        case .workLog(let process), .workReads(let process), .drained(let process),
+            .sequencerTick(let process),
             .subscribed(let process), .renewTenure(let process):
             if let sequencer = running(sequencer: process, event) { try happen(event, sequencer) }
         case .nodeTick(let process), .apply(let process), .tell(let process),
-            .dispatch(let process), .background(let process):
+            .dispatch(let process), .background(let process), .workStore(let process):
             if let node = running(node: process, event) { try happen(event, node) }
         case .connect(let process): try connect(process)
         case .subscribe(let process): subscribe(process)
@@ -158,12 +167,13 @@ final class SimulatedCluster {
     ) throws(Violation) {
         switch event {
         case .workLog: try workLog(sequencer)
+        case .workReads: try workReads(sequencer)
         case .drained:
             sequencer.isDrainScheduled = false
             try handle(.drained, sequencer)
         case .sequencerTick:
             sequencer.tickAt = nil
-            if let due = sequencer.machine.nextDeadline, due <= now {
+            if let due = sequencer.nextDeadline, due <= now {
                 try handle(.tick, sequencer)
             }
             scheduleTick(sequencer)
@@ -177,11 +187,12 @@ final class SimulatedCluster {
         switch event {
         case .nodeTick:
             node.tickAt = nil
-            if let due = node.machine.nextDeadline, due <= now { try handle(.tick, node) }
+            if let due = node.nextDeadline, due <= now { try handle(.tick, node) }
             try turn(node)
         case .apply: try apply(node)
         case .tell: try tell(node)
         case .background: try workBehind(node)
+        case .workStore: try workStore(node)
         case .dispatch: try dispatch(node)
         default: preconditionFailure("\(event) is no node's")
         }

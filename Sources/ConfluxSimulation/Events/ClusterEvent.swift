@@ -7,6 +7,8 @@ enum ClusterEvent {
 
     // Processes go on.
     case workLog(process: Int)
+    /// The thread that reads the log for others does its next job.
+    case workReads(process: Int)
     case drained(process: Int)
     case sequencerTick(process: Int)
     case subscribed(process: Int)
@@ -15,6 +17,7 @@ enum ClusterEvent {
     case apply(process: Int)
     case tell(process: Int)
     case background(process: Int)
+    case workStore(process: Int)
 
     // The network's own.
     case connect(process: Int)

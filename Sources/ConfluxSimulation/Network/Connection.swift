@@ -1,12 +1,17 @@
 /// A node's connection to a sequencer's ROUTER. Frames arrive in their order, or not at all.
-struct Connection {
-    var node: Int
-    var sequencer: Int
+final class Connection {
+    let node: Int
+    let sequencer: Int
     var up: [[UInt8]] = []
     var down: [[UInt8]] = []
     /// When the last frame in each direction arrives.
     var upAt = Duration.zero
     var downAt = Duration.zero
+
+    init(node: Int, sequencer: Int) {
+        self.node = node
+        self.sequencer = sequencer
+    }
 }
 
 /// A node's subscription to a sequencer's feed.

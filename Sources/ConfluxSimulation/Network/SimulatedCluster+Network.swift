@@ -16,10 +16,7 @@ extension SimulatedCluster {
             return
         }
         let number = takeNumber()
-        // A name that leads to both of two rivals may lead back to the former one.
-        let reached =
-            isHostile && sequencers.count > 1 && random.chance(0.3)
-            ? random.pick(sequencers.keys.sorted()) : listening
+        let reached = reached(from: listening)
         connections[number] = Connection(node: process, sequencer: reached)
         node.connection = number
         trace.note(now, "\(node.text) connects to sequencer \(reached)")
@@ -36,26 +33,32 @@ extension SimulatedCluster {
         }
     }
 
+    /// The sequencer that the address of one leads to. A name that leads to both of two rivals may lead
+    /// back to the former one.
+    private func reached(from listening: Int) -> Int {
+        isHostile && sequencers.count > 1 && random.chance(0.3)
+            ? random.pick(sequencers.keys.sorted()) : listening
+    }
+
     func send(_ frame: [UInt8], from node: SimulatedNode) {
         if strikes(plan.queueLoss) {
             marks.hit(.queueOverflowed)
             return
         }
-        guard let number = node.connection, var connection = connections[number] else {
+        guard let number = node.connection, let connection = connections[number] else {
             if node.unsent.count < 1_000 { node.unsent.append(frame) }
             return
         }
         connection.up.append(frame)
         connection.upAt = max(connection.upAt, now + latency)
         timeline.schedule(.arriveUp(connection: number), at: connection.upAt)
-        connections[number] = connection
     }
 
     func send(
         _ message: SequencerMessage, to number: UInt64, _ sequencer: SimulatedSequencer
     ) throws(Violation) {
         try observe(message, to: number, from: sequencer)
-        guard var connection = connections[number], connection.sequencer == sequencer.process
+        guard let connection = connections[number], connection.sequencer == sequencer.process
         else { return }
         if strikes(plan.queueLoss) {
             marks.hit(.queueOverflowed)
@@ -64,11 +67,10 @@ extension SimulatedCluster {
         connection.down.append(Frame.encode(message, epoch: sequencer.machine.epoch))
         connection.downAt = max(connection.downAt, now + latency)
         timeline.schedule(.arriveDown(connection: number), at: connection.downAt)
-        connections[number] = connection
     }
 
     func arriveUp(_ number: UInt64) throws(Violation) {
-        guard var connection = connections[number],
+        guard let connection = connections[number],
             let sequencer = sequencers[connection.sequencer]
         else { return }
         if sequencer.isPaused {
@@ -81,41 +83,26 @@ extension SimulatedCluster {
         }
         guard !connection.up.isEmpty else { return }
         let frame = connection.up.removeFirst()
-        connections[number] = connection
         try take(frame[...], from: ConnectionID(rawValue: number), sequencer)
     }
 
     private func take(
         _ frame: Bytes, from connection: ConnectionID, _ sequencer: SimulatedSequencer
     ) throws(Violation) {
-        let input: SequencerInput
-        do throws(WireError) {
-            let message = try Frame.decodeNodeMessage(frame, limits: sequencer.machine.limits)
-            let epoch = try Frame.header(of: frame).epoch
+        let input = SequencerInput.frame(frame, limits: sequencer.machine.limits, from: connection)
+        var vote: Vote?
+        if case .received(let message, _, _) = input {
             trace.note(now, "  ↑ \(connection.rawValue) \(message.summary)")
-            input = .received(message, epoch: epoch, from: connection)
-            hear(message, from: connection, sequencer)
-        } catch {
-            input = refusal(of: frame, error, from: connection)
+            hear(message, from: connection)
+            if case .digest(.vote(let heard)) = message { vote = heard }
         }
+        sentBack = nil
         try handle(input, sequencer)
-    }
-
-    private func refusal(
-        of frame: Bytes, _ error: WireError, from connection: ConnectionID
-    ) -> SequencerInput {
-        do throws(WireError) {
-            let outline = try Frame.outline(ofSubmit: frame)
-            return .unreadableSubmit(
-                outline, .malformed, message: error.message,
-                epoch: try Frame.header(of: frame).epoch, from: connection)
-        } catch {
-            return .unreadable(.malformed, message: error.message, from: connection)
-        }
+        if let vote, sentBack != connection.rawValue { count(vote, from: connection, sequencer) }
     }
 
     func arriveDown(_ number: UInt64) throws(Violation) {
-        guard var connection = connections[number], let node = nodes[connection.node] else {
+        guard let connection = connections[number], let node = nodes[connection.node] else {
             return
         }
         if node.isPaused {
@@ -124,7 +111,6 @@ extension SimulatedCluster {
         }
         guard !connection.down.isEmpty else { return }
         let frame = connection.down.removeFirst()
-        connections[number] = connection
         do {
             let message = try Frame.decodeSequencerMessage(frame[...])
             let epoch = try Frame.header(of: frame[...]).epoch
@@ -161,14 +147,15 @@ extension SimulatedCluster {
 
     func subscribe(_ process: Int) {
         guard let node = nodes[process], node.wantsFeed, node.subscription == nil else { return }
-        guard let listening, let sequencer = sequencers[listening] else {
+        guard let listening, sequencers[listening] != nil else {
             schedule(
                 .subscribe(process: process),
                 after: random.duration(in: .milliseconds(20)...(.milliseconds(300))))
             return
         }
         let number = takeNumber()
-        subscriptions[number] = Subscription(node: process, sequencer: listening)
+        let reached = reached(from: listening)
+        subscriptions[number] = Subscription(node: process, sequencer: reached)
         node.subscription = number
         if node.wasSubscribed {
             marks.hit(.feedReconnected)
@@ -176,10 +163,10 @@ extension SimulatedCluster {
             schedule(.tell(process: process), after: .zero)
         }
         node.wasSubscribed = true
-        if let welcome = sequencer.welcome {
+        if let welcome = sequencers[reached]?.welcome {
             schedule(.arriveFeed(subscription: number, welcome), after: latency)
         }
-        schedule(.subscribed(process: listening), after: latency)
+        schedule(.subscribed(process: reached), after: latency)
     }
 
     func breakSubscription(_ number: UInt64) {

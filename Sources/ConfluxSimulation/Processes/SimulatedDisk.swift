@@ -60,8 +60,8 @@ final class SimulatedDisk {
         if durability == .fsync { sync() }
     }
 
-    func append(_ commit: LoggedCommit, forced: Bool) {
-        commits.append(commit)
+    func append(_ added: [LoggedCommit], forced: Bool) {
+        commits += added
         if forced || durability == .fsync { sync() }
     }
 
@@ -144,6 +144,7 @@ final class SimulatedLog: ActionLog {
     var id: LogID { disk.id }
     var last: SequenceNumber { disk.last }
     var floor: SequenceNumber { disk.shelves.floor }
+    var isNearlyFull: Bool { false }
 
     func claim(raisingEpochBy step: UInt64) throws(LogError) -> LogClaim {
         if case .failed = nextFault() { throw Self.failure }
@@ -154,32 +155,35 @@ final class SimulatedLog: ActionLog {
     }
 
     func append(
-        _ commit: LoggedCommit, expecting last: SequenceNumber, forced: Bool
+        _ commits: [LoggedCommit], expecting last: SequenceNumber, forced: Bool
     ) throws(LogError) {
-        guard !isClosed, claimed != nil else {
-            throw LogError(.closed, "the simulated log is not claimed")
-        }
+        guard !isClosed else { throw Self.closed }
+        guard claimed != nil else { throw Self.notClaimed }
         let fault = nextFault()
         if case .failed = fault { throw Self.failure }
         if case .unknown(isDone: false) = fault { throw Self.unknown }
-        if disk.commits.last != commit {
-            guard commit.epoch == disk.epoch else {
+        if disk.commits.last != commits.last {
+            guard commits.allSatisfy({ $0.epoch == disk.epoch }) else {
                 throw LogError(.superseded, "epoch \(disk.epoch) has claimed the log")
             }
             guard disk.last == last else {
                 throw LogError(.endDiffers, "the log ends at \(disk.last), not at \(last)")
             }
             // A copy, since a slice would keep all of what it was cut from.
-            let owned = LoggedCommit(
-                first: commit.first, last: commit.last, epoch: commit.epoch,
-                bytes: Array(commit.bytes)[...])
+            let owned = commits.map { commit in
+                LoggedCommit(
+                    first: commit.first, last: commit.last, epoch: commit.epoch,
+                    bytes: Array(commit.bytes)[...])
+            }
             disk.append(owned, forced: forced)
-            appended(owned)
+            for commit in owned { appended(commit) }
         }
         if case .unknown = fault { throw Self.unknown }
     }
 
     func confirm() throws(LogError) {
+        guard !isClosed else { throw Self.closed }
+        guard let claimed else { throw Self.notClaimed }
         guard claimed == disk.epoch else {
             throw LogError(.superseded, "epoch \(disk.epoch) has claimed the log")
         }
@@ -204,7 +208,6 @@ final class SimulatedLog: ActionLog {
     }
 
     func save(_ piece: CheckpointPiece) throws(LogError) {
-        guard !isClosed else { throw LogError(.closed, "the simulated log is closed") }
         try confirm()
         if case .failed = nextFault() { throw Self.failure }
         try disk.change { shelves throws(LogError) in
@@ -226,7 +229,6 @@ final class SimulatedLog: ActionLog {
     }
 
     func save(_ piece: SnapshotPiece) throws(LogError) {
-        guard !isClosed else { throw LogError(.closed, "the simulated log is closed") }
         try confirm()
         if case .failed = nextFault() { throw Self.failure }
         try disk.change { shelves throws(LogError) in
@@ -252,16 +254,12 @@ final class SimulatedLog: ActionLog {
     }
 
     func removeSnapshots(of store: StoreName) throws(LogError) {
-        guard !isClosed else { throw LogError(.closed, "the simulated log is closed") }
         try confirm()
         if case .failed = nextFault() { throw Self.failure }
         disk.change { $0.snapshots.remove(store) }
     }
 
     func truncate(below floor: SequenceNumber, limitBytes: Int) throws(LogError) -> Bool {
-        guard !isClosed, claimed != nil else {
-            throw LogError(.closed, "the simulated log is not claimed")
-        }
         try confirm()
         let fault = nextFault()
         if case .failed = fault { throw Self.failure }
@@ -272,21 +270,29 @@ final class SimulatedLog: ActionLog {
                 throw LogError(.invalidFloor, "no two checkpoints stand at \(floor)")
             }
             // One commit at a time, so that much can happen in between.
-            if let oldest = try read(from: self.floor, limitBytes: 0).first, oldest.last < floor,
-                oldest.last < disk.last
-            {
-                disk.change { $0.floor = oldest.last.next }
-                isDone = false
+            if let last = try lastToGiveUp(below: floor) {
+                disk.change { $0.floor = last.next }
+                isDone = try lastToGiveUp(below: floor) == nil
             }
         }
         if case .unknown = fault { throw Self.unknown }
         return isDone
     }
 
+    /// Where the oldest commit ends, if all of it is below a floor; the newest one stays.
+    private func lastToGiveUp(below floor: SequenceNumber) throws(LogError) -> SequenceNumber? {
+        guard let oldest = try read(from: self.floor, limitBytes: 0).first, oldest.last < floor,
+            oldest.last < disk.last
+        else { return nil }
+        return oldest.last
+    }
+
     func makeReader() throws(LogError) -> any LogReader { SimulatedLogReader(self) }
 
     func close() { isClosed = true }
 
+    private static let closed = LogError(.closed, "the simulated log is closed")
+    private static let notClaimed = LogError(.notClaimed, "the simulated log is not claimed")
     private static let failure = LogError(.failed, "the simulated disk failed")
     private static let unknown = LogError(
         .unknownOutcome, "the answer of the simulated disk was lost")
@@ -308,6 +314,10 @@ private final class SimulatedLogReader: LogReader {
 
     func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint? {
         try log.checkpoint(through: last)
+    }
+
+    func snapshot(of key: SavedSnapshot.Key) throws(LogError) -> SavedSnapshot? {
+        try log.snapshots().first { $0.key == key }
     }
 
     func readSnapshot(

@@ -1,6 +1,7 @@
 import ConfluxLog
 import ConfluxProtocol
 import ConfluxSequencer
+import ConfluxVocabulary
 
 /// A sequencer's process: the production machine, and the production worker on a simulated log.
 final class SimulatedSequencer {
@@ -8,12 +9,16 @@ final class SimulatedSequencer {
     var machine: SequencerMachine
     private let settings: SequencerSettings
     let worker: LogWorker
+    let reads: ReadWorker
     let log: SimulatedLog
     /// What the worker answered, until it is handed to the machine.
     let answers: Answers
     /// The jobs of the log's thread, oldest first; `logFreeAt` is when it has done the last one.
     var logJobs: [LogJob] = []
     var logFreeAt = Duration.zero
+    /// The jobs of the thread that reads for others, likewise.
+    var readJobs: [(epoch: Epoch, job: ReadJob)] = []
+    var readFreeAt = Duration.zero
     /// What the feed welcomes subscribers with, once a tenure was served.
     var welcome: [UInt8]?
     /// Whether the tenure has begun: before, frames wait in the sockets.
@@ -33,6 +38,10 @@ final class SimulatedSequencer {
         var inputs: [SequencerInput] = []
         /// A checkpoint that is due.
         var due: CheckpointJob?
+        /// A reader of a tenure that begins.
+        var reader: (epoch: Epoch, reader: any LogReader)?
+        /// What is to be kept aside, and is gathered.
+        var gathered: AsideRun?
     }
 
     /// Which tenure of this process it is, and of which one the worker does the jobs.
@@ -53,8 +62,18 @@ final class SimulatedSequencer {
             log: log,
             checkpoints: CheckpointSchedule(intervalBytes: checkpointBytes) { due in
                 if case .success(let job) = due { answers.due = job }
-            }, answer: { answers.inputs.append($0) })
+            }, begin: { answers.reader = ($1, $0) }, answer: { answers.inputs.append($0) })
+        reads = ReadWorker(
+            answer: { answers.inputs.append($0) }, save: { answers.gathered = $0 })
         self.clockOffset = clockOffset
+    }
+
+    /// When the machine wants to be told the time. Looked at in place: a copy of the whole machine
+    /// would be made at each step otherwise.
+    var nextDeadline: Duration? { Self.deadline(of: &machine) }
+
+    private static func deadline(of machine: inout SequencerMachine) -> Duration? {
+        machine.nextDeadline
     }
 
     /// The log has failed: another tenure is to begin, on the same sockets.
@@ -74,5 +93,16 @@ final class SimulatedSequencer {
         let rest = worker.work(job)
         defer { answers.inputs = [] }
         return workedTenure == tenure ? (answers.inputs, rest) : ([], nil)
+    }
+
+    /// Does the next job of what is read for others.
+    ///
+    /// - Returns: As `work()`.
+    func read() -> (inputs: [SequencerInput], rest: ReadJob?) {
+        let (epoch, job) = readJobs.removeFirst()
+        if case .begin = job {} else { guard epoch == machine.epoch else { return ([], nil) } }
+        let rest = reads.work(job)
+        defer { answers.inputs = [] }
+        return (answers.inputs, rest)
     }
 }

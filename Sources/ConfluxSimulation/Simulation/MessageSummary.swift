@@ -77,16 +77,19 @@ extension Delivery {
     /// What is delivered, in a few words, for traces; nil for what is seen elsewhere.
     var summary: String? {
         switch self {
-        case .restore(let store, let life, let snapshot, let aside, let skipped, let request):
+        case .restore(
+            let store, let life, let snapshot, let aside, let skipped, let through, let request):
             "gets \(store), life \(life), at \(snapshot.sequence), version "
-                + "\(snapshot.schemaVersion), without \(skipped), aside: \(aside?.count ?? 0) bytes, by request \(request)"
+                + "\(snapshot.schemaVersion), without \(skipped), aside: \(aside?.count ?? 0) bytes, "
+                + "through \(through), by request \(request)"
         case .detach(let store): "lets go of \(store)"
-        case .attach(let store): "attaches \(store)"
-        case .begin(let store): "begins \(store)"
+        case .attach(let subject): "attaches \(subject)"
+        case .begin(let subject): "begins \(subject)"
         case .passOver(let last): "passes over the log up to \(last)"
         case .reset: "begins anew"
-        case .catchUp(let commit, _): "catches up with \(commit.first)…\(commit.last)"
-        case .commit, .compare, .settle, .opened, .reached: nil
+        case .catchUp(let commit, _, let subjects):
+            "catches \(subjects) up with \(commit.first)…\(commit.last)"
+        case .commit, .compare, .settle, .opened, .reach: nil
         }
     }
 }

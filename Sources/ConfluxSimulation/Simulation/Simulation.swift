@@ -41,15 +41,19 @@ public struct Simulation: Sendable {
     /// - Parameters:
     ///   - seed: What decides everything.
     ///   - states: The states that nodes host.
-    ///   - plan: How hostile the world is; drawn from the seed unless given.
+    ///   - world: The shape of the world; drawn from the seed unless given.
+    ///   - plan: How hostile the world is; drawn from the seed, for that shape, unless given.
     public init(
-        seed: UInt64, states: [SimulatedState] = [.journal], plan: SimulationPlan? = nil
+        seed: UInt64, states: [SimulatedState] = [.journal], world: SimulationWorld? = nil,
+        plan: SimulationPlan? = nil
     ) {
         self.seed = seed
         self.states = states
         random = SimulationRandom(seed: seed)
         var planning = random.fork()
-        self.plan = plan ?? SimulationPlan(drawnFrom: &planning)
+        self.plan =
+            plan
+            ?? SimulationPlan(drawnFrom: &planning, world: world ?? SimulationWorld(of: seed))
     }
 
     /// Runs it, on the calling thread, with no other thread and no real time.
@@ -59,7 +63,7 @@ public struct Simulation: Sendable {
         let cluster = SimulatedCluster(
             plan: plan, states: states, random: random, isTracing: isTracing)
         cluster.begin()
-        run(cluster, for: plan.faultsFor)
+        run(cluster, for: plan.faultsFor, stepsMax: plan.hostileStepsMax)
         if cluster.violation == nil { recover(cluster) }
         return SimulationReport(
             seed: seed, steps: cluster.stepCount, simulated: cluster.now, marks: cluster.marks,
@@ -96,8 +100,11 @@ public struct Simulation: Sendable {
         cluster.isFeedLost = false
     }
 
-    private func run(_ cluster: SimulatedCluster, for duration: Duration) {
+    private func run(
+        _ cluster: SimulatedCluster, for duration: Duration, stepsMax: Int = .max
+    ) {
         let until = cluster.now + duration
+        let stepsMax = min(stepsMax, self.stepsMax)
         while cluster.violation == nil, cluster.now < until, cluster.stepCount < stepsMax,
             cluster.step()
         {}
@@ -109,7 +116,7 @@ public struct Simulation: Sendable {
         let deadline = cluster.now + plan.recoveryMax
         settle(cluster)
         var missing = cluster.whatIsMissing
-        while missing != nil || cluster.now < plan.faultsFor {
+        while missing != nil {
             guard cluster.violation == nil else { return }
             guard cluster.now < deadline, cluster.stepCount < stepsMax, cluster.step() else {
                 cluster.fail(

@@ -5,6 +5,10 @@ import ConfluxVocabulary
 extension SimulationPlan {
     var payloadBytesMax: Int { hasSmallBounds ? 128 : 4_096 }
 
+    /// How many bytes a store's lane may have, and how many outcomes may wait for stores.
+    var openBytesMax: Int { hasSmallBounds ? 2_000 : 1 << 20 }
+    var waitingOutcomesMax: Int { hasSmallBounds ? 4 : 65_536 }
+
     var sequencerSettings: SequencerSettings {
         var settings = SequencerSettings(feed: "feed")
         settings.payloadBytesMax = UInt32(payloadBytesMax)
@@ -12,6 +16,7 @@ extension SimulationPlan {
         settings.windowBytes = settings.batchBytesMax
         settings.commitBytesMax = settings.windowBytes + 4_096
         settings.silenceMax = .seconds(4)
+        if let feedCommitBytesMax { settings.feedCommitBytesMax = feedCommitBytesMax }
         keeping.set(&settings)
         if hasSmallBounds {
             settings.sessionsMax = nodes + 1
@@ -24,7 +29,7 @@ extension SimulationPlan {
             settings.barriersMax = 1
             settings.silenceMax = .milliseconds(1_500)
             settings.forgetAfter = .seconds(2)
-            settings.fetchesMax = 2
+            settings.readsMax = 2
             settings.fetchBytesMax = 512
         } else {
             settings.windowBytes *= 4
@@ -43,7 +48,7 @@ extension SimulationPlan {
             settings.recentBytesMax = 600
             settings.deliveryBytesMax = 600
             settings.fetchBytes = 512
-            settings.heldOutcomesMax = 4
+            settings.catchUpBytesMax = 300
             settings.waitersMax = 2
         }
         return settings

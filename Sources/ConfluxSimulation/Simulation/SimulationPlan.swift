@@ -22,6 +22,8 @@ public struct SimulationPlan: Sendable, Hashable {
     public var observers = 0
     /// For how long faults happen.
     public var faultsFor: Duration = .seconds(10)
+    /// After how many steps they end in any case: a longer run finds less than another seed.
+    public var hostileStepsMax = 10_000
     /// How long after that everything has to be current, in simulated time.
     public var recoveryMax: Duration = .seconds(90)
     /// How long a message takes at least and at most.
@@ -51,6 +53,8 @@ public struct SimulationPlan: Sendable, Hashable {
     public var pauseEvery: Duration?
     /// Whether a second sequencer begins while the first is stopped, and goes on later.
     public var hasRivals = false
+    /// How long after that it begins.
+    var rivalsAfter: ClosedRange<Duration> = .milliseconds(10)...(.seconds(3))
     /// The mean time between two clean ends of nodes or of the sequencer.
     public var leaveEvery: Duration?
     /// What a crash takes from the log.
@@ -65,6 +69,10 @@ public struct SimulationPlan: Sendable, Hashable {
     public var logFailure = 0.0
     /// How likely a call of the log takes up to three seconds.
     public var slowLog = 0.0
+    /// How likely what is read for somebody takes up to a second.
+    var slowRead = 0.0
+    /// How likely a store has an executor of its own, which is slow.
+    var slowStores = 0.0
     /// How likely applying takes up to a second.
     public var slowApply = 0.0
     /// How likely a state takes up to four seconds to be encoded or decoded.
@@ -79,6 +87,11 @@ public struct SimulationPlan: Sendable, Hashable {
     public var reopenEvery: Duration?
     /// How likely a node starts for the first time when the others have been there for a while.
     var lateStart = 0.0
+    /// How long after one another nodes start for the first time, where that is when the first has
+    /// been there for a while.
+    var joinEvery: Duration?
+    /// See `SequencerSettings.feedCommitBytesMax`; the default unless set.
+    var feedCommitBytesMax: UInt32?
     /// The mean time between two wishes to freeze or to thaw a store.
     var freezeEvery: Duration?
     /// The mean time between two replicas that are given another state behind everybody's back.
@@ -101,66 +114,6 @@ public struct SimulationPlan: Sendable, Hashable {
 
     /// Makes a plan without faults.
     public init() {}
-
-    /// Draws a plan.
-    ///
-    /// - Parameter random: What decides.
-    public init(drawnFrom random: inout SimulationRandom) {
-        nodes = random.int(in: 1...4)
-        observers = random.chance(0.3) ? random.int(in: 1...2) : 0
-        faultsFor = random.duration(in: .seconds(3)...(.seconds(20)))
-        dispatchEvery = random.pick([.milliseconds(10), .milliseconds(60), .milliseconds(300)])
-        if random.chance(0.3) { latency = .milliseconds(1)...(.milliseconds(80)) }
-        if random.chance(0.3) { logLatency = .milliseconds(2)...(.milliseconds(60)) }
-        func often(_ random: inout SimulationRandom, _ probability: Double) -> Duration? {
-            guard random.chance(probability) else { return nil }
-            return random.pick([.milliseconds(300), .seconds(1), .seconds(4)])
-        }
-        func rate(_ random: inout SimulationRandom, _ probability: Double) -> Double {
-            random.chance(probability) ? random.pick([0.002, 0.02, 0.15]) : 0
-        }
-        feedLoss = rate(&random, 0.5)
-        feedDuplication = rate(&random, 0.3)
-        feedDelay = rate(&random, 0.3)
-        queueLoss = rate(&random, 0.25) / 4
-        breakEvery = often(&random, 0.5)
-        nodeCrashEvery = often(&random, 0.35)
-        sequencerCrashEvery = often(&random, 0.45)
-        crashAtEffect = random.chance(0.3) ? random.pick([0.000_5, 0.003]) : 0
-        pauseEvery = often(&random, 0.3)
-        leaveEvery = often(&random, 0.25)
-        durability = random.pick([.fsync, .fsync, .fsync, .os, .memory])
-        if durability != .memory {
-            hasRivals = pauseEvery != nil && random.chance(0.5)
-            powerLossEvery = often(&random, 0.25)
-            oldCopyEvery = random.chance(0.15) ? .seconds(2) : nil
-        }
-        unknownAppend = rate(&random, 0.25)
-        logFailure = rate(&random, 0.15) / 4
-        slowLog = rate(&random, 0.2)
-        slowApply = rate(&random, 0.3)
-        clockJump = rate(&random, 0.3)
-        badAction = rate(&random, 0.4)
-        nameClash = random.chance(0.3) ? 0.2 : 0
-        reopenEvery = often(&random, 0.3)
-        hasSmallBounds = random.chance(0.4)
-        lateStart = rate(&random, 0.3) * 4
-        freezeEvery = random.chance(0.2) ? random.pick([.seconds(1), .seconds(3)]) : nil
-        spoilEvery = random.chance(0.25) ? random.pick([.seconds(1), .seconds(4)]) : nil
-        poisonEvery = random.chance(0.2) ? random.pick([.seconds(1), .seconds(4)]) : nil
-        upgradeEvery = random.chance(0.3) ? random.pick([.seconds(1), .seconds(3)]) : nil
-        badPart = rate(&random, 0.2)
-        damagedCheckpoint = random.chance(0.3) ? 0.3 : 0
-        keeping = Keeping(drawnFrom: &random)
-        slowCoding = random.chance(0.15) ? random.pick([0.05, 0.4]) : 0
-        // What is large would not come in time, part by part.
-        let slowest = max(latency.upperBound, logLatency.upperBound)
-        if slowest > .milliseconds(3) {
-            keeping.partBytesMax = 16_384
-        } else if dispatchEvery < .milliseconds(60) {
-            keeping.partBytesMax = max(keeping.partBytesMax, 512)
-        }
-    }
 
     /// Has a fault happen about once in a second, unless it happens already.
     public mutating func include(_ fault: ClusterFault) {

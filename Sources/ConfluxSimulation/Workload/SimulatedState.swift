@@ -20,7 +20,7 @@ public struct SimulatedState: Sendable {
     let name: Name
     /// The instances that nodes host.
     let stores: [StoreName]
-    let host: @Sendable (StoreName, Scope, Outbox) -> any SimulatedStore
+    let host: @Sendable (StoreName, Scope, Outbox, SimulatedExecutor?) -> any SimulatedStore
     let bridge: @Sendable (Scope, Outbox) -> any SimulatedBridge
     let makeReference: @Sendable (StoreName) -> any ReferenceStore
     let schemaVersion: UInt32
@@ -56,7 +56,7 @@ public struct SimulatedState: Sendable {
         }
         return SimulatedState(
             name: name, stores: stores,
-            host: { TypedSimulatedStore<S>($0, scope: $1, outbox: $2, action: action) },
+            host: { TypedSimulatedStore<S>($0, scope: $1, outbox: $2, late: $3, action: action) },
             bridge: { TypedSimulatedBridge<S>(name, scope: $0, outbox: $1, action: action) },
             makeReference: { TypedReferenceStore<S>($0) },
             schemaVersion: UInt32(S.schemaVersion))

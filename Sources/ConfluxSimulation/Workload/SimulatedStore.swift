@@ -14,8 +14,12 @@ protocol SimulatedStore: AnyObject {
     /// Ends hosting: what is dispatched from now on goes nowhere.
     func close(in scope: Scope)
     func dispatch(_ place: SimulatedState.Place, _ random: inout SimulationRandom) -> DispatchHandle
-    /// The canonical encoding of its state.
+    /// The canonical encoding of its state; while it has nothing to do.
     var encoded: [UInt8] { get }
+    /// The number of the last entry that it has dealt with.
+    var position: SequenceNumber { get }
+    /// Whether it has an executor of its own.
+    var isLate: Bool { get }
     var schemaVersion: UInt32 { get }
     /// Gives it another state behind the back of everybody.
     func corrupt(by change: ([UInt8]) -> [UInt8])
@@ -40,12 +44,24 @@ final class TypedSimulatedStore<S: ReplicatedState>: SimulatedStore {
     private let outbox: Outbox
     private let action: Draw
 
-    init(_ name: StoreName, scope: Scope, outbox: Outbox, action: @escaping Draw) {
+    /// Where it runs; nil for at once.
+    private let late: SimulatedExecutor?
+
+    init(
+        _ name: StoreName, scope: Scope, outbox: Outbox, late: SimulatedExecutor?,
+        action: @escaping Draw
+    ) {
         self.name = name
         self.outbox = outbox
         self.action = action
-        store = scope.run { Store<S>(state: S(), mutations: S.mutations, executor: .immediate) }
+        self.late = late
+        store = scope.run {
+            Store<S>(state: S(), mutations: S.mutations, executor: late?.executor ?? .immediate)
+        }
     }
+
+    var isLate: Bool { late != nil }
+    var position: SequenceNumber { store.core.position }
 
     func open(
         request: UInt64, scope: Scope, payloadBytesMax: Int,
@@ -55,7 +71,8 @@ final class TypedSimulatedStore<S: ReplicatedState>: SimulatedStore {
         let route = OutboxRoute<S>(outbox: outbox, target: .store(name))
         store.core.setRoute(route)
         return .store(
-            store.core, name, route: route, initial: encoded, request: request, scope: scope,
+            store.core, name, route: route, initial: encoding(of: S()), request: request,
+            scope: scope,
             payloadBytesMax: payloadBytesMax, completion: completion, lost: lost)
     }
 
@@ -70,7 +87,9 @@ final class TypedSimulatedStore<S: ReplicatedState>: SimulatedStore {
         store.core.dispatchTracked(action(place, &random))
     }
 
-    var encoded: [UInt8] { encodedState(of: store.core) }
+    var encoded: [UInt8] {
+        late?.atOnce { encodedState(of: store.core) } ?? encodedState(of: store.core)
+    }
 
     var schemaVersion: UInt32 { UInt32(S.schemaVersion) }
 
@@ -129,11 +148,15 @@ func encodedState<S: ReplicatedState>(of core: StoreCore<S>) -> [UInt8] {
     nonisolated(unsafe) var result: [UInt8] = []
     core.inspect { state, _ in
         guard let state else { preconditionFailure("a simulated store was released") }
-        do {
-            result = try CanonicalEncoder().encode(state.snapshot)
-        } catch {
-            preconditionFailure("the state of \(S.name) can't be encoded: \(error)")
-        }
+        result = encoding(of: state)
     }
     return result
+}
+
+private func encoding<S: ReplicatedState>(of state: S) -> [UInt8] {
+    do {
+        return try CanonicalEncoder().encode(state.snapshot)
+    } catch {
+        preconditionFailure("the state of \(S.name) can't be encoded: \(error)")
+    }
 }

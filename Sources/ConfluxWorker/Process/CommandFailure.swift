@@ -1,3 +1,4 @@
+import Conflux
 import ConfluxNode
 import ConfluxProtocol
 
@@ -9,15 +10,21 @@ package struct CommandFailure: Error, Sendable {
     package let code: String
     /// What happened and what to do.
     package let message: String
+    /// Where the action is in the log, if it is.
+    package let receipt: Receipt?
 
     /// Makes a failure.
     ///
     /// - Parameters:
     ///   - exitCode: How the process ends.
     ///   - code: The kind of failure; nil for the exit code's own name.
+    ///   - receipt: Where the action is in the log, if it is.
     ///   - message: What happened and what to do.
-    package init(_ exitCode: ExitCode, code: String? = nil, _ message: String) {
+    package init(
+        _ exitCode: ExitCode, code: String? = nil, receipt: Receipt? = nil, _ message: String
+    ) {
         self.exitCode = exitCode
+        self.receipt = receipt
         self.code = code ?? "\(exitCode)"
         self.message = message
     }
@@ -50,12 +57,13 @@ package struct CommandFailure: Error, Sendable {
             case .refused: .refused
             case .invalidAction: .invalidInput
             case .notConnected, .outboxFull: .unreachable
-            case .outcomeUnknown, .effectUnknown, .storeStopped: .unknownOutcome
+            case .outcomeUnknown, .effectUnknown: .unknownOutcome
+            case .storeStopped: .storeStopped
             default: .failed
             }
         let reason = error.reason as? RejectionReason
         self.init(
             exitCode, code: reason.map { "\($0.code)" } ?? error.code.rawValue,
-            reason?.message ?? error.message)
+            receipt: error.receipt, reason?.message ?? error.message)
     }
 }

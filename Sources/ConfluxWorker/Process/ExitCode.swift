@@ -34,6 +34,10 @@ package enum ExitCode: Int32, Error, Sendable, CaseIterable {
     case nodeRefused = 85
     /// Another sequencer has taken over the log.
     case superseded = 86
+    /// An action is in the log, and a store stopped before it: nobody has applied it yet.
+    case storeStopped = 87
+    /// An action is in the log, and was for no store.
+    case concernedNobody = 88
     /// SIGINT, before everything was done.
     case interrupted = 130
     /// Nobody reads the output any more.
@@ -59,6 +63,8 @@ package enum ExitCode: Int32, Error, Sendable, CaseIterable {
         case .notFound: "no live node hosts it, or nothing is at the path"
         case .nodeRefused: "the sequencer refused the node, as when its name is taken"
         case .superseded: "another sequencer has taken over the log"
+        case .storeStopped: "an action is in the log, and a store stopped before it"
+        case .concernedNobody: "an action is in the log, and was for no store"
         case .interrupted: "interrupted by SIGINT before all was done"
         case .outputClosed: "nobody reads the output any more"
         case .terminated: "ended by SIGTERM before all was done"

@@ -76,6 +76,16 @@ public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
         if case .tcp(let host, let port) = transport { host == "*" || port == 0 } else { false }
     }
 
+    /// This endpoint, with a host in place of `*`.
+    ///
+    /// - Parameter host: The host, an IPv6 address without brackets; nil for this machine.
+    /// - Returns: An endpoint that can be connected to; this one where it has no `*`.
+    /// - Throws: `invalidEndpoint` for a host that cannot be one.
+    public func replacingWildcard(with host: String?) throws(ZeroMQError) -> Endpoint {
+        guard self.host == "*", let port else { return self }
+        return try Endpoint(host: host ?? "127.0.0.1", port: port)
+    }
+
     var isIPv6Literal: Bool { host?.utf8.contains(UInt8(ascii: ":")) ?? false }
 
     /// The endpoint as it is parsed.

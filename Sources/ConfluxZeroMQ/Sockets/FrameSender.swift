@@ -61,10 +61,10 @@ extension FrameSender {
 
 extension Bytes {
     /// `withUnsafeBytes`, keeping the type of what `body` throws.
-    func withRawBytes<Result>(
-        _ body: (UnsafeRawBufferPointer) throws(ZeroMQError) -> Result
-    ) throws(ZeroMQError) -> Result {
-        try withUnsafeBufferPointer { buffer throws(ZeroMQError) in
+    func withRawBytes<Result, Failure: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try withUnsafeBufferPointer { buffer throws(Failure) in
             try body(UnsafeRawBufferPointer(buffer))
         }
     }

@@ -3,22 +3,31 @@ import CZeroMQ
 /// Everything that is set when a socket opens. Each value is bounded; opening a socket checks it.
 ///
 /// Three things are not settings, since nothing here works without them: a router reports peers
-/// that it cannot reach (`ZMQ_ROUTER_MANDATORY`), a publisher drops for a subscriber that is too
-/// slow and slows nobody else (no `ZMQ_XPUB_NODROP`), and no call ever blocks.
+/// that it cannot reach, a publisher drops for a subscriber that is too slow and slows nobody else,
+/// and no call ever blocks.
 public struct SocketSettings: Sendable, Hashable {
     /// How many messages wait to be sent to one peer, 1 to 1,000,000. At the bound a router and
     /// a dealer report `wouldBlock`, and a publisher drops for that subscriber alone. 1,000 is
     /// many times what a healthy peer leaves waiting.
     public var sendQueueMessages = 1_000
 
-    /// How many messages of one peer wait to be received, 1 to 1,000,000. At the bound its
-    /// connection is no longer read, and TCP slows that peer.
+    /// How many messages of one peer wait to be received, 1 to 1,000,000; of a serving socket,
+    /// pieces of up to 8 KiB. At the bound its connection is no longer read, and TCP slows that
+    /// peer.
     public var receiveQueueMessages = 1_000
 
     /// The largest message that is received, 1 byte to 1 GiB. Who sends a larger one is
-    /// disconnected. 64 MiB leaves room for a snapshot's chunk, and bounds what one peer can
-    /// make us hold.
+    /// disconnected.
     public var messageBytesMax = 64 << 20
+
+    /// The most bytes of messages that are not complete, of all connections of a serving socket
+    /// together, 1 byte to 16 GiB, and at least twice `messageBytesMax`. At the bound the connection
+    /// ends whose message has been under way for longest.
+    public var heldBytesMax = 32 << 20
+
+    /// How many peers may be connected with a serving socket, 1 to 1,000,000. A further one is cut
+    /// off.
+    public var connectionsMax = 4_096
 
     /// How long unsent messages outlive `close()`, 0 to 60 s. A second lets farewells out;
     /// libzmq's own "for ever" would hang a process that ends while its peer is away.
@@ -30,10 +39,6 @@ public struct SocketSettings: Sendable, Hashable {
 
     /// The time between two TCP probes, 1 s to 10 min; three without an answer end it.
     public var keepAliveInterval = Duration.seconds(10)
-
-    /// Whether a peer that names itself as a connected one does replaces it (routers). Off:
-    /// nobody takes over a connection by guessing its name.
-    public var hasRouterHandover = false
 
     /// Whether messages are queued only for connections that stand (`ZMQ_IMMEDIATE`). On: what
     /// is sent while there is no connection is reported as `wouldBlock` and not delivered late,
@@ -51,13 +56,13 @@ public struct SocketSettings: Sendable, Hashable {
     /// is minutes.
     public var connectTimeout = Duration.seconds(5)
 
-    /// The time between ZMTP pings, 100 ms to 1 h; nil: none. They find a peer that is cut off
-    /// without a sign.
-    public var heartbeatInterval: Duration? = .seconds(2)
-
-    /// How long a ping may stay unanswered before the connection ends, 100 ms to 1 h. Longer
-    /// than any pause of a healthy process.
-    public var heartbeatTimeout = Duration.seconds(10)
+    /// For how long what was sent may stay without TCP's acknowledgement before the connection
+    /// ends, 1 s to 10 min, where the system can do that: it finds a peer that is cut off without a
+    /// sign, and one that is stopped. Longer than any pause of a healthy process.
+    ///
+    /// ZMTP's pings would find the first, too; but libzmq aborts the process where a ping meets a
+    /// connection that is held up and then reset.
+    public var unacknowledgedMax = Duration.seconds(10)
 
     /// The time within which a new connection must have said what it is, 100 ms to 10 min.
     /// It ends whoever connects and stays silent.
@@ -81,6 +86,8 @@ public struct SocketSettings: Sendable, Hashable {
         try check("sendQueueMessages", sendQueueMessages, 1...1_000_000)
         try check("receiveQueueMessages", receiveQueueMessages, 1...1_000_000)
         try check("messageBytesMax", messageBytesMax, 1...(1 << 30))
+        try check("heldBytesMax", heldBytesMax, 1...(16 << 30))
+        try check("connectionsMax", connectionsMax, 1...1_000_000)
         try check("linger", linger, .zero ... .seconds(60))
         if let keepAliveIdle {
             try check("keepAliveIdle", keepAliveIdle, .seconds(1) ... .seconds(7_200))
@@ -89,11 +96,7 @@ public struct SocketSettings: Sendable, Hashable {
         try check("reconnectInterval", reconnectInterval, .milliseconds(1) ... .seconds(60))
         try check("reconnectIntervalMax", reconnectIntervalMax, reconnectInterval ... .seconds(600))
         try check("connectTimeout", connectTimeout, .milliseconds(1) ... .seconds(600))
-        if let heartbeatInterval {
-            try check(
-                "heartbeatInterval", heartbeatInterval, .milliseconds(100) ... .seconds(3_600))
-        }
-        try check("heartbeatTimeout", heartbeatTimeout, .milliseconds(100) ... .seconds(3_600))
+        try check("unacknowledgedMax", unacknowledgedMax, .seconds(1) ... .seconds(600))
         try check("handshakeInterval", handshakeInterval, .milliseconds(100) ... .seconds(600))
         try check("backlog", backlog, 1...65_535)
     }
@@ -121,6 +124,7 @@ public struct SocketSettings: Sendable, Hashable {
             (ZMQ_CONNECT_TIMEOUT, connectTimeout.wholeMilliseconds),
             (ZMQ_HANDSHAKE_IVL, handshakeInterval.wholeMilliseconds),
             (ZMQ_BACKLOG, Int32(backlog)),
+            (ZMQ_TCP_MAXRT, unacknowledgedMax.wholeMilliseconds),
             (ZMQ_IPV6, resolvesToIPv6 ? 1 : 0),
         ]
         if let keepAliveIdle {
@@ -129,12 +133,6 @@ public struct SocketSettings: Sendable, Hashable {
                 (ZMQ_TCP_KEEPALIVE_IDLE, keepAliveIdle.wholeSeconds),
                 (ZMQ_TCP_KEEPALIVE_INTVL, keepAliveInterval.wholeSeconds),
                 (ZMQ_TCP_KEEPALIVE_CNT, 3),
-            ]
-        }
-        if let heartbeatInterval {
-            options += [
-                (ZMQ_HEARTBEAT_IVL, heartbeatInterval.wholeMilliseconds),
-                (ZMQ_HEARTBEAT_TIMEOUT, heartbeatTimeout.wholeMilliseconds),
             ]
         }
         return options

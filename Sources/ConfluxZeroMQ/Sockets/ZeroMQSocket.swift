@@ -42,6 +42,9 @@ public class ZeroMQSocket {
         outgoing.deallocate()
     }
 
+    /// Whether something that the socket has taken from libzmq waits to be received.
+    var hasTakenInput: Bool { false }
+
     /// Whether `close()` was called.
     public var isClosed: Bool { raw == nil }
 

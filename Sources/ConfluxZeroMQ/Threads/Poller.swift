@@ -116,7 +116,7 @@ public final class Poller {
         for socket in sockets where socket?.isClosed == true { throw .socketClosed }
         let deadline = timeout.map { ContinuousClock.now + $0 }
         while true {
-            let mayWait = waker.beginSleep()
+            let mayWait = waker.beginSleep() && !sockets.contains { $0?.hasTakenInput == true }
             let milliseconds = mayWait ? Waker.milliseconds(until: deadline) : 0
             let count = zmq_poll(&items, Int32(items.count), Int(milliseconds))
             let number = count < 0 ? zmq_errno() : 0
@@ -136,7 +136,9 @@ public final class Poller {
     private func collect(into readiness: inout Readiness) {
         for index in sockets.indices {
             let events = Int32(items[index + 1].revents)
-            if sockets[index] == nil || events == 0 { continue }
+            guard let socket = sockets[index] else { continue }
+            if socket.hasTakenInput { readiness.readable |= 1 << index }
+            if events == 0 { continue }
             if events & ZMQ_POLLIN != 0 { readiness.readable |= 1 << index }
             if events & ZMQ_POLLOUT != 0 { readiness.writable |= 1 << index }
         }

@@ -28,19 +28,23 @@ final class ApplierSetup {
 
     // Snapshots that are larger than `inPlaceBytesMax` are decoded by `workBehind()`.
     init(
-        executor: Executor = .immediate, journal: CrashJournal? = nil, inPlaceBytesMax: Int = .max
+        executor: Executor = .immediate, journal: CrashJournal? = nil, inPlaceBytesMax: Int = .max,
+        refusalBytesMax: Int = 1 << 20, openBytesMax: Int = 16 << 20,
+        waitingOutcomesMax: Int = 1_024
     ) throws {
         let scope = Scope()
         let told = Told()
         self.told = told
         applier = Applier(
-            refusalsMax: 1_024, tell: { input in told.inputs.withLock { $0.append(input) } },
+            refusalBytesMax: refusalBytesMax,
+            tell: { input in told.inputs.withLock { $0.append(input) } },
             post: { job in told.posted.withLock { $0.append(job) } }, clock: { .zero },
             announce: { event in told.events.withLock { $0.append(event) } }, journal: journal,
             background: { body in
                 inPlaceBytesMax == .max
                     ? body() : told.background.withLock { $0.append(body) }
-            }, inPlaceBytesMax: inPlaceBytesMax)
+            }, inPlaceBytesMax: inPlaceBytesMax, openBytesMax: openBytesMax,
+            waitingOutcomesMax: waitingOutcomesMax)
         store = scope.run { Store(state: .init(), mutations: .init(), executor: executor) }
         let name = StoreName(state: try #require(Name("tally")), instance: .shared)
         applier.perform(.identified(own))
@@ -52,7 +56,7 @@ final class ApplierSetup {
                     payloadBytesMax: 1_024, completion: { _ in })))
         let state = EncodedState(coding: .json, bytes: Array("{\"count\":0}".utf8)[...])
         restore(name, life: SequenceNumber(2), state)
-        deliver(.attach(name))
+        deliver(.attach(.store(name)))
         deliver(.opened(request: 1, .opened(life: SequenceNumber(2))))
     }
 
@@ -62,8 +66,8 @@ final class ApplierSetup {
             .restore(
                 store, life: life,
                 Snapshot(sequence: life, schemaVersion: 1, state: state), aside: nil, skipped: [],
-                request: life.rawValue))
-        deliver(.begin(store))
+                through: life, request: life.rawValue))
+        deliver(.begin(.store(store)))
     }
 
     /// Does what waits beside what is applied, and what is posted for it.
@@ -95,8 +99,12 @@ final class ApplierSetup {
         let (counter, sequence) = (nextCounter, SequenceNumber(nextSequence))
         applier.perform(
             .submitted(
-                firstCounter: counter, count: count, block,
-                targets: [try #require(Target("tally/shared"))]))
+                SubmittedBatch(
+                    firstCounter: counter, count: count, block: block,
+                    spans: [
+                        SubmittedBatch.Span(
+                            target: try #require(Target("tally/shared")), count: count)
+                    ])))
         var builder = BatchBuilder()
         for _ in 0..<count {
             builder.append(
@@ -121,5 +129,18 @@ final class ApplierSetup {
         deliver(
             .settle(
                 ActionOutcome(firstCounter: counter, count: UInt32(count), fate: fate)))
+    }
+
+    /// What the machine was told of the replicas' history.
+    var reports: [ApplyReport] {
+        told.inputs.withLock { inputs in
+            inputs.compactMap {
+                if case .reported(let report, resets: _) = $0 { report } else { nil }
+            }
+        }
+    }
+
+    func progress(of store: StoreName) throws -> StoreProgress {
+        try #require(applier.progress(of: .store(store)))
     }
 }

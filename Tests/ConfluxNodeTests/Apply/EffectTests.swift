@@ -46,10 +46,8 @@ struct EffectTests {
     @Test func `what a store has caught up with is told, though nothing comes behind it`() {
         // It was opened behind the entry.
         restore(name, at: 2)
-        setup.deliver(.catchUp(commit, byteCount: 100))
+        setup.deliver(.catchUp(commit, byteCount: 100, to: [.store(name)]))
         ask(name)
-        #expect(answers.isEmpty)
-        setup.deliver(.attach(name))
         #expect(setup.store.computed.count == 1)
         #expect(answers == [.applied])
     }
@@ -68,8 +66,13 @@ struct EffectTests {
                     route: OutboxRoute(outbox: setup.outbox, target: .store(other)),
                     initial: Array(state.bytes), request: 2, scope: scope, payloadBytesMax: 1_024,
                     completion: { _ in })))
-        restore(other, at: 4)
-        setup.deliver(.attach(other))
+        setup.deliver(
+            .restore(
+                other, life: SequenceNumber(2),
+                Snapshot(sequence: SequenceNumber(4), schemaVersion: 1, state: state), aside: nil,
+                skipped: [], through: SequenceNumber(4), request: 9))
+        setup.deliver(.begin(.store(other)))
+        setup.deliver(.attach(.store(other)))
         ask(name)
         #expect(answers == [.applied])
         ask(other)
@@ -77,5 +80,17 @@ struct EffectTests {
             Issue.record("\(answers)")
             return
         }
+    }
+
+    @Test func `a store that began behind an entry, and none at all, are nobody`() throws {
+        setup.deliver(.commit(commit, byteCount: 100))
+        let other = StoreName(state: name.state, instance: try #require(Name("other")))
+        ask(other)
+        #expect(answers == [.concernedNobody])
+        // What is in no life of a store was not for it.
+        setup.restore(name, life: SequenceNumber(4), state)
+        setup.deliver(.attach(.store(name)))
+        ask(name)
+        #expect(answers == [.concernedNobody, .concernedNobody])
     }
 }

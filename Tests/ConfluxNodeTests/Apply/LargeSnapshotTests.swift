@@ -20,7 +20,7 @@ struct LargeSnapshotTests {
                 Snapshot(
                     sequence: SequenceNumber(sequence), schemaVersion: 1,
                     state: EncodedState(coding: .json, bytes: Array(json.utf8)[...])),
-                aside: aside, skipped: [], request: sequence))
+                aside: aside, skipped: [], through: SequenceNumber(sequence), request: sequence))
     }
 
     private func large(_ count: Int) -> String {
@@ -28,8 +28,8 @@ struct LargeSnapshotTests {
     }
 
     private var restored: [UInt64] {
-        setup.told.inputs.withLock { inputs in
-            inputs.compactMap { if case .restored(_, let request) = $0 { request } else { nil } }
+        setup.reports.compactMap {
+            if case .ready(_, through: _, let request) = $0 { request } else { nil }
         }
     }
 

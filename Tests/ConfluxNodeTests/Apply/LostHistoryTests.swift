@@ -10,21 +10,23 @@ struct LostHistoryTests {
         let queue = DispatchQueue(label: "conflux.tests.lost-history")
         let setup = try ApplierSetup(executor: .queue(queue))
         queue.sync {}
-        setup.applier.perform(.finished)
+        setup.workBehind()
+        let name = try #require(StoreName("tally/shared"))
+        setup.deliver(.begin(.store(name)))
+        setup.deliver(.attach(.store(name)))
         queue.suspend()
         let refused = try setup.dispatchFailures(1)
+        #expect(setup.applier.progress.applied < refused.sequence)
         setup.deliver(.reset)
         // The store is slow: it has the entry only now, and its number is another's by then.
         queue.resume()
         queue.sync {}
-        setup.told.inputs.withLock { $0 = [] }
-        setup.applier.perform(.finished)
-        #expect(setup.applier.applied == .zero)
-        #expect(setup.applier.refusals.message(of: refused.sequence) == nil)
-        let inputs = setup.told.inputs.withLock { $0 }
-        let bytes = inputs.compactMap { input in
-            if case .applied(.zero, let bytes) = input { bytes } else { nil }
-        }
-        #expect(inputs.count == 1 && bytes == [100])
+        setup.workBehind()
+        #expect(setup.applier.progress.applied == .zero)
+        #expect(setup.applier.progress.resets == 1)
+        // Its bytes were counted when they were handed to the store.
+        #expect(setup.applier.progress.liveBytes == 100)
+        let effects = try setup.progress(of: name).effects
+        #expect(effects.byteCount == 0)
     }
 }

@@ -30,22 +30,23 @@ struct MigrationTests {
     private func restore(_ json: String, version: UInt32) throws -> (any Error)? {
         let name = try #require(StoreName("shelf"))
         let outbox = Outbox(bytesMax: 1 << 20, policy: .fail, wake: {})
-        let hosted = HostedStore(
-            name, core: store.core, route: OutboxRoute(outbox: outbox, target: .store(name)))
-        let outcome = Mutex<Result<Void, any Error>?>(nil)
-        hosted.restore(
-            Snapshot(
+        let replica = Replica(
+            name,
+            lane: ReplicaLane(
+                of: store.core, route: OutboxRoute(outbox: outbox, target: .store(name))),
+            progress: StoreProgress(.store(name), refusalBytesMax: 1_024) { _ in })
+        replica.begin(
+            with: Snapshot(
                 sequence: SequenceNumber(7), schemaVersion: version,
                 state: EncodedState(coding: .json, bytes: Array(json.utf8)[...])),
-            life: SequenceNumber(2), log: LogID(high: 1, low: 1), request: 1,
-            in: (background: { $0() }, post: { _ in }, inPlaceBytesMax: .max)
-        ) { error in
-            outcome.withLock { $0 = error.map { .failure($0) } ?? .success(()) }
+            life: SequenceNumber(2), log: LogID(high: 1, low: 1),
+            following: (nil, SequenceNumber(7)), request: 1, crashes: nil,
+            background: { $0() }, inPlaceBytesMax: .max)
+        guard case .restored(request: 1, let error)? = replica.progress.reports.take().first else {
+            Issue.record("it was not restored")
+            return nil
         }
-        switch try #require(outcome.withLock { $0 }) {
-        case .success: return nil
-        case .failure(let error): return error
-        }
+        return error
     }
 
     @Test func `a snapshot of an older version is migrated`() throws {

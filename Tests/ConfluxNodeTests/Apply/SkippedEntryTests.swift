@@ -35,27 +35,24 @@ struct SkippedEntryTests {
     }
 
     /// Gives the store its first state, and what is kept aside behind it.
-    private func restore(skipped: [SequenceNumber], aside: Bytes?) {
+    private func restore(skipped: [SequenceNumber], aside: Bytes?, through: UInt64 = 2) {
         let state = EncodedState(coding: .json, bytes: Array("{\"count\":0}".utf8)[...])
         setup.deliver(
             .restore(
                 name, life: SequenceNumber(2),
                 Snapshot(sequence: SequenceNumber(2), schemaVersion: 1, state: state),
-                aside: aside, skipped: skipped, request: 7))
-        setup.deliver(.begin(name))
-        setup.deliver(.attach(name))
+                aside: aside, skipped: skipped, through: SequenceNumber(through),
+                request: 7))
+        setup.deliver(.begin(.store(name)))
+        setup.deliver(.attach(.store(name)))
     }
 
     private var reloads: Int {
-        setup.told.inputs.withLock { inputs in
-            inputs.count { if case .reload = $0 { true } else { false } }
-        }
+        setup.reports.count { if case .reload = $0 { true } else { false } }
     }
 
     private var votes: [Vote] {
-        setup.told.inputs.withLock { inputs in
-            inputs.compactMap { if case .digested(let vote, _) = $0 { vote } else { nil } }
-        }
+        setup.reports.compactMap { if case .digested(let vote) = $0 { vote } else { nil } }
     }
 
     @Test func `a replica goes on behind a skipped entry that is newer than it`() {
@@ -69,14 +66,20 @@ struct SkippedEntryTests {
         #expect(setup.store.computed.count == 1)
     }
 
-    @Test func `an entry that is kept aside has no effect when its skipping is kept with it`() {
+    @Test func `an entry that is kept aside has no effect when its skipping is kept with it`()
+        throws
+    {
         var aside = AsideEntries(name, life: SequenceNumber(2), after: SequenceNumber(2))
         aside.add(commit(at: 3, schemaVersion: 1))
         aside.add(commit(at: 4, schemaVersion: 1))
         aside.add(commit(at: 5, .event(.skipped(SequenceNumber(3), .store(name)))))
-        restore(skipped: [], aside: aside.bytes[...])
+        restore(skipped: [], aside: aside.bytes[...], through: 5)
         #expect(setup.store.computed.count == 1)
-        #expect(setup.applier.refusals.message(of: SequenceNumber(3)) != nil)
+        let effect = try setup.progress(of: name).effect(of: SequenceNumber(3))
+        guard case .refused = effect else {
+            Issue.record("\(effect)")
+            return
+        }
         #expect(reloads == 0)
     }
 
@@ -85,7 +88,7 @@ struct SkippedEntryTests {
         var aside = AsideEntries(name, life: life, after: life)
         aside.add(commit(at: 3, schemaVersion: 1, "{\"fail\":{}}"))
         aside.add(commit(at: 4, .event(.digestPoint(name, life: life))))
-        restore(skipped: [], aside: aside.bytes[...])
+        restore(skipped: [], aside: aside.bytes[...], through: 4)
         // Who was there at the first point has counted from there on.
         setup.deliver(
             .commit(commit(at: 5, .event(.digestPoint(name, life: life))), byteCount: 100))
@@ -99,18 +102,20 @@ struct SkippedEntryTests {
         let point = commit(at: 4, .event(.digestPoint(name, life: life)))
         setup.restore(
             name, life: life, EncodedState(coding: .json, bytes: Array("{\"count\":0}".utf8)[...]))
-        setup.deliver(.detach(name))
-        setup.deliver(.begin(name))
-        setup.deliver(.catchUp(refused, byteCount: 100))
-        setup.deliver(.catchUp(point, byteCount: 100))
+        setup.deliver(.catchUp(refused, byteCount: 100, to: [.store(name)]))
+        setup.deliver(.catchUp(point, byteCount: 100, to: [.store(name)]))
         setup.deliver(
-            .catchUp(commit(at: 5, schemaVersion: 1, "{\"fail\":{}}"), byteCount: 100))
+            .catchUp(
+                commit(at: 5, schemaVersion: 1, "{\"fail\":{}}"), byteCount: 100,
+                to: [.store(name)]))
         // Another store begins, and all of it comes once more.
-        setup.deliver(.catchUp(refused, byteCount: 100))
-        setup.deliver(.catchUp(point, byteCount: 100))
+        setup.deliver(.catchUp(refused, byteCount: 100, to: [.store(name)]))
+        setup.deliver(.catchUp(point, byteCount: 100, to: [.store(name)]))
         #expect(votes.map(\.place.sequence) == [SequenceNumber(4)])
         setup.deliver(
-            .catchUp(commit(at: 6, .event(.digestPoint(name, life: life))), byteCount: 100))
+            .catchUp(
+                commit(at: 6, .event(.digestPoint(name, life: life))), byteCount: 100,
+                to: [.store(name)]))
         var refusals = DigestHasher()
         refusals.update(UInt64(5))
         #expect(votes.last?.place.sequence == SequenceNumber(6))

@@ -38,7 +38,10 @@ struct WholeStateTests {
         let block = OutcomeBlock()
         _ = block.reserve()
         setup.applier.perform(
-            .submitted(firstCounter: 1, count: 1, block, targets: [.state(other.state)]))
+            .submitted(
+                SubmittedBatch(
+                    firstCounter: 1, count: 1, block: block,
+                    spans: [SubmittedBatch.Span(target: .state(other.state), count: 1)])))
         var builder = BatchBuilder()
         builder.append(
             target: BatchTarget(target: .state(other.state), schemaVersion: 1, coding: .json),
@@ -56,7 +59,7 @@ struct WholeStateTests {
 
     @Test func `a refusal is one though a store has begun behind the action`() async throws {
         let store = restore(at: 4, count: 0)
-        setup.deliver(.attach(other))
+        setup.deliver(.attach(.store(other)))
         let (handle, commit) = try dispatch("{\"fail\":{}}")
         setup.deliver(.commit(commit, byteCount: 100))
         settle(commit)
@@ -71,11 +74,28 @@ struct WholeStateTests {
         let full = restore(at: 2, count: 100)
         let (handle, commit) = try dispatch("{\"countOn\":{\"upTo\":10}}")
         setup.deliver(.commit(commit, byteCount: 100))
-        setup.deliver(.catchUp(commit, byteCount: 100))
-        setup.deliver(.attach(other))
+        setup.deliver(.catchUp(commit, byteCount: 100, to: [.store(other)]))
+        setup.deliver(.attach(.store(other)))
         settle(commit)
         #expect(try await handle.receipt().sequence == commit.first)
-        #expect(setup.applier.refusals.message(of: commit.first) == nil)
         #expect(setup.store.computed.count == 1 && full.computed.count == 100)
+    }
+
+    @Test func `a store that is opened while an outcome waits is waited for, and counts`()
+        async throws
+    {
+        let shared = StoreName(state: other.state, instance: .shared)
+        setup.deliver(.detach(shared))
+        let (handle, commit) = try dispatch("{\"fail\":{}}")
+        settle(commit)
+        let store = restore(at: 2, count: 0)
+        // The store that the outcome waits for begins anew behind the action.
+        let state = EncodedState(coding: .json, bytes: Array("{\"count\":0}".utf8)[...])
+        setup.restore(shared, life: SequenceNumber(4), state)
+        #expect(handle.outcome == nil)
+        setup.deliver(.catchUp(commit, byteCount: 100, to: [.store(other)]))
+        let error = await #expect(throws: DispatchError.self) { try await handle.receipt() }
+        #expect(error?.code == .refused)
+        #expect(store.computed.count == 0)
     }
 }

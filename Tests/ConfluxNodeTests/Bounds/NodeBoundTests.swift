@@ -110,15 +110,64 @@ struct NodeBoundTests {
         #expect(error.code == .outboxFull)
     }
 
-    @Test func `so many refusals are remembered, and of older entries nothing is known`() {
-        var memory = RefusalMemory(countMax: 2)
-        for number in 1...3 as ClosedRange<UInt64> {
-            memory.insert(SequenceNumber(number * 10), "\(number)")
+    @Test func `so many bytes of refusals are kept, and of older entries nothing is known`() {
+        let bytesMax = 300
+        var effects = NoEffects(bytesMax: bytesMax)
+        func refuse(_ number: UInt64, _ message: String) {
+            effects.add(
+                [
+                    NoEffect(
+                        sequence: SequenceNumber(number),
+                        why: .refused(RefusalText(description: message)),
+                        incarnation: Incarnation(1))
+                ], own: [])
+            #expect(effects.byteCount <= bytesMax)
         }
-        #expect(memory.message(of: SequenceNumber(10)) == nil)
-        #expect(memory.message(of: SequenceNumber(20)) == "2")
-        #expect(memory.message(of: SequenceNumber(30)) == "3")
-        #expect(memory.unknownThrough == SequenceNumber(10))
+        for number in 1...3 as ClosedRange<UInt64> {
+            refuse(number * 10, String(repeating: "x", count: 50))
+        }
+        #expect(effects.unknownThrough == SequenceNumber(10))
+        guard case .unknown = effects.effect(of: SequenceNumber(10)),
+            case .refused = effects.effect(of: SequenceNumber(20)),
+            case .applied = effects.effect(of: SequenceNumber(25)),
+            case .refused = effects.effect(of: SequenceNumber(30))
+        else {
+            Issue.record("\(effects)")
+            return
+        }
+    }
+
+    /// An error may hold a key that somebody sent, of 1 MiB.
+    @Test func `one long refusal makes none of the others unknown`() {
+        var effects = NoEffects(bytesMax: 64 << 10)
+        for (number, count) in [(1, 10), (2, 1 << 20), (3, 10)] as [(UInt64, Int)] {
+            let text = String(repeating: "x", count: count)
+            effects.add(
+                [
+                    NoEffect(
+                        sequence: SequenceNumber(number),
+                        why: .refused(RefusalText(description: text)), incarnation: Incarnation(1))
+                ], own: [])
+        }
+        #expect(effects.unknownThrough == .zero)
+        #expect(effects.byteCount < 8 << 10)
+    }
+
+    @Test func `so many times without entries are kept, and of what is older nothing is known`() {
+        let subject = HostingSubject.store(StoreName("tally/shared")!)
+        let progress = StoreProgress(subject, refusalBytesMax: 1 << 10) { _ in }
+        for index in 0...UInt64(StoreProgress.absencesMax) {
+            progress.leave(at: SequenceNumber(10 * index + 3))
+            progress.comeBack(at: SequenceNumber(10 * index + 6))
+        }
+        guard case .unknown = progress.effect(of: SequenceNumber(4)),
+            case .applied = progress.effect(of: SequenceNumber(7)),
+            case .nobody = progress.effect(of: SequenceNumber(14)),
+            case .applied = progress.effect(of: SequenceNumber(16))
+        else {
+            Issue.record("\(progress.effects)")
+            return
+        }
     }
 
     @Test func `a slow reader of events loses the oldest`() async {
@@ -140,12 +189,12 @@ struct NodeBoundTests {
                 Question(number: number, patience: .seconds(1), body: .status), at: .zero)
         }
         var numbers: [UInt64] = []
-        pending.answer(at: .zero) {
+        pending.answer(at: { .zero }) {
             numbers.append($0.number)
             return true
         }
         #expect(numbers == Array(2...1_025))
-        pending.answer(at: .zero) { _ in
+        pending.answer(at: { .zero }) { _ in
             Issue.record("it was answered before")
             return true
         }

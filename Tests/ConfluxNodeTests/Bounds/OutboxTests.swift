@@ -34,6 +34,50 @@ struct OutboxTests {
         Outbox(bytesMax: 4_000, policy: .fail, wake: {}, withdrawSent: withdrawSent)
     }
 
+    @Test func `a task never waits in a full outbox, and has room behind its wait for room`()
+        async throws
+    {
+        let outbox = Outbox(bytesMax: 100, policy: .wait, wake: {})
+        let aim = Outbox.Aim(
+            BatchTarget(
+                target: try #require(Target("tally")), schemaVersion: 1, coding: .json))
+        let payload = [UInt8](repeating: 1, count: 50)
+        // More tasks than threads run tasks.
+        let codes = try await withThrowingTaskGroup(of: DispatchError.Code?.self) { group in
+            for _ in 0..<64 {
+                group.addTask {
+                    guard
+                        case .failed(let error)? = outbox.submit(aim, payload, mayWait: true)
+                            .outcome
+                    else { return nil }
+                    return error.code
+                }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(codes.count { $0 == nil } == 4)
+        #expect(codes.count { $0 == .outboxFull } == 60)
+
+        let waiting = Task { await outbox.waitForRoom() }
+        let cancelled = Task { await outbox.waitForRoom() }
+        cancelled.cancel()
+        #expect(await !cancelled.value)
+        _ = outbox.take { _ in true }
+        #expect(await waiting.value)
+        #expect(outbox.submit(aim, payload, mayWait: true).outcome == nil)
+    }
+
+    @Test func `who waits for room hears that the outbox is closed`() async throws {
+        let outbox = Outbox(bytesMax: 1, policy: .wait, wake: {})
+        let aim = Outbox.Aim(
+            BatchTarget(
+                target: try #require(Target("tally")), schemaVersion: 1, coding: .json))
+        _ = outbox.submit(aim, [1, 2], mayWait: false)
+        let waiting = Task { await outbox.waitForRoom() }
+        outbox.close()
+        #expect(await waiting.value)
+    }
+
     @Test func `counters that are skipped stand between the actions around them`() throws {
         let outbox = makeOutbox()
         let target = BatchTarget(

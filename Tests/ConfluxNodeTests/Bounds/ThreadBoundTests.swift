@@ -8,26 +8,6 @@ import Testing
 
 /// The bounds of the sequencer's threads.
 struct ThreadBoundTests {
-    @Test func `the oldest connection's name is dropped at the bound, and it gets a new one`()
-        throws
-    {
-        func route(_ number: UInt32) throws -> RoutingID {
-            try withUnsafeBytes(of: number) { try #require(RoutingID($0)) }
-        }
-        var names = ConnectionNames()
-        let first = names.name(of: try route(1))
-        for number in 2...UInt32(ConnectionNames.countMax) {
-            _ = names.name(of: try route(number))
-        }
-        #expect(names.route(of: first) != nil)
-        #expect(names.name(of: try route(1)) == first)
-        let last = names.name(of: try route(UInt32(ConnectionNames.countMax) + 1))
-        #expect(names.route(of: first) == nil)
-        #expect(names.route(of: last) != nil)
-        // What it says next is from a connection that has no session.
-        #expect(names.name(of: try route(1)) != first)
-    }
-
     /// A log of whose appends it is never known what became.
     private final class VagueLog: ActionLog {
         let inner = MemoryLog()
@@ -40,14 +20,15 @@ struct ThreadBoundTests {
         var id: LogID { inner.id }
         var last: SequenceNumber { inner.last }
         var floor: SequenceNumber { inner.floor }
+        var isNearlyFull: Bool { inner.isNearlyFull }
         func claim(raisingEpochBy step: UInt64) throws(LogError) -> LogClaim {
             try inner.claim(raisingEpochBy: step)
         }
         func append(
-            _ commit: LoggedCommit, expecting last: SequenceNumber, forced: Bool
+            _ commits: [LoggedCommit], expecting last: SequenceNumber, forced: Bool
         ) throws(LogError) {
             attempts += 1
-            try inner.append(commit, expecting: last, forced: forced)
+            try inner.append(commits, expecting: last, forced: forced)
             if attempts <= failures { throw LogError(.unknownOutcome, "Nobody knows.") }
         }
         func confirm() throws(LogError) { try inner.confirm() }
@@ -88,8 +69,11 @@ struct ThreadBoundTests {
         worker.work(
             .append(
                 Append(
-                    frame: Array(repeating: 7, count: 40)[...], first: SequenceNumber(1),
-                    last: SequenceNumber(3), isForced: false)))
+                    commits: [
+                        Append.Commit(
+                            frame: Array(repeating: 7, count: 40)[...], first: SequenceNumber(1),
+                            last: SequenceNumber(3))
+                    ], isForced: false)))
         #expect(log.attempts == min(failures + 1, 5))
         // Repeated or not, it is there once.
         #expect(try log.read(from: SequenceNumber(1), limitBytes: .max).count == 1)

@@ -59,7 +59,9 @@ struct PoisonTests {
         #expect(place?.stopped?.contains("tally/shared stopped before entry 4") == true)
         #expect(stops(of: setup) == [4])
         // Nor what comes later, and it is said once.
-        setup.deliver(.catchUp(try commit([add(1), add(2), add(4)]), byteCount: 100))
+        setup.deliver(
+            .catchUp(
+                try commit([add(1), add(2), add(4)]), byteCount: 100, to: [.store(name)]))
         #expect(setup.store.computed.count == 1)
         #expect(stops(of: setup) == [4])
     }
@@ -67,10 +69,14 @@ struct PoisonTests {
     @Test func `an entry that a store stopped before is told as that, whatever it is`() throws {
         let setup = try poisoned()
         setup.deliver(.commit(try commit(["{}", "{}", "{}"]), byteCount: 100))
-        let messages = (3...5).map { setup.applier.refusals.message(of: SequenceNumber($0)) ?? "" }
-        #expect(!messages[0].contains("stopped"))
-        #expect(messages[1].contains("stopped before entry 4"))
-        #expect(messages[2].contains("stopped before entry 4"))
+        let progress = try setup.progress(of: name)
+        let stops = (3...5 as ClosedRange<UInt64>).map { number -> SequenceNumber? in
+            guard case .stopped(let at, let message) = progress.effect(of: SequenceNumber(number)),
+                message.contains("stopped before entry 4")
+            else { return nil }
+            return at
+        }
+        #expect(stops == [nil, SequenceNumber(4), SequenceNumber(4)])
     }
 
     @Test func `a store that is not poisoned applies an entry for both`() throws {
@@ -89,7 +95,7 @@ struct PoisonTests {
                     payloadBytesMax: 1_024, completion: { _ in })))
         let state = EncodedState(coding: .json, bytes: Array("{\"count\":0}".utf8)[...])
         setup.restore(other, life: SequenceNumber(2), state)
-        setup.deliver(.attach(other))
+        setup.deliver(.attach(.store(other)))
         setup.deliver(
             .commit(try commit([add(1), add(2), add(4)], target: "tally"), byteCount: 100))
         #expect(setup.store.computed.count == 1)

@@ -22,7 +22,7 @@ struct KnownNamesTests {
             switch index % 3 {
             case 0: directory.see(.state(state))
             case 1:
-                directory.addBridge(state)
+                directory.bridge(state, version: 1, by: Incarnation(2))
                 bridged.append(state)
             default:
                 let name = StoreName(state: state, instance: try #require(Name("one")))
@@ -35,15 +35,15 @@ struct KnownNamesTests {
         for (index, state) in bridged.enumerated() {
             // What the log has had an entry of stays known.
             if index.isMultiple(of: 2) { directory.see(state) } else { names.remove(state.text) }
-            directory.removeBridge(state)
+            directory.endBridge(state, by: Incarnation(2))
             expectFirst(directory)
         }
         // A store that was dropped is none; its state was seen.
-        for name in directory.stores.keys.sorted() {
+        for name in directory.lives.lives.keys.sorted() {
             directory.end(name, life: SequenceNumber(1))
             names.remove(name.description)
             expectFirst(directory)
         }
-        #expect(directory.stores.isEmpty && directory.initialBytes == 0)
+        #expect(directory.lives.count == 0 && directory.initialBytes == 0)
     }
 }

@@ -49,56 +49,20 @@ struct QuestionBoundTests {
         #expect(peers.heard(on: 1).failures == [.timedOut])
     }
 
-    @Test func `fetches under way are bounded for all nodes together, and in bytes`() throws {
-        var peers = started {
-            $0.fetchesMax = 6
-            $0.fetchBytesMax = 500
-            $0.observersMax = 5
-        }
-        for connection in 2...4 as ClosedRange<UInt64> { peers.join(connection, role: .observer) }
-        var machine = try #require(peers.cluster.sequencer)
-        var jobs: [FetchJob] = []
-        func ask() {
-            for connection in 1...4 as ClosedRange<UInt64> {
-                for request in 1...10 as ClosedRange<UInt64> {
-                    var effects: [SequencerEffect] = []
-                    let fetch = Fetch(
-                        request: request, from: SequenceNumber(1), limitBytes: .max)
-                    machine.handle(
-                        .received(
-                            .fetch(fetch), epoch: peers.cluster.disk.epoch,
-                            from: ConnectionID(rawValue: 1_000 + connection)),
-                        at: peers.cluster.moment, into: &effects)
-                    for case .readFetch(let job) in effects { jobs.append(job) }
-                }
-            }
-        }
-        ask()
-        #expect(jobs.count == 6)
-        #expect(jobs.allSatisfy { $0.limitBytes == 500 })
-        #expect(Set(jobs.map(\.connection)).count == 2)
-        // What was read makes room.
-        var effects: [SequencerEffect] = []
-        for job in jobs {
-            machine.handle(.fetchRead(job, []), at: peers.cluster.moment, into: &effects)
-        }
-        jobs.removeAll()
-        ask()
-        #expect(jobs.count == 6)
-    }
-
     @Test func `hellos that wait for the log's word are bounded, and said again`() {
         var peers = RawPeers { $0.observersMax = 3_000 }
         peers.cluster.isConfirmSlow = true
         let higher = peers.cluster.disk.epoch.raised(by: 1)
         func hello(_ connection: UInt64) -> NodeMessage {
             .hello(
-                Hello(nonce: Identifier(high: 77, low: connection), name: nil, role: .observer))
+                Hello(
+                    request: 100, nonce: Identifier(high: 77, low: connection), name: nil,
+                    role: .observer))
         }
         // The log is asked for the first; who comes meanwhile waits for the next time.
         let connections = 1...1_030 as ClosedRange<UInt64>
         for connection in connections {
-            peers.say(hello(connection), on: connection, epoch: higher)
+            peers.say(hello(connection), on: connection, by: Speaker(epoch: higher))
         }
         while peers.cluster.waitingConfirms > 0 {
             peers.cluster.answerConfirm()
@@ -109,7 +73,9 @@ struct QuestionBoundTests {
         }
         let left = unheard()
         #expect(left == Array(1_026...1_030))
-        for connection in left { peers.say(hello(connection), on: connection, epoch: higher) }
+        for connection in left {
+            peers.say(hello(connection), on: connection, by: Speaker(epoch: higher))
+        }
         while peers.cluster.waitingConfirms > 0 {
             peers.cluster.answerConfirm()
             peers.cluster.run()
@@ -124,11 +90,14 @@ struct QuestionBoundTests {
         var peers = RawPeers()
         // As many as a list of a frame may have.
         let most = WireLimits.standard.elementsPerListMax
-        let states = try (0..<most).map { try #require(Name("s\($0)")) }
-        func hello(_ connection: UInt64, _ bridged: [Name]) -> NodeMessage {
+        let states = try (0..<most).map {
+            StateBridge(state: try #require(Name("s\($0)")), schemaVersion: 1)
+        }
+        func hello(_ connection: UInt64, _ bridged: [StateBridge]) -> NodeMessage {
             .hello(
                 Hello(
-                    nonce: Identifier(high: 77, low: connection), name: nil, role: .member,
+                    request: 100, nonce: Identifier(high: 77, low: connection), name: nil,
+                    role: .member,
                     bridged: bridged))
         }
         peers.cluster.isDiskSlow = true
@@ -151,7 +120,7 @@ struct QuestionBoundTests {
         func hello(_ connection: UInt64) -> NodeMessage {
             .hello(
                 Hello(
-                    nonce: key, name: nil, role: .member,
+                    request: 100, nonce: key, name: nil, role: .member,
                     process: Identifier(high: 6, low: connection)))
         }
         for connection in 1...20 as ClosedRange<UInt64> {

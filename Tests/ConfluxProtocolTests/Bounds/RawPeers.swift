@@ -13,24 +13,33 @@ struct RawPeers {
         cluster.startSequencer()
     }
 
-    /// Says something, and lets everything happen that comes of it.
-    mutating func say(_ message: NodeMessage, on connection: UInt64, epoch: Epoch? = nil) {
-        tell(message, on: connection, epoch: epoch)
+    /// Says something for `speaker` (for the session that the connection has, if nobody is named),
+    /// and lets everything happen that comes of it.
+    mutating func say(
+        _ message: NodeMessage, on connection: UInt64, by speaker: Speaker? = nil
+    ) {
+        tell(message, on: connection, by: speaker)
         cluster.run()
     }
 
     /// Says something, with nothing in between that and what is said next.
-    mutating func tell(_ message: NodeMessage, on connection: UInt64, epoch: Epoch? = nil) {
+    mutating func tell(
+        _ message: NodeMessage, on connection: UInt64, by speaker: Speaker? = nil
+    ) {
         let from = ConnectionID(rawValue: 1_000 + connection)
-        cluster.handle(.received(message, epoch: epoch ?? cluster.disk.epoch, from: from))
+        cluster.handle(.received(message, by: speaker ?? cluster.speaker(from), from: from))
     }
 
-    /// Says hello with a nonce that is the connection's number.
-    mutating func join(_ connection: UInt64, named name: String? = nil, role: Hello.Role = .member)
-    {
-        let nonce = Identifier(high: 77, low: connection)
+    /// Says hello with a nonce that is the connection's number, or another one.
+    mutating func join(
+        _ connection: UInt64, named name: String? = nil, role: Hello.Role = .member,
+        request: UInt64 = 1, as other: UInt64? = nil
+    ) {
+        let nonce = Identifier(high: 77, low: other ?? connection)
         say(
-            .hello(Hello(nonce: nonce, name: name.flatMap { Name($0) }, role: role)),
+            .hello(
+                Hello(
+                    request: request, nonce: nonce, name: name.flatMap { Name($0) }, role: role)),
             on: connection)
     }
 

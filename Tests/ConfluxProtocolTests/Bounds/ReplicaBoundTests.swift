@@ -16,7 +16,7 @@ struct ReplicaBoundTests {
         // What comes while the store catches up is above the bound at once.
         for round in 20..<40 {
             cluster.dispatch(["l\(round)"], to: "list", from: 1)
-            let recent = cluster.nodes[2]?.machine.catchUp?.recent.byteCount
+            let recent = cluster.nodes[2]?.machine.catchUps.recent.byteCount
             #expect((recent ?? 0) <= 1)
             cluster.pass(.milliseconds(10))
         }

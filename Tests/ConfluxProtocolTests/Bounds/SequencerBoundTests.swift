@@ -20,8 +20,8 @@ struct SequencerBoundTests {
             ("commitBytesMax", { $0.commitBytesMax = 1 << 20 }),
             ("commitBytesMax", { $0.commitBytesMax = 49 << 20 }),
             ("silenceMax", { $0.silenceMax = $0.beatInterval }),
-            ("fetchesMax", { $0.fetchesMax = 0 }),
-            ("fetchesMax", { $0.fetchesMax = 32_769 }),
+            ("readsMax", { $0.readsMax = 0 }),
+            ("readsMax", { $0.readsMax = 1_025 }),
             ("slowdownMax", { $0.slowdownMax = .seconds(-1) }),
         ]
         for (name, adjust) in faults {
@@ -136,7 +136,8 @@ struct SequencerBoundTests {
         peers.say(
             .hello(
                 Hello(
-                    nonce: Identifier(high: 77, low: 1), name: nil, role: .member, session: token)),
+                    request: 100, nonce: Identifier(high: 77, low: 1), name: nil, role: .member,
+                    session: token)),
             on: 1)
         let runs = peers.heard(on: 1).compactMap { message -> Int? in
             if case .receipts(let receipts) = message { receipts.runs.count } else { nil }
@@ -219,5 +220,20 @@ struct SequencerBoundTests {
         peers.say(.bye(Bye(code: .leaving, message: "")), on: 1)
         peers.join(3, role: .observer)
         #expect(peers.heard(on: 3).welcomes == 1)
+        peers.cluster.handle(.disconnected(ConnectionID(rawValue: 1_002)))
+        peers.join(4, role: .observer)
+        #expect(peers.heard(on: 4).welcomes == 1)
+        expectBounds(peers)
+    }
+
+    @Test func `a connection that begins one session after the other has one at a time`() {
+        var peers = RawPeers { $0.sessionsMax = 4 }
+        for nonce in 1...20 as ClosedRange<UInt64> { peers.join(1, as: nonce) }
+        #expect(peers.heard(on: 1).welcomes == 20)
+        for connection in 2...4 as ClosedRange<UInt64> {
+            peers.join(connection, as: 100 + connection)
+            #expect(peers.heard(on: connection).welcomes == 1)
+        }
+        expectBounds(peers)
     }
 }

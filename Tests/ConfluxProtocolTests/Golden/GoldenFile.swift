@@ -32,6 +32,7 @@ enum GoldenFile {
                     "speaker": \(quoted(sample.message.speaker.rawValue)),
                     "kind": \(quoted(header?.kind.map { "\($0)" } ?? "none")),
                     "epoch": \(sample.epoch),
+                    "session": \(sample.session),
                     "value": \(rendered(sample.message.content)),
                     "frame": \(quoted(hexadecimal(sample.frame[...])))
                   }

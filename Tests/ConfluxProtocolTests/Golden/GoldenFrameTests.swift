@@ -24,7 +24,7 @@ struct GoldenFrameTests {
             let frame = GoldenFile.bytes(entry.frame)
             let header = try Frame.header(of: frame)
             #expect(header.version == 1)
-            #expect(header.epoch == sample.epoch)
+            #expect(header.speaker == Speaker(epoch: sample.epoch, session: sample.session))
             #expect(header.kind.map { "\($0)" } == entry.kind)
             let decoded = try AnyMessage.decode(frame, from: speaker)
             #expect(decoded == sample.message, "\(entry.name)")

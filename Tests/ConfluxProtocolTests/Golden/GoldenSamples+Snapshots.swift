@@ -15,7 +15,11 @@ extension GoldenSample {
     static let snapshotsOfNodes: [GoldenSample] = [
         GoldenSample(
             "load",
-            .node(.load(Load(request: 6, place: place, offset: 0, limitBytes: 65_536)))),
+            .node(
+                .load(
+                    Load(
+                        request: 6, place: place, offset: 0, limitBytes: 65_536,
+                        acknowledged: 0x0102_0304_0506_0708)))),
         GoldenSample(
             "digest, a vote",
             .node(
@@ -57,7 +61,7 @@ extension GoldenSample {
             .sequencer(
                 .snapshotServed(
                     SnapshotServed(
-                        request: 6,
+                        request: 6, deliveryTag: 0x1112_1314_1516_1718,
                         chunk: SnapshotChunk(
                             place: place, offset: 0, byteCount: reference.byteCount,
                             bytes: utf8(state)))))),

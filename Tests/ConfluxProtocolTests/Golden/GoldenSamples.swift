@@ -7,14 +7,18 @@ import Testing
 struct GoldenSample: Sendable, CustomTestStringConvertible {
     let name: String
     let epoch: Epoch
+    /// The session that a node speaks for; none before its first welcome.
+    let session: Incarnation
     let message: AnyMessage
 
     var testDescription: String { name }
-    var frame: [UInt8] { message.encoded(epoch: epoch) }
+    var frame: [UInt8] { message.encoded(epoch: epoch, session: session) }
 
-    init(_ name: String, epoch: UInt64 = 3, _ message: AnyMessage) {
+    init(_ name: String, epoch: UInt64 = 3, session: UInt64? = nil, _ message: AnyMessage) {
         self.name = name
         self.epoch = Epoch(epoch)
+        let isNode = if case .node = message { true } else { false }
+        self.session = Incarnation(session ?? (isNode ? 11 : 0))
         self.message = message
     }
 
@@ -90,7 +94,7 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
         (
             "observe",
             Question(
-                number: 2, patience: .milliseconds(500),
+                number: 2, patience: .milliseconds(500), acknowledged: 0x0102_0304_0506_0708,
                 body: .observe(counter, node: alpha, after: SequenceNumber(17)))
         ),
         (
@@ -137,13 +141,23 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
         (
             "state",
             Answer(
-                number: 2, isLast: false, node: alpha,
+                number: 2, isLast: false, node: alpha, deliveryTag: 0x1112_1314_1516_1718,
                 body: .state(counter, SequenceNumber(17), utf8(#"{"count":5}"#)))
         ),
         ("applied", Answer(number: 3, isLast: true, node: alpha, body: .applied)),
         (
             "refused",
             Answer(number: 3, isLast: true, node: alpha, body: .refused(message: "Überlauf"))
+        ),
+        (
+            "stopped",
+            Answer(
+                number: 3, isLast: true, node: alpha,
+                body: .stopped(at: SequenceNumber(14), message: "Run a newer program."))
+        ),
+        (
+            "concerned nobody",
+            Answer(number: 3, isLast: true, node: alpha, body: .concernedNobody)
         ),
         (
             "failed",
@@ -157,14 +171,14 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
     private static let node: [GoldenSample] =
         [
             GoldenSample(
-                "hello, the first", epoch: 0,
-                .node(.hello(Hello(nonce: nonce, name: nil, role: .member)))),
+                "hello, the first", epoch: 0, session: 0,
+                .node(.hello(Hello(request: 1, nonce: nonce, name: nil, role: .member)))),
             GoldenSample(
                 "hello, again",
                 .node(
                     .hello(
                         Hello(
-                            nonce: nonce, name: alpha, role: .member,
+                            request: 2, nonce: nonce, name: alpha, role: .member,
                             session: SessionToken(log: log, incarnation: Incarnation(11)),
                             history: HistoryMark(
                                 log: log, sequence: SequenceNumber(17), epoch: Epoch(2),
@@ -173,13 +187,16 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                                 HostedStore(
                                     store: counter, life: SequenceNumber(4), schemaVersion: 1)
                             ],
-                            bridged: [prefs.state])))),
+                            bridged: [StateBridge(state: prefs.state, schemaVersion: 2)])))),
             GoldenSample(
-                "hello, an observer's", epoch: 0,
-                .node(.hello(Hello(nonce: nonce, name: alpha, role: .observer)))),
+                "hello, an observer's", epoch: 0, session: 0,
+                .node(.hello(Hello(request: 1, nonce: nonce, name: alpha, role: .observer)))),
             GoldenSample(
-                "hello, with a key", epoch: 0,
-                .node(.hello(Hello(nonce: nonce, name: nil, role: .member, process: claim)))),
+                "hello, with a key", epoch: 0, session: 0,
+                .node(
+                    .hello(
+                        Hello(request: 1, nonce: nonce, name: nil, role: .member, process: claim))
+                )),
             GoldenSample(
                 "open, a store",
                 .node(
@@ -208,7 +225,11 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                 .node(.submit(.void(firstCounter: 12, count: 3, settled: 7)))),
             GoldenSample(
                 "fetch",
-                .node(.fetch(Fetch(request: 3, from: SequenceNumber(10), limitBytes: 65_536)))),
+                .node(
+                    .fetch(
+                        Fetch(
+                            request: 3, from: SequenceNumber(10), limitBytes: 65_536,
+                            acknowledged: 0x0102_0304_0506_0708)))),
             GoldenSample(
                 "progress",
                 .node(.progress(Progress(applied: SequenceNumber(17), settled: 9)))),
@@ -237,7 +258,7 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                 .sequencer(
                     .welcome(
                         Welcome(
-                            log: log, claim: claim, incarnation: Incarnation(11),
+                            request: 2, log: log, claim: claim, incarnation: Incarnation(11),
                             last: SequenceNumber(17), floor: SequenceNumber(1),
                             agreed: SequenceNumber(16), settled: 7, lastCounter: 9,
                             feed: "tcp://*:7401",
@@ -322,7 +343,17 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                     .entries(
                         Entries(
                             request: 3, last: SequenceNumber(17), floor: SequenceNumber(1),
-                            commits: [smallCommit])))),
+                            deliveryTag: 0x1112_1314_1516_1718, commits: [smallCommit])))),
+            GoldenSample(
+                "entries, damaged",
+                .sequencer(
+                    .entries(
+                        Entries(
+                            request: 3, last: SequenceNumber(17), floor: SequenceNumber(1),
+                            deliveryTag: 9, commits: [],
+                            damage: Damage(
+                                first: SequenceNumber(10), last: SequenceNumber(12),
+                                message: "can't be read"))))),
         ] + snapshotsOfSequencers
         + questions.map { GoldenSample("question asked, \($0)", .sequencer(.question($1))) }
         + answers.map { GoldenSample("answer given, \($0)", .sequencer(.answer($1))) } + [
@@ -342,6 +373,10 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
             GoldenSample(
                 "farewell",
                 .sequencer(.bye(Bye(code: .rejoin, message: "say hello again")))),
+            GoldenSample(
+                "farewell, to a hello",
+                .sequencer(
+                    .bye(Bye(code: .forgotten, message: "join anew", answering: 2)))),
         ]
 
     private static let feed: [GoldenSample] = [

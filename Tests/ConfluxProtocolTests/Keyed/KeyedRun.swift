@@ -74,8 +74,7 @@ struct KeyedRun {
     /// The disk has some of what waits, and the sequencer dies before it says so.
     private mutating func landSome() {
         for append in cluster.waitingAppends.prefix(below(2)) {
-            cluster.disk.bodies.append(
-                (append.first, append.last, append.frame.dropFirst(Frame.size)))
+            cluster.disk.append(append)
         }
     }
 

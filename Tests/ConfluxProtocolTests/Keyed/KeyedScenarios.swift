@@ -125,7 +125,7 @@ struct KeyedScenarios {
         cluster.dispatch(["2"], to: "list", from: 1)
         // The second was admitted, and dies with the sequencer; so does the process.
         let append = cluster.waitingAppends.removeFirst()
-        cluster.disk.bodies.append((append.first, append.last, append.frame.dropFirst(Frame.size)))
+        cluster.disk.append(append)
         cluster.removeNode(1)
         cluster.isDiskSlow = false
         cluster.restartSequencer()

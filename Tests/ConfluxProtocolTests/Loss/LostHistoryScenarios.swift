@@ -14,9 +14,13 @@ struct LostHistoryScenarios {
         cluster.restartSequencer()
         cluster.pass(.milliseconds(300))
         // A slow thread reports what it was given before.
-        cluster.input(.applied(SequenceNumber(1_000), bytes: 0), to: 2)
-        let node = cluster.nodes[2]?.machine
-        #expect((node?.applied ?? .zero) <= (node?.live ?? .zero))
+        let applied = cluster.nodes[2]?.machine.applied
+        var late = cluster.nodes[2]?.progress ?? ApplyProgress()
+        #expect(late.resets == 1)
+        late.applied = SequenceNumber(4)
+        late.resets = 0
+        cluster.input(.applied(late), to: 2)
+        #expect(cluster.nodes[2]?.machine.applied == applied)
     }
 
     @Test func `who had nothing of a log that is gone is told that its session is`() {
@@ -243,15 +247,16 @@ struct LostHistoryScenarios {
         var votes: Int {
             cluster.nodes[2]?.sent.count { if case .digest = $0 { true } else { false } } ?? 0
         }
-        cluster.input(.digested(vote, resets: 0), to: 2)
+        cluster.input(.reported(.digested(vote), resets: 0), to: 2)
         #expect(votes == 0)
         cluster.input(
-            .stopped(
-                StoppedStore(
-                    store: vote.place.store, life: vote.place.life, sequence: vote.place.sequence),
-                resets: 0), to: 2)
+            .reported(
+                .stopped(
+                    StoppedStore(
+                        store: vote.place.store, life: vote.place.life,
+                        sequence: vote.place.sequence)), resets: 0), to: 2)
         #expect(cluster.nodes[2]?.machine.stopped.isEmpty == true)
-        cluster.input(.digested(vote, resets: resets), to: 2)
+        cluster.input(.reported(.digested(vote), resets: resets), to: 2)
         #expect(votes == 1)
     }
 
@@ -261,10 +266,16 @@ struct LostHistoryScenarios {
         cluster.grow("list", by: 200, from: 1)
         let vote = try #require(cluster.nodes[2]?.heldVotes.first)
         let connection = try #require(cluster.connection(of: 2))
-        cluster.handle(.received(.digest(.vote(vote)), epoch: .none, from: connection))
-        #expect(cluster.sequencer?.digests.round(of: vote.place.store)?.votes.isEmpty == true)
+        func count() -> Int? {
+            cluster.sequencer?.directory.life(vote.place)?.work.votes.round?.votes.count
+        }
         cluster.handle(
-            .received(.digest(.vote(vote)), epoch: cluster.disk.epoch, from: connection))
-        #expect(cluster.sequencer?.digests.round(of: vote.place.store)?.votes.count == 1)
+            .received(
+                .digest(.vote(vote)), by: cluster.speaker(connection, epoch: Epoch.none),
+                from: connection))
+        #expect(count() == 0)
+        cluster.handle(
+            .received(.digest(.vote(vote)), by: cluster.speaker(connection), from: connection))
+        #expect(count() == 1)
     }
 }

@@ -137,7 +137,7 @@ struct LostMessageScenarios {
         #expect(cluster.nextLoss == nil)
         #expect(cluster.nodes[1]?.reached.isEmpty == true)
         cluster.pass(aWhile)
-        #expect(cluster.nodes[1]?.reached[5] == .reached(cluster.disk.last))
+        #expect(cluster.nodes[1]?.reached[5] == .due(cluster.disk.last))
     }
 
     /// Nobody asks again but who asked first, and that one hears of it in time.

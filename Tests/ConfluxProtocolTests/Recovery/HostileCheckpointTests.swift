@@ -68,7 +68,7 @@ struct HostileCheckpointTests {
             try LogFold(checkpoint: (bytes + critical)[...])
         }
         var later = bytes
-        later[4] = 3
+        later[4] += 1
         #expect(throws: WireError.self) { try LogFold(checkpoint: later[...]) }
     }
 

@@ -77,8 +77,9 @@ struct AdmissionScenarios {
             #expect(cluster.sequencer?.admission.isSlow == true, "round \(round)")
             for id in [2, 3] {
                 cluster.nodes[id]?.isStuck = false
-                let last = cluster.disk.last
-                cluster.input(.applied(last, bytes: 0), to: id)
+                guard let progress = cluster.nodes[id]?.progress else { continue }
+                #expect(progress.applied == cluster.disk.last)
+                cluster.input(.applied(progress), to: id)
             }
             cluster.pass(.milliseconds(500))
             #expect(cluster.sequencer?.admission.isSlow == false, "round \(round)")
@@ -108,16 +109,18 @@ struct AdmissionScenarios {
         var sessions = SessionTable()
         var session = Session(
             incarnation: Incarnation(2), nonce: .none, name: nil, isKeyed: false, quietSince: .zero)
-        session.hosted = [
-            StoreName("list")!: HostedStore(
-                store: StoreName("list")!, life: SequenceNumber(3), schemaVersion: 1)
-        ]
+        let list = StoreName("list")!
+        var directory = StoreDirectory()
+        directory.insert(
+            StoreRecord(life: SequenceNumber(3), schemaVersion: 1, initial: .none), named: list)
+        directory.host(list, schemaVersion: 1, by: session.incarnation)
         session.applied = SequenceNumber(5)
         sessions.insert(session)
         var admission = Admission()
         func review(_ last: UInt64, _ milliseconds: Int) -> Admission.Change? {
             admission.review(
-                sessions, last: SequenceNumber(last), at: .milliseconds(milliseconds), by: settings)
+                sessions, hosting: directory, last: SequenceNumber(last),
+                at: .milliseconds(milliseconds), by: settings)
         }
         func admit(_ bytes: Int) -> Bool { admission.admit(bytes: bytes, by: settings) }
         #expect(review(15, 0) == nil)

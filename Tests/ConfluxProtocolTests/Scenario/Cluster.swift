@@ -21,6 +21,10 @@ struct Cluster {
         /// What is kept of stores that nobody hosts.
         var asides: [StoreName: SavedSnapshot] = [:]
         var last: SequenceNumber { bodies.last?.last ?? .zero }
+
+        mutating func append(_ append: Append) {
+            bodies += append.commits.map { ($0.first, $0.last, $0.frame.dropFirst(Frame.size)) }
+        }
     }
 
     enum Step {
@@ -28,7 +32,7 @@ struct Cluster {
         case toNode(NodeID, ConnectionID, [UInt8])
         case feed([UInt8])
         case logged(Append)
-        case saved(SnapshotPlace, offset: UInt64, failure: String?)
+        case saved(SnapshotSaved)
     }
 
     typealias NodeID = Int
@@ -63,6 +67,8 @@ struct Cluster {
     var waitingConfirms = 0
     /// Below this number the log answers no fetch, as if it had been cut.
     var floor = SequenceNumber(1)
+    /// What the log can't read for others.
+    var damaged: ClosedRange<SequenceNumber>?
     var notes: [SequencerNote] = []
     var ends: [SequencerEnd] = []
     var published: [SequencerEffect] = []
@@ -123,7 +129,7 @@ struct Cluster {
             .claimed(
                 ClaimedLog(
                     log: disk.id, epoch: disk.epoch, last: disk.last, lastEpoch: disk.lastEpoch,
-                    floor: disk.floor, nonce: Identifier(high: 99, low: nonces))))
+                    floor: disk.floor, nonce: Identifier(high: 99, low: nonces << 32))))
         run()
     }
 
@@ -200,7 +206,15 @@ struct Cluster {
                 }
             }
         case .readFetch(let job):
-            let bodies = disk.bodies.filter { $0.last >= job.from }.prefix(3).map(\.body)
+            if let damaged, damaged.contains(job.from) {
+                let damage = Damage(
+                    first: damaged.lowerBound, last: damaged.upperBound,
+                    message: "Entries \(damaged) are damaged.")
+                handle(.fetchDamaged(job, damage))
+                return
+            }
+            let bodies = disk.bodies.filter { $0.last >= job.from }
+                .prefix { damaged?.contains($0.first) != true }.prefix(3).map(\.body)
             handle(.fetchRead(job, Array(bodies)))
         case .confirmTenure:
             waitingConfirms += 1
@@ -352,6 +366,13 @@ struct Cluster {
         }
     }
 
+    /// Who speaks on a connection, as the sequencer knows it; in another epoch, if that is named.
+    func speaker(_ connection: ConnectionID, epoch: Epoch? = nil) -> Speaker {
+        Speaker(
+            epoch: epoch ?? disk.epoch,
+            session: sequencer?.connections[connection]?.session ?? .none)
+    }
+
     mutating func deliver(_ step: Step) {
         switch step {
         case .toSequencer(let id, let frame):
@@ -361,8 +382,7 @@ struct Cluster {
                 handle(
                     .received(
                         try Frame.decodeNodeMessage(bytes),
-                        epoch: try Frame.header(of: bytes).epoch,
-                        from: connection))
+                        by: try Frame.header(of: bytes).speaker, from: connection))
             } catch {
                 Issue.record("the sequencer could not read a frame: \(error)")
             }
@@ -378,11 +398,9 @@ struct Cluster {
         case .feed(let frame):
             for id in nodes.keys.sorted() { feed(frame, to: id) }
         case .logged(let append):
-            disk.bodies.append(
-                (append.first, append.last, append.frame.dropFirst(Frame.size)))
+            disk.append(append)
             handle(.appended)
-        case .saved(let place, let offset, let failure):
-            handle(.snapshotSaved(place, offset: offset, failure: failure))
+        case .saved(let saved): handle(.snapshotSaved(saved))
         }
     }
 

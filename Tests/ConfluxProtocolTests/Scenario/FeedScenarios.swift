@@ -31,22 +31,55 @@ struct FeedScenarios {
         #expect(cluster.nodes[2]?.texts(of: "list") == ["last"])
     }
 
-    @Test func `a commit too large for the feed is announced by a beat and fetched`() {
+    @Test func `what gathers for one append is published in messages of a bounded size`() throws {
         var cluster = Cluster()
         cluster.settings.feedCommitBytesMax = 1_000
         cluster.startSequencer()
         for id in 1...2 { cluster.addNode(id, store: "list") }
         cluster.published.removeAll()
-        let large = String(repeating: "x", count: 1_000)
-        cluster.dispatch([large], to: "list", from: 1)
+        cluster.isDiskSlow = true
+        cluster.dispatch(["first"], to: "list", from: 1)
+        // These gather meanwhile: many small ones, and one that is larger than a message by itself.
+        let texts = (1...20).map { String(repeating: "x", count: $0 == 10 ? 5_000 : 90) + "\($0)" }
+        for text in texts { cluster.dispatch([text], to: "list", from: 1) }
+        #expect(cluster.waitingAppends.map(\.commits.count) == [1])
+        cluster.finishAppends()
+        let frames = cluster.published.compactMap { effect in
+            if case .publishCommit(let frame) = effect { frame } else { nil }
+        }
+        #expect((5...8).contains(frames.count))
+        #expect(frames.count { $0.count > 1_000 } == 1)
+        // Each follows the one before, and nobody has to fetch anything.
+        let commits = try frames.map { try Commit.decode(body: $0.dropFirst(Frame.size)) }
+        for (one, next) in zip(commits, commits.dropFirst()) {
+            #expect(next.first == one.last.next && next.predecessor == one.epoch)
+        }
         #expect(
-            !cluster.published.contains { if case .publishCommit = $0 { true } else { false } })
+            !cluster.published.contains {
+                if case .send(.entries, _) = $0 { true } else { false }
+            })
+        for id in 1...2 { #expect(cluster.nodes[id]?.texts(of: "list") == ["first"] + texts) }
+        #expect(cluster.nodes[1]?.outcomes.count == 21)
+    }
+
+    @Test func `a first state too large for the feed is announced by a beat and fetched`() throws {
+        var peers = RawPeers {
+            $0.feedCommitBytesMax = 1_000
+            $0.payloadBytesMax = 1_000
+            $0.batchBytesMax = 8_000
+        }
+        peers.cluster.addNode(1, store: "list")
+        peers.join(2)
+        peers.cluster.published.removeAll()
+        let last = peers.cluster.disk.last
+        peers.open("large", request: 1, bytes: 20_000, on: 2)
+        #expect(peers.cluster.disk.last > last)
+        let frames = peers.cluster.published.compactMap { effect in
+            if case .publishCommit(let frame) = effect { frame } else { nil }
+        }
+        #expect(frames.allSatisfy { $0.count < 10_000 })
         // At once: nobody waits for the next beat.
-        for id in 1...2 { #expect(cluster.nodes[id]?.texts(of: "list") == [large]) }
-        #expect(cluster.nodes[1]?.outcomes.count == 1)
-        cluster.dispatch(["small"], to: "list", from: 1)
-        #expect(
-            cluster.published.contains { if case .publishCommit = $0 { true } else { false } })
+        #expect(peers.cluster.nodes[1]?.machine.live == peers.cluster.disk.last)
     }
 
     @Test func `answers that take longer than a node waits are taken all the same`() {
@@ -201,7 +234,7 @@ struct FeedScenarios {
         machine.handle(.start, at: moment, into: &effects)
         machine.handle(.follow(from: SequenceNumber(1)), at: moment, into: &effects)
         let welcome = Welcome(
-            log: cluster.disk.id, claim: .none, incarnation: Incarnation(3),
+            request: 1, log: cluster.disk.id, claim: .none, incarnation: Incarnation(3),
             last: cluster.disk.last, floor: SequenceNumber(1), agreed: .zero, settled: 0,
             lastCounter: 0, feed: "feed",
             limits: SessionLimits(
@@ -216,64 +249,19 @@ struct FeedScenarios {
                 .fed(commit, byteCount: item.body.count, epoch: Epoch(1)), at: moment,
                 into: &effects)
         }
-        let delivered = effects.filter { if case .deliver = $0 { true } else { false } }
+        let delivered = effects.filter {
+            if case .deliver(.commit) = $0 { true } else { false }
+        }
         #expect(delivered.count == 1)
         #expect(machine.buffer.byteCount <= settings.bufferBytesMax)
         // Once there is room, what did not fit is fetched.
         effects.removeAll()
-        machine.handle(
-            .applied(SequenceNumber(1), bytes: machine.outstandingBytes), at: moment,
-            into: &effects)
+        var progress = ApplyProgress()
+        progress.liveBytes = machine.outstandingBytes
+        machine.handle(.applied(progress), at: moment, into: &effects)
         let later = Moment(monotonic: moment.monotonic + .seconds(1), wall: moment.wall)
         machine.handle(.tick, at: later, into: &effects)
         #expect(effects.contains { if case .send(.fetch) = $0 { true } else { false } })
-    }
-
-    @Test func `outcomes that wait for the feed bound what is dispatched`() throws {
-        var cluster = started(nodes: 1)
-        for text in ["a", "b"] { cluster.dispatch([text], to: "list", from: 1) }
-        var settings = ReplicaSettings(name: nil, role: .member)
-        settings.heldOutcomesMax = 2
-        var machine = ReplicaMachine(settings: settings, nonce: Identifier(high: 1, low: 5))
-        let moment = cluster.moment
-        var effects: [ReplicaEffect] = []
-        machine.handle(.start, at: moment, into: &effects)
-        machine.handle(.follow(from: SequenceNumber(1)), at: moment, into: &effects)
-        let welcome = Welcome(
-            log: cluster.disk.id, claim: .none, incarnation: Incarnation(99), last: .zero,
-            floor: SequenceNumber(1), agreed: .zero, settled: 0, lastCounter: 0, feed: "feed",
-            limits: SessionLimits(
-                windowBytes: 1 << 20, batchBytesMax: 1 << 20, payloadBytesMax: 1 << 10,
-                beatInterval: .milliseconds(100), silenceMax: .seconds(10)))
-        machine.handle(.received(.welcome(welcome), epoch: Epoch(1)), at: moment, into: &effects)
-        let beat = Beat(log: cluster.disk.id, last: .zero, floor: SequenceNumber(1))
-        machine.handle(.beaten(beat, epoch: Epoch(1)), at: moment, into: &effects)
-        for counter in 1...2 as ClosedRange<UInt64> {
-            #expect(machine.canSubmit(bytes: 100))
-            var builder = BatchBuilder()
-            builder.append(
-                target: BatchTarget(
-                    target: try #require(Target("list")), schemaVersion: 1, coding: .json),
-                payload: [0x78])
-            machine.handle(.dispatched(builder, isAtomic: false), at: moment, into: &effects)
-            // The receipt is there before what it is about.
-            let run = Receipts.Run(
-                firstCounter: counter, count: 1, firstSequence: SequenceNumber(2 + counter),
-                epoch: Epoch(1), timestamp: Timestamp(0))
-            machine.handle(
-                .received(.receipts(Receipts(runs: [run])), epoch: Epoch(1)), at: moment,
-                into: &effects)
-        }
-        #expect(machine.held.count == 2)
-        #expect(!machine.canSubmit(bytes: 100))
-        for item in cluster.disk.bodies {
-            machine.handle(
-                .fed(
-                    try Commit.decode(body: item.body), byteCount: item.body.count,
-                    epoch: Epoch(1)), at: moment, into: &effects)
-        }
-        #expect(machine.held.isEmpty)
-        #expect(machine.canSubmit(bytes: 100))
     }
 
     @Test func `below the floor a bridge goes on and says what it missed`() {

@@ -11,8 +11,7 @@ struct RecoveryScenarios {
         cluster.dispatch(["nowhere:1", "2", "nowhere:3", "nowhere:4"], to: "list", from: 1)
         // The disk has what was admitted, and the sequencer dies before it says so.
         for append in cluster.waitingAppends {
-            cluster.disk.bodies.append(
-                (append.first, append.last, append.frame.dropFirst(Frame.size)))
+            cluster.disk.append(append)
         }
         cluster.isDiskSlow = false
         cluster.restartSequencer()
@@ -79,8 +78,7 @@ struct RecoveryScenarios {
         cluster.run()
         cluster.finishAppends()
         #expect(cluster.sequencer?.directory.store(ghost) != nil)
-        let hosts = cluster.sequencer?.sessions.all.filter { $0.hosted[ghost] != nil }
-        #expect(hosts?.isEmpty == true)
+        #expect(cluster.sequencer?.directory.life(of: ghost)?.work.hosts.isEmpty == true)
     }
 
     @Test func `a store that was closed while a hello was on its way is not hosted`() throws {
@@ -90,8 +88,8 @@ struct RecoveryScenarios {
         cluster.input(.close(.store(list)), to: 2)
         cluster.pass(.seconds(1))
         #expect(cluster.nodes[2]?.machine.isJoined == true)
-        let hosts = cluster.sequencer?.sessions.all.filter { $0.hosted[list] != nil }
-        #expect(hosts?.map { $0.name?.text } == ["alpha"])
+        let hosts = cluster.sequencer?.directory.hosts(of: .store(list)) ?? []
+        #expect(hosts.map { cluster.sequencer?.sessions[$0]?.name?.text } == ["alpha"])
     }
 
     @Test func `a hello that was said twice takes back nothing that was opened since`() throws {
@@ -117,8 +115,8 @@ struct RecoveryScenarios {
         while cluster.waitingConfirms > 0 { cluster.answerConfirm() }
         cluster.pass(.seconds(1))
         let other = try #require(StoreName("other"))
-        let hosts = cluster.sequencer?.sessions.all.filter { $0.hosted[other] != nil }
-        #expect(hosts?.map { $0.name?.text } == ["beta"])
+        let hosts = cluster.sequencer?.directory.hosts(of: .store(other)) ?? []
+        #expect(hosts.map { cluster.sequencer?.sessions[$0]?.name?.text } == ["beta"])
         let lost = cluster.notes.filter { if case .historyLost = $0 { true } else { false } }
         #expect(lost.count == 2)
         #expect(cluster.nodes[2]?.texts(of: "list") == cluster.nodes[1]?.texts(of: "list"))
@@ -146,7 +144,7 @@ struct RecoveryScenarios {
         cluster.dispatch(["x"], to: "list", from: 2)
         #expect(cluster.nodes[2]?.outcomes.isEmpty == true)
         cluster.nextLoss = { if case .opened = $0 { true } else { false } }
-        cluster.input(.reload(list), to: 2)
+        cluster.input(.reported(.reload(list), resets: 0), to: 2)
         // The node itself sees to it that the store has the action when its outcome is told.
         cluster.pass(.seconds(4))
         #expect(cluster.nodes[2]?.outcomes.count == 1)
@@ -181,36 +179,36 @@ struct RecoveryScenarios {
         cluster.nodes[3]?.open("list")
         while let input = cluster.nodes[3]?.takeInput() { cluster.input(input, to: 3) }
         // The answer to the open arrives, and none to the fetch that follows.
-        while cluster.nodes[3]?.machine.catchUp == nil, !cluster.queue.isEmpty {
+        while cluster.nodes[3]?.machine.catchUps.isEmpty == true, !cluster.queue.isEmpty {
             cluster.deliver(cluster.queue.removeFirst())
         }
-        #expect(cluster.nodes[3]?.machine.catchUp != nil)
+        #expect(cluster.nodes[3]?.machine.catchUps.isEmpty == false)
         cluster.input(.close(.store(name)), to: 3)
-        #expect(cluster.nodes[3]?.machine.catchUp == nil)
+        #expect(cluster.nodes[3]?.machine.catchUps.isEmpty == true)
     }
 
     @Test func `a store that catches up goes on when its node is back`() {
         var cluster = Cluster.twoNodes()
         for text in ["1", "2", "3"] { cluster.dispatch([text], to: "list", from: 1) }
-        cluster.addNode(3) { $0.deliveryBytesMax = 1 }
+        cluster.addNode(3) { $0.catchUpBytesMax = 1 }
         cluster.bridge("list", on: 3)
         cluster.nodes[3]?.open("list")
         cluster.flushInputs(of: 3)
-        while cluster.nodes[3]?.machine.catchUp == nil, !cluster.queue.isEmpty {
+        while cluster.nodes[3]?.machine.catchUps.isEmpty == true, !cluster.queue.isEmpty {
             cluster.deliver(cluster.queue.removeFirst())
         }
         // It has applied what it got only when it is away, and nothing else happens meanwhile.
         cluster.nodes[3]?.isStuck = true
         cluster.run()
-        let bytes = cluster.nodes[3]?.machine.outstandingBytes ?? 0
+        let bytes = cluster.nodes[3]?.machine.catchUps.outstandingBytes ?? 0
         #expect(bytes > 0)
         cluster.nodes[3]?.isStuck = false
         cluster.disconnect(3)
-        cluster.input(.applied(.zero, bytes: bytes), to: 3)
+        cluster.input(.applied(cluster.nodes[3]?.progress ?? ApplyProgress()), to: 3)
         cluster.reconnect(3)
         cluster.pass(.seconds(1))
         #expect(cluster.nodes[3]?.texts(of: "list") == ["1", "2", "3"])
-        #expect(cluster.nodes[3]?.machine.catchUp == nil)
+        #expect(cluster.nodes[3]?.machine.catchUps.isEmpty == true)
     }
 
     @Test func `hellos that waited together take nothing from whom they welcome`() {
@@ -219,8 +217,7 @@ struct RecoveryScenarios {
         cluster.dispatch(["x"], to: "list", from: 1)
         // The disk has it, and the sequencer dies before it says so.
         for append in cluster.waitingAppends {
-            cluster.disk.bodies.append(
-                (append.first, append.last, append.frame.dropFirst(Frame.size)))
+            cluster.disk.append(append)
         }
         cluster.killSequencer()
         cluster.isDiskSlow = false
@@ -243,11 +240,14 @@ struct RecoveryScenarios {
         let mark = HistoryMark(
             log: cluster.disk.id, sequence: SequenceNumber(50), epoch: Epoch(2), claim: .none)
         let hello = Hello(
-            nonce: Identifier(high: 4, low: 2), name: nil, role: .observer, process: nil,
+            request: 100, nonce: Identifier(high: 4, low: 2), name: nil, role: .observer,
+            process: nil,
             session: nil, history: mark, hosted: [], bridged: [])
         let connection = ConnectionID(rawValue: 999)
         cluster.published.removeAll()
-        cluster.handle(.received(.hello(hello), epoch: Epoch(1), from: connection))
+        cluster.handle(
+            .received(
+                .hello(hello), by: cluster.speaker(connection, epoch: Epoch(1)), from: connection))
         cluster.run()
         #expect(cluster.ends == [.superseded])
         #expect(!cluster.notes.contains { if case .historyLost = $0 { true } else { false } })

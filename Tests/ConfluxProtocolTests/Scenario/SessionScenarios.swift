@@ -13,7 +13,7 @@ struct SessionScenarios {
         #expect(
             commits.first?.blocks.first
                 == .event(
-                    .claim(epoch: Epoch(1), nonce: Identifier(high: 99, low: 1))))
+                    .claim(epoch: Epoch(1), nonce: Identifier(high: 99, low: 1 << 32))))
         guard case .event(.joined(_, let name, _, false)) = commits.dropFirst().first?.blocks.first
         else {
             Issue.record("the second entry is not joined: \(commits)")
@@ -47,7 +47,9 @@ struct SessionScenarios {
         let last = cluster.disk.last
         cluster.published.removeAll()
         cluster.handle(
-            .received(.submit(batch), epoch: Epoch(1), from: ConnectionID(rawValue: 999)))
+            .received(
+                .submit(batch), by: cluster.speaker(ConnectionID(rawValue: 999), epoch: Epoch(1)),
+                from: ConnectionID(rawValue: 999)))
         cluster.run()
         #expect(cluster.disk.last == last)
         guard case .send(.bye(let bye), ConnectionID(rawValue: 999)) = cluster.published.first
@@ -97,8 +99,7 @@ struct SessionScenarios {
         cluster.dispatch(["once"], to: "list", from: 1)
         // The disk has it, and the sequencer dies before it says so.
         for append in cluster.waitingAppends {
-            cluster.disk.bodies.append(
-                (append.first, append.last, append.frame.dropFirst(Frame.size)))
+            cluster.disk.append(append)
         }
         cluster.isDiskSlow = false
         cluster.restartSequencer()
@@ -242,11 +243,11 @@ struct SessionScenarios {
     ) {
         let session = SessionToken(log: cluster.disk.id, incarnation: node.machine.incarnation)
         let hello = Hello(
-            nonce: node.machine.nonce, name: name.flatMap { Name($0) }, role: .member,
+            request: 100, nonce: node.machine.nonce, name: name.flatMap { Name($0) }, role: .member,
             session: session)
         cluster.handle(
             .received(
-                .hello(hello), epoch: cluster.disk.epoch,
+                .hello(hello), by: cluster.speaker(ConnectionID(rawValue: connection)),
                 from: ConnectionID(rawValue: connection)))
         cluster.run()
     }
@@ -293,10 +294,11 @@ struct SessionScenarios {
         cluster.isDiskSlow = true
         for name in ["gamma", "beta"] {
             let hello = Hello(
-                nonce: Identifier(high: 1, low: 1), name: Name(name), role: .member)
+                request: 100, nonce: Identifier(high: 1, low: 1), name: Name(name), role: .member)
             cluster.handle(
                 .received(
-                    .hello(hello), epoch: cluster.disk.epoch, from: ConnectionID(rawValue: 500)))
+                    .hello(hello), by: cluster.speaker(ConnectionID(rawValue: 500)),
+                    from: ConnectionID(rawValue: 500)))
             cluster.run()
         }
         cluster.finishAppends()
@@ -349,7 +351,8 @@ struct SessionScenarios {
         var cluster = Cluster.twoNodes()
         cluster.handle(
             .received(
-                .progress(Progress(applied: .zero, settled: 0)), epoch: Epoch(9),
+                .progress(Progress(applied: .zero, settled: 0)),
+                by: cluster.speaker(ConnectionID(rawValue: 1), epoch: Epoch(9)),
                 from: ConnectionID(rawValue: 1)))
         #expect(cluster.notes.contains(.challenged(by: Epoch(9))))
         cluster.handle(.logFailed(.superseded))
@@ -402,12 +405,14 @@ struct SessionScenarios {
         var cluster = Cluster.twoNodes()
         let node = try #require(cluster.nodes[1])
         let hello = Hello(
-            nonce: node.machine.nonce, name: nil, role: .member,
+            request: 100, nonce: node.machine.nonce, name: nil, role: .member,
             session: SessionToken(
                 log: Identifier(high: 1, low: 1), incarnation: node.machine.incarnation))
         cluster.published.removeAll()
         cluster.handle(
-            .received(.hello(hello), epoch: .none, from: ConnectionID(rawValue: 77)))
+            .received(
+                .hello(hello), by: cluster.speaker(ConnectionID(rawValue: 77), epoch: Epoch.none),
+                from: ConnectionID(rawValue: 77)))
         guard case .send(.bye(let bye), _) = cluster.published.first else {
             Issue.record("no bye: \(cluster.published)")
             return

@@ -23,15 +23,16 @@ extension SimulatedNode {
         replicas[store] = replica
     }
 
+    /// - Parameters:
+    ///   - commit: The commit.
+    ///   - subjects: Those that catch up with it; nil for all that are attached.
     /// - Returns: What the machine is told then.
-    mutating func apply(
-        _ commit: Commit, onlyCatchingUp: Bool, only: StoreName? = nil
-    ) -> [ReplicaInput] {
+    mutating func apply(_ commit: Commit, to subjects: [HostingSubject]? = nil) -> [ReplicaInput] {
         var sequence = commit.first
         var told: [ReplicaInput] = []
         let reached = replicas.filter { name, replica in
-            if let only { return name == only }
-            return replica.isBegun && replica.isAttached != onlyCatchingUp
+            guard let subjects else { return replica.isAttached }
+            return replica.isBegun && !replica.isAttached && subjects.contains(.store(name))
         }.keys
         for block in commit.blocks {
             switch block {
@@ -47,7 +48,7 @@ extension SimulatedNode {
                     for name in reached.sorted() where target.concerns(name) {
                         told += apply(text, target, at: number, to: name)
                     }
-                    if !onlyCatchingUp, case .state(let state) = target {
+                    if subjects == nil, case .state(let state) = target {
                         bridgedTexts.append("\(number) \(state) \(text)")
                     }
                     number = number.next
@@ -83,8 +84,9 @@ extension SimulatedNode {
         _ name: StoreName, _ replica: inout Replica, at number: SequenceNumber
     ) -> ReplicaInput {
         replica.stoppedAt = number
-        return .stopped(
-            StoppedStore(store: name, life: replica.life, sequence: number), resets: resets)
+        return .reported(
+            .stopped(StoppedStore(store: name, life: replica.life, sequence: number)),
+            resets: resets)
     }
 
     private mutating func apply(
@@ -98,7 +100,7 @@ extension SimulatedNode {
             return [.close(.store(name))]
         case .skipped(let skipped, let target)
         where target.concerns(name) && replica.stoppedAt == skipped:
-            return [.reload(name)]
+            return [.reported(.reload(name), resets: resets)]
         default: break
         }
         guard replica.stoppedAt == nil else { return [] }
@@ -109,9 +111,8 @@ extension SimulatedNode {
         case .frozen(name, replica.life, _): replica.isFrozen = true
         case .thawed(name, replica.life): replica.isFrozen = false
         case .digestPoint(name, replica.life):
-            return [.digested(vote(name, &replica, at: sequence), resets: resets)].filter {
-                _ in !isVotingLate
-            }
+            let vote = vote(name, &replica, at: sequence)
+            return isVotingLate ? [] : [.reported(.digested(vote), resets: resets)]
         default: break
         }
         return []
@@ -154,6 +155,7 @@ extension SimulatedNode {
         let (left, right) = (Self.decoded(own), Self.decoded(bytes))
         let same = zip(left, right).prefix { $0 == $1 }.count
         guard same < max(left.count, right.count) else { return [] }
-        return [.located(DigestReport.Location(place: divergence.place, path: "/\(same)"))]
+        let location = DigestReport.Location(place: divergence.place, path: "/\(same)")
+        return [.reported(.located(location), resets: resets)]
     }
 }

@@ -33,6 +33,11 @@ struct SimulatedNode {
     var outcomes: [UInt64: ActionOutcome.Fate] = [:]
     var opened: [UInt64: OpenOutcome] = [:]
     var reached: [UInt64: ReachOutcome] = [:]
+    /// Outcomes and numbers that are known, and wait for replicas.
+    var held: [UInt64: ActionOutcome.Fate] = [:]
+    var due: [UInt64: SequenceNumber] = [:]
+    /// How far it has come.
+    var progress = ApplyProgress()
     var asked: [Question] = []
     var answers: [Answer] = []
     var events: [ReplicaEvent] = []
@@ -116,12 +121,13 @@ struct SimulatedNode {
         return request
     }
 
-    mutating func bridge(_ state: String) {
+    mutating func bridge(_ state: String, schemaVersion: UInt32 = 1) {
         guard let name = Name(state) else { return }
         inputs.append(
             .open(
                 Open(
-                    request: nextRequest, subject: .state(name), schemaVersion: 1, events: [],
+                    request: nextRequest, subject: .state(name), schemaVersion: schemaVersion,
+                    events: [],
                     initial: .none)))
         nextRequest += 1
     }
@@ -162,7 +168,7 @@ struct SimulatedNode {
             switch effect {
             case .send(let message):
                 sent.append(message)
-                frames.append(Frame.encode(message, epoch: machine.epoch))
+                frames.append(Frame.encode(message, by: machine.speaker))
             case .subscribe: isSubscribed = true
             case .deliver(let delivery):
                 for told in perform(delivery) where !isStuck {
@@ -178,6 +184,7 @@ struct SimulatedNode {
                 events.append(event)
                 // Another session: counters begin with 1.
                 if case .joined = event {
+                    for counter in held.keys { tell(counter) }
                     outcomes.removeAll()
                     targets.removeAll()
                 }
@@ -189,54 +196,95 @@ struct SimulatedNode {
 
     /// - Returns: What the machine is told then.
     private mutating func perform(_ delivery: Delivery) -> [ReplicaInput] {
+        var told: [ReplicaInput] = []
         switch delivery {
         case .commit(let commit, let bytes):
-            return [.applied(commit.last, bytes: bytes)] + apply(commit, onlyCatchingUp: false)
-        case .catchUp(let commit, let bytes):
-            return [.applied(.zero, bytes: bytes)] + apply(commit, onlyCatchingUp: true)
-        case .restore(let store, let life, let snapshot, let aside, let skipped, let request):
+            progress.liveBytes += bytes
+            progress.applied = max(progress.applied, commit.last)
+            told = [.applied(progress)] + apply(commit)
+        case .catchUp(let commit, let bytes, let subjects):
+            progress.catchUpBytes += bytes
+            told = [.applied(progress)] + apply(commit, to: subjects)
+        case .restore(
+            let store, let life, let snapshot, let aside, let skipped, let through, let request):
             restore(store, life: life, snapshot, skipped)
+            replicas[store]?.isBegun = true
             let entries = (try? AsideEntries.commits(of: aside ?? [])) ?? []
-            return entries.flatMap { apply($0.commit, onlyCatchingUp: true, only: store) }
-                + [.restored(store, request: request)]
-        case .begin(let store): replicas[store]?.isBegun = true
+            told = entries.flatMap { apply($0.commit, to: [.store(store)]) }
+            replicas[store]?.isBegun = false
+            replicas[store]?.position = through
+            told.append(
+                .reported(
+                    .ready(.store(store), through: through, request: request), resets: resets))
+        case .begin(.store(let store)): replicas[store]?.isBegun = true
         case .detach(let store): replicas[store] = nil
-        case .passOver(let last): return [.applied(last, bytes: 0)]
-        case .compare(let divergence, let bytes): return compare(divergence, bytes)
-        case .attach(let store): replicas[store]?.isAttached = true
-        case .settle(let outcome):
-            for offset in 0..<UInt64(outcome.count) {
-                let counter = outcome.firstCounter + offset
-                #expect(outcomes[counter] == nil, "node \(id): two outcomes of \(counter)")
-                var fate = outcome.fate
-                if case .committed(let log, let first, let epoch, let time) = fate {
-                    let sequence = first.advanced(by: offset)
-                    fate = .committed(log, sequence, epoch, time)
-                    let target = targets[counter]
-                    for name in wanted where target == .store(name) || target == .state(name.state)
-                    {
-                        let replica = replicas[name]
-                        #expect(
-                            replica?.isAttached == true && (replica?.position ?? .zero) >= sequence,
-                            "node \(id): the outcome of \(counter) came before \(name) applied it")
-                    }
-                }
-                outcomes[counter] = fate
-            }
+        case .passOver(let last):
+            progress.applied = max(progress.applied, last)
+            told = [.applied(progress)]
+        case .compare(let divergence, let bytes): told = compare(divergence, bytes)
+        case .attach(.store(let store)): replicas[store]?.isAttached = true
+        case .begin(.state), .attach(.state): break
+        case .settle(let outcome): hold(outcome)
         case .opened(let request, let outcome): opened[request] = outcome
-        case .reached(let request, let outcome):
-            #expect(reached[request] == nil, "node \(id): two answers to \(request)")
-            reached[request] = outcome
-            if case .reached(let sequence) = outcome {
-                for name in wanted {
-                    let position = replicas[name]?.position ?? .zero
-                    #expect(position >= sequence, "node \(id): \(name) is at \(position)")
-                }
+        case .reach(let request, let outcome):
+            #expect(
+                reached[request] == nil && due[request] == nil,
+                "node \(id): two answers to \(request)")
+            if case .due(let sequence) = outcome {
+                due[request] = sequence
+            } else {
+                reached[request] = outcome
             }
         case .reset:
+            // What was known is told, though the replicas begin anew.
+            for counter in held.keys { tell(counter) }
             replicas.removeAll()
+            progress.applied = .zero
+            progress.resets += 1
             resets += 1
         }
-        return []
+        tellReached()
+        return told
+    }
+
+    /// An outcome is known, and is told once the replicas that it concerns have come to its number.
+    private mutating func hold(_ outcome: ActionOutcome) {
+        for offset in 0..<UInt64(outcome.count) {
+            let counter = outcome.firstCounter + offset
+            #expect(
+                outcomes[counter] == nil && held[counter] == nil,
+                "node \(id): two outcomes of \(counter)")
+            var fate = outcome.fate
+            if case .committed(let log, let first, let epoch, let time) = fate {
+                fate = .committed(log, first.advanced(by: offset), epoch, time)
+            }
+            held[counter] = fate
+        }
+    }
+
+    private mutating func tell(_ counter: UInt64) {
+        outcomes[counter] = held.removeValue(forKey: counter)
+    }
+
+    private func hasReached(_ name: StoreName, _ sequence: SequenceNumber) -> Bool {
+        guard let replica = replicas[name] else { return false }
+        return replica.stoppedAt != nil || replica.position >= sequence
+    }
+
+    private mutating func tellReached() {
+        for (counter, fate) in held {
+            if case .committed(_, let sequence, _, _) = fate {
+                let target = targets[counter]
+                let concerned = wanted.filter {
+                    target == .store($0) || target == .state($0.state)
+                }
+                guard concerned.allSatisfy({ hasReached($0, sequence) }) else { continue }
+            }
+            tell(counter)
+        }
+        for (request, sequence) in due where wanted.allSatisfy({ hasReached($0, sequence) }) {
+            due[request] = nil
+            reached[request] = .due(sequence)
+        }
     }
 }

@@ -59,7 +59,8 @@ struct SubmissionScenarios {
             cluster.nodes[1]?.sent.last { if case .submit = $0 { true } else { false } })
         cluster.published.removeAll()
         let last = cluster.disk.last
-        cluster.queue.append(.toSequencer(1, Frame.encode(submit, epoch: cluster.disk.epoch)))
+        let speaker = cluster.speaker(try #require(cluster.connection(of: 1)))
+        cluster.queue.append(.toSequencer(1, Frame.encode(submit, by: speaker)))
         cluster.run()
         #expect(cluster.disk.last == last)
         #expect(cluster.nodes[2]?.texts(of: "list") == ["x", "y"])
@@ -194,37 +195,41 @@ struct SubmissionScenarios {
             target: try #require(Target("list")), schemaVersion: 1, coding: .json)
         builder.append(target: target, payload: [1])
         let hostile = builder.finish(firstCounter: highest, settled: highest - 1)
-        cluster.queue.append(
-            .toSequencer(1, Frame.encode(.submit(hostile), epoch: cluster.disk.epoch)))
+        let speaker = cluster.speaker(try #require(cluster.connection(of: 1)))
+        cluster.queue.append(.toSequencer(1, Frame.encode(.submit(hostile), by: speaker)))
         let progress = Progress(applied: SequenceNumber(highest), settled: highest)
-        cluster.queue.append(
-            .toSequencer(1, Frame.encode(.progress(progress), epoch: cluster.disk.epoch)))
+        cluster.queue.append(.toSequencer(1, Frame.encode(.progress(progress), by: speaker)))
         let last = cluster.disk.last
         cluster.run()
         #expect(cluster.disk.last == last)
     }
 
-    @Test func `what a node sent in a session of another tenure is none of the present one's`() {
+    @Test func `what a node sent in a session of another tenure is none of the present one's`()
+        throws
+    {
         var cluster = Cluster.twoNodes()
         cluster.submit(["stale"], to: "list", from: 1)
-        guard case .toSequencer(_, let frame) = cluster.queue.removeLast(),
-            let message = try? Frame.decodeNodeMessage(frame[...]),
-            let outline = try? Frame.outline(ofSubmit: frame[...])
-        else {
+        guard case .toSequencer(_, let frame) = cluster.queue.removeLast() else {
             Issue.record("no submit")
             return
         }
+        let message = try Frame.decodeNodeMessage(frame[...])
+        let outline = try Frame.outline(ofSubmit: frame[...])
         let connection = ConnectionID(rawValue: 1)
-        let last = cluster.disk.last
-        cluster.handle(.received(message, epoch: .none, from: connection))
+        let stale = cluster.speaker(connection, epoch: Epoch.none)
+        let session = cluster.sequencer?.sessions[stale.session]
+        let progress = Progress(applied: cluster.disk.last, settled: 1)
+        cluster.published.removeAll()
+        cluster.handle(.received(message, by: stale, from: connection))
         cluster.handle(
-            .unreadableSubmit(
-                outline, .malformed, message: "what", epoch: .none, from: connection))
-        let progress = Progress(applied: last, settled: 1)
-        cluster.handle(.received(.progress(progress), epoch: .none, from: connection))
-        cluster.run()
-        #expect(cluster.disk.last == last && cluster.nodes[1]?.outcomes[1] == nil)
-        cluster.handle(.received(message, epoch: Epoch(1), from: connection))
+            .unreadableSubmit(outline, .malformed, message: "what", by: stale, from: connection))
+        cluster.handle(.received(.progress(progress), by: stale, from: connection))
+        #expect(cluster.sequencer?.sessions[stale.session] == session)
+        let byes = cluster.published.compactMap { effect -> ByeCode? in
+            if case .send(.bye(let bye), _) = effect { bye.code } else { nil }
+        }
+        #expect(byes == [.rejoin, .rejoin, .rejoin])
+        // Its node says hello, and submits it again.
         cluster.run()
         #expect(cluster.nodes[2]?.texts(of: "list") == ["stale"])
         guard case .committed? = cluster.nodes[1]?.outcomes[1] else {
@@ -246,7 +251,8 @@ struct SubmissionScenarios {
         let connection = ConnectionID(rawValue: 1)
         cluster.handle(
             .unreadableSubmit(
-                outline, .unsupported, message: "an extension", epoch: Epoch(1), from: connection))
+                outline, .unsupported, message: "an extension",
+                by: cluster.speaker(connection, epoch: Epoch(1)), from: connection))
         cluster.dispatch(["4"], to: "list", from: 1)
         #expect(cluster.nodes[2]?.texts(of: "list") == ["1", "4"])
         let codes = [UInt64(2), 3].compactMap { counter -> RejectionCode? in
@@ -256,6 +262,69 @@ struct SubmissionScenarios {
             return code
         }
         #expect(codes == [.unsupported, .unsupported])
+    }
+
+    /// Dispatches one action with a schema version of its own.
+    private func dispatch(
+        to target: String, version: UInt32, from node: Int, in cluster: inout Cluster
+    ) throws {
+        var builder = BatchBuilder()
+        builder.append(
+            target: BatchTarget(
+                target: try #require(Target(target)), schemaVersion: version, coding: .json),
+            payload: [0x78])
+        cluster.input(.dispatched(builder, isAtomic: false), to: node)
+        cluster.run()
+    }
+
+    private func rejection(_ counter: UInt64, of node: Int, in cluster: Cluster) -> RejectionCode? {
+        guard case .rejected(let code, _)? = cluster.nodes[node]?.outcomes[counter] else {
+            return nil
+        }
+        return code
+    }
+
+    @Test func `an action newer than all that its state has is rejected, and stops nobody`() throws
+    {
+        var cluster = Cluster.twoNodes()
+        // A flipped bit, and a version that nothing has.
+        for version in [1_073_741_825, 2, 0] as [UInt32] {
+            try dispatch(to: "list", version: version, from: 1, in: &cluster)
+        }
+        try dispatch(to: "list/shared", version: 0, from: 1, in: &cluster)
+        for counter in 1...4 as ClosedRange<UInt64> {
+            #expect(rejection(counter, of: 1, in: cluster) == .schemaVersion)
+        }
+        cluster.dispatch(["goes on"], to: "list", from: 2)
+        #expect(cluster.nodes[1]?.texts(of: "list") == ["goes on"])
+        // A bridge makes its version known, and what the log has stays known when it is gone.
+        cluster.nodes[2]?.bridge("list", schemaVersion: 3)
+        cluster.flushInputs(of: 2)
+        cluster.run()
+        try dispatch(to: "list", version: 3, from: 1, in: &cluster)
+        #expect(cluster.nodes[1]?.outcomes[5] != nil && rejection(5, of: 1, in: cluster) == nil)
+        cluster.reconnect(2)
+        try dispatch(to: "list", version: 3, from: 1, in: &cluster)
+        #expect(cluster.nodes[1]?.outcomes[6] != nil && rejection(6, of: 1, in: cluster) == nil)
+        cluster.removeNode(2)
+        try cluster.disk.expectCheckpointsToFit()
+        cluster.restartSequencer()
+        cluster.pass(.seconds(1))
+        try dispatch(to: "list", version: 4, from: 1, in: &cluster)
+        try dispatch(to: "list", version: 3, from: 1, in: &cluster)
+        #expect(rejection(7, of: 1, in: cluster) == .schemaVersion)
+        #expect(cluster.nodes[1]?.outcomes[8] != nil && rejection(8, of: 1, in: cluster) == nil)
+    }
+
+    @Test func `a bridge's version is known to a sequencer that begins anew`() throws {
+        var cluster = Cluster.twoNodes()
+        cluster.nodes[2]?.bridge("list", schemaVersion: 3)
+        cluster.flushInputs(of: 2)
+        cluster.run()
+        cluster.restartSequencer()
+        cluster.pass(.seconds(1))
+        try dispatch(to: "list", version: 3, from: 1, in: &cluster)
+        #expect(cluster.nodes[1]?.outcomes[1] != nil && rejection(1, of: 1, in: cluster) == nil)
     }
 
     @Test(
@@ -270,7 +339,7 @@ struct SubmissionScenarios {
         cluster.bridge("list", on: 1)
         cluster.isDiskSlow = true
         cluster.open("list", on: 1)
-        #expect(cluster.sequencer?.creating.count == 1)
+        #expect(cluster.sequencer?.directory.beginnings.count == 1)
         var builder = BatchBuilder()
         builder.append(
             target: BatchTarget(

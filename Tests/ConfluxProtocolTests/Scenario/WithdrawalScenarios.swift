@@ -116,8 +116,7 @@ struct WithdrawalScenarios {
         cluster.withdraw(2...3, from: 1)
         cluster.run()
         for append in cluster.waitingAppends {
-            cluster.disk.bodies.append(
-                (append.first, append.last, append.frame.dropFirst(Frame.size)))
+            cluster.disk.append(append)
         }
         cluster.isDiskSlow = false
         cluster.restartSequencer()

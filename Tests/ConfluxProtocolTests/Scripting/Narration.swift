@@ -33,8 +33,8 @@ struct Narration {
         case .feed(let frame): Self.line("sequencer → feed", "lost: \(kind(of: frame))")
         case .logged(let append):
             Self.line("log → sequencer", "lost: \(Self.range(append.first, append.last)) is kept")
-        case .saved(let place, _, _):
-            Self.line("log → sequencer", "lost: a part of \(words(of: place)) is kept")
+        case .saved(let saved):
+            Self.line("log → sequencer", "lost: a part of \(words(of: saved.place)) is kept")
         }
     }
 
@@ -69,7 +69,9 @@ struct Narration {
                 "sequencer → log",
                 "append \(Self.range(append.first, append.last))"
                     + (append.isForced ? ", synced" : "")
-                    + ": " + content(of: append.frame.dropFirst(Frame.size)))
+                    + ": "
+                    + append.commits.map { content(of: $0.frame.dropFirst(Frame.size)) }
+                    .joined(separator: "; "))
         case .serve(let beat): Self.line("sequencer", "serves from \(beat.last)")
         case .publishCommit(let frame):
             Self.line("sequencer → feed", "commit " + place(of: frame.dropFirst(Frame.size)))
@@ -105,6 +107,9 @@ struct Narration {
             "no snapshot of \(words(of: place)): \(why)"
         case .diverged(let store, let status): "diverged \(store): " + words(of: status)
         case .converged(let store, let point): "converged \(store) at \(point)"
+        case .damaged(let damage): "damaged \(Self.range(damage.first, damage.last))"
+        case .logNearlyFull(let retained): "log nearly full, \(retained) retained"
+        case .logHasRoom: "log has room"
         case .truncated(let floor): "truncated below \(floor)"
         case .truncateFailed(let text): "not truncated: \(text)"
         case .challenged(let epoch): "challenged by epoch \(epoch)"
@@ -118,7 +123,6 @@ struct Narration {
         case .welcome(let welcome):
             "welcome \(welcome.incarnation): last \(welcome.last), agreed \(welcome.agreed), "
                 + "counter \(welcome.lastCounter)"
-                + (welcome.refuted == .none ? "" : ", no epoch \(welcome.refuted) known")
         case .opened(let opened):
             switch opened.outcome {
             case .failed(let code, _): "opened \(opened.request): failed, \(code)"
@@ -215,7 +219,7 @@ struct Narration {
                         ? nil
                         : "hosts " + hello.hosted.map(\.store.description).joined(separator: " "),
                     hello.bridged.isEmpty
-                        ? nil : "bridges " + hello.bridged.map(\.text).joined(separator: " "),
+                        ? nil : "bridges " + hello.bridged.map(\.state.text).joined(separator: " "),
                 ].compactMap { $0 }).joined(separator: ", ")
         case .open(let open): "open \(open.request): \(words(of: open.subject))"
         case .close(let close): "close \(words(of: close.subject))"
@@ -251,24 +255,26 @@ struct Narration {
     private func words(of delivery: Delivery) -> String {
         switch delivery {
         case .commit(let commit, _): "applies \(Self.range(commit.first, commit.last))"
-        case .catchUp(let commit, _): "catches up with \(Self.range(commit.first, commit.last))"
-        case .restore(let store, _, let snapshot, let aside, let skipped, _):
+        case .catchUp(let commit, _, let subjects):
+            "catches \(subjects.map { words(of: $0) }.joined(separator: ", ")) up with "
+                + Self.range(commit.first, commit.last)
+        case .restore(let store, _, let snapshot, let aside, let skipped, _, _):
             "restores \(store) at \(snapshot.sequence)"
                 + (aside.map { ", with \($0.count) bytes kept aside" } ?? "")
                 + (skipped.isEmpty ? "" : ", skipping \(skipped)")
-        case .begin(let store): "begins to catch up with \(store)"
+        case .begin(let subject): "begins to catch up \(words(of: subject))"
         case .detach(let store): "detaches \(store)"
         case .passOver(let last): "passes over what is up to \(last)"
         case .compare(let divergence, let bytes):
             "compares \(words(of: divergence.place)) with "
                 + (bytes.map { "\($0.count) bytes" } ?? "nothing")
-        case .attach(let store): "attaches \(store)"
+        case .attach(let subject): "attaches \(words(of: subject))"
         case .settle(let outcome):
             "tells \(Self.range(outcome.firstCounter, outcome.count)): "
                 + words(of: outcome.fate)
         case .opened(let request, .opened): "tells open \(request): opened"
         case .opened(let request, .failed(let code, _)): "tells open \(request): failed, \(code)"
-        case .reached(let request, let outcome): "tells wait \(request): \(outcome)"
+        case .reach(let request, let outcome): "tells wait \(request): \(outcome)"
         case .reset: "begins its replicas anew"
         }
     }
@@ -291,6 +297,7 @@ struct Narration {
         case .historyLost(let from, let through): "history lost: \(Self.range(from, through))"
         case .sessionForgotten: "session forgotten"
         case .missed(let from, let through): "missed \(Self.range(from, through))"
+        case .damaged(let damage): "damaged \(Self.range(damage.first, damage.last))"
         }
     }
 

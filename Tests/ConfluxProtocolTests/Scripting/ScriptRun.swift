@@ -141,7 +141,9 @@ struct ScriptRun {
             }
             let progress = Progress(applied: .zero, settled: 0)
             cluster.handle(
-                .received(.progress(progress), epoch: Epoch(epoch), from: connection))
+                .received(
+                    .progress(progress), by: cluster.speaker(connection, epoch: Epoch(epoch)),
+                    from: connection))
             cluster.run()
         case .show(let node): return show(node)
         default: return nil
@@ -190,8 +192,7 @@ struct ScriptRun {
     /// The disk has what waits for it, and nobody is told.
     private mutating func keepAppends() {
         for append in cluster.waitingAppends {
-            cluster.disk.bodies.append(
-                (append.first, append.last, append.frame.dropFirst(Frame.size)))
+            cluster.disk.append(append)
         }
         cluster.waitingAppends.removeAll()
         cluster.isDiskSlow = false
@@ -231,8 +232,9 @@ struct ScriptRun {
                 if case .submit = $0 { true } else { false }
             })
         else { return nil }
+        guard let connection = cluster.connection(of: id) else { return nil }
         cluster.queue.append(
-            .toSequencer(id, Frame.encode(submit, epoch: cluster.disk.epoch)))
+            .toSequencer(id, Frame.encode(submit, by: cluster.speaker(connection))))
         cluster.run()
         return []
     }

@@ -128,7 +128,7 @@ struct AsideScenarios {
         let request = cluster.nodes[3]?.skip(stopped, .store(old)) ?? 0
         cluster.flushInputs(of: 3)
         cluster.pass(.seconds(1))
-        guard case .reached? = cluster.nodes[3]?.reached[request] else {
+        guard case .due? = cluster.nodes[3]?.reached[request] else {
             Issue.record("it was refused")
             return
         }

@@ -99,7 +99,10 @@ extension Cluster {
     mutating func save(_ part: SnapshotPart) {
         let isSaved = savingFailure == nil && disk.save(part)
         let failure = isSaved ? nil : savingFailure ?? "out of order"
-        let step = Step.saved(part.place, offset: part.offset, failure: failure)
+        let step = Step.saved(
+            SnapshotSaved(
+                place: part.place, whole: isSaved && part.isLast ? part.reference : nil,
+                failure: failure))
         if isSavingSlow { waitingSaves.append(step) } else { queue.append(step) }
     }
 

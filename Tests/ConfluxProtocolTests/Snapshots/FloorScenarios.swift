@@ -26,9 +26,9 @@ struct FloorScenarios {
             #expect(try floor <= #require(cluster.disk.checkpoints.first).sequence.next)
         }
         let directory = try #require(cluster.sequencer?.directory)
-        for (name, store) in directory.stores
-        where directory.stamp(of: name) > store.baseSequence {
-            #expect(floor <= store.baseSequence.next, "\(name)")
+        for (name, life) in directory.lives.lives
+        where directory.stamp(of: name) > life.record.baseSequence {
+            #expect(floor <= life.record.baseSequence.next, "\(name)")
         }
     }
 

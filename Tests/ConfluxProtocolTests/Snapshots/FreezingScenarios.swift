@@ -79,19 +79,24 @@ struct FreezingScenarios {
         cluster.expectAgreement()
     }
 
-    @Test func `a word on a life that was dropped says nothing of the next one`() throws {
+    @Test
+    func `a life is dropped once the word before that is in the log, and the next one is thawed`()
+        throws
+    {
         var cluster = Cluster.eager(nodes: ["alpha"])
         cluster.addNode(2, named: "beta")
         let life = try #require(cluster.base(of: "list"))
         cluster.isDiskSlow = true
         cluster.dispatch(["a"], to: "list/shared", from: 1)
         _ = freeze(true, by: 1, in: &cluster)
-        _ = cluster.drop("list", by: 1)
-        cluster.open("list", on: 2)
-        cluster.submit(["b"], to: "list/shared", from: 2)
+        let dropped = cluster.drop("list", by: 1)
         cluster.run()
         cluster.finishAppends()
-        cluster.pass(.seconds(1))
+        // It is asked again.
+        cluster.pass(.seconds(3))
+        #expect(cluster.nodes[1]?.reached[dropped] == .due(cluster.disk.last))
+        cluster.open("list", on: 2)
+        cluster.dispatch(["b"], to: "list/shared", from: 2)
         #expect(try #require(cluster.base(of: "list")) > life)
         #expect(!isRejected(1, of: 2, in: cluster))
     }
@@ -142,6 +147,26 @@ struct FreezingScenarios {
         cluster.expectBounds()
     }
 
+    @Test func `of a frozen store a replica that stopped gets the state once it is thawed`() throws
+    {
+        var cluster = Cluster.eager { $0.digestBytesMin = 1_000 }
+        cluster.nodes[2]?.poisons = ["bad"]
+        for text in ["a", "bad", "b"] { cluster.dispatch([text], to: "list", from: 1) }
+        let stopped = try #require(cluster.nodes[2]?.replicas[list]?.stoppedAt)
+        _ = freeze(true, by: 1, in: &cluster)
+        cluster.pass(.seconds(1))
+        guard case .failed(.passed, let text)? = skip(stopped, by: 2, in: &cluster) else {
+            Issue.record("it was not refused")
+            return
+        }
+        #expect(text.hasSuffix("get its state instead, once the store is thawed"))
+        cluster.pass(.seconds(1))
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["a"])
+        _ = freeze(false, by: 1, in: &cluster)
+        cluster.pass(.seconds(1))
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["a", "bad", "b"])
+    }
+
     @Test func `an entry at which all stopped is skipped, and later openers are told`() throws {
         var cluster = Cluster.eager { $0.digestBytesMin = 1_000 }
         for node in [1, 2] { cluster.nodes[node]?.poisons = ["bad"] }
@@ -150,7 +175,7 @@ struct FreezingScenarios {
         cluster.dispatch(["b"], to: "list", from: 1)
         let stopped = try #require(cluster.nodes[2]?.replicas[list]?.stoppedAt)
         cluster.pass(.seconds(1))
-        guard case .reached? = skip(stopped, by: 1, in: &cluster) else {
+        guard case .due? = skip(stopped, by: 1, in: &cluster) else {
             Issue.record("it was refused")
             return
         }

@@ -34,7 +34,7 @@ struct SnapshotBoundTests {
             }
             if count > 0 { points.append(count) }
         }
-        #expect(points == [PointSchedule.perCommitMax, 36])
+        #expect(points == [PointPlan.perCommitMax, 36])
         cluster.expectBounds()
     }
 
@@ -43,11 +43,11 @@ struct SnapshotBoundTests {
         cluster.isSavingSlow = true
         cluster.grow("many", by: 1_100, from: 1)
         #expect(cluster.waitingSaves.count == 3)
-        #expect(cluster.sequencer?.uploads.count == 10)
+        #expect(cluster.sequencer?.directory.lives.uploadCount == 10)
         cluster.expectBounds()
         cluster.finishSaves()
         #expect(cluster.taken.count == 10)
-        #expect(cluster.sequencer?.uploads.count == 0)
+        #expect(cluster.sequencer?.directory.lives.uploadCount == 0)
     }
 
     @Test func `many that wait for nodes that are gone are given up together`() {
@@ -55,14 +55,14 @@ struct SnapshotBoundTests {
         cluster.isSavingSlow = true
         cluster.grow("many", by: 1_100, from: 1)
         cluster.pass(.milliseconds(500))
-        let waiting = cluster.sequencer?.uploads.count ?? 0
+        let waiting = cluster.sequencer?.directory.lives.uploadCount ?? 0
         #expect(waiting > 100)
         cluster.input(.leave, to: 1)
         cluster.run()
         cluster.removeNode(1)
         cluster.finishSaves()
         cluster.pass(cluster.settings.snapshotPatience * 2)
-        #expect(cluster.sequencer?.uploads.count == 0)
+        #expect(cluster.sequencer?.directory.lives.uploadCount == 0)
     }
 
     @Test func `so many snapshots are on their way to a node, and others wait`() {
@@ -91,6 +91,31 @@ struct SnapshotBoundTests {
         #expect(cluster.nodes[2]?.replicas.values.allSatisfy(\.isAttached) == true)
     }
 
+    @Test func `a store that is closed while its snapshot comes makes room for the next`() throws {
+        var cluster = manyStores(3)
+        cluster.grow("many", by: 1_100, from: 1)
+        #expect(cluster.taken.count == 3)
+        cluster.addNode(2, named: "beta") { $0.loadsMax = 1 }
+        for index in 0..<3 { cluster.nodes[2]?.open("many/\(index)") }
+        cluster.flushInputs(of: 2)
+        while cluster.nodes[2].map({ $0.machine.loads.count < 2 }) == true {
+            if cluster.queue.isEmpty {
+                cluster.now += cluster.settings.beatInterval
+                cluster.handle(.tick)
+                cluster.handle(.drained)
+            }
+            try #require(!cluster.queue.isEmpty)
+            cluster.deliver(cluster.queue.removeFirst())
+        }
+        let loads = try #require(cluster.nodes[2]?.machine.loads.loads)
+        let coming = try #require(loads.values.first { $0.deadline != nil }).place.store
+        cluster.input(.close(.store(coming)), to: 2)
+        #expect(cluster.nodes[2]?.machine.loads.activeCount == 1)
+        cluster.run()
+        cluster.pass(.seconds(1))
+        #expect(cluster.nodes[2]?.opened.count == 2)
+    }
+
     @Test func `of a state above the bound no snapshot is taken, and a node loads none`() {
         var cluster = Cluster.eager { $0.snapshotBytesMax = 1_000 }
         cluster.grow("list", by: 1_500, from: 1)
@@ -104,7 +129,7 @@ struct SnapshotBoundTests {
             Issue.record("\(String(describing: cluster.nodes[3]?.opened))")
             return
         }
-        #expect(cluster.sequencer?.voters(of: list).count == 2)
+        #expect(cluster.sequencer?.directory.life(of: list)?.voters.count == 2)
     }
 
     @Test func `so many entries are skipped, and no more`() throws {
@@ -112,16 +137,16 @@ struct SnapshotBoundTests {
         for node in [1, 2] { cluster.nodes[node]?.poisons = ["bad"] }
         cluster.dispatch(["bad"], to: "list", from: 1)
         let first = try #require(cluster.nodes[1]?.replicas[list]?.stoppedAt)
-        let texts = Array(repeating: "x", count: StoreDirectory.skipsMax + 1)
+        let texts = Array(repeating: "x", count: SkipTable.countMax + 1)
         cluster.dispatch(texts, to: "list", from: 1)
         cluster.pass(.seconds(1))
         // Both stopped before, so that nobody has any of them.
-        for offset in 1...UInt64(StoreDirectory.skipsMax) + 1 {
+        for offset in 1...UInt64(SkipTable.countMax) + 1 {
             _ = cluster.nodes[1]?.skip(first.advanced(by: offset), .store(list))
         }
         cluster.flushInputs(of: 1)
         cluster.pass(.seconds(3))
-        #expect(cluster.sequencer?.directory.skips.count == StoreDirectory.skipsMax)
+        #expect(cluster.sequencer?.directory.skips.count == SkipTable.countMax)
         let failures = cluster.nodes[1]?.reached.values.count { outcome in
             if case .failed(.tableFull, _) = outcome { true } else { false }
         }
@@ -133,17 +158,17 @@ struct SnapshotBoundTests {
     @Test func `so many votes count for one point`() throws {
         let place = SnapshotPlace(
             store: list, life: SequenceNumber(3), sequence: SequenceNumber(9))
-        var table = DigestTable()
-        table.begin(
-            DigestTable.Round(
+        var votes = Votes()
+        votes.begin(
+            Votes.Round(
                 place: place, schemaVersion: 1, load: 0, deadline: .zero, awaited: []))
         let vote = Vote(
             place: place, schemaVersion: 1, digest: Digest(rawValue: 1),
             refusals: Digest(rawValue: 2), byteCount: 3)
-        let counted = (1...UInt64(DigestTable.votesMax) + 5).count { number in
-            table.add(vote, of: Incarnation(number))
+        let counted = (1...UInt64(Votes.votesMax) + 5).count { number in
+            votes.add(vote, of: Incarnation(number))
         }
-        #expect(counted == DigestTable.votesMax)
+        #expect(counted == Votes.votesMax)
     }
 
     @Test func `so many wait for one decision, and who is left out asks again`() throws {

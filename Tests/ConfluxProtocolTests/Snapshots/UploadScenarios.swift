@@ -106,32 +106,54 @@ struct UploadScenarios {
         cluster.removeNode(1)
         cluster.finishSaves()
         #expect(cluster.failed.count == 1)
-        #expect(cluster.sequencer?.uploads.count == 0)
+        #expect(cluster.sequencer?.directory.lives.uploadCount == 0)
     }
 
-    @Test func `an answer for a part that was given up is not taken for another's`() throws {
-        let store = try #require(StoreName("list"))
-        let place = SnapshotPlace(
-            store: store, life: SequenceNumber(3), sequence: SequenceNumber(9))
-        let bytes = Array("[]".utf8)
-        let reference = SnapshotReference(
-            sequence: place.sequence, schemaVersion: 1, digest: Digest(of: bytes), byteCount: 2)
-        let round = DigestTable.Round(
-            place: place, schemaVersion: 1, load: 0, deadline: .zero, awaited: [])
-        var table = UploadTable()
-        for isConfirmed in [false, true] {
-            table.add(UploadTable.Upload(reference, of: round, isConfirmed: isConfirmed))
-            let next = table.next(most: 4)
-            var upload = try #require(next)
-            upload.step = .saving(2)
-            table[store] = upload
+    @Test func `what is whole in the log counts, though it was given up meanwhile`() throws {
+        var cluster = Cluster.eager(nodes: ["alpha", "beta", "gamma"])
+        for node in [2, 3] { cluster.nodes[node]?.isVotingLate = true }
+        cluster.isSavingSlow = true
+        cluster.grow("list", by: 200, from: 1)
+        cluster.pass(cluster.settings.votePatience + .seconds(1))
+        let first = try #require(try cluster.points(of: "list").first)
+        #expect(cluster.waitingSaves.count == 1)
+        // Those who vote late have another state: the first voter's is not the store's any more.
+        for node in [2, 3] {
+            var vote = try #require(cluster.nodes[node]?.heldVotes.first)
+            vote.digest = Digest(rawValue: 1)
+            cluster.input(.reported(.digested(vote), resets: 0), to: node)
+            cluster.run()
         }
-        let former = table.answered(place, 0)
-        #expect(former?.isGivenUp == true && former?.0.isConfirmed == false)
-        let answered = table.answered(place, 0)
-        #expect(answered?.isGivenUp == false && answered?.0.isConfirmed == true)
-        #expect(answered?.bytes == 2)
-        #expect(table.answered(place, 0) == nil)
+        let list = try #require(StoreName("list"))
+        #expect(cluster.sequencer?.directory.life(of: list)?.work.upload == nil)
+        cluster.finishSaves()
+        #expect(cluster.base(of: "list") == first)
+        #expect(cluster.sequencer?.directory.life(of: list)?.work.save == nil)
+        // The next point tells.
+        #expect(try cluster.points(of: "list").count == 2)
+        cluster.expectBounds()
+    }
+
+    @Test func `an answer for a part of a life that is over changes nothing`() throws {
+        var cluster = Cluster.eager(nodes: ["alpha"])
+        cluster.isSavingSlow = true
+        cluster.grow("list", by: 200, from: 1)
+        #expect(cluster.waitingSaves.count == 1)
+        _ = cluster.drop("list", by: 1)
+        cluster.run()
+        cluster.open("list", on: 1)
+        cluster.grow("list", by: 200, from: 1)
+        let list = try #require(StoreName("list"))
+        let second = try #require(cluster.sequencer?.directory.life(of: list)?.record.life)
+        #expect(cluster.waitingSaves.count == 2)
+        let late = cluster.waitingSaves.removeFirst()
+        cluster.deliver(late)
+        #expect(cluster.taken.isEmpty)
+        #expect(cluster.base(of: "list") == second)
+        #expect(cluster.sequencer?.directory.life(of: list)?.work.save != nil)
+        cluster.finishSaves()
+        #expect(cluster.taken.count == 1)
+        cluster.expectBounds()
     }
 
     /// Both replicas take long to say what they are.
@@ -156,7 +178,7 @@ struct UploadScenarios {
         slow(&cluster)
         for node in [1, 2] {
             for vote in cluster.nodes[node]?.heldVotes ?? [] {
-                cluster.input(.digested(vote, resets: 0), to: node)
+                cluster.input(.reported(.digested(vote), resets: 0), to: node)
             }
         }
         cluster.run()

@@ -4,7 +4,7 @@ import Testing
 @testable import ConfluxProtocol
 
 struct SubmissionsTests {
-    private func submissions(_ batches: [Int]) -> (Submissions, [BatchTarget]) {
+    private func submissions(_ batches: [Int]) -> Submissions {
         let targets = ["list", "tally"].map {
             BatchTarget(target: Target($0)!, schemaVersion: 1, coding: .json)
         }
@@ -14,11 +14,11 @@ struct SubmissionsTests {
             for place in 0..<count { builder.append(target: targets[place % 2], payload: [1]) }
             submissions.add(builder, isAtomic: false)
         }
-        return (submissions, targets)
+        return submissions
     }
 
     @Test func `only what was sent as an action is withdrawn at once`() {
-        var (submissions, _) = submissions([3, 3])
+        var submissions = submissions([3, 3])
         #expect(submissions.next(at: .zero)?.count == 3)
         let urgent = submissions.withdraw(RangeSet(2..<6))
         #expect(urgent.map(\.firstCounter) == [2])
@@ -30,14 +30,8 @@ struct SubmissionsTests {
         #expect(submissions.withdraw(RangeSet(2..<6)).isEmpty)
     }
 
-    @Test func `a part concerns what the whole did, for the whole may be in the log`() {
-        var (submissions, targets) = submissions([4])
-        _ = submissions.withdraw(RangeSet(1..<3))
-        for counter in UInt64(1)...4 { #expect(submissions.targets(of: counter) == targets) }
-    }
-
     @Test func `bytes are counted part by part, and are gone with the outcomes`() {
-        var (submissions, _) = submissions([5, 2])
+        var submissions = submissions([5, 2])
         _ = submissions.withdraw(RangeSet([2..<3, 4..<5]))
         submissions.rewind(past: 0, knownThrough: 0)
         var bytes = 0
@@ -81,7 +75,7 @@ struct SubmissionsTests {
     }
 
     @Test func `what is settled is not withdrawn, also within a batch`() {
-        var (submissions, _) = submissions([4])
+        var submissions = submissions([4])
         _ = submissions.next(at: .zero)
         _ = submissions.settle(from: 1, count: 2)
         let urgent = submissions.withdraw(RangeSet(1..<4))
@@ -90,7 +84,7 @@ struct SubmissionsTests {
     }
 
     @Test func `a batch in which the expected counter lies is sent again`() {
-        var (submissions, _) = submissions([5, 3])
+        var submissions = submissions([5, 3])
         while submissions.next(at: .zero) != nil {}
         // A restarted sequencer knows that 1 and 2 are settled, and had no room for the batch.
         submissions.rewind(to: 3, at: .zero, first: .seconds(1), most: .seconds(1))

@@ -37,7 +37,7 @@ struct VoidBatchTests {
         ) { try Batch.decode(withoutRow[...]) }
         withoutRow[kindOffset] = 3
         #expect(
-            throws: WireError.unknownCode(3, at: kindOffset, expected: "a batch's kind")
+            throws: WireError.malformed(at: kindOffset, expected: "a batch's kind")
         ) { try Batch.decode(withoutRow[...]) }
     }
 

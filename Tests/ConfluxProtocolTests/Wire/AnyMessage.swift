@@ -20,9 +20,12 @@ enum AnyMessage: Equatable, Sendable {
         }
     }
 
-    func encoded(epoch: Epoch) -> [UInt8] {
+    /// Its frame. `session` is that of a node; the others have none.
+    func encoded(epoch: Epoch, session: Incarnation = .none) -> [UInt8] {
         switch self {
-        case .node(let message): Frame.encode(message, epoch: epoch)
+        case .node(let message):
+            Frame.encode(
+                message, by: ConfluxProtocol.Speaker(epoch: epoch, session: session))
         case .sequencer(let message): Frame.encode(message, epoch: epoch)
         case .feed(let message): Frame.encode(message, epoch: epoch)
         }

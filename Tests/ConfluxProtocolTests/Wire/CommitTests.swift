@@ -74,7 +74,7 @@ struct CommitTests {
     }
 
     @Test func `the largest batch fits into an empty commit`() throws {
-        let narrow = try WireLimits(frameBytesMax: 1_000, batchBytesMax: 915, payloadBytesMax: 700)
+        let narrow = try WireLimits(frameBytesMax: 1_000, batchBytesMax: 907, payloadBytesMax: 700)
         var builder = BatchBuilder(limits: narrow)
         let target = BatchTarget(
             target: .state(Name("counter")!), schemaVersion: 1, coding: .compact)
@@ -83,7 +83,7 @@ struct CommitTests {
             builder.append(target: target, payload: [])
         }
         let batch = builder.finish(firstCounter: 1, settled: 0)
-        #expect(batch.encoded.count > 910)
+        #expect(batch.encoded.count > 902)
         var commit = self.builder(limits: narrow)
         #expect(commit.canAppend(batch))
         commit.append(batch, from: Incarnation(1))

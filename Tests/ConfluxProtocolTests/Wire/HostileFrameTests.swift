@@ -88,15 +88,19 @@ struct HostileFrameTests {
 
     @Test func `a number above 2⁶³ − 1 is an error, so that adding to it can't overflow`() throws {
         var frame = Frame.encode(
-            .progress(Progress(applied: SequenceNumber(1), settled: 1)) as NodeMessage, epoch: .none
+            .progress(Progress(applied: SequenceNumber(1), settled: 1)) as NodeMessage,
+            by: .unwelcomed
         )
         frame[Frame.size + 7] = 0x80
         #expect(
             throws: WireError.malformed(
                 at: Frame.size, expected: "the applied number, at most 2^63 − 1")
         ) { try Frame.decodeNodeMessage(frame[...]) }
-        frame[15] = 0x80
-        #expect(throws: WireError.self) { try Frame.header(of: frame[...]) }
+        for last in [15, 23] {
+            frame[last] = 0x80
+            #expect(throws: WireError.self) { try Frame.header(of: frame[...]) }
+            frame[last] = 0
+        }
     }
 
     @Test func `a run of numbers that ends above 2⁶³ − 1 is an error`() throws {
@@ -130,7 +134,7 @@ struct HostileFrameTests {
 
     @Test func `a flag is 0 or 1, and nothing else`() {
         let answer = Answer(number: 1, isLast: true, node: nil, body: .alive)
-        var frame = Frame.encode(.answer(answer) as NodeMessage, epoch: .none)
+        var frame = Frame.encode(.answer(answer) as NodeMessage, by: .unwelcomed)
         for value in 2...UInt8.max {
             frame[Frame.size + 8] = value
             #expect(
@@ -142,17 +146,63 @@ struct HostileFrameTests {
 
     @Test func `text that is no UTF-8 and names outside the alphabet are errors`() throws {
         var bye = Frame.encode(
-            .bye(Bye(code: .leaving, message: "ab")) as NodeMessage, epoch: .none)
+            .bye(Bye(code: .leaving, message: "ab")) as NodeMessage, by: .unwelcomed)
         bye[bye.count - 1] = 0xC3
         #expect(throws: WireError.self) { try Frame.decodeNodeMessage(bye[...]) }
         for bad in [0x41, 0x2F, 0x00, 0xC3, 0xFF] as [UInt8] {
             var close = Frame.encode(
-                .close(Close(subject: .state(Name("a")!))) as NodeMessage, epoch: .none)
+                .close(Close(subject: .state(Name("a")!))) as NodeMessage, by: .unwelcomed)
             close[close.count - 1] = bad
             #expect(
                 throws: WireError.malformed(
                     at: Frame.size + 1, expected: "a name: 1 to 64 of a-z 0-9 . _ -")
             ) { try Frame.decodeNodeMessage(close[...]) }
+        }
+    }
+
+    @Test func `an alternative that the grammar does not have is malformed, a code is not known`() {
+        let ask = Frame.encode(
+            .close(Close(subject: .state(Name("a")!))) as NodeMessage, by: .unwelcomed)
+        let hello = Frame.encode(
+            .hello(Hello(request: 1, nonce: .none, name: nil, role: .member)) as NodeMessage,
+            by: .unwelcomed)
+        for (frame, place, code) in [
+            (ask, 0, ByeCode.malformed), (hello, 8 + 16 + 1, .malformed),
+            (
+                Frame.encode(.bye(Bye(code: .leaving, message: "")), by: .unwelcomed), 8,
+                .unsupported
+            ),
+        ] {
+            var frame = frame
+            frame[Frame.size + place] = 0xF0
+            let error = #expect(throws: WireError.self) { try Frame.decodeNodeMessage(frame[...]) }
+            #expect(error?.byeCode == code, "\(String(describing: error))")
+        }
+    }
+
+    @Test func `a node's bye is one in every version, and where it can't be read`() {
+        let connection = ConnectionID(rawValue: 1)
+        let speaker = Speaker(epoch: Epoch(3), session: Incarnation(4))
+        let bye = Frame.encode(.bye(Bye(code: .leaving, message: "ab")), by: speaker)
+        var other = bye
+        other[4] = 9
+        var unknown = bye
+        unknown[Frame.size + 8] = 0xF0
+        for frame in [bye, other, unknown, Array(bye.prefix(Frame.size)), bye + [1]] {
+            let input = SequencerInput.frame(frame[...], limits: .standard, from: connection)
+            guard case .received(.bye, let said, connection) = input else {
+                Issue.record("no bye: \(input)")
+                continue
+            }
+            #expect(said == speaker)
+        }
+        var hello = Frame.encode(
+            .hello(Hello(request: 1, nonce: .none, name: nil, role: .member)), by: .unwelcomed)
+        hello[4] = 9
+        let input = SequencerInput.frame(hello[...], limits: .standard, from: connection)
+        guard case .unreadable(.version, _, connection) = input else {
+            Issue.record("\(input)")
+            return
         }
     }
 

@@ -35,7 +35,9 @@ extension RandomMessages {
     }
 
     mutating func load() -> Load {
-        Load(request: random.next(), place: place(), offset: number(), limitBytes: word())
+        Load(
+            request: random.next(), place: place(), offset: number(), limitBytes: word(),
+            acknowledged: random.next())
     }
 
     mutating func snapshotRequest() -> SnapshotRequest {

@@ -17,7 +17,11 @@ struct RandomMessages {
         case 2: .node(.close(Close(subject: subject())))
         case 3: .node(.submit(below(4) == 0 ? void() : batch()))
         case 4:
-            .node(.fetch(Fetch(request: random.next(), from: sequence(), limitBytes: word())))
+            .node(
+                .fetch(
+                    Fetch(
+                        request: random.next(), from: sequence(), limitBytes: word(),
+                        acknowledged: random.next())))
         case 5:
             .node(
                 .progress(
@@ -51,7 +55,11 @@ struct RandomMessages {
         case 23: .node(.load(load()))
         case 24: .node(.snapshot(chunk()))
         case 25: .node(flag() ? .skip(skip()) : .freeze(freeze()))
-        case 26: .sequencer(.snapshotServed(SnapshotServed(request: random.next(), chunk: chunk())))
+        case 26:
+            .sequencer(
+                .snapshotServed(
+                    SnapshotServed(
+                        request: random.next(), deliveryTag: random.next(), chunk: chunk())))
         case 27: .sequencer(.snapshotRequest(snapshotRequest()))
         case 28: .sequencer(.divergence(divergence()))
         case 29: .sequencer(.reload(Reload(place: place())))
@@ -123,7 +131,7 @@ struct RandomMessages {
 
     private mutating func hello() -> Hello {
         Hello(
-            nonce: identifier(), name: optional { $0.name() },
+            request: random.next(), nonce: identifier(), name: optional { $0.name() },
             role: element(of: Hello.Role.self), process: optional { $0.identifier() },
             session: optional { SessionToken(log: $0.identifier(), incarnation: $0.incarnation()) },
             history: optional {
@@ -135,7 +143,7 @@ struct RandomMessages {
                 HostedStore(
                     store: $0.storeName(), life: $0.sequence(), schemaVersion: $0.word())
             },
-            bridged: list { $0.name() })
+            bridged: list { StateBridge(state: $0.name(), schemaVersion: $0.word()) })
     }
 
     private mutating func open() -> Open {
@@ -146,8 +154,10 @@ struct RandomMessages {
 
     private mutating func welcome() -> Welcome {
         Welcome(
-            log: identifier(), claim: identifier(), incarnation: incarnation(), last: sequence(),
-            floor: sequence(), agreed: sequence(), refuted: epoch(), settled: number(),
+            request: random.next(), log: identifier(), claim: identifier(),
+            incarnation: incarnation(),
+            last: sequence(),
+            floor: sequence(), agreed: sequence(), settled: number(),
             lastCounter: number(),
             feed: text(),
             limits: SessionLimits(
@@ -188,7 +198,16 @@ struct RandomMessages {
     private mutating func entries() -> Entries {
         Entries(
             request: random.next(), last: sequence(), floor: sequence(),
-            commits: list { $0.commitFrame().dropFirst(Frame.size) })
+            deliveryTag: random.next(),
+            commits: list { $0.commitFrame().dropFirst(Frame.size) },
+            damage: optional { $0.damage() })
+    }
+
+    private mutating func damage() -> Damage {
+        let first = UInt64(1 + below(1_000))
+        return Damage(
+            first: SequenceNumber(first), last: SequenceNumber(first + UInt64(below(9))),
+            message: text())
     }
 
     private mutating func question() -> Question {
@@ -199,21 +218,25 @@ struct RandomMessages {
         case 2: body = .applied(sequence(), target())
         default: body = .alive
         }
-        return Question(number: random.next(), patience: duration(), body: body)
+        return Question(
+            number: random.next(), patience: duration(), acknowledged: random.next(), body: body)
     }
 
     private mutating func answer() -> Answer {
         let body: Answer.Body
-        switch below(6) {
+        switch below(8) {
         case 0: body = .status(status())
         case 1: body = .state(storeName(), sequence(), bytes(50))
         case 2: body = .applied
         case 3: body = .refused(message: text())
         case 4: body = .failed(element(of: QuestionFailure.self), message: text())
+        case 5: body = .stopped(at: sequence(), message: text())
+        case 6: body = .concernedNobody
         default: body = .alive
         }
         return Answer(
-            number: random.next(), isLast: flag(), node: optional { $0.name() }, body: body)
+            number: random.next(), isLast: flag(), node: optional { $0.name() },
+            deliveryTag: random.next(), body: body)
     }
 
     private mutating func status() -> SequencerStatus {
@@ -238,7 +261,7 @@ struct RandomMessages {
     }
 
     private mutating func bye() -> Bye {
-        Bye(code: element(of: ByeCode.self), message: text())
+        Bye(code: element(of: ByeCode.self), message: text(), answering: random.next())
     }
 
     private mutating func subject() -> HostingSubject {

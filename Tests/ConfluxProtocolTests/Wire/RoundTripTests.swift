@@ -24,7 +24,7 @@ struct RoundTripTests {
         let character = ["a", "ä", "店", "🦀"][bytesOfOne - 1]
         let long = "x" + String(repeating: character, count: 5_000)
         let frame = Frame.encode(
-            .bye(Bye(code: .leaving, message: long)) as NodeMessage, epoch: .none)
+            .bye(Bye(code: .leaving, message: long)) as NodeMessage, by: .unwelcomed)
         let bye = try Frame.decodeBye(frame[...])
         #expect(long.hasPrefix(bye.message))
         #expect(bye.message.utf8.count <= WireLimits.textBytesMax)
@@ -38,7 +38,7 @@ struct RoundTripTests {
             (.nanoseconds(Int64.max) + .nanoseconds(1), .nanoseconds(Int64.max)),
         ] {
             let question = Question(number: 1, patience: duration, body: .alive)
-            let frame = Frame.encode(.question(question) as NodeMessage, epoch: .none)
+            let frame = Frame.encode(.question(question) as NodeMessage, by: .unwelcomed)
             guard case .question(let decoded) = try Frame.decodeNodeMessage(frame[...]) else {
                 Issue.record("not a question")
                 continue
@@ -66,7 +66,7 @@ struct RoundTripTests {
         }
         #expect(isWithin(snapshot.state.bytes, frame))
 
-        let submit = Frame.encode(.submit(GoldenSample.batch) as NodeMessage, epoch: .none)[...]
+        let submit = Frame.encode(.submit(GoldenSample.batch) as NodeMessage, by: .unwelcomed)[...]
         guard case .submit(let batch) = try Frame.decodeNodeMessage(submit) else {
             Issue.record("not a submit")
             return

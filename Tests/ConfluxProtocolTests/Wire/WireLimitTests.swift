@@ -86,15 +86,16 @@ struct WireLimitTests {
 
     @Test func `a text or a name above its limit is refused, though it is all there`() throws {
         let text = [UInt8](repeating: 0x61, count: WireLimits.textBytesMax + 1)
-        var bye = Frame.encode(.bye(Bye(code: .leaving, message: "")) as NodeMessage, epoch: .none)
-        bye.replaceSubrange((Frame.size + 2)..., with: [0x01, 0x10] + text)
+        var bye = Frame.encode(
+            .bye(Bye(code: .leaving, message: "")) as NodeMessage, by: .unwelcomed)
+        bye.replaceSubrange((Frame.size + 10)..., with: [0x01, 0x10] + text)
         #expect(
             throws: WireError.limitExceeded(
-                at: Frame.size + 2, expected: "a bye's message", found: 4_097, limit: 4_096)
+                at: Frame.size + 10, expected: "a bye's message", found: 4_097, limit: 4_096)
         ) { try Frame.decodeNodeMessage(bye[...]) }
 
         var close = Frame.encode(
-            .close(Close(subject: .state(Name("a")!))) as NodeMessage, epoch: .none)
+            .close(Close(subject: .state(Name("a")!))) as NodeMessage, by: .unwelcomed)
         close.replaceSubrange((Frame.size + 1)..., with: [65] + text.prefix(65))
         #expect(
             throws: WireError.limitExceeded(
@@ -105,7 +106,8 @@ struct WireLimitTests {
     @Test func `a list that claims more than the bytes left hold is refused at its count`() throws {
         // The count stands last: nothing follows it, and no element is looked for.
         let hello = Frame.encode(
-            .hello(Hello(nonce: .none, name: nil, role: .member)) as NodeMessage, epoch: .none)
+            .hello(Hello(request: 100, nonce: .none, name: nil, role: .member)) as NodeMessage,
+            by: .unwelcomed)
         for (claim, isAboveLimit) in [
             (UInt32.max, true), (65_537, true), (65_536, false), (1, false),
         ] {
@@ -130,14 +132,14 @@ struct WireLimitTests {
         let entries = Frame.encode(
             .entries(Entries(request: 1, last: .zero, floor: .zero, commits: []))
                 as SequencerMessage, epoch: .none)
-        expect(entries, 60_000 as UInt32, at: Frame.size + 24, "the commits", .sequencer)
+        expect(entries, 60_000 as UInt32, at: Frame.size + 32, "the commits", .sequencer)
 
         let commit = [UInt8](GoldenSample.commitFrame)
         expect(
             commit, 60_000 as UInt32, at: CommitLayout.blockCountOffset,
             "how many blocks a commit has", .feed)
 
-        let submit = Frame.encode(.submit(GoldenSample.batch) as NodeMessage, epoch: .none)
+        let submit = Frame.encode(.submit(GoldenSample.batch) as NodeMessage, by: .unwelcomed)
         let batchOffset = Frame.size + 4
         expect(submit, 200 as UInt16, at: batchOffset + 21, "a batch's targets", .node)
         expect(submit, 60_000 as UInt32, at: batchOffset + 17, "a batch's entries", .node)
@@ -159,7 +161,7 @@ struct WireLimitTests {
     }
 
     @Test func `the outline of a submit is read when the rest can't be`() throws {
-        var frame = Frame.encode(.submit(GoldenSample.batch) as NodeMessage, epoch: .none)
+        var frame = Frame.encode(.submit(GoldenSample.batch) as NodeMessage, by: .unwelcomed)
         frame.removeSubrange((Frame.size + 4 + 21)...)
         #expect(throws: WireError.self) { try Frame.decodeNodeMessage(frame[...]) }
         let outline = try Frame.outline(ofSubmit: frame[...])

@@ -1,5 +1,7 @@
-import Conflux
+import Synchronization
 import Testing
+
+@testable import Conflux
 
 @Suite(.timeLimit(.minutes(5)))
 struct OutcomeBlockTests {
@@ -82,6 +84,22 @@ struct OutcomeBlockTests {
             for _ in 0..<20 { group.addTask { try await handle.receipt() } }
             for try await receipt in group { #expect(receipt.sequence == SequenceNumber(8)) }
         }
+    }
+
+    /// Each refusal once cost a look at all that waited: this took many minutes.
+    @Test func `as many refusals as waiters are told one by one`() {
+        let count = 100_000
+        let block = block(count)
+        let told = Mutex(0)
+        for index in 0..<count {
+            block.whenEnded(at: index) { _ in told.withLock { $0 += 1 } }
+        }
+        for index in stride(from: 0, to: count, by: 2) { block.settle(from: index, with: refusal) }
+        #expect(told.withLock { $0 } == count / 2)
+        block.settle(from: 0, count: count, with: .committed(receipt(1)))
+        #expect(told.withLock { $0 } == count)
+        #expect(sequence(block, count - 1) == UInt64(count))
+        #expect(block.outcome(at: 0) != nil && sequence(block, 0) == nil)
     }
 
     @Test func `cancelling ends the wait and not the dispatch`() async throws {

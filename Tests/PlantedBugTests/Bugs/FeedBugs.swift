@@ -45,19 +45,20 @@ extension PlantedBug {
             name: "the epoch of a fetched commit is taken for the speaker's", rule: 1,
             file: folder + "ReplicaMachine+Feed.swift",
             original: """
-                            if isHole {
-                                guard let live, commit.last > live
+                            guard let live, commit.last > live, commit.first <= live.next else { continue }
+                            advance(
                 """,
             planted: """
                             if PLANTED, commit.epoch != epoch {
                                 meet(commit.epoch, at: now, into: &effects)
                                 return
                             }
-                            if isHole {
-                                guard let live, commit.last > live
+                            guard let live, commit.last > live, commit.first <= live.next else { continue }
+                            advance(
                 """),
         PlantedBug(
-            name: "the subscription is not proven", rule: 4, file: folder + "CatchUp.swift",
+            name: "the subscription is not proven", rule: 4,
+            file: "ConfluxProtocol/Replica/ReplicaMachine+Hosting.swift",
             original: """
                         guard phase == .joined, feed == .following else { return }
                 """,
@@ -67,43 +68,69 @@ extension PlantedBug {
                 """),
         PlantedBug(
             name: "a store is attached before it has caught up", rule: 4,
-            file: folder + "CatchUp.swift",
+            file: folder + "CatchUps.swift",
             original: """
-                        guard reached < live else {
-                            let members
+                            if runner.cursor >= live {
+                                attach(
                 """,
             planted: """
-                        guard !PLANTED, reached < live else {
-                            let members
+                            if PLANTED || runner.cursor >= live {
+                                attach(
+                """),
+        PlantedBug(
+            name: "a runner takes along who is below it", rule: 4, file: folder + "CatchUps.swift",
+            original: """
+                        let nearest = runners.indices.filter { runners[$0].cursor <= position }
+                """,
+            planted: """
+                        let nearest = runners.indices.filter { PLANTED || runners[$0].cursor <= position }
                 """),
         PlantedBug(
             name: "a store's position is ignored", rule: 4,
-            file: "ConfluxNode/Apply/StateApplier.swift",
+            file: "ConfluxNode/Stores/TypedRunner.swift",
             original: """
-                            guard place.sequence > hosted.lastChange else { return false }
-                            hosted.lastChange = place.sequence
+                            guard replica.progress.phase != .ended, place.sequence > replica.progress.delivered
+                            else { return false }
                 """,
             planted: """
-                            guard PLANTED || place.sequence > hosted.lastChange else { return false }
-                            hosted.lastChange = place.sequence
+                            guard replica.progress.phase != .ended,
+                                PLANTED || place.sequence > replica.progress.delivered
+                            else { return false }
                 """),
         PlantedBug(
             name: "an opener keeps its own state", rule: 16,
-            file: "ConfluxNode/Apply/HostedStore.swift",
+            file: "ConfluxNode/Stores/Replica.swift",
             original: """
-                                guard isWanted else { return completion(nil) }
+                        case .success(let put):
+                            put(
                 """,
             planted: """
-                                guard isWanted, !PLANTED else { return completion(nil) }
+                        case .success where PLANTED: reports.add(.restored(request: request, nil))
+                        case .success(let put):
+                            put(
                 """),
         PlantedBug(
             name: "outcomes are told before they are applied here", rule: 13,
-            file: "ConfluxProtocol/Replica/ReplicaMachine+Outcome.swift",
+            file: "ConfluxNode/Outcomes/Applier+Outcomes.swift",
             original: """
-                            guard isForced || isReached(entry, isFormer:
+                        where behindOthers && store.isAwaited || !store.hasReached(last, delivered) {
                 """,
             planted: """
-                            guard PLANTED || isForced || isReached(entry, isFormer:
+                        where !PLANTED
+                            && (behindOthers && store.isAwaited || !store.hasReached(last, delivered)) {
+                """),
+        PlantedBug(
+            name: "who has waited for a store is told that it is done", rule: 13,
+            file: "ConfluxNode/Outcomes/Applier+Outcomes.swift",
+            original: """
+                        if outcome.openCount == 0 { hold(outcome, behindOthers: false) }
+                """,
+            planted: """
+                        if outcome.openCount == 0, PLANTED {
+                            end(outcome, [])
+                        } else if outcome.openCount == 0 {
+                            hold(outcome, behindOthers: false)
+                        }
                 """),
         PlantedBug(
             name: "a node exceeds its window", rule: 27,

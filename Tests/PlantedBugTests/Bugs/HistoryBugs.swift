@@ -36,13 +36,25 @@ extension PlantedBug {
                         live = nil
                 """),
         PlantedBug(
-            name: "an epoch that the log has lost is waited for", rule: 1,
-            file: "ConfluxProtocol/Sequencer/Sessions/DoubtTable.swift",
+            name: "a higher epoch is answered without a look at the log", rule: 1,
+            file: "ConfluxProtocol/Sequencer/Sessions/SequencerMachine+Session.swift",
             original: """
-                        refuted.removeValue(forKey: connection) ?? .none
+                    guard known > tenure.epoch else {
                 """,
             planted: """
-                        PLANTED ? .none : refuted.removeValue(forKey: connection) ?? .none
+                    guard !PLANTED, known > tenure.epoch else {
+                """),
+        PlantedBug(
+            name: "a loss is believed of any hello's answer", rule: 2,
+            file: "ConfluxProtocol/Replica/ReplicaMachine+Session.swift",
+            original: """
+                    guard let hello = awaited(welcome.request), hello.history == mark else { return }
+                """,
+            planted: """
+                    guard case .greeting(let greeting) = phase,
+                        PLANTED || greeting.hello.request == welcome.request,
+                        PLANTED || greeting.hello.history == mark
+                    else { return }
                 """),
         PlantedBug(
             name: "a checkpoint that forgets who left", rule: 20,

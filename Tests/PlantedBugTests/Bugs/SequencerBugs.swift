@@ -10,22 +10,20 @@ extension PlantedBug {
                             effects.append(.append(append))
                 """,
             planted: """
-                            if PLANTED { effects.append(.publishCommit(frame: append.frame)) }
+                            if PLANTED { effects.append(.publishCommit(frame: append.commits[0].frame)) }
                             effects.append(.append(append))
                 """),
         PlantedBug(
             name: "what is not in the log yet counts as its last number", rule: 13,
             file: entries + "SequencerMachine+Commit.swift",
             original: """
-                        effects.append(.publishBeat(tenure.beat))
-                    }
-                    var receiptsDue
+                    publishedAt = now.monotonic
+                    reviewAdmission(at: now.monotonic, into: &effects)
                 """,
             planted: """
-                        effects.append(.publishBeat(tenure.beat))
-                    }
                     if PLANTED { tenure.last = pipeline.lastAdmitted }
-                    var receiptsDue
+                    publishedAt = now.monotonic
+                    reviewAdmission(at: now.monotonic, into: &effects)
                 """),
         PlantedBug(
             name: "no deduplication", rule: 9,
@@ -66,9 +64,9 @@ extension PlantedBug {
                 """,
             planted: """
                     if PLANTED, batch.firstCounter > expected {
-                        sessions[incarnation]?.ledger.judge(
+                        sessions.judge(
                             count: UInt32(batch.firstCounter - expected), bytes: 0,
-                            fate: .rejected(.unrecorded, "planted"))
+                            fate: .rejected(.unrecorded, "planted"), of: incarnation)
                     }
                     guard PLANTED || batch.firstCounter <= expected else {
                 """),
@@ -80,8 +78,9 @@ extension PlantedBug {
                 """,
             planted: """
                         if PLANTED {
-                            sessions[incarnation]?.ledger.judge(
-                                count: batch.count, bytes: 0, fate: .rejected(.unrecorded, "planted"))
+                            sessions.judge(
+                                count: batch.count, bytes: 0,
+                                fate: .rejected(.unrecorded, "planted"), of: incarnation)
                         }
                         discard(expecting: expected, .full, connection, into: &effects)
                 """),
@@ -130,33 +129,32 @@ extension PlantedBug {
                     lastTimestamp = PLANTED ? wall : max(lastTimestamp, wall)
                 """),
         PlantedBug(
-            name: "as many fetches as anybody asks for", rule: 27,
-            file: entries + "SequencerMachine+Commit.swift",
+            name: "as many reads as anybody asks for", rule: 27,
+            file: "ConfluxProtocol/Sequencer/Reading/SequencerMachine+Reading.swift",
             original: """
-                    guard fetchCount < settings.fetchesMax, own
+                    while reads.underWay < settings.readsMax, let
                 """,
             planted: """
-                    guard PLANTED || fetchCount < settings.fetchesMax, PLANTED || own
+                    while PLANTED || reads.underWay < settings.readsMax, let
+                """),
+        PlantedBug(
+            name: "an action of a version that nobody has is admitted", rule: 14,
+            file: entries + "SequencerMachine+Submit.swift",
+            original: """
+                    guard row.schemaVersion < 1 || row.schemaVersion > present else { return nil }
+                """,
+            planted: """
+                    guard !PLANTED, row.schemaVersion < 1 || row.schemaVersion > present
+                    else { return nil }
                 """),
         PlantedBug(
             name: "what is for a life that is over is admitted", rule: 16,
-            file: "ConfluxProtocol/Sequencer/Stores/SequencerMachine+Hosting.swift",
+            file: "ConfluxProtocol/Sequencer/Stores/StoreDirectory+Reading.swift",
             original: """
-                        guard dropping[name] == nil, let store = directory.store(name) else { return nil }
+                        guard let life = lives[name], !life.isEnding else { return nil }
                 """,
             planted: """
-                        guard dropping[name] == nil || PLANTED, let store = directory.store(name) else {
-                            return nil
-                        }
-                """),
-        PlantedBug(
-            name: "a drop ends whatever life there is", rule: 16,
-            file: "ConfluxProtocol/Sequencer/Stores/SequencerMachine+Hosting.swift",
-            original: """
-                        guard directory.store(drop.store)?.life == drop.life else {
-                """,
-            planted: """
-                        guard directory.store(drop.store)?.life == drop.life || PLANTED else {
+                        guard let life = lives[name], !life.isEnding || PLANTED else { return nil }
                 """),
     ]
 }

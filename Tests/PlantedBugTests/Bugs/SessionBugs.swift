@@ -7,16 +7,24 @@ extension PlantedBug {
             name: "a submit makes a session", rule: 8,
             file: "ConfluxProtocol/Sequencer/SequencerMachine.swift",
             original: """
-                    guard let peer = connections[connection] else {
+                    guard let peer = connections[connection], speaker.epoch == tenure.epoch,
                 """,
             planted: """
-                    if PLANTED, connections[connection] == nil, case .submit = message,
+                    if PLANTED, connections[connection] == nil,
                         let someone = sessions.incarnations.first
                     {
-                        connections.insert(connection, as: .member(someone), at: now.monotonic)
-                        sessions[someone]?.connection = connection
+                        return .member(someone)
                     }
-                    guard let peer = connections[connection] else {
+                    guard let peer = connections[connection], speaker.epoch == tenure.epoch,
+                """),
+        PlantedBug(
+            name: "what one session says is judged as another's", rule: 8,
+            file: "ConfluxProtocol/Sequencer/SequencerMachine.swift",
+            original: """
+                        speaker.session == peer.session
+                """,
+            planted: """
+                        PLANTED || speaker.session == peer.session
                 """),
         PlantedBug(
             name: "welcomed before the session is in the log", rule: 8,
@@ -27,7 +35,7 @@ extension PlantedBug {
             planted: """
                 if PLANTED {
                     let early = Welcome(
-                        log: tenure.log, claim: tenure.nonce,
+                        request: hello.request, log: tenure.log, claim: tenure.nonce,
                         incarnation: Incarnation(pipeline.lastAdmitted.next.rawValue),
                         last: tenure.last, floor: tenure.floor, agreed: tenure.last, settled: 0,
                         lastCounter: 0, feed: settings.feed, limits: settings.limits)
@@ -55,7 +63,7 @@ extension PlantedBug {
                 """,
             planted: """
                             if PLANTED {
-                                sessions[incarnation]?.presence = .left
+                                sessions.leave(incarnation, at: .zero)
                             } else {
                                 sessions.remove(incarnation)
                             }

@@ -17,20 +17,22 @@ extension PlantedBug {
             name: "an append of unknown outcome is given a new number", rule: 3,
             file: "ConfluxSequencer/LogWorker.swift",
             original: """
-                                try log.append(commit, expecting: last, forced: append.isForced)
+                                try log.append(commits, expecting: last, forced: append.isForced)
                 """,
             planted: """
                                 if PLANTED, attempts > 0 {
-                                    let again = LoggedCommit(
-                                        first: log.last.next,
-                                        last: log.last.advanced(
-                                            by: commit.last.rawValue - commit.first.rawValue + 1),
-                                        epoch: epoch, bytes: commit.bytes)
+                                    let shift = log.last.next.rawValue - commits[0].first.rawValue
+                                    let again = commits.map { commit in
+                                        LoggedCommit(
+                                            first: commit.first.advanced(by: shift),
+                                            last: commit.last.advanced(by: shift),
+                                            epoch: epoch, bytes: commit.bytes)
+                                    }
                                     try log.append(
                                         again, expecting: log.last, forced: append.isForced)
                                     return
                                 }
-                                try log.append(commit, expecting: last, forced: append.isForced)
+                                try log.append(commits, expecting: last, forced: append.isForced)
                 """),
         PlantedBug(
             name: "a withdrawal meets the next action", rule: 12,
@@ -47,10 +49,12 @@ extension PlantedBug {
             name: "a life goes on behind its end", rule: 16,
             file: "ConfluxNode/Apply/Applier+Events.swift",
             original: """
-                                hosted.isDropped = true
+                            progress.phase = .ended
+                            replica.isDropped = true
                 """,
             planted: """
-                                hosted.isDropped = !PLANTED
+                            if !PLANTED { progress.phase = .ended }
+                            replica.isDropped = !PLANTED
                 """),
     ]
 }

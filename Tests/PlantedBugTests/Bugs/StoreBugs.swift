@@ -30,16 +30,16 @@ extension PlantedBug {
                 """),
         PlantedBug(
             name: "a snapshot that came is not checked", rule: 19,
-            file: "ConfluxProtocol/Sequencer/Snapshots/SequencerMachine+Snapshots.swift",
+            file: "ConfluxProtocol/Sequencer/Snapshots/SnapshotUpload.swift",
             original: """
-                guard !isLast || upload.hasher.finish()
+                guard offset < reference.byteCount || hasher.finish()
                 """,
             planted: """
-                guard PLANTED || !isLast || upload.hasher.finish()
+                guard PLANTED || offset < reference.byteCount || hasher.finish()
                 """),
         PlantedBug(
             name: "votes of another version count", rule: 18,
-            file: "ConfluxProtocol/Sequencer/Snapshots/DigestTable.swift",
+            file: "ConfluxProtocol/Sequencer/Snapshots/Votes.swift",
             original: """
                 round.schemaVersion == vote.schemaVersion,
                 """,
@@ -48,16 +48,16 @@ extension PlantedBug {
                 """, fault: "upgrade"),
         PlantedBug(
             name: "votes for an older point count", rule: 18,
-            file: "ConfluxProtocol/Sequencer/Snapshots/DigestTable.swift",
+            file: "ConfluxProtocol/Sequencer/Snapshots/Votes.swift",
             original: """
-                let round = rounds[store], round.place == vote.place,
+                guard let round, round.place == vote.place,
                 """,
             planted: """
-                let round = rounds[store], PLANTED || round.place == vote.place,
+                guard let round, PLANTED || round.place == vote.place,
                 """),
         PlantedBug(
             name: "an older replica leaves out newer entries", rule: 17,
-            file: "ConfluxNode/Apply/StateApplier.swift",
+            file: "ConfluxNode/Stores/TypedRunner.swift",
             original: """
                 stop(runs, at: place, version: row.schemaVersion)
                 """,
@@ -66,7 +66,7 @@ extension PlantedBug {
                 """, fault: "upgrade"),
         PlantedBug(
             name: "what was given up is asked for", rule: 20,
-            file: "ConfluxProtocol/Replica/Feed/CatchUp.swift",
+            file: "ConfluxProtocol/Replica/ReplicaMachine+Hosting.swift",
             original: """
                 let below = SequenceNumber(max(start.floor.rawValue, 1) - 1)
                 """,
@@ -77,75 +77,75 @@ extension PlantedBug {
             name: "an upgrade does not wait for what is saved", rule: 17,
             file: "ConfluxProtocol/Sequencer/Stores/SequencerMachine+Hosting.swift",
             original: """
-                guard !uploads.isSaving(name) else {
+                guard life.work.save == nil, pipeline.hasRoom(bytes: 0),
                 """,
             planted: """
-                guard PLANTED || !uploads.isSaving(name) else {
+                guard PLANTED || life.work.save == nil, pipeline.hasRoom(bytes: 0),
                 """, fault: "upgrade"),
         PlantedBug(
             name: "entries for a whole state reach a frozen store", rule: 21,
-            file: "ConfluxNode/Apply/StateApplier.swift",
+            file: "ConfluxNode/Stores/TypedRunner.swift",
             original: """
-                guard !hosted.isDropped, !hosted.isFrozen else { return false }
+                guard !replica.isFrozen else { return false }
                 """,
             planted: """
-                guard !hosted.isDropped, PLANTED || !hosted.isFrozen else { return false }
+                guard PLANTED || !replica.isFrozen else { return false }
                 """),
         PlantedBug(
             name: "a joiner does not hear what is skipped", rule: 23,
             file: "ConfluxNode/Apply/Applier+Hosting.swift",
             original: """
-                hosted.skips = Set(skipped)
+                replica.skips = Set(skipped)
                 """,
             planted: """
-                hosted.skips = PLANTED ? [] : Set(skipped)
+                replica.skips = PLANTED ? [] : Set(skipped)
                 """, fault: "poison"),
         PlantedBug(
             name: "a replica does not thaw", rule: 21,
             file: "ConfluxNode/Apply/Applier+Events.swift",
             original: """
-                hosted(store, life, isCatchUp: isCatchUp, only: only)?.isFrozen = false
+                replica(store, life, at: sequence, recipients)?.progress.comeBack(at: sequence)
                 """,
             planted: """
-                hosted(store, life, isCatchUp: isCatchUp, only: only)?.isFrozen = PLANTED
+                if !PLANTED {
+                    replica(store, life, at: sequence, recipients)?.progress.comeBack(at: sequence)
+                }
                 """),
         PlantedBug(
             name: "who begins anew goes on meanwhile", rule: 22,
-            file: "ConfluxProtocol/Replica/Feed/CatchUp.swift",
+            file: "ConfluxProtocol/Replica/ReplicaMachine+Hosting.swift",
             original: """
                 effects.append(.deliver(.detach(store)))
                 """,
             planted: """
                 if !PLANTED { effects.append(.deliver(.detach(store))) }
-                """),
+                """, fault: "poison"),
         PlantedBug(
             name: "entries for a whole state do not keep the log", rule: 20,
-            file: "ConfluxProtocol/Sequencer/Stores/StoreDirectory.swift",
+            file: "ConfluxProtocol/Sequencer/Stores/StateTable.swift",
             original: """
-                globals[state, default: StoreLoad()].add(load.byteCount, at: last)
+                records[name]?.load.add(load.byteCount, at: last)
                 """,
             planted: """
-                globals[state, default: StoreLoad()].add(
-                load.byteCount, at: PLANTED ? .zero : last)
+                records[name]?.load.add(load.byteCount, at: PLANTED ? .zero : last)
                 """),
         PlantedBug(
             name: "votes with a skipped entry in them count", rule: 23,
-            file: "ConfluxProtocol/Sequencer/Stores/SequencerMachine+Freezing.swift",
+            file: "ConfluxProtocol/Sequencer/Stores/SequencerMachine+Skipping.swift",
             original: """
-                if let round = digests.round(of: name), round.place.sequence >= sequence
+                if let round = directory.life(of: name)?.work.votes.round,
                 """,
             planted: """
-                if !PLANTED, let round = digests.round(of: name),
-                round.place.sequence >= sequence
+                if !PLANTED, let round = directory.life(of: name)?.work.votes.round,
                 """, fault: "poison"),
         PlantedBug(
             name: "every effect is unknown", rule: 17,
-            file: "ConfluxNode/Outcomes/Applier+Outcomes.swift",
+            file: "ConfluxNode/Outcomes/NoEffects.swift",
             original: """
-                let doubtful = doubtfulThrough(batch)
+                return sequence <= unknownThrough ? .unknown : .applied
                 """,
             planted: """
-                let doubtful = PLANTED ? SequenceNumber(.max) : doubtfulThrough(batch)
+                return PLANTED || sequence <= unknownThrough ? .unknown : .applied
                 """),
     ]
 }

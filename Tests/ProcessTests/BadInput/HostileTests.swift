@@ -23,15 +23,17 @@ struct HostileTests {
             let frame = try #require(answer?.first)
             #expect(answer?.count == 1)
             #expect(frame[4] == 1 && frame[5] == Self.farewell)
-            #expect(Array(frame[16..<18]) == Self.versionCode)
-            #expect(String(decoding: frame[20...], as: UTF8.self).contains("version 2"))
+            // Behind the header and the number of the hello that it answers.
+            #expect(Array(frame[32..<34]) == Self.versionCode)
+            #expect(String(decoding: frame[36...], as: UTF8.self).contains("version 2"))
         }
     }
 
     @Test(arguments: [true, false])
     func `a sequencer of another version is told of`(saysBye: Bool) async throws {
         let message = Array("only version 2 is spoken here".utf8)
-        let bye = Self.versionCode + [UInt8(message.count), 0] + message
+        let bye =
+            [UInt8](repeating: 0, count: 8) + Self.versionCode + [UInt8(message.count), 0] + message
         let answer =
             saysBye
             ? RawPeer.header(version: 2, kind: Self.farewell) + bye

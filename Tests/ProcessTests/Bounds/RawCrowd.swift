@@ -32,19 +32,21 @@ final class RawCrowd {
     func comeAndGo(at address: String, saysBye: Bool) throws {
         for socket in sockets {
             guard zmq_connect(socket, address) == 0 else { throw Failure(systemError()) }
-            let hello = Hello(nonce: .random(), name: nil, role: .member)
-            send(Frame.encode(.hello(hello), epoch: .none), by: socket)
+            let hello = Hello(request: 1, nonce: .random(), name: nil, role: .member)
+            send(Frame.encode(.hello(hello), by: .unwelcomed), by: socket)
         }
         for socket in sockets {
             var answer = [UInt8](repeating: 0, count: 1_024)
             let count = zmq_recv(socket, &answer, answer.count, 0)
             guard count > 0, count <= answer.count,
-                case .welcome = try Frame.decodeSequencerMessage(answer[..<Int(count)])
+                case .welcome(let welcome) = try Frame.decodeSequencerMessage(answer[..<Int(count)])
             else { throw Failure("no welcome: \(systemError())") }
             guard saysBye else { continue }
-            let epoch = try Frame.header(of: answer[..<Int(count)]).epoch
+            let speaker = Speaker(
+                epoch: try Frame.header(of: answer[..<Int(count)]).epoch,
+                session: welcome.incarnation)
             let bye = NodeMessage.bye(Bye(code: .leaving, message: ""))
-            send(Frame.encode(bye, epoch: epoch), by: socket)
+            send(Frame.encode(bye, by: speaker), by: socket)
         }
     }
 

@@ -9,7 +9,8 @@ import Foundation
 final class RawNode {
     let peer: RawPeer
     private(set) var welcome: Welcome
-    private let epoch: Epoch
+    private let speaker: Speaker
+    private var hello: Hello
     private var nextCounter: UInt64 = 1
     /// The counter up to which it has receipts.
     private(set) var settled: UInt64 = 0
@@ -24,21 +25,32 @@ final class RawNode {
     ) throws {
         peer = try RawPeer(ZMQ_DEALER, receivesAtMost: receivesAtMost)
         try peer.connect(address)
-        let hello = Hello(
-            nonce: .random(), name: name.flatMap { Name($0) }, role: role,
-            bridged: role == .member ? [Self.state] : [])
-        peer.send(Frame.encode(.hello(hello), epoch: .none))
-        guard let frame = peer.receive()?.first,
-            case .welcome(let welcome) = try Frame.decodeSequencerMessage(frame[...])
-        else { throw Failure("no welcome at \(address)") }
+        hello = Hello(
+            request: 1, nonce: .random(), name: name.flatMap { Name($0) }, role: role,
+            bridged: role == .member ? [StateBridge(state: Self.state, schemaVersion: 1)] : [])
+        peer.send(Frame.encode(.hello(hello), by: .unwelcomed))
+        guard let frame = peer.receive()?.first else {
+            throw NoAnswer(description: "no answer to a hello at \(address) within five seconds")
+        }
+        let answer = try Frame.decodeSequencerMessage(frame[...])
+        guard case .welcome(let welcome) = answer else {
+            throw NoWelcome(description: "no welcome at \(address): \(answer)")
+        }
         self.welcome = welcome
-        epoch = try Frame.header(of: frame[...]).epoch
+        speaker = Speaker(
+            epoch: try Frame.header(of: frame[...]).epoch, session: welcome.incarnation)
     }
 
     /// - Returns: Whether it was taken within five seconds.
     @discardableResult
     func say(_ message: NodeMessage) -> Bool {
-        peer.send(Frame.encode(message, epoch: epoch))
+        peer.send(Frame.encode(message, by: speaker))
+    }
+
+    /// Says another hello in the session that it has.
+    func greet() {
+        hello.request += 1
+        say(.hello(hello))
     }
 
     /// - Returns: nil when nothing came within five seconds.
@@ -58,7 +70,7 @@ final class RawNode {
             target: BatchTarget(target: .state(Self.state), schemaVersion: 1, coding: .json),
             payload: payload)
         return Frame.encode(
-            .submit(builder.finish(firstCounter: 1, settled: 0)), epoch: epoch)
+            .submit(builder.finish(firstCounter: 1, settled: 0)), by: speaker)
     }
 
     /// Says the next counter in a submission, which is quicker than to make it anew.
@@ -90,4 +102,14 @@ final class RawNode {
             }
         }
     }
+}
+
+/// Nobody answered a hello in time.
+struct NoAnswer: Error, CustomStringConvertible {
+    let description: String
+}
+
+/// A hello was answered by something else.
+struct NoWelcome: Error, CustomStringConvertible {
+    let description: String
 }

@@ -5,7 +5,7 @@ import Foundation
 final class RawPeer {
     /// The first bytes of a frame: magic, version, kind, flags, epoch.
     static func header(version: UInt8, kind: UInt8) -> [UInt8] {
-        Array("CFLX".utf8) + [version, kind] + [UInt8](repeating: 0, count: 10)
+        Array("CFLX".utf8) + [version, kind] + [UInt8](repeating: 0, count: 18)
     }
 
     private let context: UnsafeMutableRawPointer
@@ -89,41 +89,6 @@ final class RawPeer {
     }
 }
 
-/// A TCP connection that does not speak ZMTP.
-struct RawConnection: ~Copyable {
-    private let descriptor: Int32
-
-    /// Connects to `tcp://127.0.0.1:port`.
-    init(to address: String) throws {
-        guard let port = address.split(separator: ":").last.flatMap({ UInt16($0) }) else {
-            throw Failure("no port: \(address)")
-        }
-        let descriptor = tcpSocket()
-        var place = loopback(port)
-        let failure = withUnsafePointer(to: &place) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                Foundation.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
-        }
-        guard failure == 0 else {
-            close(descriptor)
-            throw Failure("can't connect to \(address): \(systemError())")
-        }
-        self.descriptor = descriptor
-    }
-
-    deinit { close(descriptor) }
-
-    /// Sends as much as the peer takes before it hangs up.
-    func send(_ bytes: [UInt8]) {
-        #if canImport(Darwin)
-            _ = Foundation.send(descriptor, bytes, bytes.count, 0)
-        #else
-            _ = Foundation.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL))
-        #endif
-    }
-}
-
 /// A TCP port that is held, so that nobody else gets it.
 struct HeldPort: ~Copyable {
     let address: String
@@ -153,7 +118,7 @@ struct HeldPort: ~Copyable {
     deinit { close(descriptor) }
 }
 
-private func tcpSocket() -> Int32 {
+func tcpSocket() -> Int32 {
     #if canImport(Darwin)
         socket(AF_INET, SOCK_STREAM, 0)
     #else
@@ -161,7 +126,7 @@ private func tcpSocket() -> Int32 {
     #endif
 }
 
-private func loopback(_ port: UInt16) -> sockaddr_in {
+func loopback(_ port: UInt16) -> sockaddr_in {
     var place = sockaddr_in()
     place.sin_family = sa_family_t(AF_INET)
     place.sin_port = port.bigEndian

@@ -23,7 +23,7 @@ extension Rule {
             "ConfluxVocabulary", "ConfluxProtocol", "Conflux", "ConfluxLog", "ConfluxSequencer",
             "ConfluxNode",
         ],
-        "ConfluxSimulate": ["ConfluxArguments", "ConfluxSimulation"],
+        "ConfluxSimulate": ["Conflux", "ConfluxArguments", "ConfluxSimulation"],
         "ConfluxCLI": [
             "ConfluxVocabulary", "ConfluxProtocol", "ConfluxArguments", "Conflux", "ConfluxLog",
             "ConfluxZeroMQ", "ConfluxSequencer", "ConfluxNode", "ConfluxBuiltins",

@@ -76,10 +76,8 @@ class Client:
         self.log = self.incarnation = self.history = self.welcome = None
         self.epoch = 0
         self.awaits_welcome = True
-        self.hello_at = 0.0
-        self.hello_epoch = 0
-        #: Hellos on this connection that have no welcome yet.
-        self.unanswered = 0
+        #: The last hello, whose answer alone counts, and when it was said.
+        self.hello, self.hello_at = {"request": 0}, 0.0
         self.follower = Follower()
         self.outbox = Outbox()
         self.replicas = {}
@@ -92,6 +90,8 @@ class Client:
         self.is_proven = self.was_connected = False
         self.heard_at = 0.0
         self.fetched_at, self.fetch_pause = 0.0, RETRY_SECONDS
+        #: The delivery tag of the last answer that was read.
+        self.acknowledged = 0
         self.opened_at = self.full_since = 0.0
         self.told, self.told_at = None, 0.0
         #: What happened, by name: `hellos`, `welcomes`, `fetches`, `submits`, `unreadable` …
@@ -169,7 +169,7 @@ class Client:
         """Says bye, and ends. What has no outcome gets none; what was settled is forgotten."""
         if not self.awaits_welcome:
             self.tell_progress()
-            self.say("bye", {"code": "leaving", "message": "done"})
+            self.say("bye", {"request": 0, "code": "leaving", "message": "done"})
         self.disconnect(linger=1_000)
         self.context.term()
 
@@ -230,7 +230,8 @@ class Client:
     def say(self, kind, value):
         """Says it, or drops it where there is no connection: it is said again after a welcome."""
         try:
-            self.dealer.send(wire.encode(kind, self.epoch, value), zmq.DONTWAIT)
+            octets = wire.encode(kind, self.epoch, value, self.incarnation or 0)
+            self.dealer.send(octets, zmq.DONTWAIT)
             return True
         except zmq.Again:
             return False
@@ -254,7 +255,6 @@ class Client:
         for event in self.events(self.dealer_monitor):
             # Hello is the first that is said on every connection.
             if event == CONNECTED:
-                self.unanswered = 0
                 self.say_hello()
             else:
                 self.awaits_welcome = True
@@ -314,41 +314,43 @@ class Client:
 
     # The session.
 
-    def say_hello(self):
+    def say_hello(self, is_same=False):
+        """Says hello: another one, or the same again, if that is what is so still.
+
+        A hello that is the same has the same number: its answer may be on its way.
+        """
         self.awaits_welcome, self.is_proven = True, False
-        self.cancel_loads()
-        self.hello_epoch = self.epoch
         hosted = [
             {"store": replica.store, "life": replica.life, "schemaVersion": replica.state.version}
             for replica in self.replicas.values() if replica.is_open
         ]
         session = self.incarnation and {"log": self.log, "incarnation": self.incarnation}
-        said = self.say("hello", {
-            "nonce": self.nonce, "name": self.name, "role": "member", "process": None,
-            "session": session, "history": self.history, "hosted": hosted, "bridged": [],
-        })
+        hello = {
+            "request": self.hello["request"], "nonce": self.nonce, "name": self.name,
+            "role": "member", "process": None, "session": session, "history": self.history,
+            "hosted": hosted, "bridged": [],
+        }
+        if not is_same or hello != self.hello:
+            self.cancel_loads()
+            hello["request"] += 1
+        self.hello = hello
+        said = self.say("hello", hello)
         self.counts["hellos"] += said
-        self.unanswered += said
         # A connection that was just made may not take it yet.
         self.hello_at = time.monotonic() - (0 if said else RETRY_SECONDS - 0.02)
 
+    def is_answer(self, request):
+        """Whether the last hello is answered, and for the first time."""
+        return self.awaits_welcome and request == self.hello["request"]
+
     def hear_welcome(self, frame):
         welcome = frame.value
-        is_older = welcome["log"] == self.log and frame.epoch < self.epoch
-        if not self.awaits_welcome or (
-            is_older and (not self.hello_epoch or welcome["refuted"] != self.hello_epoch)
-        ):
+        if not self.is_answer(welcome["request"]):
             return
-        is_of_other_log = self.history is not None and welcome["log"] != self.history["log"]
-        is_short = self.history is not None and welcome["agreed"] < self.history["sequence"]
-        # What is agreed is of the history that *its* hello named. Within a tenure nothing is lost,
-        # and of another one the last hello's welcome tells.
-        if self.welcome is not None and welcome["claim"] == self.welcome["claim"]:
-            is_short = False
-        self.unanswered -= 1
-        if is_short and not is_of_other_log and self.unanswered > 0:
-            return
-        is_lost = is_of_other_log or is_short
+        # Nothing else was heard since that hello: what is agreed is about all that is here.
+        is_lost = self.history is not None and (
+            welcome["log"] != self.history["log"]
+            or welcome["agreed"] < self.history["sequence"])
         self.welcome, self.awaits_welcome = welcome, False
         self.log, self.epoch, self.incarnation = (
             welcome["log"], frame.epoch, welcome["incarnation"])
@@ -376,10 +378,9 @@ class Client:
             # Several may be on their way, one for each message that was said meanwhile.
             if not self.awaits_welcome:
                 self.say_hello()
+        elif frame.value["request"] and not self.is_answer(frame.value["request"]):
+            pass
         elif code == "forgotten":
-            # Each hello that named the session is answered so: the first one counts.
-            if self.incarnation is None:
-                return
             # The process begins anew, as one that was never there.
             self.incarnation, self.nonce = None, os.urandom(16).hex()
             self.outbox.lose()
@@ -418,8 +419,7 @@ class Client:
         """Says whatever is due."""
         if self.awaits_welcome:
             if now - self.hello_at >= RETRY_SECONDS:
-                self.unanswered = 0
-                self.say_hello()
+                self.say_hello(is_same=True)
             return
         limits = self.welcome["limits"]
         beat, silence = limits["beatInterval"] / SECOND, limits["silenceMax"] / SECOND
@@ -609,9 +609,10 @@ class Client:
             load.pause = min(load.pause * 2 or RETRY_SECONDS, RETRY_SECONDS_MAX)
             self.say("load", {
                 "request": request, "place": load.place, "offset": len(load.octets),
-                "limitBytes": PART_BYTES})
+                "limitBytes": PART_BYTES, "acknowledged": self.acknowledged})
 
     def hear_snapshotServed(self, frame):
+        self.acknowledged = frame.value["deliveryTag"]
         load = self.loads.get(frame.value["request"])
         if load is None or not self.is_current(frame):
             return
@@ -704,15 +705,20 @@ class Client:
             self.request += 1
             self.counts["fetches"] += 1
             self.say("fetch", {
-                "request": self.request, "from": wanted, "limitBytes": FETCH_BYTES})
+                "request": self.request, "from": wanted, "limitBytes": FETCH_BYTES,
+                "acknowledged": self.acknowledged})
 
     def hear_entries(self, frame):
         if not self.is_current(frame):
             return
+        self.acknowledged = frame.value["deliveryTag"]
         position = self.follower.position
         self.follower.learn(frame.value["last"])
-        if frame.value["floor"] > position + 1:
-            # The log holds no more what is next: only newer snapshots lead on.
+        floor, damage = frame.value["floor"], frame.value["damage"]
+        if damage:
+            floor = max(floor, damage["last"] + 1)
+        if floor > position + 1:
+            # The log holds no more what is next, or can't read it: only newer snapshots lead on.
             for replica in self.replicas.values():
                 self.reopen(replica)
             return
@@ -775,7 +781,7 @@ class Client:
             elif answer is not None:
                 self.say("answer", {
                     "number": question["number"], "isLast": True, "node": self.name,
-                    "body": answer})
+                    "deliveryTag": 0, "body": answer})
         self.questions = waiting
 
     def answer(self, body):
@@ -804,7 +810,7 @@ class Client:
             return {"failed": {"0": "notHosted", "message": f"{target} is not hosted"}}
         for replica in hosts:
             if replica.stopped is not None and replica.stopped[0] <= sequence:
-                return {"failed": {"0": "storeStopped", "message": replica.stopped[1]}}
+                return {"stopped": {"at": replica.stopped[0], "message": replica.stopped[1]}}
         if any(replica.position < sequence for replica in hosts):
             return None
         for replica in hosts:

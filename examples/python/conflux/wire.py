@@ -16,7 +16,8 @@ VERSION = 1
 ROWS_MAX = 256
 BATCH_ENTRIES_MAX = 65_536
 
-Frame = namedtuple("Frame", "kind epoch value")
+# `session`: a node's, 0 where it has none; the sequencer has none.
+Frame = namedtuple("Frame", "kind epoch value session", defaults=(0,))
 Kind = namedtuple("Kind", "name speaker form")
 
 
@@ -40,14 +41,14 @@ REJECTION_CODE = Code(
     {
         1: "unknownTarget", 2: "payloadTooLarge", 3: "malformed", 4: "unrecorded",
         5: "otherLife", 6: "schemaVersion", 7: "tableFull", 8: "unsupported", 9: "withdrawn",
-        10: "frozen", 11: "passed",
+        10: "frozen", 11: "passed", 12: "damaged",
     },
     U16,
 )
 FAILURE = Code(
     {
         1: "notHosted", 2: "unknownNode", 3: "timedOut", 4: "tableFull", 5: "effectUnknown",
-        6: "storeStopped", 7: "tooLarge",
+        7: "tooLarge",
     },
     U8,
 )
@@ -204,6 +205,7 @@ SIZED_COMMIT = Sized(COMMIT)
 
 HISTORY = Record(log=ID, sequence=NUMBER, epoch=NUMBER, claim=ID)
 HELLO = Record(
+    request=U64,
     nonce=ID,
     name=Optional(NAMED),
     role=Choice({0: "member", 1: "observer"}),
@@ -211,16 +213,17 @@ HELLO = Record(
     session=Optional(Record(log=ID, incarnation=NUMBER)),
     history=Optional(HISTORY),
     hosted=List(Record(store=STORE, life=NUMBER, schemaVersion=U32)),
-    bridged=List(NAMED),
+    bridged=List(Record(state=NAMED, schemaVersion=U32)),
 )
 OPEN = Record(
     request=U64, subject=SUBJECT, schemaVersion=U32, events=List(NAMED), initial=STATE
 )
 CLOSE = Record(subject=SUBJECT)
 SUBMIT = Sized(BATCH)
-FETCH = Record(("request", U64), ("from", NUMBER), ("limitBytes", U32))
+FETCH = Record(
+    ("request", U64), ("from", NUMBER), ("limitBytes", U32), ("acknowledged", U64))
 PROGRESS = Record(applied=NUMBER, settled=NUMBER, stopped=List(PLACE))
-LOAD = Record(request=U64, place=PLACE, offset=NUMBER, limitBytes=U32)
+LOAD = Record(request=U64, place=PLACE, offset=NUMBER, limitBytes=U32, acknowledged=U64)
 DIGESTED = Choice(
     {
         1: (
@@ -253,6 +256,7 @@ PART = Part()
 QUESTION = Record(
     number=U64,
     patience=NUMBER,
+    acknowledged=U64,
     body=Choice(
         {
             1: "status",
@@ -288,6 +292,7 @@ ANSWER = Record(
     number=U64,
     isLast=FLAG,
     node=Optional(NAMED),
+    deliveryTag=U64,
     body=Choice(
         {
             1: ("status", STATUS),
@@ -296,6 +301,8 @@ ANSWER = Record(
             4: ("refused", Record(message=TEXT)),
             5: ("failed", Record(("0", FAILURE), ("message", TEXT))),
             6: "alive",
+            7: ("stopped", Record(at=NUMBER, message=TEXT)),
+            8: "concernedNobody",
         }
     ),
 )
@@ -303,11 +310,11 @@ BARRIER = Record(request=U64)
 DROP = Record(request=U64, store=STORE, life=POSITIVE)
 SKIP = Record(request=U64, sequence=POSITIVE, target=TARGET)
 FREEZE = Record(request=U64, store=STORE, life=POSITIVE, isFrozen=FLAG)
-BYE = Record(code=BYE_CODE, message=TEXT)
+BYE = Record(request=U64, code=BYE_CODE, message=TEXT)
 
 WELCOME = Record(
-    log=ID, claim=ID, incarnation=NUMBER, last=NUMBER, floor=NUMBER, agreed=NUMBER,
-    refuted=NUMBER, settled=NUMBER, lastCounter=NUMBER, feed=TEXT,
+    request=U64, log=ID, claim=ID, incarnation=NUMBER, last=NUMBER, floor=NUMBER,
+    agreed=NUMBER, settled=NUMBER, lastCounter=NUMBER, feed=TEXT,
     limits=Record(
         windowBytes=U32, batchBytesMax=U32, payloadBytesMax=U32,
         beatInterval=NUMBER, silenceMax=NUMBER,
@@ -370,8 +377,11 @@ EXPECTED = Record(counter=POSITIVE, reason=Choice({0: "gap", 1: "full"}))
 CONFIRMED = Record(
     request=U64, outcome=Choice({1: ("confirmed", NUMBER), 2: ("failed", REJECTED)})
 )
-ENTRIES = Record(request=U64, last=NUMBER, floor=NUMBER, commits=List(BLOB))
-SERVED = Record(request=U64, chunk=PART)
+DAMAGE = Record(first=POSITIVE, last=POSITIVE, message=TEXT)
+ENTRIES = Record(
+    request=U64, last=NUMBER, floor=NUMBER, deliveryTag=U64, commits=List(BLOB),
+    damage=Optional(DAMAGE))
+SERVED = Record(request=U64, deliveryTag=U64, chunk=PART)
 PART_REQUEST = Record(place=PLACE, offset=NUMBER, limitBytes=U32)
 DIVERGENCE = Record(
     store=STORE, life=POSITIVE, lastEqual=NUMBER, reference=REFERENCE, isMajority=FLAG,
@@ -444,7 +454,7 @@ def decode(octets, *speakers):
         raise Malformed("a frame begins with CFLX")
     version, number = reader.take(2)
     reader.take(2)  # Flags, of which none is known.
-    epoch = NUMBER.read(reader)
+    epoch, session = NUMBER.read(reader), NUMBER.read(reader)
     if version != VERSION and number not in BYES:
         raise OtherVersion(f"version {version}")
     kind = KINDS.get(number)
@@ -453,15 +463,16 @@ def decode(octets, *speakers):
     value = kind.form.read(reader)
     if version == VERSION:
         skip_extensions(reader)
-    return Frame(kind.name, epoch, value)
+    return Frame(kind.name, epoch, value, session)
 
 
-def encode(kind, epoch, value):
-    """Writes a frame of a kind, by its name."""
+def encode(kind, epoch, value, session=0):
+    """Writes a frame of a kind, by its name. A node says for which session it speaks."""
     number = NUMBERS[kind]
     out = bytearray(MAGIC)
     out += bytes((VERSION, number, 0, 0))
     NUMBER.write(epoch, out)
+    NUMBER.write(session, out)
     KINDS[number].form.write(value, out)
     if len(out) > FRAME_BYTES_MAX:
         raise ValueError(f"a frame of {len(out)} octets")

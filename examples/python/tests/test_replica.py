@@ -198,7 +198,9 @@ class OpeningTests(unittest.TestCase):
     def serve(self, octets):
         kind, load = self.said[-1]
         self.assertEqual(kind, "load")
-        self.hear("snapshotServed", {"request": load["request"], "chunk": part_of(octets, load)})
+        self.hear("snapshotServed", {
+            "request": load["request"], "deliveryTag": 77, "chunk": part_of(octets, load)})
+        self.assertEqual(self.client.acknowledged, 77)
 
     def test_a_position_is_the_snapshots_or_that_before_the_floor(self):
         for floor, position in ((1, 4), (5, 4), (8, 7)):

@@ -3,7 +3,7 @@
 import unittest
 
 from conflux import following
-from conflux.client import Client
+from conflux.client import Client, Ended
 from conflux.coding import Invalid, canonical, decode
 from conflux.counter import HIGHEST, LOWEST, Counter, Refused
 from conflux.following import Action, BrokenOrder, Follower
@@ -209,62 +209,76 @@ class ClientTests(unittest.TestCase):
         self.client = Client("inproc://nobody")
         self.addCleanup(self.client.close)
 
-    def welcome(self, epoch=1, claim=CLAIM, agreed=0, log=LOG):
+    def welcome(self, epoch=1, claim=CLAIM, agreed=0, log=LOG, request=None):
         self.client.hear_welcome(Frame("welcome", epoch, {
+            "request": self.client.hello["request"] if request is None else request,
             "log": log, "claim": claim, "incarnation": 2, "last": 9, "floor": 1, "agreed": agreed,
-            "refuted": 0, "settled": 0, "lastCounter": 0, "feed": "inproc://nothing",
+            "settled": 0, "lastCounter": 0, "feed": "inproc://nothing",
             "limits": {
                 "windowBytes": 1 << 20, "batchBytesMax": 1 << 20, "payloadBytesMax": 1 << 20,
                 "beatInterval": 10**8, "silenceMax": 10**10},
         }))
 
-    def farewell(self, code):
-        self.client.hear_farewell(Frame("farewell", 1, {"code": code, "message": ""}))
+    def farewell(self, code, request=0):
+        self.client.hear_farewell(
+            Frame("farewell", 1, {"request": request, "code": code, "message": ""}))
 
-    def hello(self, unanswered=1):
+    def hello(self):
         self.client.say_hello()
-        # Nobody takes it here.
-        self.client.unanswered = unanswered
+        return self.client.hello["request"]
 
     def test_a_session_is_forgotten_once_however_often_it_is_told(self):
         self.hello()
         self.welcome()
         before = self.client.dispatch("counter", INCREMENT)
-        self.farewell("forgotten")
+        request = self.hello()
+        self.farewell("forgotten", request)
         self.assertEqual(before.outcome, UNKNOWN)
         after = self.client.dispatch("counter", INCREMENT)
-        self.farewell("forgotten")
+        self.farewell("forgotten", request)
         self.assertIsNone(after.outcome)
         self.assertEqual(after.counter, 1)
 
-    def test_a_welcome_of_an_earlier_hello_is_no_loss(self):
+    def test_a_welcome_of_an_earlier_hello_is_not_heard(self):
         self.hello()
         self.welcome()
         self.client.note(9)
-        self.hello(unanswered=2)
-        # In this tenure nothing is lost.
-        self.welcome(agreed=4)
-        self.assertFalse(self.client.awaits_welcome)
-        self.assertEqual(self.client.history["sequence"], 9)
-        # In the next one the answer to the last hello counts.
-        self.hello(unanswered=2)
-        self.welcome(epoch=2, claim=self.LATER, agreed=4)
+        earlier, later = self.hello(), self.hello()
+        self.welcome(epoch=2, claim=self.LATER, agreed=4, request=earlier)
         self.assertEqual((self.client.epoch, self.client.awaits_welcome), (1, True))
-        self.welcome(epoch=2, claim=self.LATER, agreed=9)
+        self.welcome(epoch=2, claim=self.LATER, agreed=9, request=later)
         self.assertEqual((self.client.epoch, self.client.awaits_welcome), (2, False))
         self.assertEqual(self.client.history["sequence"], 9)
+        # It is answered, and no other answer counts.
+        self.welcome(epoch=3, claim=self.CLAIM, agreed=4, request=later)
+        self.assertEqual((self.client.epoch, self.client.history["sequence"]), (2, 9))
         self.hello()
         self.welcome(epoch=3, claim=self.CLAIM, agreed=4)
         self.assertIsNone(self.client.history)
 
-    def test_a_welcome_of_a_tenure_that_is_over_is_ignored(self):
+    def test_a_hello_that_is_said_again_is_the_same_as_long_as_it_says_the_same(self):
+        self.hello()
+        self.welcome()
+        request = self.hello()
+        self.client.say_hello(is_same=True)
+        self.assertEqual(self.client.hello["request"], request)
+        self.client.note(9)
+        self.client.say_hello(is_same=True)
+        self.assertEqual(self.client.hello["request"], request + 1)
+
+    def test_a_refusal_of_an_earlier_hello_ends_nothing(self):
+        earlier = self.hello()
+        self.hello()
+        self.farewell("nameTaken", earlier)
+        with self.assertRaises(Ended):
+            self.farewell("nameTaken", self.client.hello["request"])
+
+    def test_a_log_that_was_put_back_answers_in_a_lower_epoch(self):
         self.hello()
         self.welcome(epoch=5)
         self.hello()
         self.welcome(epoch=4, claim=self.LATER)
-        self.assertEqual((self.client.epoch, self.client.awaits_welcome), (5, True))
-        self.welcome(epoch=1, claim=self.LATER, log="dd" * 16)
-        self.assertEqual((self.client.epoch, self.client.log), (1, "dd" * 16))
+        self.assertEqual((self.client.epoch, self.client.awaits_welcome), (4, False))
 
     def test_a_message_of_another_epoch_changes_nothing_and_a_later_one_is_a_reason_for_hello(self):
         self.hello()

@@ -22,8 +22,9 @@ def in_digits(value):
     return [in_digits(part) for part in value] if isinstance(value, list) else value
 
 
-def header(kind, version=1, epoch=3):
-    return b"CFLX" + bytes((version, kind, 0, 0)) + epoch.to_bytes(8, "little")
+def header(kind, version=1, epoch=3, session=0):
+    return b"CFLX" + bytes((version, kind, 0, 0)) + epoch.to_bytes(8, "little") + (
+        session.to_bytes(8, "little"))
 
 
 class GoldenTests(unittest.TestCase):
@@ -31,13 +32,16 @@ class GoldenTests(unittest.TestCase):
         for golden in golden_frames():
             with self.subTest(golden["name"]):
                 frame = wire.decode(bytes.fromhex(golden["frame"]), golden["speaker"])
-                self.assertEqual((frame.kind, frame.epoch), (golden["kind"], golden["epoch"]))
+                self.assertEqual(
+                    (frame.kind, frame.epoch, frame.session),
+                    (golden["kind"], golden["epoch"], golden["session"]))
                 self.assertEqual(in_digits(frame.value), golden["value"])
 
     def test_every_golden_value_is_its_frame(self):
         for golden in golden_frames():
             with self.subTest(golden["name"]):
-                octets = wire.encode(golden["kind"], golden["epoch"], golden["value"])
+                octets = wire.encode(
+                    golden["kind"], golden["epoch"], golden["value"], golden["session"])
                 self.assertEqual(octets.hex(), golden["frame"])
 
     def test_every_kind_that_is_spoken_has_a_golden_frame(self):
@@ -46,8 +50,8 @@ class GoldenTests(unittest.TestCase):
 
     def test_commits_of_entries_are_read(self):
         for golden in golden_frames():
-            if golden["kind"] == "entries":
-                commit = wire.decode_commit(bytes.fromhex(golden["value"]["commits"][0]))
+            for octets in golden["value"].get("commits", ()):
+                commit = wire.decode_commit(bytes.fromhex(octets))
                 self.assertEqual((commit["first"], commit["count"]), (1, 1))
 
     def test_a_frame_is_heard_from_its_own_speaker_alone(self):
@@ -100,7 +104,7 @@ class HostileTests(unittest.TestCase):
                 except FAILURES:
                     continue
                 # What was read can be said, and is then read as the same.
-                again = wire.encode(frame.kind, frame.epoch, frame.value)
+                again = wire.encode(frame.kind, frame.epoch, frame.value, frame.session)
                 self.assertEqual(wire.decode(again, *SPEAKERS), frame)
 
     def test_random_octets_behind_each_header_end_in_a_value_or_a_failure(self):
@@ -172,9 +176,9 @@ class HostileTests(unittest.TestCase):
             wire.decode(bytes(FRAME_BYTES_MAX + 1), "feed")
 
     def test_another_version_is_told_from_a_frame_that_is_none_and_its_bye_is_read(self):
-        bye = header(0x4E, version=9) + b"\x05\0\x02\0ab" + b"whatever"
+        bye = header(0x4E, version=9) + bytes(8) + b"\x05\0\x02\0ab" + b"whatever"
         self.assertEqual(
-            wire.decode(bye, "sequencer").value, {"code": "version", "message": "ab"})
+            wire.decode(bye, "sequencer").value, {"request": 0, "code": "version", "message": "ab"})
         with self.assertRaises(wire.OtherVersion):
             wire.decode(header(0x41, version=9), "sequencer")
         with self.assertRaises(Malformed):

@@ -7,6 +7,8 @@ final class LedgerWorker {
     private let address: String
     private var connected: Node?
     private var stores: [String: ModelStore<Ledger>] = [:]
+    /// Whether the executors that can be stopped are.
+    private let isStopped = Flag()
     private var probe: (task: Task<[UInt64], any Error>, isEnded: Flag)?
 
     init(address: String) {
@@ -27,6 +29,12 @@ final class LedgerWorker {
         case .fill(let name, let rows): return .took(try await fill(name, rows))
         case .write(let name, let first, let count, let rows):
             return .took(try await write(name, first..<first + count, rows))
+        case .append(let name, let count, let bytes):
+            return .took(try await append(name, count, bytes))
+        case .openGated(let name): return .took(try await openGated(name))
+        case .stopGated:
+            isStopped.isSet.store(true, ordering: .relaxed)
+            return .took(0)
         case .barrier:
             return .took(try await timed { try await node().barrier(patience: .seconds(300)) })
         case .roundTrips(let name, let count, let rows):
@@ -102,6 +110,26 @@ final class LedgerWorker {
             var last: DispatchHandle?
             for index in indices { last = store.dispatch(.turn(index, rows: rows)) }
             try await last?.receipt()
+        }
+    }
+
+    private func append(_ name: String, _ count: Int, _ bytes: Int) async throws -> UInt64 {
+        let store = try store(name)
+        let text = String(repeating: "x", count: bytes)
+        return try await timed {
+            var last: DispatchHandle?
+            for _ in 0..<count { last = store.dispatch(.set(row: Ledger.row(0), to: text)) }
+            try await last?.receipt()
+        }
+    }
+
+    private func openGated(_ name: String) async throws -> UInt64 {
+        let isStopped = isStopped
+        let executor = Executor { function in
+            if !isStopped.isSet.load(ordering: .relaxed) { function() }
+        }
+        return try await timed {
+            stores[name] = try await node().store(Ledger.self, named: name, executor: executor)
         }
     }
 

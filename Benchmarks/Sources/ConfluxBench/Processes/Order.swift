@@ -12,6 +12,12 @@ enum Order: Codable, Sendable {
     /// Sets rows, one after the other and from the first one again; tells how long it took until the
     /// last one had its receipt.
     case write(String, first: Int, count: Int, rows: Int)
+    /// Sets one row to a text of so many bytes, again and again; the same.
+    case append(String, count: Int, bytes: Int)
+    /// Opens a ledger on an executor that can be stopped.
+    case openGated(String)
+    /// Stops the executors of these ledgers for good.
+    case stopGated
     /// Waits until everything that was committed is applied here.
     case barrier
     /// Has one action in flight, so often; tells how long each took until its receipt.

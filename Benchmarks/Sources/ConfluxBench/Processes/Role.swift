@@ -9,6 +9,8 @@ enum Role: Codable, Sendable {
     case replica(address: String, count: Int)
     /// A node with one action in flight.
     case roundTrips(address: String, count: Int)
+    /// So many observers that read the log from its beginning, again and again.
+    case readers(address: String, count: Int)
     /// A sequencer that is ordered about: see ``Order``.
     case keeper(folder: String, KeeperSettings)
     /// A node that is ordered about. It connects when it is first told to open something.

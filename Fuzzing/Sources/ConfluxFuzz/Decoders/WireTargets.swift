@@ -14,7 +14,7 @@ extension FuzzTarget {
             _ = read { try Frame.outline(ofSubmit: bytes[...]) }
             guard let message = read({ try Frame.decodeNodeMessage(bytes[...]) }) else { return }
             if case .submit(let batch) = message { check(batch) }
-            let again = Frame.encode(message, epoch: Epoch(1))
+            let again = Frame.encode(message, by: Speaker(epoch: Epoch(1)))
             require(
                 certain { try Frame.decodeNodeMessage(again[...]) } == message,
                 "another: \(message)")
@@ -49,7 +49,7 @@ extension FuzzTarget {
         },
         FuzzTarget(name: "bye", lengthMax: 256) { bytes in
             guard let bye = read({ try Frame.decodeBye(bytes[...]) }) else { return }
-            let again = Frame.encode(.bye(bye) as NodeMessage, epoch: .none)
+            let again = Frame.encode(.bye(bye) as NodeMessage, by: .unwelcomed)
             require(certain { try Frame.decodeBye(again[...]) } == bye, "another: \(bye)")
         },
     ]

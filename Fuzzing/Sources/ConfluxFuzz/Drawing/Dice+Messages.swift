@@ -59,7 +59,7 @@ extension Dice {
 
     mutating func hello(_ known: Surroundings) -> Hello {
         Hello(
-            nonce: nonce(), name: optional { $0.name() },
+            request: UInt64(1 + below(4)), nonce: nonce(), name: optional { $0.name() },
             role: below(5) == 0 ? .observer : .member,
             process: below(4) == 0 ? nonce() : nil,
             session: optional {
@@ -74,7 +74,9 @@ extension Dice {
                 HostedStore(
                     store: $0.storeName(), life: $0.life(known), schemaVersion: $0.version())
             },
-            bridged: list(upTo: 3) { $0.name() })
+            bridged: list(upTo: 3) {
+                StateBridge(state: $0.name(), schemaVersion: $0.version())
+            })
     }
 
     mutating func batch(_ known: Surroundings) -> Batch {
@@ -112,16 +114,20 @@ extension Dice {
 
     mutating func answer(_ known: Surroundings) -> Answer {
         let body: Answer.Body =
-            switch below(6) {
+            switch below(8) {
             case 0: .state(storeName(), sequence(known), bytes(upTo: 8)[...])
             case 1: .applied
             case 2: .refused(message: text())
             case 3: .failed(one(of: QuestionFailure.self), message: text())
+            case 4: .stopped(at: sequence(known), message: text())
+            case 5: .concernedNobody
             default: .alive
             }
         return Answer(
             number: request(known), isLast: flag(), node: optional { $0.name() }, body: body)
     }
 
-    mutating func bye() -> Bye { Bye(code: one(of: ByeCode.self), message: text()) }
+    mutating func bye() -> Bye {
+        Bye(code: one(of: ByeCode.self), message: text(), answering: UInt64(below(4)))
+    }
 }

@@ -45,7 +45,8 @@ extension Dice {
 
     mutating func welcome(_ known: Surroundings) -> Welcome {
         Welcome(
-            log: log(known), claim: claim(known), incarnation: incarnation(known),
+            request: UInt64(1 + below(4)), log: log(known), claim: claim(known),
+            incarnation: incarnation(known),
             last: sequence(known), floor: SequenceNumber(UInt64(below(4))),
             agreed: sequence(known), settled: number(near: known.counters),
             lastCounter: number(near: known.counters), feed: "feed",
@@ -81,7 +82,13 @@ extension Dice {
                 dice.below(4) == 0
                     ? dice.commitFrame(known).dropFirst(Frame.size)
                     : dice.element(of: commits) ?? []
-            })
+            }, damage: below(8) == 0 ? damage(known) : nil)
+    }
+
+    private mutating func damage(_ known: Surroundings) -> Damage {
+        let first = max(sequence(known), SequenceNumber(1))
+        return Damage(
+            first: first, last: first.advanced(by: UInt64(below(8))), message: "not readable")
     }
 
     /// A commit that no log has.

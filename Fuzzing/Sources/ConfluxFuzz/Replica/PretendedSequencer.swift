@@ -136,7 +136,8 @@ struct PretendedSequencer {
     private mutating func answer(_ hello: Hello) -> SequencerMessage {
         if let token = hello.session {
             guard token == SessionToken(log: log, incarnation: incarnation) else {
-                return .bye(Bye(code: .forgotten, message: "not remembered"))
+                return .bye(
+                    Bye(code: .forgotten, message: "not remembered", answering: hello.request))
             }
         } else {
             append(.joined(nonce: hello.nonce, name: hello.name, rejoining: .none, isKeyed: false))
@@ -145,7 +146,8 @@ struct PretendedSequencer {
         }
         return .welcome(
             Welcome(
-                log: log, claim: claim, incarnation: incarnation, last: last,
+                request: hello.request, log: log, claim: claim, incarnation: incarnation,
+                last: last,
                 floor: SequenceNumber(1), agreed: hello.history.map { agreed(with: $0) } ?? .zero,
                 settled: 0, lastCounter: UInt64(outcomes.count), feed: "feed",
                 limits: SessionLimits(

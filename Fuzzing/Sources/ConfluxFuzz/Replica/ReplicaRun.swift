@@ -12,9 +12,10 @@ struct ReplicaRun {
     /// What the node said and nobody answered yet. *Bounded*: the oldest is lost.
     private(set) var unanswered: [NodeMessage] = []
     /// What was delivered and is not applied.
-    private var unapplied: [(last: SequenceNumber, bytes: Int)] = []
+    private var unapplied: [(last: SequenceNumber, bytes: Int, isCatchUp: Bool)] = []
+    private var progress = ApplyProgress()
     /// What is given a state, and has not said so.
-    private var restoring: [(store: StoreName, request: UInt64)] = []
+    private var restoring: [(store: StoreName, through: SequenceNumber, request: UInt64)] = []
     /// What it was asked for of its states.
     private var given: [SnapshotChunk] = []
     private var delivered: SequenceNumber?
@@ -24,7 +25,6 @@ struct ReplicaRun {
     private var lastSettled: UInt64 = 0
     /// The most bytes of one answer to a fetch, and of one commit, so far.
     private var answerBytesMax = 0
-    private var unsettledMax: UInt64 = 0
     private var hasEnded = false
     private(set) var asked: [Question] = []
     private var nextRequest: UInt64 = 1
@@ -48,7 +48,7 @@ struct ReplicaRun {
         settings.recentBytesMax = 600
         settings.deliveryBytesMax = 500
         settings.fetchBytes = 300
-        settings.heldOutcomesMax = 6
+        settings.catchUpBytesMax = 400
         return settings
     }()
 
@@ -149,14 +149,26 @@ struct ReplicaRun {
     mutating func apply(_ count: Int) {
         let restored = restoring
         restoring = []
-        for (store, request) in restored { handle(.restored(store, request: request)) }
+        for (store, through, request) in restored {
+            handle(
+                .reported(
+                    .ready(.store(store), through: through, request: request),
+                    resets: progress.resets))
+        }
         let chunks = given
         given = []
         for chunk in chunks { handle(.given(chunk)) }
         let done = unapplied.prefix(count)
-        guard let last = done.map(\.last).max() else { return }
         unapplied.removeFirst(done.count)
-        handle(.applied(last, bytes: done.reduce(0) { $0 + $1.bytes }))
+        for delivery in done {
+            progress.applied = max(progress.applied, delivery.last)
+            if delivery.isCatchUp {
+                progress.catchUpBytes += delivery.bytes
+            } else {
+                progress.liveBytes += delivery.bytes
+            }
+        }
+        handle(.applied(progress))
     }
 
     mutating func answerQuestion(_ body: Answer.Body) {
@@ -200,7 +212,7 @@ struct ReplicaRun {
         require(!hasEnded, "an effect behind the end: \(effect)")
         switch effect {
         case .send(let message):
-            let frame = Frame.encode(message, epoch: machine.epoch)
+            let frame = Frame.encode(message, by: machine.speaker)
             require(certain { try Frame.decodeNodeMessage(frame[...]) } == message, "\(message)")
             unanswered.append(message)
             if unanswered.count > Self.unansweredMax { unanswered.removeFirst() }
@@ -221,24 +233,24 @@ struct ReplicaRun {
                     "\(commit.first)…\(commit.last) was delivered behind \(delivered)")
             }
             delivered = commit.last
-            unapplied.append((commit.last, bytes))
-        case .catchUp(let commit, let bytes):
+            unapplied.append((commit.last, bytes, false))
+        case .catchUp(let commit, let bytes, _):
             require(commit.last <= delivered ?? commit.last, "caught up with what is to come")
-            unapplied.append((.zero, bytes))
+            unapplied.append((.zero, bytes, true))
         case .settle(let outcome):
             require(
                 outcome.firstCounter == lastSettled + 1 || outcome.firstCounter == 1,
                 "the outcome of \(outcome.firstCounter) came behind that of \(lastSettled)")
             lastSettled = outcome.firstCounter + UInt64(outcome.count) - 1
             settledCount += UInt64(outcome.count)
-        case .reached(let request, let outcome):
+        case .reach(let request, _):
             require(waiting.remove(request) != nil, "\(request) was told twice, or never asked")
-            // What is not hosted is not waited for.
-            if case .reached(let sequence) = outcome, let live = machine.live {
-                require(sequence <= live, "\(sequence) is to come, and told as applied")
-            }
-        case .reset: delivered = nil
-        case .restore(let store, _, _, _, _, let request): restoring.append((store, request))
+        case .reset:
+            delivered = nil
+            progress.resets += 1
+            progress.applied = .zero
+        case .restore(let store, _, _, _, _, let through, let request):
+            restoring.append((store, through, request))
         case .passOver(let last): delivered = last
         case .begin, .detach, .compare, .attach, .opened: break
         }
@@ -246,11 +258,9 @@ struct ReplicaRun {
 
     /// Every bound of the settings, and P5: what was dispatched has, or will have, one outcome.
     private mutating func checkBounds() {
-        unsettledMax = max(unsettledMax, machine.unsettledCount)
-        let held = machine.held.reduce(0) { $0 + UInt64($1.outcome.count) }
         require(
-            settledCount + held + machine.unsettledCount == dispatchedCount,
-            "\(dispatchedCount) dispatched, \(settledCount) told, \(held) held, "
+            settledCount + machine.unsettledCount == dispatchedCount,
+            "\(dispatchedCount) dispatched, \(settledCount) told, "
                 + "\(machine.unsettledCount) open")
         require(!hasEnded || settledCount == dispatchedCount, "ended without outcomes")
         // What waits when the node ends is told by who runs it.
@@ -264,18 +274,16 @@ struct ReplicaRun {
         let settings = machine.settings
         require(
             machine.buffer.byteCount <= settings.bufferBytesMax, "\(machine.buffer.byteCount)")
-        let recentBytes = machine.catchUp?.recent.byteCount ?? 0
+        let recentBytes = machine.catchUps.recent.byteCount
         require(recentBytes <= settings.recentBytesMax, "\(recentBytes) bytes are kept")
         require(
-            machine.outstandingBytes == unapplied.reduce(0) { $0 + $1.bytes },
+            machine.outstandingBytes + machine.catchUps.outstandingBytes
+                == unapplied.reduce(0) { $0 + $1.bytes },
             "\(machine.outstandingBytes) bytes are counted")
         // An answer is delivered whole; nothing is asked for above the bound.
         require(
             machine.outstandingBytes <= settings.deliveryBytesMax + 2 * answerBytesMax,
             "\(machine.outstandingBytes) bytes are not applied")
-        require(
-            UInt64(machine.held.count) <= UInt64(settings.heldOutcomesMax) + unsettledMax,
-            "\(machine.held.count) outcomes are held")
         require(machine.applied <= machine.live ?? machine.applied, "applied what is to come")
     }
 }

@@ -64,7 +64,7 @@ extension ReplicaRun {
         require(
             machine.live == nil || machine.live == sequencer.last,
             "it is at \(machine.live as Any), and the log at \(sequencer.last)")
-        require(machine.catchUp == nil, "a store does not catch up")
+        require(machine.catchUps.isEmpty, "a store does not catch up")
         // Of a number that the log lost nobody knows when it gives it again.
         let late = waiting.filter { receipts[$0, default: .zero] <= sequencer.last }
         require(late.isEmpty, "\(late) wait for ever")
@@ -133,16 +133,15 @@ extension ReplicaRun {
             let place = dice.place(sequencer.surroundings)
             switch dice.below(8) {
             case 0: handle(.leave)
-            case 1: handle(.reload(place.store))
+            case 1:
+                handle(.reported(.reload(place.store), resets: UInt64(dice.below(2))))
             case 2:
-                handle(
-                    .stopped(
-                        StoppedStore(
-                            store: place.store, life: place.life, sequence: place.sequence),
-                        resets: UInt64(dice.below(2))))
+                let stopped = StoppedStore(
+                    store: place.store, life: place.life, sequence: place.sequence)
+                handle(.reported(.stopped(stopped), resets: UInt64(dice.below(2))))
             case 3:
                 if case .vote(let vote) = dice.report(sequencer.surroundings) {
-                    handle(.digested(vote, resets: UInt64(dice.below(2))))
+                    handle(.reported(.digested(vote), resets: UInt64(dice.below(2))))
                 }
             default: break
             }

@@ -18,19 +18,19 @@ extension SequencerMachine {
             connections.all.count <= sessions.count + connections.observerCount,
             "\(connections.all.count) connections")
         require(
-            directory.stores.count + creating.count <= settings.storesMax,
-            "\(directory.stores.count) stores and \(creating.count) to come")
+            directory.storeCount <= settings.storesMax,
+            "\(directory.lives.count) stores and \(directory.beginnings.count) to come")
         let firstBytes =
-            directory.stores.values.reduce(0) { $0 + $1.initialBytes }
-            + creating.values.reduce(0) { $0 + $1.initial.bytes.count }
+            directory.lives.lives.values.reduce(0) { $0 + $1.record.initialBytes }
+            + directory.beginnings.values.reduce(0) { $0 + $1.initial.bytes.count }
         require(
             firstBytes <= settings.initialStatesBytesMax, "\(firstBytes) bytes of first states")
         require(firstBytes == directory.initialBytes, "\(directory.initialBytes) are counted")
-        require(directory.stateCount <= settings.statesMax, "\(directory.stateCount) states")
+        require(directory.states.count <= settings.statesMax, "\(directory.states.count) states")
         require(questions.count <= settings.questionsMax, "\(questions.count) questions")
         require(nameInquiries.count <= settings.sessionsMax, "\(nameInquiries.count) inquiries")
-        require(fetchCount <= settings.fetchesMax, "\(fetchCount) fetches")
-        require(fetchesUnderWay.values.reduce(0, +) == fetchCount, "\(fetchesUnderWay)")
+        require(reads.underWay <= settings.readsMax, "\(reads.underWay) reads")
+        require(reads.longest <= ReadQueue.perConnectionMax, "\(reads.longest) reads wait")
         for session in sessions.all { check(session) }
         if let deadline = nextDeadline {
             require(deadline <= publishedAt + settings.beatInterval, "the beat is late")
@@ -47,10 +47,17 @@ extension SequencerMachine {
         require(
             ledger.recordCount <= settings.unsettledOutcomesMax + 64,
             "\(ledger.recordCount) outcomes of \(session.incarnation)")
-        require(
-            session.hosted.count <= settings.storesMax, "\(session.incarnation) hosts too much")
-        require(
-            session.bridged.count <= settings.statesMax, "\(session.incarnation) bridges too much")
+        if let hosting = directory.hosting[session.incarnation] {
+            require(
+                hosting.stores.allSatisfy {
+                    directory.life(of: $0)?.work.hosts[session.incarnation] != nil
+                }, "\(session.incarnation) hosts what is not there")
+            require(
+                hosting.states.allSatisfy {
+                    directory.states[$0]?.bridges[session.incarnation] != nil
+                }, "\(session.incarnation) bridges what is not known")
+            require(session.presence == .live, "\(session.incarnation) has left, and hosts")
+        }
         guard let connection = session.connection else { return }
         require(session.presence == .live, "\(session.incarnation) has left and is connected")
         require(

@@ -12,7 +12,7 @@ struct SequencerRun {
     /// The append that the log has not answered.
     private var underWay: Append?
     /// What the log has last; the feed must bring it next.
-    private var unpublished: Append?
+    private var unpublished: ArraySlice<Append.Commit> = []
     private var fetches: [FetchJob] = []
     /// What of snapshots the log has not answered.
     private var saves: [SnapshotPart] = []
@@ -42,7 +42,7 @@ struct SequencerRun {
         settings.initialStateBytesMax = 120
         settings.initialStatesBytesMax = 160
         settings.feedCommitBytesMax = 400
-        settings.fetchesMax = 6
+        settings.readsMax = 6
         settings.fetchBytesMax = 256
         settings.sessionsMax = 4
         settings.observersMax = 2
@@ -82,7 +82,7 @@ struct SequencerRun {
         log.beginTenure()
         machine = SequencerMachine(settings: Self.settings)
         underWay = nil
-        unpublished = nil
+        unpublished = []
         fetches = []
         saves = []
         requests = []
@@ -108,18 +108,19 @@ struct SequencerRun {
         guard let append = underWay else { return }
         underWay = nil
         log.append(append)
-        for case .batch(let incarnation, let batch)
-            in certain({ try Commit.decode(body: append.frame.dropFirst(Frame.size)) }).blocks
-        {
+        let blocks = append.commits.flatMap { commit in
+            certain { try Commit.decode(body: commit.frame.dropFirst(Frame.size)) }.blocks
+        }
+        for case .batch(let incarnation, let batch) in blocks {
             for counter in batch.firstCounter...batch.lastCounter {
                 require(
                     rejected[incarnation]?.contains(counter) != true,
                     "\(counter) of \(incarnation) was rejected, and is in the log")
             }
         }
-        unpublished = append
+        unpublished = append.commits[...]
         handle(.appended)
-        require(unpublished == nil, "a commit was neither published nor announced")
+        require(unpublished.isEmpty, "a commit was neither published nor announced")
     }
 
     /// Everything that was admitted reaches the log.
@@ -144,35 +145,19 @@ struct SequencerRun {
 
     /// What a shell does with a frame.
     mutating func take(_ frame: Bytes, from connection: ConnectionID) {
-        do throws(WireError) {
-            let epoch = try Frame.header(of: frame).epoch
-            let message = try Frame.decodeNodeMessage(frame, limits: machine.limits)
-            let isStranger = machine.connections[connection] == nil
-            if case .hello = message {
-                handle(.received(message, epoch: epoch, from: connection))
-            } else if isStranger, epoch <= log.epoch {
-                // Nothing but a hello makes a session (rule 8).
-                handleUnchanged(.received(message, epoch: epoch, from: connection))
+        let input = SequencerInput.frame(frame, limits: machine.limits, from: connection)
+        switch input {
+        case .received(.hello, _, _): handle(input)
+        case .received(_, let speaker, _):
+            // Nothing but a hello makes a session, and each is heard for itself (rule 8).
+            let isStranger = machine.connections[connection]?.session != speaker.session
+            if isStranger, speaker.epoch <= log.epoch {
+                handleUnchanged(input)
             } else {
-                handle(.received(message, epoch: epoch, from: connection))
+                handle(input)
             }
-        } catch {
-            refuse(frame, error, from: connection)
-        }
-    }
-
-    private mutating func refuse(_ frame: Bytes, _ error: WireError, from connection: ConnectionID)
-    {
-        do throws(WireError) {
-            let outline = try Frame.outline(ofSubmit: frame)
-            let epoch = try Frame.header(of: frame).epoch
-            let code = error.byeCode == .unsupported ? RejectionCode.unsupported : .malformed
-            handle(
-                .unreadableSubmit(
-                    outline, code, message: error.message, epoch: epoch, from: connection))
-        } catch {
-            handleUnchanged(
-                .unreadable(error.byeCode, message: error.message, from: connection))
+        case .unreadable: handleUnchanged(input)
+        default: handle(input)
         }
     }
 
@@ -202,7 +187,14 @@ struct SequencerRun {
         let bodies = log.bodies.filter { body in
             certain { try Commit.decode(body: body) }.last >= job.from
         }
-        handle(.fetchRead(job, Array(bodies.prefix(2))))
+        switch dice.below(8) {
+        case 0: handle(.fetchFailed(job))
+        case 1:
+            let last = job.from.advanced(by: UInt64(dice.below(4)))
+            handle(
+                .fetchDamaged(job, Damage(first: job.from, last: last, message: "not readable")))
+        default: handle(.fetchRead(job, Array(bodies.prefix(2))))
+        }
     }
 
     /// The log has saved a part of a snapshot, or has not.
@@ -212,7 +204,9 @@ struct SequencerRun {
         let isSaved = dice.below(8) > 0 && log.save(part)
         handle(
             .snapshotSaved(
-                part.place, offset: part.offset, failure: isSaved ? nil : "it is full"))
+                SnapshotSaved(
+                    place: part.place, whole: isSaved && part.isLast ? part.reference : nil,
+                    failure: isSaved ? nil : "it is full")))
     }
 
     /// A checkpoint is saved.
@@ -226,7 +220,7 @@ struct SequencerRun {
     /// A replica says what its state is: that of honest ones, mostly.
     mutating func vote(on connection: ConnectionID) -> NodeMessage? {
         guard let store = dice.element(of: log.lives.keys.sorted()),
-            let round = machine.digests.round(of: store)
+            let round = machine.directory.life(of: store)?.work.votes.round
         else { return nil }
         let state: [UInt8] = dice.below(6) == 0 ? [dice.byte()] : Self.honestState
         return .digest(
@@ -290,7 +284,7 @@ struct SequencerRun {
         case .removeSnapshots(let store): log.removeSnapshots(of: store)
         case .truncate(let floor):
             log.truncate(
-                below: floor, bases: machine.directory.stores.mapValues(\.baseSequence))
+                below: floor, bases: machine.directory.lives.lives.mapValues(\.record.baseSequence))
         case .readLog(let from):
             require(from >= log.floor, "reads from \(from), below \(log.floor)")
             let rest = log.bodies.filter { body in
@@ -300,21 +294,23 @@ struct SequencerRun {
         case .append(let append):
             require(underWay == nil, "two appends are under way")
             underWay = append
-        case .serve(let beat): require(beat.last == log.last, "serves from \(beat.last)")
+        case .serve(let beat):
+            require(beat.last == unpublished.first?.last, "serves from \(beat.last)")
         case .publishCommit(let frame):
-            require(frame == unpublished?.frame, "a commit is published that the log has not")
             require(
-                frame.count <= Int(Self.settings.feedCommitBytesMax), "the feed carries it whole")
-            unpublished = nil
+                frame == unpublished.popFirst()?.frame, "a commit is published that the log has not"
+            )
+            require(frame.count <= Self.settings.feedFrameBytesMax, "the feed carries it whole")
         case .publishBeat(let beat):
             // What is too large for the feed is announced.
-            if let frame = unpublished?.frame {
+            var last = log.last
+            if let commit = unpublished.popFirst() {
                 require(
-                    frame.count > Int(Self.settings.feedCommitBytesMax), "a commit is held back")
-                unpublished = nil
+                    commit.frame.count > Self.settings.feedFrameBytesMax, "a commit is held back")
+                last = commit.last
             }
             require(
-                beat.last == log.last, "a beat of \(beat.last), and the log ends at \(log.last)")
+                beat.last == last, "a beat of \(beat.last), and the log ends at \(log.last)")
         case .send(let message, let connection): check(message, to: connection)
         case .readFetch(let job):
             require(job.from >= log.floor, "reads from \(job.from), below \(log.floor)")
@@ -329,7 +325,7 @@ struct SequencerRun {
 
     /// What is said can be read, and is true.
     private mutating func check(_ message: SequencerMessage, to connection: ConnectionID) {
-        require(unpublished == nil, "said before the commit was published: \(message)")
+        require(unpublished.isEmpty, "said before the commit was published: \(message)")
         let frame = Frame.encode(message, epoch: log.epoch)
         require(
             certain { try Frame.decodeSequencerMessage(frame[...]) } == message, "\(message)")

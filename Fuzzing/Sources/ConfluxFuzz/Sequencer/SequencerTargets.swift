@@ -53,7 +53,8 @@ extension SequencerRun {
             sayHonestly(
                 .hello(
                     Hello(
-                        nonce: Identifier(high: 42, low: number), name: Name(text), role: .member)),
+                        request: 1, nonce: Identifier(high: 42, low: number), name: Name(text),
+                        role: .member)),
                 from: connection)
             settle()
             guard let store = StoreName("list") else { continue }
@@ -150,12 +151,21 @@ extension SequencerRun {
     }
 
     private mutating func say(_ message: NodeMessage, from connection: ConnectionID) {
-        let epoch = dice.below(16) == 15 ? dice.epoch(surroundings) : log.epoch
-        take(Frame.encode(message, epoch: epoch)[...], from: connection)
+        var speaker = speaker(on: connection)
+        switch dice.below(32) {
+        case 30: speaker.epoch = dice.epoch(surroundings)
+        case 31: speaker.session = dice.incarnation(surroundings)
+        default: break
+        }
+        take(Frame.encode(message, by: speaker)[...], from: connection)
     }
 
     private mutating func sayHonestly(_ message: NodeMessage, from connection: ConnectionID) {
-        take(Frame.encode(message, epoch: log.epoch)[...], from: connection)
+        take(Frame.encode(message, by: speaker(on: connection))[...], from: connection)
+    }
+
+    private func speaker(on connection: ConnectionID) -> Speaker {
+        Speaker(epoch: log.epoch, session: machine.connections[connection]?.session ?? .none)
     }
 
     /// What an honest node would dispatch next.
@@ -197,7 +207,7 @@ extension SequencerRun {
                 from: connection)
         default:
             say(
-                .hello(Hello(nonce: dice.nonce(), name: nil, role: .observer)),
+                .hello(Hello(request: 1, nonce: dice.nonce(), name: nil, role: .observer)),
                 from: connection)
         }
     }
@@ -208,7 +218,8 @@ extension SequencerRun {
             let session = machine.sessions[incarnation]
         else { return }
         let hello = Hello(
-            nonce: session.nonce, name: session.name, role: .member,
+            request: session.greeting + UInt64(dice.below(3)), nonce: session.nonce,
+            name: session.name, role: .member,
             session: SessionToken(log: log.id, incarnation: incarnation))
         say(.hello(hello), from: connection())
     }

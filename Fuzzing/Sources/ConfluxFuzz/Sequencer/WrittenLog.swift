@@ -35,16 +35,20 @@ struct WrittenLog {
 
     /// Rules 1, 2, 8, 9, 13, 15 and 16, as a reader of the log sees them.
     mutating func append(_ append: Append) {
-        let frame = append.frame
+        var hasPoint = false
+        for commit in append.commits { add(commit, &hasPoint) }
+    }
+
+    private mutating func add(_ added: Append.Commit, _ hasPoint: inout Bool) {
+        let frame = added.frame
         require(frame.count <= WireLimits.standard.frameBytesMax, "\(frame.count) bytes")
         let commit = certain { try Commit.decode(body: frame.dropFirst(Frame.size)) }
         require(commit.log == id && commit.epoch == epoch, "of another tenure: \(commit)")
         require(commit.predecessor == lastEpoch, "does not follow \(lastEpoch): \(commit)")
         require(commit.first == last.next, "\(commit.first) does not follow \(last)")
-        require(commit.first == append.first && commit.last == append.last, "\(append)")
+        require(commit.first == added.first && commit.last == added.last, "\(added)")
         require(commit.timestamp >= lastTimestamp, "time went back to \(commit.timestamp)")
         var sequence = commit.first
-        var hasPoint = false
         for block in commit.blocks {
             if case .event(.digestPoint) = block { hasPoint = true }
             if case .batch = block {

@@ -121,6 +121,24 @@ extension GlobalChannel {
     }
 }
 
+/// Dispatches along one route, for which there need be no store here.
+struct RouteOnly<S: State>: Sendable {
+    let route: any ActionRoute<S>
+    let scope: Scope
+
+    /// Sends an action on its way, past the scope's middleware and locks.
+    func dispatch(_ action: S.Action) -> DispatchHandle {
+        let mark = ThreadMark.outsideModels
+        guard scope.isWatched || mark.pointee.isNeeded else { return route.submit(action) }
+        return scope.dispatchWatched(action, to: nil as StoreCore<S>?, label: nil) {
+            [self] action, tally, placed in
+            placed()
+            tally.expect(1)
+            return scope.sendOff(action, by: route, tally)
+        }
+    }
+}
+
 /// The handle of an action that took a route, if it did so already: it can be withdrawn.
 private final class SentHandle: Sendable {
     private let content = Mutex<DispatchHandle?>(nil)

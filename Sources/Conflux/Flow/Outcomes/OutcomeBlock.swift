@@ -57,7 +57,6 @@ package final class OutcomeBlock: Sendable {
 
     private struct Waiter: Sendable {
         let id: UInt64
-        let index: Int
         /// Called once, holding no lock.
         let resume: @Sendable (Outcome) -> Void
     }
@@ -67,7 +66,8 @@ package final class OutcomeBlock: Sendable {
         var count = 0
         /// Ordered by `start`, not overlapping.
         var runs: [Run] = []
-        var waiters: [Waiter] = []
+        /// By index. *Use*: one action that ends costs no look at those that wait for others.
+        var waiters: [Int: [Waiter]] = [:]
         var waiterCount: UInt64 = 0
 
         func outcome(at index: Int) -> Outcome? {
@@ -88,41 +88,62 @@ package final class OutcomeBlock: Sendable {
         }
 
         /// Fills what is not yet settled between two indices.
+        ///
+        /// - Complexity: O(n) of the runs from there on, however many of them the range fills between.
         mutating func fill(from start: Int, to end: Int, with outcome: Outcome) {
+            let first = firstRun(endingAfter: start)
+            var filled: [Run] = []
             var next = start
-            var position = firstRun(endingAfter: start)
+            var position = first
             while next < end {
                 let known = position < runs.count ? runs[position] : nil
                 let gapEnd = min(end, known?.start ?? end)
                 if next < gapEnd {
-                    let run = Run(
-                        start: next, end: gapEnd, outcome: outcome.advanced(by: next - start))
-                    runs.insert(run, at: position)
+                    filled.append(
+                        Run(start: next, end: gapEnd, outcome: outcome.advanced(by: next - start)))
+                }
+                if let known, known.start < end {
+                    filled.append(known)
                     position += 1
                 }
                 next = max(gapEnd, known?.end ?? end)
-                position += 1
             }
+            runs.replaceSubrange(first..<position, with: filled)
         }
 
-        /// Takes out the waiters that an index range concerns, each with its outcome.
+        /// Takes out the waiters of actions in an index range, each with its outcome.
         mutating func takeWaiters(
             from start: Int, to end: Int
         ) -> [(@Sendable (Outcome) -> Void, Outcome)] {
             guard !waiters.isEmpty else { return [] }
+            // Ascending, so that who waits hears in the order of the actions.
+            let indices =
+                end - start <= waiters.count
+                ? Array(start..<end) : waiters.keys.filter { $0 >= start && $0 < end }.sorted()
             var ready: [(@Sendable (Outcome) -> Void, Outcome)] = []
-            var open: [Waiter] = []
-            for waiter in waiters {
-                if waiter.index >= start, waiter.index < end,
-                    let outcome = outcome(at: waiter.index)
-                {
-                    ready.append((waiter.resume, outcome))
-                } else {
-                    open.append(waiter)
+            for index in indices {
+                guard let outcome = outcome(at: index), let waiting = waiters[index] else {
+                    continue
                 }
+                waiters[index] = nil
+                ready += waiting.map { ($0.resume, outcome) }
             }
-            waiters = open
             return ready
+        }
+
+        mutating func add(
+            _ id: UInt64, for index: Int, _ resume: @escaping @Sendable (Outcome) -> Void
+        ) {
+            waiters[index, default: []].append(Waiter(id: id, resume: resume))
+        }
+
+        mutating func takeWaiter(_ id: UInt64, for index: Int) -> Waiter? {
+            guard let position = waiters[index]?.firstIndex(where: { $0.id == id }) else {
+                return nil
+            }
+            let waiter = waiters[index]?.remove(at: position)
+            if waiters[index]?.isEmpty == true { waiters[index] = nil }
+            return waiter
         }
     }
 
@@ -187,14 +208,13 @@ package final class OutcomeBlock: Sendable {
                     if let known = ledger.outcome(at: index) { return known }
                     // Either this sees the cancellation, or `cancel` sees the waiter.
                     if Task.isCancelled { return .failed(.cancelled) }
-                    ledger.waiters.append(
-                        Waiter(id: id, index: index) { continuation.resume(returning: $0) })
+                    ledger.add(id, for: index) { continuation.resume(returning: $0) }
                     return nil
                 }
                 if let known { continuation.resume(returning: known) }
             }
         } onCancel: {
-            cancel(id)
+            cancel(id, for: index)
         }
     }
 
@@ -204,19 +224,14 @@ package final class OutcomeBlock: Sendable {
         let known = ledger.withLock { ledger -> Outcome? in
             if let known = ledger.outcome(at: index) { return known }
             ledger.waiterCount += 1
-            ledger.waiters.append(Waiter(id: ledger.waiterCount, index: index, resume: body))
+            ledger.add(ledger.waiterCount, for: index, body)
             return nil
         }
         if let known { body(known) }
     }
 
-    private func cancel(_ id: UInt64) {
-        let waiter = ledger.withLock { ledger -> Waiter? in
-            guard let position = ledger.waiters.firstIndex(where: { $0.id == id }) else {
-                return nil
-            }
-            return ledger.waiters.remove(at: position)
-        }
+    private func cancel(_ id: UInt64, for index: Int) {
+        let waiter = ledger.withLock { $0.takeWaiter(id, for: index) }
         waiter?.resume(.failed(.cancelled))
     }
 }

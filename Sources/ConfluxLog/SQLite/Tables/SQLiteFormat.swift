@@ -9,9 +9,10 @@ import ConfluxVocabulary
 
 /// How a log lies in its database: the tables, and how the file is recognised and set up.
 enum SQLiteFormat {
-    /// The version that this program writes. 2: a log begins at its floor, and has snapshots. A log
-    /// of version 1 becomes one of version 2 when it is opened to be written.
-    static let version: Int64 = 2
+    /// The version that this program writes. 2: a log begins at its floor, and has snapshots. 3: what
+    /// is said of the log, and of its snapshots, is said twice. A log of an older version becomes one
+    /// of this version when it is opened to be written.
+    static let version: Int64 = 3
     /// "CFLX", by which the file is known to be a log.
     static let applicationID: Int64 = 0x4346_4C58
     /// SQLite's page.
@@ -20,13 +21,6 @@ enum SQLiteFormat {
     // A trigger, so that an insert is one statement that copies nothing, and so that no writer
     // whatever leaves a hole or passes by a newer claim. An insert that it ignores changes no row.
     private static let tables = """
-        CREATE TABLE meta (
-            only INTEGER PRIMARY KEY CHECK (only = 1),
-            format INTEGER NOT NULL,
-            log TEXT NOT NULL,
-            epoch INTEGER NOT NULL,
-            floor INTEGER NOT NULL DEFAULT 1
-        ) STRICT;
         CREATE TABLE commits (
             first INTEGER PRIMARY KEY,
             last INTEGER NOT NULL,
@@ -34,27 +28,32 @@ enum SQLiteFormat {
             checksum INTEGER NOT NULL,
             bytes BLOB NOT NULL
         ) STRICT;
+        """
+    // `IS NOT`, so that nothing follows a claim that can't be told.
+    private static let trigger = """
         CREATE TRIGGER commits_follow BEFORE INSERT ON commits
-        WHEN NEW.epoch <> (SELECT epoch FROM meta)
-            OR NEW.first <> 1 + coalesce(
-                (SELECT last FROM commits ORDER BY first DESC LIMIT 1), 0)
+        WHEN NEW.epoch IS NOT (SELECT epoch FROM meta WHERE \(SQLiteMeta.isIntact()))
+            OR NEW.first <> 1 + \(SQLiteMeta.end)
         BEGIN
             SELECT RAISE(IGNORE);
         END;
         """
 
-    // The one before knows no floor, and would take what is truncated for missing.
-    private static let upgrade = """
-        ALTER TABLE meta ADD COLUMN floor INTEGER NOT NULL DEFAULT 1;
-        \(SQLiteSnapshots.tables)
-        UPDATE meta SET format = \(version);
+    private static func upgrade(from former: Int64) -> String {
+        """
+        \(SQLiteMeta.upgrade(from: former))
+        \(former > 1 ? SQLiteSnapshots.upgrade : SQLiteSnapshots.tables)
+        DROP TRIGGER commits_follow;
+        \(trigger)
+        UPDATE meta SET format = \(version), reached = \(SQLiteMeta.end);
         PRAGMA user_version = \(version);
         """
+    }
 
     /// Looks at the file without changing it.
     ///
     /// - Returns: The version of its format; nil if it is empty, and so to be made a log.
-    /// - Throws: `notALog`, `newerFormat`.
+    /// - Throws: `notALog`, `newerFormat`, `damaged`.
     static func version(of database: Database, in folder: String) throws(LogError) -> Int64? {
         let path = LogFolder.databasePath(in: folder)
         let (application, version, tables) = try reporting("Opening \(path)") {
@@ -77,6 +76,16 @@ enum SQLiteFormat {
                 "The log in \(folder) has format \(version); this program knows formats up to "
                     + "\(self.version). Run the version of the program that wrote it, or a newer "
                     + "one.")
+        }
+        // The header has no checksum, and a log of another format is read in another way.
+        let stated = try reporting("Opening \(path)") { () throws(DatabaseFailure) in
+            try database.number("SELECT format FROM meta")
+        }
+        guard stated == version, version > 0 else {
+            throw LogError(
+                .damaged,
+                "The log in \(folder) has format \(version) by its header and \(stated) by its "
+                    + "table. Restore it from a backup.")
         }
         return version
     }
@@ -104,15 +113,18 @@ enum SQLiteFormat {
             if version == nil {
                 try database.execute(
                     """
+                    \(SQLiteMeta.table)
                     \(tables)
+                    \(trigger)
                     \(SQLiteSnapshots.tables)
                     INSERT INTO meta (only, format, log, epoch)
                     VALUES (1, \(self.version), '\(LogID.random())', 0);
+                    UPDATE meta SET epoch = 0;
                     PRAGMA application_id = \(applicationID);
                     PRAGMA user_version = \(self.version);
                     """)
-            } else if version == 1 {
-                try database.execute(upgrade)
+            } else if let version, version < self.version {
+                try database.execute(upgrade(from: version))
             }
             try database.execute(SQLiteCheckpoints.table)
         }
@@ -144,6 +156,8 @@ enum SQLiteFormat {
 /// The statements of a log, prepared once.
 struct SQLiteLogStatements {
     let claim: Statement
+    /// Says how far the log came.
+    let reach: Statement
     let append: Statement
     let epoch: Statement
     let end: Statement
@@ -153,10 +167,17 @@ struct SQLiteLogStatements {
     let truncation: SQLiteTruncationStatements
 
     init(_ database: Database) throws(DatabaseFailure) {
-        claim = try database.prepare("UPDATE meta SET epoch = epoch + ?1 RETURNING epoch")
+        let isIntact = SQLiteMeta.isIntact()
+        claim = try database.prepare(
+            """
+            UPDATE meta SET epoch = epoch + ?1, reached = \(SQLiteMeta.end)
+            WHERE \(isIntact) RETURNING epoch
+            """)
+        reach = try database.prepare(
+            "UPDATE meta SET reached = \(SQLiteMeta.end) WHERE \(isIntact) AND epoch = ?1")
         append = try database.prepare(
             "INSERT INTO commits (\(SQLiteLogRow.columns)) VALUES (?1, ?2, ?3, ?4, ?5)")
-        epoch = try database.prepare("SELECT epoch FROM meta")
+        epoch = try database.prepare("SELECT epoch FROM meta WHERE \(isIntact)")
         end = try database.prepare(
             "SELECT \(SQLiteLogRow.columns) FROM commits ORDER BY first DESC LIMIT 1")
         reading = try SQLiteReadStatements(database, version: SQLiteFormat.version)
@@ -185,18 +206,11 @@ struct SQLiteLogRow {
         bytes = statement.bytes(4)
     }
 
-    /// The commit, in memory of its own.
-    ///
-    /// - Throws: `damaged` if it is not what was written.
-    func commit() throws(LogError) -> LoggedCommit {
+    /// The commit, in memory of its own; nil if it is not what was written.
+    func commit() -> LoggedCommit? {
         let found = Checksum.of(
             first: first.rawValue, last: last.rawValue, epoch: epoch.rawValue, bytes: bytes)
-        guard found == checksum, first <= last else {
-            // The row's key is where it was found; its other number may be the damage.
-            let isPlausible = last >= first && last.rawValue - first.rawValue < 1 << 24
-            throw .damaged(
-                first, isPlausible ? last : first, "its bytes are not those that were written")
-        }
+        guard found == checksum, first <= last else { return nil }
         let copy = [UInt8](unsafeUninitializedCapacity: bytes.count) { buffer, count in
             UnsafeMutableRawBufferPointer(buffer).copyMemory(from: bytes)
             count = bytes.count
@@ -220,14 +234,21 @@ extension LogError {
                     .unknownOutcome,
                     "The disk reported an error. Check it, then open the log again and read its end."
                 )
-            case SQLITE_CORRUPT:
+            // The statements are right for a log, so it is the file in which a table is not.
+            case SQLITE_CORRUPT, SQLITE_ERROR, SQLITE_CONSTRAINT, SQLITE_MISMATCH, SQLITE_TOOBIG,
+                SQLITE_SCHEMA, SQLITE_FORMAT:
                 (.damaged, "The database is damaged. Restore it from a backup.")
             case SQLITE_NOTADB:
                 (.notALog, "The file is no database. Choose another folder.")
             case SQLITE_BUSY, SQLITE_LOCKED:
                 (.failed, "Another program holds the database. End its transaction; try again.")
             case SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_READONLY, SQLITE_AUTH:
-                (.unusableFolder, "Make sure that this user may write the folder and its files.")
+                // A byte of the header forbids to write as well, and SQLite says the same then.
+                (
+                    .unusableFolder,
+                    "Make sure that this user may write the folder and its files. If it may, the "
+                        + "file is damaged: restore it from a backup."
+                )
             case SQLITE_NOMEM:
                 (.failed, "Free memory; try again.")
             default:

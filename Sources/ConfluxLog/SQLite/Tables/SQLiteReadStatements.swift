@@ -4,6 +4,8 @@ import ConfluxVocabulary
 struct SQLiteReadStatements {
     let start: Statement
     let read: Statement
+    /// The first number of the row behind a number.
+    let following: Statement
     private let newest: Statement
     private let pieces: Statement
     /// nil for a log of before there were snapshots.
@@ -15,7 +17,8 @@ struct SQLiteReadStatements {
     /// - Throws: What SQLite says when it prepares them.
     init(_ database: Database, version: Int64) throws(DatabaseFailure) {
         // One that has lost its `meta` is read from where it begins, as any was before.
-        let floor = version > 1 ? "coalesce((SELECT floor FROM meta), 1)" : "1"
+        let meta = "(SELECT floor FROM meta WHERE \(SQLiteMeta.isIntact(version)))"
+        let floor = version > 1 ? "coalesce(\(meta), 1)" : "1"
         start = try database.prepare(
             """
             SELECT coalesce((
@@ -25,6 +28,8 @@ struct SQLiteReadStatements {
             """)
         read = try database.prepare(
             "SELECT \(SQLiteLogRow.columns) FROM commits WHERE first >= ?1 ORDER BY first")
+        following = try database.prepare(
+            "SELECT first FROM commits WHERE first > ?1 ORDER BY first LIMIT 1")
         newest = try database.prepare(
             """
             SELECT sequence FROM checkpoints WHERE sequence <= ?1
@@ -35,7 +40,7 @@ struct SQLiteReadStatements {
             SELECT piece, pieces, checksum, bytes FROM checkpoints
             WHERE sequence = ?1 ORDER BY piece
             """)
-        snapshots = version > 1 ? try SQLiteSnapshotReading(database) : nil
+        snapshots = version > 1 ? try SQLiteSnapshotReading(database, version: version) : nil
     }
 
     func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint? {

@@ -2,19 +2,19 @@ import ConfluxVocabulary
 
 /// The statements that read snapshots, prepared once.
 struct SQLiteSnapshotReading {
+    private let count: Statement
     private let all: Statement
     private let one: Statement
     private let pieces: Statement
 
-    init(_ database: Database) throws(DatabaseFailure) {
-        all = try database.prepare(
-            """
-            SELECT \(SQLiteSnapshotRow.columns) FROM snapshots
-            WHERE saved >= size AND sequence <= ?1 AND retired = 0
-            """)
+    init(_ database: Database, version: Int64) throws(DatabaseFailure) {
+        let columns = "\(SQLiteSnapshotRow.columns), \(SQLiteSnapshots.isIntact(version))"
+        count = try database.prepare(
+            "SELECT count(*) FROM snapshots INDEXED BY snapshots_by_store")
+        all = try database.prepare("SELECT \(columns) FROM snapshots NOT INDEXED")
         one = try database.prepare(
             """
-            SELECT \(SQLiteSnapshotRow.columns) FROM snapshots
+            SELECT \(columns) FROM snapshots INDEXED BY snapshots_by_store
             WHERE store = ?1 AND life = ?2 AND sequence = ?3 AND saved >= size AND retired = 0
             """)
         pieces = try database.prepare(
@@ -28,21 +28,62 @@ struct SQLiteSnapshotReading {
     }
 
     func listed(through last: SequenceNumber) throws(LogError) -> [SavedSnapshot] {
-        let rows = try SQLiteFormat.reading("Listing the snapshots") {
-            () throws(DatabaseFailure) -> [SavedSnapshot?] in
-            all.bind(Int64(clamping: last.rawValue), at: 1)
+        let found = try SQLiteFormat.reading("Listing the snapshots") {
+            () throws(DatabaseFailure) -> [SQLiteSnapshotRow]? in
+            // Until then both statements see the log as it is at one moment.
+            defer { count.reset() }
+            guard try count.step() else { return nil }
             defer { all.reset() }
-            var rows: [SavedSnapshot?] = []
-            while try all.step() { rows.append(SQLiteSnapshotRow(all)?.snapshot) }
-            return rows
+            var rows: [SQLiteSnapshotRow] = []
+            while try all.step() {
+                guard let row = SQLiteSnapshotRow(all) else { return nil }
+                rows.append(row)
+            }
+            return rows.count == Int(count.integer(0)) ? rows : nil
         }
-        let found = rows.compactMap { $0 }
-        guard found.count == rows.count else {
+        guard let found else {
             throw LogError(
                 .damaged,
                 "The list of snapshots is not what was written. Restore the log from a backup.")
         }
-        return found.sorted(by: SavedSnapshot.isAscending)
+        return found.filter { $0.isWhole && $0.snapshot.sequence <= last }.map(\.snapshot)
+            .sorted(by: SavedSnapshot.isAscending)
+    }
+
+    func snapshot(of key: SavedSnapshot.Key) throws(LogError) -> SavedSnapshot? {
+        do throws(DatabaseFailure) {
+            defer { one.reset() }
+            if let found = try row(of: key)?.snapshot { return found }
+        } catch {
+            throw Self.error(error, of: key)
+        }
+        try confirmAbsent(key)
+        return nil
+    }
+
+    /// That one isn't there is said by a list that is whole, since it would be taken for given up.
+    private func confirmAbsent(_ key: SavedSnapshot.Key) throws(LogError) {
+        guard try !listed(through: key.sequence).contains(where: { $0.key == key }) else {
+            throw .damagedSnapshot(key, "the index of the list does not have it")
+        }
+    }
+
+    private static func error(_ failure: DatabaseFailure, of key: SavedSnapshot.Key) -> LogError {
+        let reading = SQLiteFormat.readError(failure, "Reading the snapshot of \(key)")
+        return reading.code == .damaged ? .damagedSnapshot(key, failure.words) : reading
+    }
+
+    /// The statement is to be reset behind it.
+    private func row(
+        of key: SavedSnapshot.Key
+    ) throws(DatabaseFailure) -> SQLiteSnapshotRow? {
+        one.bind(key.store.description, at: 1)
+        one.bind(Int64(bitPattern: key.life.rawValue), at: 2)
+        one.bind(Int64(bitPattern: key.sequence.rawValue), at: 3)
+        guard try one.step(), let row = SQLiteSnapshotRow(one), row.snapshot.key == key else {
+            return nil
+        }
+        return row
     }
 
     func read(
@@ -52,21 +93,21 @@ struct SQLiteSnapshotReading {
         do throws(DatabaseFailure) {
             answer = try gather(key, from: offset, limitBytes: max(1, limitBytes))
         } catch {
-            let reading = SQLiteFormat.readError(error, "Reading the snapshot of \(key)")
-            throw reading.code == .damaged ? .damagedSnapshot(key, error.words) : reading
+            throw Self.error(error, of: key)
         }
-        return try answer?.get()
+        guard let answer else {
+            try confirmAbsent(key)
+            return nil
+        }
+        return try answer.get()
     }
 
     private func gather(
         _ key: SavedSnapshot.Key, from offset: UInt64, limitBytes: Int
     ) throws(DatabaseFailure) -> Result<Bytes, LogError>? {
-        one.bind(key.store.description, at: 1)
-        one.bind(Int64(bitPattern: key.life.rawValue), at: 2)
-        one.bind(Int64(bitPattern: key.sequence.rawValue), at: 3)
         // Until then both statements see the log as it is at one moment.
         defer { one.reset() }
-        guard try one.step(), let row = SQLiteSnapshotRow(one) else { return nil }
+        guard let row = try row(of: key) else { return nil }
         let size = row.snapshot.byteCount
         guard offset < size else { return .success([]) }
         pieces.bind(row.id, at: 1)

@@ -6,8 +6,27 @@ import ConfluxVocabulary
 /// One is whole when all of its bytes are saved. It is retired by a mark, which takes no time; its
 /// pieces go a few at a time with what is done next, since to give up hundreds of megabytes at once
 /// would hold up appends.
+///
+/// What a row says it says twice, as that of ``SQLiteMeta`` does. Each row has its entry in the index, so
+/// that one that is missing is noticed.
 enum SQLiteSnapshots {
     static let tables = """
+        \(list)
+        CREATE TABLE snapshot_pieces (
+            snapshot INTEGER NOT NULL,
+            position INTEGER NOT NULL,
+            checksum INTEGER NOT NULL,
+            bytes BLOB NOT NULL,
+            PRIMARY KEY (snapshot, position)
+        ) STRICT;
+        """
+    /// From the second format.
+    static let upgrade = """
+        ALTER TABLE snapshots ADD COLUMN copy TEXT NOT NULL DEFAULT '';
+        \(trigger)
+        UPDATE snapshots SET saved = saved;
+        """
+    private static let list = """
         CREATE TABLE snapshots (
             id INTEGER PRIMARY KEY,
             store TEXT NOT NULL,
@@ -18,17 +37,29 @@ enum SQLiteSnapshots {
             size INTEGER NOT NULL,
             kind INTEGER NOT NULL,
             saved INTEGER NOT NULL,
-            retired INTEGER NOT NULL
+            retired INTEGER NOT NULL,
+            copy TEXT NOT NULL DEFAULT ''
         ) STRICT;
         CREATE INDEX snapshots_by_store ON snapshots (store);
-        CREATE TABLE snapshot_pieces (
-            snapshot INTEGER NOT NULL,
-            position INTEGER NOT NULL,
-            checksum INTEGER NOT NULL,
-            bytes BLOB NOT NULL,
-            PRIMARY KEY (snapshot, position)
-        ) STRICT;
+        \(trigger)
         """
+    // A row is updated when its first piece is saved, in the transaction in which it was made.
+    private static let trigger = """
+        CREATE TRIGGER snapshots_copied AFTER UPDATE OF
+            store, life, sequence, version, digest, size, kind, saved, retired ON snapshots
+        BEGIN
+            UPDATE snapshots SET copy = \(values) WHERE id = NEW.id;
+        END;
+        """
+    private static let values = """
+        store || ' ' || life || ' ' || sequence || ' ' || version || ' ' || digest || ' ' || size
+        || ' ' || kind || ' ' || saved || ' ' || retired
+        """
+
+    /// What is true of a row that is as it was written.
+    static func isIntact(_ version: Int64 = SQLiteFormat.version) -> String {
+        version > 2 ? "copy = \(values)" : "true"
+    }
 
     /// Of a piece, and of all that is said of its snapshot: a row of `snapshots` that was changed
     /// does not fit its pieces.
@@ -49,15 +80,19 @@ enum SQLiteSnapshots {
 /// A row of `snapshots`.
 struct SQLiteSnapshotRow {
     /// In the order in which they are read.
-    static let columns = "id, store, life, sequence, version, digest, size, kind, saved"
+    static let columns = "id, store, life, sequence, version, digest, size, kind, saved, retired"
 
     let id: Int64
     let snapshot: SavedSnapshot
     let saved: UInt64
+    let isRetired: Bool
 
-    /// nil where it is not what was written.
+    /// Whether it is there for who reads.
+    var isWhole: Bool { saved >= snapshot.byteCount && !isRetired }
+
+    /// nil where it is not what was written; behind the columns stands whether it is intact.
     init?(_ statement: Statement) {
-        guard let store = StoreName(statement.text(1)),
+        guard statement.integer(10) == 1, let store = StoreName(statement.text(1)),
             let version = UInt32(exactly: statement.integer(4)),
             let kind = UInt8(exactly: statement.integer(7)).flatMap(SavedSnapshot.Kind.init)
         else { return nil }
@@ -68,6 +103,7 @@ struct SQLiteSnapshotRow {
             schemaVersion: version, digest: Digest(rawValue: number(5)), byteCount: number(6),
             kind: kind)
         saved = number(8)
+        isRetired = number(9) != 0
     }
 }
 
@@ -90,7 +126,8 @@ struct SQLiteSnapshotStatements {
         self.database = database
         ofStore = try database.prepare(
             """
-            SELECT \(SQLiteSnapshotRow.columns) FROM snapshots WHERE store = ?1 AND retired = 0
+            SELECT \(SQLiteSnapshotRow.columns), \(SQLiteSnapshots.isIntact()) FROM snapshots
+            WHERE store = ?1 AND retired = 0
             """)
         insert = try database.prepare(
             """
@@ -105,14 +142,17 @@ struct SQLiteSnapshotStatements {
             VALUES (?1, ?2, ?3, ?4)
             """)
         retire = try database.prepare("UPDATE snapshots SET retired = 1 WHERE id = ?1")
+        // What is damaged stays so: a row that is written gets a new copy.
+        let isIntact = SQLiteSnapshots.isIntact()
         retireStore = try database.prepare(
-            "UPDATE snapshots SET retired = 1 WHERE store = ?1 AND retired = 0")
+            "UPDATE snapshots SET retired = 1 WHERE store = ?1 AND retired = 0 AND \(isIntact)")
         retireLost = try database.prepare(
             """
             UPDATE snapshots SET retired = 1
-            WHERE (sequence > ?1 OR saved < size) AND retired = 0
+            WHERE (sequence > ?1 OR saved < size) AND retired = 0 AND \(isIntact)
             """)
-        retired = try database.prepare("SELECT id FROM snapshots WHERE retired = 1 LIMIT 1")
+        retired = try database.prepare(
+            "SELECT id FROM snapshots WHERE retired = 1 AND \(isIntact) LIMIT 1")
         piecesOfRetired = try database.prepare(
             """
             SELECT position, length(bytes) FROM snapshot_pieces WHERE snapshot = ?1

@@ -9,6 +9,8 @@ struct SQLiteTruncationStatements {
     private let rows: Statement
     private let delete: Statement
     private let raise: Statement
+    private let pages: Statement
+    private let freePages: Statement
     /// Whether the file can shrink: one that was begun before it could goes on without.
     private let shrinks: Bool
 
@@ -16,7 +18,13 @@ struct SQLiteTruncationStatements {
         self.database = database
         rows = try database.prepare("SELECT first, length(bytes) FROM commits ORDER BY first")
         delete = try database.prepare("DELETE FROM commits WHERE first < ?1")
-        raise = try database.prepare("UPDATE meta SET floor = ?1")
+        raise = try database.prepare(
+            """
+            UPDATE meta SET floor = ?1, reached = \(SQLiteMeta.end)
+            WHERE \(SQLiteMeta.isIntact())
+            """)
+        pages = try database.prepare("PRAGMA page_count")
+        freePages = try database.prepare("PRAGMA freelist_count")
         // 2 is INCREMENTAL.
         shrinks = try database.number("PRAGMA auto_vacuum") == 2
     }
@@ -53,6 +61,16 @@ struct SQLiteTruncationStatements {
             first = rows.integer(0)
         } while bytes < limitBytes
         return first
+    }
+
+    /// How many pages of the file have something in them.
+    func usedPages() throws(DatabaseFailure) -> Int64 {
+        defer {
+            pages.reset()
+            freePages.reset()
+        }
+        guard try pages.step(), try freePages.step() else { return 0 }
+        return pages.integer(0) - freePages.integer(0)
     }
 
     /// Gives space that is free back to the file system, some of it; in a transaction of its own.

@@ -40,6 +40,22 @@ struct CommitBuffer: Sendable {
         return first
     }
 
+    /// The last number that is here.
+    var last: SequenceNumber? { isEmpty ? nil : items.last??.commit.last }
+
+    /// The commit that follows this number, which stays.
+    func item(after number: SequenceNumber) -> Item? {
+        // The last that begins at or below the next number: a binary search.
+        var low = head
+        var high = items.count
+        while low < high {
+            let middle = (low + high) / 2
+            if first(at: middle) <= number.next { low = middle + 1 } else { high = middle }
+        }
+        guard low > head, let item = items[low - 1], item.commit.last > number else { return nil }
+        return item
+    }
+
     /// Drops the oldest until no more than this many bytes are kept.
     mutating func shrink(to bytesMax: Int) {
         var count = 0

@@ -53,9 +53,9 @@ extension ReplicaMachine {
                 applied = max(applied, start)
                 // What is passed over counts as had: it must not come again otherwise.
                 remember(log, min(start, present), of: epoch)
+                effects.append(.deliver(.passOver(start)))
             }
             sendOpens(into: &effects)
-            releaseWaiters(into: &effects)
             fillHole(at: now, into: &effects)
         }
         return true
@@ -94,7 +94,6 @@ extension ReplicaMachine {
         liveEpoch = commit.epoch
         remember(commit.log, commit.last, of: commit.epoch)
         keepForCatchUp(commit, byteCount: byteCount)
-        releaseHeld(isForced: false, into: &effects)
         learnOwn(of: commit, into: &effects)
     }
 
@@ -103,7 +102,6 @@ extension ReplicaMachine {
         var sequence = commit.first
         for block in commit.blocks {
             if case .batch(let incarnation, let batch) = block, incarnation == self.incarnation {
-                lastOwn = sequence.advanced(by: UInt64(block.count) - 1)
                 learn(
                     ActionOutcome(
                         firstCounter: batch.firstCounter, count: batch.count,
@@ -129,101 +127,114 @@ extension ReplicaMachine {
         holeFetch = fetch(from: live.next, at: now, into: &effects)
     }
 
+    /// A question that is repeated keeps its `request`: then the first answer counts, however late
+    /// it comes.
     mutating func fetch(
-        from sequence: SequenceNumber, at now: Duration, into effects: inout [ReplicaEffect]
+        from sequence: SequenceNumber, request repeated: UInt64? = nil, at now: Duration,
+        into effects: inout [ReplicaEffect]
     ) -> PendingFetch {
-        // The same question again has the same number, so that the first answer counts, however
-        // late it comes.
-        let request: UInt64
-        if let overdue, overdue.from == sequence {
-            request = overdue.request
-        } else {
-            request = nextRequest
-            nextRequest += 1
-        }
+        let request = repeated ?? nextRequest
+        if repeated == nil { nextRequest += 1 }
         effects.append(
             .send(
                 .fetch(
-                    Fetch(request: request, from: sequence, limitBytes: settings.fetchBytes))))
+                    Fetch(
+                        request: request, from: sequence, limitBytes: settings.fetchBytes,
+                        acknowledged: acknowledged))))
         return PendingFetch(
             request: request, from: sequence,
             deadline: now + max(settings.fetchPatience, slowPatience))
     }
 
     mutating func retryFetches(at now: Duration, into effects: inout [ReplicaEffect]) {
-        defer { overdue = nil }
         if let pending = holeFetch, now >= pending.deadline {
             holeFetch = nil
-            repeating(pending)
-            fillHole(at: now, into: &effects)
+            if pending.from > .zero { slowDown() }
+            if pending.from > .zero, pending.from == live?.next, hasRoom {
+                holeFetch = fetch(
+                    from: pending.from, request: pending.request, at: now, into: &effects)
+            } else {
+                fillHole(at: now, into: &effects)
+            }
         }
-        if let pending = catchUp?.fetch, now >= pending.deadline {
-            catchUp?.fetch = nil
-            repeating(pending)
-            pumpCatchUp(at: now, into: &effects)
-        }
+        retryCatchUps(at: now, into: &effects)
     }
 
-    private mutating func repeating(_ pending: PendingFetch) {
-        guard pending.from > .zero else { return }
-        overdue = pending
+    /// An answer took too long: the next one may take longer.
+    mutating func slowDown() {
         slowPatience = min(
             max(settings.fetchPatience, slowPatience) * 2, settings.fetchPatienceMax)
     }
 
     /// The thread that applies has advanced: what waited for room goes on.
-    mutating func resumeDelivery(at now: Duration, into effects: inout [ReplicaEffect]) {
-        guard phase == .joined, hasRoom else { return }
-        drainBuffer(at: now, into: &effects)
-        fillHole(at: now, into: &effects)
-        pumpCatchUp(at: now, into: &effects)
+    mutating func advance(
+        to progress: ApplyProgress, at now: Duration, into effects: inout [ReplicaEffect]
+    ) {
+        outstandingBytes -= progress.liveBytes - self.progress.liveBytes
+        catchUps.outstandingBytes -= progress.catchUpBytes - self.progress.catchUpBytes
+        self.progress = progress
+        // What was applied of a lost history says nothing of this one.
+        if progress.resets == resets {
+            applied = max(applied, min(progress.applied, live ?? .zero))
+        }
+        guard phase == .joined else { return }
+        if hasRoom {
+            drainBuffer(at: now, into: &effects)
+            fillHole(at: now, into: &effects)
+        }
+        pumpCatchUps(at: now, into: &effects)
     }
 
     mutating func entries(
         _ entries: Entries, at now: Duration, into effects: inout [ReplicaEffect]
     ) {
-        let isHole = holeFetch?.request == entries.request
-        guard isHole || catchUp?.fetch?.request == entries.request else { return }
-        if isHole { holeFetch = nil } else { catchUp?.fetch = nil }
-        remoteLast = max(remoteLast, entries.last)
-        let wanted = isHole ? live?.next : catchUp?.cursor.next
-        if let wanted, wanted < entries.floor {
-            if isHole {
-                passOver(from: wanted, floor: entries.floor, at: now, into: &effects)
-            } else {
-                // The snapshots that these began with are too old by now.
-                for member in catchUp?.members ?? [] {
-                    reopen(member.store, at: now, into: &effects)
-                }
+        guard holeFetch?.request == entries.request else {
+            if caughtUp(entries, at: now, into: &effects) {
+                remoteLast = max(remoteLast, entries.last)
             }
             return
         }
+        holeFetch = nil
+        remoteLast = max(remoteLast, entries.last)
+        guard let wanted = live?.next else { return }
+        let floor = floor(of: entries, into: &effects)
+        if wanted < floor {
+            passOver(from: wanted, floor: floor, at: now, into: &effects)
+            return
+        }
         for body in entries.commits {
-            let commit: Commit
-            do {
-                commit = try Commit.decode(body: body)
-            } catch {
-                end(.unreadable("\(error)"), into: &effects)
-                return
-            }
-            if isHole {
-                guard let live, commit.last > live, commit.first <= live.next else { continue }
-                advance(commit, byteCount: body.count, at: now, into: &effects)
-            } else {
-                deliverCatchUp(commit, byteCount: body.count, into: &effects)
-            }
+            guard let commit = decode(body, into: &effects) else { return }
+            guard let live, commit.last > live, commit.first <= live.next else { continue }
+            advance(commit, byteCount: body.count, at: now, into: &effects)
         }
         // An answer that brought nothing on would bring nothing on again: it is waited for a while.
-        let reached = isHole ? live?.next : catchUp?.cursor.next
-        if reached == wanted {
-            let pause = PendingFetch(request: 0, deadline: now + settings.fetchPatience)
-            if isHole { holeFetch = pause } else { catchUp?.fetch = pause }
+        if live?.next == wanted {
+            holeFetch = PendingFetch(request: 0, deadline: now + settings.fetchPatience)
         }
-        if isHole {
-            drainBuffer(at: now, into: &effects)
-            fillHole(at: now, into: &effects)
+        drainBuffer(at: now, into: &effects)
+        fillHole(at: now, into: &effects)
+        pumpCatchUps(at: now, into: &effects)
+    }
+
+    mutating func decode(_ body: Bytes, into effects: inout [ReplicaEffect]) -> Commit? {
+        do {
+            return try Commit.decode(body: body)
+        } catch {
+            end(.unreadable("\(error)"), into: &effects)
+            return nil
         }
-        pumpCatchUp(at: now, into: &effects)
+    }
+
+    /// The number behind what the log holds no longer, or can't read.
+    mutating func floor(
+        of entries: Entries, into effects: inout [ReplicaEffect]
+    ) -> SequenceNumber {
+        guard let damage = entries.damage else { return entries.floor }
+        if damage != self.damage {
+            self.damage = damage
+            effects.append(.event(.damaged(damage)))
+        }
+        return max(entries.floor, damage.last.next)
     }
 
     /// The log no longer holds what this node lacks: it goes on behind it. The stores begin anew with
@@ -244,7 +255,6 @@ extension ReplicaMachine {
             if case .store(let store) = subject { store } else { nil }
         }
         for store in stores.sorted() { reopen(store, at: now, into: &effects) }
-        releaseWaiters(into: &effects)
         drainBuffer(at: now, into: &effects)
         fillHole(at: now, into: &effects)
     }

@@ -13,9 +13,9 @@ extension ReplicaMachine {
         }
         loads[nextRequest] = load
         nextRequest += 1
-        beginLoads(at: now, into: &effects)
     }
 
+    /// Asks for the snapshots whose turn it is: behind every input, whatever made room for them.
     mutating func beginLoads(at now: Duration, into effects: inout [ReplicaEffect]) {
         while phase == .joined, loads.activeCount < settings.loadsMax, let request = loads.waiting {
             ask(forNextOf: request, at: now, into: &effects)
@@ -33,7 +33,7 @@ extension ReplicaMachine {
                 .load(
                     Load(
                         request: request, place: load.place, offset: UInt64(load.bytes.count),
-                        limitBytes: settings.loadBytes))))
+                        limitBytes: settings.loadBytes, acknowledged: acknowledged))))
     }
 
     /// Question or answer may have been lost.
@@ -54,7 +54,6 @@ extension ReplicaMachine {
             if let load = loads.remove(served.request) {
                 giveUp(load, isTooLarge: false, at: now, into: &effects)
             }
-            beginLoads(at: now, into: &effects)
             return
         }
         // What was asked for twice comes twice.
@@ -69,7 +68,6 @@ extension ReplicaMachine {
         } else {
             giveUp(load, isTooLarge: false, at: now, into: &effects)
         }
-        beginLoads(at: now, into: &effects)
     }
 
     private mutating func finish(
@@ -101,14 +99,12 @@ extension ReplicaMachine {
         case .comparing(let divergence): compare(divergence, with: nil, at: now, into: &effects)
         case .opening where isTooLarge, .following where isTooLarge:
             guard let request = hosting.remove(subject)?.open.request else { return }
-            opening.remove(load.place.store)
             effects.append(.send(.close(Close(subject: subject))))
             let text =
                 "its snapshot has \(load.reference.byteCount) bytes and this node takes "
                 + "\(settings.snapshotBytesMax); raise the node's limit"
             effects.append(
                 .deliver(.opened(request: request, .failed(.payloadTooLarge, message: text))))
-            releaseHeld(isForced: false, into: &effects)
         case .opening, .following:
             // There is a newer one by now: it is asked for as if the answer had been lost.
             if !isAnswerDue { owedSince = now }
@@ -121,7 +117,7 @@ extension ReplicaMachine {
     mutating func diverged(
         _ divergence: Divergence, at now: Duration, into effects: inout [ReplicaEffect]
     ) {
-        guard case .opened(divergence.life) = hosting[.store(divergence.store)]?.phase else {
+        guard case .opened(divergence.life, _) = hosting[.store(divergence.store)]?.phase else {
             return
         }
         // What was said of an older point, or said before, is of no use any more.

@@ -27,16 +27,8 @@ import ConfluxVocabulary
 ///   the log once at most, and has one outcome that anybody hears of.
 /// - A void part that was judged is not in the log. After a restart it is void again.
 struct Submissions: Sendable {
-    /// A batch without all of its outcomes.
-    private struct Pending {
-        var batch: Batch
-        /// What its actions concern, or did before they were withdrawn. An action that was ordered
-        /// before that still concerns them; so may others of the batch of which this is a part.
-        let targets: [BatchTarget]
-    }
-
     /// The batches without outcomes, ascending. *Use*: resubmission.
-    private var batches: [Pending] = []
+    private var batches: [Batch] = []
     /// The batches before this index are settled.
     private var head = 0
     /// The index of the first batch that is not on its way. *Invariant*: head ≤ it ≤ count.
@@ -75,6 +67,8 @@ struct Submissions: Sendable {
     var reported: UInt64 { min(settled, toldThrough ?? settled) }
     /// Whether an outcome is due.
     var isAwaiting: Bool { head < batches.count }
+    /// Whether several outcomes are due, of batches apart.
+    var isCrowded: Bool { head + 1 < batches.count }
     /// Whether a batch is to be sent.
     var isSendDue: Bool { nextToSend < batches.count || !known.isEmpty }
     /// How many actions have no outcome.
@@ -103,7 +97,7 @@ struct Submissions: Sendable {
     private mutating func append(_ batch: Batch) {
         nextCounter = batch.lastCounter + 1
         unsettledBytes += batch.encoded.count
-        batches.append(Pending(batch: batch, targets: batch.targets))
+        batches.append(batch)
     }
 
     /// Makes these counters void, unless their outcome is known.
@@ -118,8 +112,7 @@ struct Submissions: Sendable {
         var urgent: [Batch] = []
         var kept = Array(batches[..<head])
         var sent = head
-        for (index, pending) in batches.enumerated().dropFirst(head) {
-            let batch = pending.batch
+        for (index, batch) in batches.enumerated().dropFirst(head) {
             let isConcerned = batch.lastCounter >= first && batch.firstCounter < last
             let parts =
                 isConcerned ? batch.parts(withdrawing: wanted, settled: reported) : [batch]
@@ -128,7 +121,7 @@ struct Submissions: Sendable {
                 if isConcerned, !batch.isVoid { urgent += parts.filter(\.isVoid) }
             }
             unsettledBytes += parts.reduce(0) { $0 + $1.encoded.count } - batch.encoded.count
-            kept += parts.map { Pending(batch: $0, targets: pending.targets) }
+            kept += parts
         }
         batches = kept
         nextToSend = sent
@@ -155,7 +148,7 @@ struct Submissions: Sendable {
         }
         guard nextToSend < batches.count else { return nil }
         defer { nextToSend += 1 }
-        return batches[nextToSend].batch
+        return batches[nextToSend]
     }
 
     /// The most counters of a void batch.
@@ -172,11 +165,11 @@ struct Submissions: Sendable {
     ///   - last: The last counter that the sequencer knows of, once it heard of what is settled.
     mutating func rewind(past judged: UInt64, knownThrough last: UInt64) {
         nextToSend =
-            batches[head...].firstIndex { $0.batch.lastCounter > judged } ?? batches.count
+            batches[head...].firstIndex { $0.lastCounter > judged } ?? batches.count
         pausedUntil = nil
         known = last < settled && reported < settled ? max(last, reported) + 1..<settled + 1 : 0..<0
         guard !known.isEmpty, isAwaiting else { return }
-        let batch = batches[head].batch
+        let batch = batches[head]
         guard batch.firstCounter <= settled, !batch.isAtomic else { return }
         // Known in part: what is left of it is sent by itself.
         let isVoid = batch.isVoid
@@ -190,7 +183,7 @@ struct Submissions: Sendable {
             ).last
         guard let rest else { return }
         unsettledBytes += rest.encoded.count - batch.encoded.count
-        batches[head].batch = rest
+        batches[head] = rest
     }
 
     /// A batch was discarded: all from this counter on is to be sent again, after a pause in which
@@ -212,13 +205,8 @@ struct Submissions: Sendable {
         // The counter may lie within a batch, when a restarted sequencer knows of a part of it only
         // that it is settled.
         nextToSend =
-            batches[head...].firstIndex { $0.batch.lastCounter >= counter } ?? batches.count
+            batches[head...].firstIndex { $0.lastCounter >= counter } ?? batches.count
         pausedUntil = now + pause
-    }
-
-    /// What the batch with this counter concerns.
-    func targets(of counter: UInt64) -> [BatchTarget] {
-        batches[head...].first { $0.batch.lastCounter >= counter }?.targets ?? []
     }
 
     /// The outcomes of counters up to this one are known.
@@ -228,8 +216,8 @@ struct Submissions: Sendable {
         guard first == settled + 1, first + UInt64(count) <= nextCounter else { return false }
         settled += UInt64(count)
         lastPause = nil
-        while head < batches.count, batches[head].batch.lastCounter <= settled {
-            unsettledBytes -= batches[head].batch.encoded.count
+        while head < batches.count, batches[head].lastCounter <= settled {
+            unsettledBytes -= batches[head].encoded.count
             head += 1
         }
         nextToSend = max(nextToSend, head)

@@ -38,8 +38,8 @@ struct Admission: Sendable {
     ///
     /// - Returns: nil when nothing changed, or it is too early.
     mutating func review(
-        _ sessions: SessionTable, last: SequenceNumber, at now: Duration,
-        by settings: SequencerSettings
+        _ sessions: SessionTable, hosting directory: StoreDirectory, last: SequenceNumber,
+        at now: Duration, by settings: SequencerSettings
     ) -> Change? {
         guard now >= reviewAt else { return nil }
         reviewAt = now + settings.beatInterval
@@ -48,7 +48,8 @@ struct Admission: Sendable {
         standings = standings.filter { sessions[$0.key] != nil }
         var live = 0
         var lagging = 0
-        for session in sessions.all where session.presence == .live && !session.hosted.isEmpty {
+        for incarnation in directory.hosting.hosts {
+            guard let session = sessions[incarnation] else { continue }
             live += 1
             let isBehind = last.rawValue - session.applied.rawValue > settings.lagEntriesMax
             switch (standings[session.incarnation], isBehind) {
@@ -83,7 +84,9 @@ struct Admission: Sendable {
 extension SequencerMachine {
     /// Looks at the replicas, if the time has come.
     mutating func reviewAdmission(at now: Duration, into effects: inout [SequencerEffect]) {
-        switch admission.review(sessions, last: tenure.last, at: now, by: settings) {
+        let change = admission.review(
+            sessions, hosting: directory, last: tenure.last, at: now, by: settings)
+        switch change {
         case .slowed(let lagging, let live):
             effects.append(.note(.slowed(lagging: lagging, of: live)))
         case .resumed: effects.append(.note(.resumed))

@@ -2,7 +2,8 @@ import ConfluxVocabulary
 
 /// What was admitted and is not yet in the log: the one place of rule 13.
 ///
-/// While one commit is on its way to the disk, the next one gathers. What follows from an entry
+/// While one append is on its way to the disk, the next one gathers. An append has as many commits as
+/// it takes for each to be one message of the feed. What follows from an entry
 /// (a receipt, a welcome) waits with its commit and is said only after it is durable.
 ///
 ///     admit ──▶ gathering ──▶ in flight ──▶ log answers ──▶ publish, then follow-ups
@@ -18,13 +19,12 @@ struct CommitPipeline: Sendable {
         case rejoined(Incarnation)
         /// Begin the store and answer its openers.
         case created(StoreName)
-        case dropped(StoreName)
-        /// The store has a newer schema version: answer its openers.
-        case upgraded(StoreName)
+        /// A word on the life counts: tell who waits for it.
+        case word(StoreName, life: SequenceNumber)
         /// Replicas will say what their states are.
         case digestPoint(StoreName, life: SequenceNumber)
-        /// Tell who asked for it.
-        case decided(SequencerMachine.Decision)
+        /// An entry has no effect: tell who asked for it.
+        case skipped(SkippedEntry)
         /// The node is no longer present.
         case left(Incarnation)
         /// The session is remembered no longer.
@@ -37,17 +37,21 @@ struct CommitPipeline: Sendable {
         var action: FollowUp
     }
 
-    /// A commit on its way to the log.
+    /// Commits on their way to the log.
     struct InFlight: Sendable {
         var append: Append
         var timestamp: Timestamp
         var expectations: [Expectation]
     }
 
-    /// What gathers. It goes on with the next commit when one was finished.
+    /// What gathers. It goes on with the next commit when one is full.
     private var builder: CommitBuilder
+    /// The commits that are full, and go to the log together with what gathers.
+    private var full: [CommitBuilder] = []
+    /// Their bytes.
+    private var fullBytes = 0
     private var expectations: [Expectation] = []
-    /// The commit that the log has not answered yet.
+    /// The commits that the log has not answered yet.
     private(set) var inFlight: InFlight?
     /// The last number given to an entry. *Invariant*: no number is given twice in a tenure.
     private(set) var lastAdmitted: SequenceNumber
@@ -67,15 +71,15 @@ struct CommitPipeline: Sendable {
     }
 
     /// Whether everything that was admitted is in the log.
-    var isEmpty: Bool { builder.isEmpty && inFlight == nil }
+    var isEmpty: Bool { builder.isEmpty && full.isEmpty && inFlight == nil }
 
-    /// The bytes that gather for the next commit.
-    var gatheringBytes: Int { builder.byteCount }
+    /// The bytes that gather for the next append.
+    var gatheringBytes: Int { fullBytes + builder.byteCount }
 
     /// Whether what a node brings still fits; above the bound it is turned away at the door.
     func hasRoom(bytes: Int) -> Bool {
         expectations.count < Self.blocksMax
-            && builder.byteCount + bytes <= Int(settings.commitBytesMax)
+            && gatheringBytes + bytes <= Int(settings.commitBytesMax)
     }
 
     /// Gives the batch its numbers. It must fit: see `hasRoom`.
@@ -86,6 +90,7 @@ struct CommitPipeline: Sendable {
                 action: .batch(
                     incarnation, firstCounter: batch.firstCounter, count: batch.count,
                     batch.loads())))
+        beginCommit(for: batch.encoded.count)
         builder.append(batch, from: incarnation)
         lastAdmitted = lastAdmitted.advanced(by: UInt64(batch.count))
     }
@@ -94,6 +99,7 @@ struct CommitPipeline: Sendable {
     @discardableResult
     mutating func admit(_ event: LogEvent, then action: FollowUp?) -> SequenceNumber {
         lastAdmitted = lastAdmitted.next
+        beginCommit(for: event.byteCountMax)
         builder.append(event)
         if let action {
             expectations.append(Expectation(sequence: lastAdmitted, action: action))
@@ -101,18 +107,43 @@ struct CommitPipeline: Sendable {
         return lastAdmitted
     }
 
+    /// A commit is one message of the feed, so that it gets no further block where it would become too
+    /// large for that.
+    private mutating func beginCommit(for bytes: Int) {
+        guard !builder.isEmpty,
+            builder.byteCount + bytes > Int(settings.feedCommitBytesMax)
+        else { return }
+        full.append(builder)
+        fullBytes += builder.byteCount
+        builder = builder.following
+    }
+
     /// Sends what has gathered on its way, unless a commit is on its way already.
     mutating func launch(timestamp: Timestamp, isForced: Bool) -> Append? {
         guard inFlight == nil, !builder.isEmpty else { return nil }
-        let first = builder.first
-        let frame = builder.finish(timestamp: timestamp)
-        let append = Append(frame: frame, first: first, last: lastAdmitted, isForced: isForced)
+        var commits = full.map { full in
+            var full = full
+            return Self.finish(&full, timestamp)
+        }
+        commits.append(Self.finish(&builder, timestamp))
+        full.removeAll()
+        fullBytes = 0
+        let append = Append(commits: commits, isForced: isForced)
         inFlight = InFlight(append: append, timestamp: timestamp, expectations: expectations)
         expectations.removeAll(keepingCapacity: true)
         return append
     }
 
-    /// The log has the commit that was in flight.
+    private static func finish(
+        _ builder: inout CommitBuilder, _ timestamp: Timestamp
+    ) -> Append.Commit {
+        let first = builder.first
+        let frame = builder.finish(timestamp: timestamp)
+        return Append.Commit(
+            frame: frame, first: first, last: SequenceNumber(builder.first.rawValue - 1))
+    }
+
+    /// The log has the commits that were in flight.
     mutating func land() -> InFlight {
         guard let landed = inFlight else {
             preconditionFailure("the log answered an append that was not under way")

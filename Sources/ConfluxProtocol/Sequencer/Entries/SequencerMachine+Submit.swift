@@ -31,7 +31,7 @@ extension SequencerMachine {
             return
         }
         // What was announced stays announced: the settled prefix only ever grows.
-        sessions[incarnation]?.ledger.settle(through: batch.settled)
+        sessions.settle(through: batch.settled, of: incarnation)
         guard let ledger = sessions[incarnation]?.ledger else { return }
 
         // Deduplication comes before every other check and returns the original outcome.
@@ -52,7 +52,7 @@ extension SequencerMachine {
         let admittedBytes = isOversized ? 0 : bytes
         guard ledger.pendingBytes + admittedBytes <= Int(settings.windowBytes),
             ledger.recordCount < settings.unsettledOutcomesMax,
-            pipeline.hasRoom(bytes: admittedBytes),
+            !isLogNearlyFull, pipeline.hasRoom(bytes: admittedBytes),
             admission.admit(bytes: admittedBytes, by: settings)
         else {
             discard(expecting: expected, .full, connection, into: &effects)
@@ -162,8 +162,8 @@ extension SequencerMachine {
     }
 
     private mutating func admitWhole(_ batch: Batch, by incarnation: Incarnation) {
-        sessions[incarnation]?.ledger.judge(
-            count: batch.count, bytes: batch.encoded.count, fate: .pending)
+        sessions.judge(
+            count: batch.count, bytes: batch.encoded.count, fate: .pending, of: incarnation)
         pipeline.admit(batch, from: incarnation)
     }
 
@@ -183,8 +183,8 @@ extension SequencerMachine {
     }
 
     mutating func judge(_ count: UInt32, as fault: Fault, of incarnation: Incarnation) {
-        sessions[incarnation]?.ledger.judge(
-            count: count, bytes: 0, fate: .rejected(fault.code, fault.message))
+        sessions.judge(
+            count: count, bytes: 0, fate: .rejected(fault.code, fault.message), of: incarnation)
     }
 
     /// Why entries can't be admitted.
@@ -207,9 +207,11 @@ extension SequencerMachine {
         case .event:
             return Fault(code: .unsupported, message: "this sequencer orders no events")
         case .state(let state):
-            return directory.knows(state: state) ? nil : unknown(row.target)
+            guard let known = directory.states[state] else { return unknown(row.target) }
+            // A replica that is older than an entry stops (rule 17): none may be newer than all.
+            return fault(of: row, upTo: known.schemaVersion)
         case .store(let name):
-            guard let present = admittedLife(of: name) else {
+            guard let present = directory.admittedLife(of: name) else {
                 guard row.life != .zero else { return unknown(row.target) }
                 let text = "\(name) was dropped; open it again to begin it anew"
                 return Fault(code: .otherLife, message: text)
@@ -218,18 +220,23 @@ extension SequencerMachine {
                 let text = "\(name) is another store now: it was created anew at \(present.life)"
                 return Fault(code: .otherLife, message: text)
             }
-            if isFrozenAtAdmission(name) {
+            // The next life begins thawed.
+            if directory.beginnings[name] == nil,
+                directory.life(of: name)?.isFrozenAtAdmission == true
+            {
                 let text = "\(name) is frozen: thaw it first (conflux thaw \(name))"
                 return Fault(code: .frozen, message: text)
             }
-            if row.schemaVersion > present.schemaVersion {
-                let text =
-                    "\(name) has schema version \(present.schemaVersion) and the action has "
-                    + "\(row.schemaVersion)"
-                return Fault(code: .schemaVersion, message: text)
-            }
-            return nil
+            return fault(of: row, upTo: present.schemaVersion)
         }
+    }
+
+    private func fault(of row: BatchTarget, upTo present: UInt32) -> Fault? {
+        guard row.schemaVersion < 1 || row.schemaVersion > present else { return nil }
+        return Fault(
+            code: .schemaVersion,
+            message: "\(row.target) has schema version \(present) and the action has "
+                + "\(row.schemaVersion)")
     }
 
     private func unknown(_ target: Target) -> Fault {
@@ -262,18 +269,8 @@ extension SequencerMachine {
     }
 
     mutating func progress(_ progress: Progress, of incarnation: Incarnation) {
-        guard sessions[incarnation] != nil else { return }
-        let applied = min(progress.applied, tenure.last)
-        if let known = sessions[incarnation]?.applied, applied > known {
-            sessions[incarnation]?.applied = applied
-        }
-        sessions[incarnation]?.ledger.settle(through: progress.settled)
-        var stopped: [StoreName: SequenceNumber] = [:]
-        for store in progress.stopped
-        where sessions[incarnation]?.hosted[store.store]?.life == store.life {
-            stopped[store.store] = store.sequence
-            digests.pass(over: incarnation, for: store.store)
-        }
-        if sessions[incarnation]?.stopped != stopped { sessions[incarnation]?.stopped = stopped }
+        sessions.settle(through: progress.settled, of: incarnation)
+        sessions.advance(incarnation, to: min(progress.applied, tenure.last))
+        directory.stop(progress.stopped, of: incarnation)
     }
 }

@@ -49,14 +49,10 @@ package struct LogFold: Sendable, Equatable {
             case .batch(let incarnation, let batch):
                 let end = sequence.advanced(by: UInt64(batch.count) - 1)
                 directory.note(batch.loads(), through: end)
-                // A session that was forgotten has no ledger; its actions are history only.
-                if sessions[incarnation] != nil {
-                    let isAscending =
-                        sessions[incarnation]?.ledger.recover(
-                            first: batch.firstCounter, count: batch.count, settled: batch.settled,
-                            at: sequence, epoch: commit.epoch, timestamp: commit.timestamp)
-                    guard isAscending == true else { throw LogInconsistency(sequence: sequence) }
-                }
+                let isAscending = sessions.recover(
+                    batch, at: sequence, epoch: commit.epoch, timestamp: commit.timestamp,
+                    of: incarnation)
+                guard isAscending else { throw LogInconsistency(sequence: sequence) }
             case .event(let event): apply(event, at: sequence)
             }
             sequence = sequence.advanced(by: UInt64(block.count))
@@ -81,15 +77,10 @@ package struct LogFold: Sendable, Equatable {
                 sessions.revive(rejoining, at: .zero)
             }
         case .left(let incarnation):
-            sessions[incarnation]?.presence = .left
+            sessions.leave(incarnation, at: .zero)
         case .forgotten(let incarnation):
             sessions.remove(incarnation)
-        case .created(let name, let schemaVersion, let initial):
-            directory.insert(
-                StoreRecord(life: sequence, schemaVersion: schemaVersion, initial: initial),
-                named: name)
-        case .dropped(let name, let life): directory.end(name, life: life)
-        case .upgraded, .frozen, .thawed, .digestPoint, .skipped:
+        case .created, .dropped, .upgraded, .frozen, .thawed, .digestPoint, .skipped:
             directory.note(event, at: sequence)
         }
     }

@@ -45,6 +45,7 @@ extension SequencerMachine {
         tenure.epoch = claim.epoch
         tenure.nonce = claim.nonce
         tenure.floor = claim.floor
+        questions = QuestionTable(of: claim.nonce)
         phase = .reading
         recovery = LogRecovery(
             log: claim.log, through: claim.last, in: claim.lastEpoch, floor: claim.floor)
@@ -66,8 +67,7 @@ extension SequencerMachine {
         do {
             try recovery?.take(bodies)
         } catch {
-            recovery = nil
-            end(.logDamaged(error.message), into: &effects)
+            doubt(error.message, into: &effects)
             return
         }
         recover(at: now, into: &effects)
@@ -83,6 +83,14 @@ extension SequencerMachine {
         }
     }
 
+    /// The log is not what a sequencer wrote, or not any more: who superseded this tenure may have given
+    /// up what it was about to read. Only a log that confirms the tenure behind that is damaged.
+    private mutating func doubt(_ damage: String, into effects: inout [SequencerEffect]) {
+        recovery = nil
+        phase = .damaged(damage)
+        confirm(into: &effects)
+    }
+
     /// The snapshots that stand beside the log: with them all is known, and the tenure begins.
     mutating func snapshotsRead(
         _ snapshots: [SnapshotIndexEntry], at now: Moment, into effects: inout [SequencerEffect]
@@ -91,6 +99,7 @@ extension SequencerMachine {
             preconditionFailure("snapshots were read in \(phase)")
         }
         adopt(recovery, into: &effects)
+        guard phase == .reading else { return }
         for snapshot in snapshots.sorted(by: { $0.order < $1.order }) {
             adopt(snapshot)
         }
@@ -104,7 +113,7 @@ extension SequencerMachine {
         self.recovery = nil
         guard recovery.fold.lastEpoch < tenure.epoch else {
             let text = "the log ends in epoch \(recovery.fold.lastEpoch), which is not over"
-            end(.logDamaged(text), into: &effects)
+            doubt(text, into: &effects)
             return
         }
         for checkpoint in recovery.setAside {
@@ -159,11 +168,15 @@ extension SequencerMachine {
     /// Nobody had superseded this tenure at some moment since the confirmation began.
     mutating func confirmed(at now: Moment, into effects: inout [SequencerEffect]) {
         isConfirming = false
+        if case .damaged(let message) = phase {
+            end(.logDamaged(message), into: &effects)
+            return
+        }
         // No receipt was given for a higher number, by this tenure or by a later one.
         for asker in barriers.end() { confirm(tenure.last, to: asker, into: &effects) }
         if phase == .serving {
-            for (connection, doubt) in doubts.end() {
-                hello(doubt.hello, from: connection, at: now, into: &effects)
+            for (connection, hello) in doubts.end() {
+                self.hello(hello, from: connection, at: now, into: &effects)
             }
         }
         if barriers.hasWaiting || doubts.hasWaiting { confirm(into: &effects) }

@@ -8,6 +8,14 @@ struct ConnectionTable: Sendable {
         case member(Incarnation)
         /// Reads only.
         case observer
+
+        /// The session that its welcome named.
+        var session: Incarnation {
+            switch self {
+            case .member(let incarnation): incarnation
+            case .observer: .none
+            }
+        }
     }
 
     private struct Entry: Sendable {
@@ -37,6 +45,11 @@ struct ConnectionTable: Sendable {
 
     mutating func remove(_ connection: ConnectionID) {
         if entries.removeValue(forKey: connection)?.peer == .observer { observerCount -= 1 }
+    }
+
+    /// The connection has ended. Who is a member may come back by another one.
+    mutating func end(_ connection: ConnectionID) {
+        if self[connection] == .observer { remove(connection) }
     }
 
     /// Forgets the observers that were silent for longer than this.

@@ -95,31 +95,21 @@ extension SequencerMachine {
         effects.append(.send(.question(question), to: reached))
     }
 
-    private func refuseKey(to connection: ConnectionID, into effects: inout [SequencerEffect]) {
-        let text =
-            "a live process has this key; wait until it has ended, stop it, or take another key"
-        effects.append(.send(.bye(Bye(code: .keyTaken, message: text)), to: connection))
-    }
-
-    private func refuse(
-        _ name: Name, to connection: ConnectionID, into effects: inout [SequencerEffect]
-    ) {
-        let text = "a live node is named \(name); give this one another name, or stop the other"
-        effects.append(.send(.bye(Bye(code: .nameTaken, message: text)), to: connection))
-    }
-
     /// The holder of a name, or of a key, is there after all: the newcomer is refused.
     mutating func resolveInquiry(
         heldBy incarnation: Incarnation, into effects: inout [SequencerEffect]
     ) {
         if let inquiry = keyInquiries.removeValue(forKey: incarnation) {
-            refuseKey(to: inquiry.connection, into: &effects)
+            let text =
+                "a live process has this key; wait until it has ended, stop it, or take another key"
+            refuse(inquiry.newcomer, .keyTaken, text, to: inquiry.connection, into: &effects)
         }
         guard let name = sessions[incarnation]?.name,
             let inquiry = nameInquiries[name], inquiry.holder == incarnation
         else { return }
         nameInquiries[name] = nil
-        refuse(name, to: inquiry.connection, into: &effects)
+        let text = "a live node is named \(name); give this one another name, or stop the other"
+        refuse(inquiry.newcomer, .nameTaken, text, to: inquiry.connection, into: &effects)
     }
 
     /// A bye. With everything settled the session is forgotten, unless it is keyed; else only its
@@ -131,7 +121,6 @@ extension SequencerMachine {
         connections.remove(connection)
         guard let session = sessions[incarnation] else { return }
         endPresence(of: incarnation, at: now, into: &effects)
-        sessions[incarnation]?.quietSince = now
         if session.ledger.isAnnounced, !session.isKeyed {
             effects.append(.note(.left(incarnation, name: session.name)))
             forget(incarnation)
@@ -144,11 +133,12 @@ extension SequencerMachine {
     mutating func endPresence(
         of incarnation: Incarnation, at now: Duration, into effects: inout [SequencerEffect]
     ) {
-        endHosting(by: incarnation)
+        directory.endHosting(by: incarnation)
         if let connection = sessions[incarnation]?.connection { connections.remove(connection) }
-        sessions[incarnation]?.connection = nil
-        sessions[incarnation]?.presence = .left
-        questions.lose(incarnation, at: now, into: &effects)
+        sessions.leave(incarnation, at: now)
+        for (answer, asker) in questions.lose(incarnation) {
+            reply(answer, to: asker, at: now, into: &effects)
+        }
     }
 
     private mutating func admitLeft(_ incarnation: Incarnation) {
@@ -169,7 +159,9 @@ extension SequencerMachine {
             keyInquiries[holder] = nil
             replaceHolder(inquiry, at: now, into: &effects)
         }
-        questions.expire(at: instant, into: &effects)
+        for (answer, asker) in questions.expire(at: instant) {
+            reply(answer, to: asker, at: instant, into: &effects)
+        }
         reviewAdmission(at: instant, into: &effects)
         decideDue(at: now, into: &effects)
         passUploads(at: now, into: &effects)
@@ -188,7 +180,6 @@ extension SequencerMachine {
         // It may have left by itself meanwhile.
         if sessions[inquiry.holder]?.presence == .live {
             endPresence(of: inquiry.holder, at: now.monotonic, into: &effects)
-            sessions[inquiry.holder]?.quietSince = now.monotonic
             admitLeft(inquiry.holder)
         }
         // So that the newcomer's hello takes its ordinary way.
@@ -202,8 +193,10 @@ extension SequencerMachine {
     /// Who was silent for too long has left; who was away for too long is forgotten.
     private mutating func sweep(at now: Duration, into effects: inout [SequencerEffect]) {
         sweepAt = now + settings.silenceMax / 4
-        unreadAnswers.expire(sentBefore: now - settings.silenceMax)
-        questions.expireUnread(sentBefore: now - settings.silenceMax)
+        reviewDamage(at: now)
+        // A connection on which nothing is read has ended by then.
+        let connections = connections
+        credit.forget(sentBefore: now - settings.silenceMax) { connections[$0] == nil }
         for incarnation in sessions.incarnations {
             guard let session = sessions[incarnation], !session.isEnding else { continue }
             let heard = session.connection.flatMap { connections.heardAt($0) }
@@ -211,7 +204,6 @@ extension SequencerMachine {
             switch session.presence {
             case .live where now - quietSince > settings.silenceMax:
                 endPresence(of: incarnation, at: now, into: &effects)
-                sessions[incarnation]?.quietSince = now
                 admitLeft(incarnation)
             case .left
             where now - quietSince > keptFor(session) && joining[session.nonce] == nil:
@@ -219,7 +211,7 @@ extension SequencerMachine {
             case .live, .left: break
             }
         }
-        for connection in connections.removeObservers(silentSince: now - settings.silenceMax) {
+        for connection in self.connections.removeObservers(silentSince: now - settings.silenceMax) {
             questions.abandon(askedBy: connection)
         }
     }

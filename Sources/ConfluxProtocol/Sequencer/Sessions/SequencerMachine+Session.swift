@@ -10,8 +10,42 @@ extension SequencerMachine {
         /// What the entry says, whatever later hellos do.
         let name: Name?
         let isKeyed: Bool
+
+        /// The process says hello again. What it said before its last one is of the past.
+        mutating func take(_ hello: Hello, from connection: ConnectionID) {
+            guard !hello.isBefore(self.hello) else { return }
+            self.hello = hello
+            self.connection = connection
+        }
     }
 
+    /// A hello arrived.
+    mutating func greeted(
+        with hello: Hello, by speaker: Speaker, from connection: ConnectionID, at now: Moment,
+        into effects: inout [SequencerEffect]
+    ) {
+        // Said again before its answer arrived: it is answered alike, and changes nothing.
+        if case .member(let incarnation)? = connections[connection],
+            sessions[incarnation]?.isTakenUp(by: hello) == true
+        {
+            connections.heard(connection, at: now.monotonic)
+            answer(hello, of: incarnation, on: connection, into: &effects)
+            return
+        }
+        // What a node got of the log by way of a sequencer that is superseded itself may be of a
+        // newer tenure than the node has a welcome of.
+        var known = speaker.epoch
+        if let mark = hello.history, mark.log == tenure.log { known = max(known, mark.epoch) }
+        guard known > tenure.epoch else {
+            if hasRoom(for: hello) { self.hello(hello, from: connection, at: now, into: &effects) }
+            return
+        }
+        // Only a confirmation that begins behind the hello may answer it.
+        if hasRoom(for: hello) { doubts.add(hello, from: connection) }
+        challenge(by: known, into: &effects)
+    }
+
+    /// Finds the session of a hello that may be answered, or begins one.
     mutating func hello(
         _ hello: Hello, from connection: ConnectionID, at now: Moment,
         into effects: inout [SequencerEffect]
@@ -22,44 +56,61 @@ extension SequencerMachine {
         }
         // A hello that finds no room is left unanswered: it is said again.
         guard pipeline.hasRoom(bytes: 0) else { return }
+        let session: Session
         if let token = hello.session {
             // Log, incarnation and nonce find the session; where one differs it is forgotten.
-            guard token.log == tenure.log, let session = sessions[token.incarnation],
-                session.nonce == hello.nonce
+            guard token.log == tenure.log, let found = sessions[token.incarnation],
+                found.nonce == hello.nonce
             else {
                 let text = "the session is not remembered; join anew"
-                effects.append(
-                    .send(.bye(Bye(code: .forgotten, message: text)), to: connection))
+                refuse(hello, .forgotten, text, to: connection, into: &effects)
                 return
             }
-            // That it is forgotten is said once the log has it: a crash may take it back.
-            guard !session.isEnding else { return }
-            takeUp(session, hello, from: connection, at: now, into: &effects)
-        } else if joining[hello.nonce] != nil {
-            joining[hello.nonce]?.hello = hello
-            joining[hello.nonce]?.connection = connection
-        } else if let incarnation = sessions.incarnation(of: hello.nonce),
-            let session = sessions[incarnation]
-        {
-            guard !session.isEnding else { return }
-            guard !session.isKeyed, session.ledger.lastCounter > 0 else {
-                // The welcome was lost on its way: the same process asks again.
-                takeUp(session, hello, from: connection, at: now, into: &effects)
-                return
-            }
-            // Who has dispatched knows its session, and this hello does not. Where the session is
-            // reached, the hello was on its way for long, and its process has said another since.
-            guard session.connection == nil else { return }
-            // Else the process was told that it is forgotten, by a log that has lost that since:
-            // its counters begin anew, and must not find the old.
-            endPresence(of: incarnation, at: now.monotonic, into: &effects)
-            forget(incarnation)
-            guard isFree(hello, from: connection, at: now, into: &effects) else { return }
-            join(hello, from: connection, into: &effects)
+            session = found
         } else {
-            guard isFree(hello, from: connection, at: now, into: &effects) else { return }
+            guard joining[hello.nonce] == nil,
+                let found = sessions.incarnation(of: hello.nonce).flatMap({ sessions[$0] })
+            else {
+                begin(hello, from: connection, at: now, into: &effects)
+                return
+            }
+            session = found
+        }
+        // That it is forgotten is said once the log has it: a crash may take it back. And what its
+        // process said before the hello that took it up last is of the past.
+        guard !session.isEnding, !session.isPast(hello) else { return }
+        guard hello.session == nil, !session.isKeyed, session.ledger.lastCounter > 0 else {
+            // Where it names no session, its welcome was lost on its way.
+            takeUp(session, hello, from: connection, at: now, into: &effects)
+            return
+        }
+        // Who has dispatched knows its session, unless it was told that it is forgotten, by a log that
+        // has lost that since: its counters begin anew, and must not find the old.
+        endPresence(of: session.incarnation, at: now.monotonic, into: &effects)
+        forget(session.incarnation)
+        begin(hello, from: connection, at: now, into: &effects)
+    }
+
+    /// Begins a session, once its name is free. Where its entry is on its way to the log already, the
+    /// last hello is the one that is answered.
+    private mutating func begin(
+        _ hello: Hello, from connection: ConnectionID, at now: Moment,
+        into effects: inout [SequencerEffect]
+    ) {
+        if joining[hello.nonce] != nil {
+            joining[hello.nonce]?.take(hello, from: connection)
+        } else if isFree(hello, from: connection, at: now, into: &effects) {
             join(hello, from: connection, into: &effects)
         }
+    }
+
+    /// Answers a hello that gets no session.
+    func refuse(
+        _ hello: Hello, _ code: ByeCode, _ message: String, to connection: ConnectionID,
+        into effects: inout [SequencerEffect]
+    ) {
+        let bye = Bye(code: code, message: message, answering: hello.request)
+        effects.append(.send(.bye(bye), to: connection))
     }
 
     private mutating func observe(
@@ -71,15 +122,14 @@ extension SequencerMachine {
                 || connections.observerCount < settings.observersMax
         else {
             let text = "the sequencer has as many observers as it may; try again later"
-            effects.append(.send(.bye(Bye(code: .tableFull, message: text)), to: connection))
+            refuse(hello, .tableFull, text, to: connection, into: &effects)
             return
         }
-        release(connection, at: now.monotonic)
+        release(connection, at: now.monotonic, into: &effects)
         connections.insert(connection, as: .observer, at: now.monotonic)
         effects.append(
             .send(
-                .welcome(welcome(hello, connection, incarnation: .none, ledger: nil)),
-                to: connection))
+                .welcome(welcome(hello, incarnation: .none, ledger: nil)), to: connection))
     }
 
     private mutating func takeUp(
@@ -99,8 +149,7 @@ extension SequencerMachine {
         }
         // Its entry is on its way: the last hello is the one that is answered.
         guard joining[hello.nonce] == nil else {
-            joining[hello.nonce]?.hello = hello
-            joining[hello.nonce]?.connection = connection
+            joining[hello.nonce]?.take(hello, from: connection)
             return
         }
         // A node that left is present again by an entry; until then its name may be another's.
@@ -119,7 +168,7 @@ extension SequencerMachine {
     ) {
         guard makeRoom() else {
             let text = "the sequencer remembers as many sessions as it may; try again later"
-            effects.append(.send(.bye(Bye(code: .tableFull, message: text)), to: connection))
+            refuse(hello, .tableFull, text, to: connection, into: &effects)
             return
         }
         let isKeyed = hello.process != nil
@@ -180,53 +229,61 @@ extension SequencerMachine {
         _ incarnation: Incarnation, _ hello: Hello, to connection: ConnectionID,
         at now: Duration, into effects: inout [SequencerEffect]
     ) {
-        if let former = sessions[incarnation]?.connection, former != connection {
-            connections.remove(former)
+        if connections[connection] != .member(incarnation) {
+            release(connection, at: now, into: &effects)
         }
-        release(connection, at: now)
         connections.insert(connection, as: .member(incarnation), at: now)
-        sessions[incarnation]?.connection = connection
-        sessions[incarnation]?.process = hello.process
-        sessions[incarnation]?.quietSince = now
+        let former = sessions.takeUp(incarnation, by: hello, on: connection, at: now)
+        if let former { connections.remove(former) }
         restateHosting(hello, of: incarnation)
         resolveInquiry(heldBy: incarnation, into: &effects)
-        let welcome = welcome(
-            hello, connection, incarnation: incarnation, ledger: sessions[incarnation]?.ledger)
-        if let mark = hello.history, welcome.agreed < mark.sequence,
-            // It says it again before it believes it.
-            sessions[incarnation]?.lostThrough != mark.sequence
-        {
-            sessions[incarnation]?.lostThrough = mark.sequence
-            effects.append(
-                .note(
-                    .historyLost(hello.name, from: welcome.agreed.next, through: mark.sequence)))
+        if let mark = hello.history {
+            let agreed = tenure.agreement(with: mark)
+            if agreed < mark.sequence {
+                effects.append(
+                    .note(.historyLost(hello.name, from: agreed.next, through: mark.sequence)))
+            }
         }
-        effects.append(.send(.welcome(welcome), to: connection))
-        // Outcomes that were lost on their way do not come by themselves (rule 9).
-        if let ledger = sessions[incarnation]?.ledger {
-            send(ledger.unsettled, to: connection, into: &effects)
-        }
+        answer(hello, of: incarnation, on: connection, into: &effects)
     }
 
-    /// A connection speaks for whom its last hello named: what is said to the session before is not
-    /// for the ears of this one.
-    private mutating func release(_ connection: ConnectionID, at now: Duration) {
-        guard case .member(let former) = connections[connection],
-            sessions[former]?.connection == connection
-        else { return }
-        sessions[former]?.connection = nil
-        sessions[former]?.quietSince = now
+    /// Says welcome, and behind it the outcomes that may have been lost on their way: these do not
+    /// come by themselves (rule 9).
+    private func answer(
+        _ hello: Hello, of incarnation: Incarnation, on connection: ConnectionID,
+        into effects: inout [SequencerEffect]
+    ) {
+        guard let ledger = sessions[incarnation]?.ledger else { return }
+        effects.append(
+            .send(
+                .welcome(welcome(hello, incarnation: incarnation, ledger: ledger)),
+                to: connection))
+        send(ledger.unsettled, to: connection, into: &effects)
     }
 
-    private mutating func welcome(
-        _ hello: Hello, _ connection: ConnectionID, incarnation: Incarnation, ledger: OutcomeLedger?
+    /// A connection speaks for whom its last hello named: the session before has left, as by a bye.
+    private mutating func release(
+        _ connection: ConnectionID, at now: Duration, into effects: inout [SequencerEffect]
+    ) {
+        guard case .member(let former) = connections[connection] else { return }
+        leave(former, on: connection, at: now, into: &effects)
+    }
+
+    private func welcome(
+        _ hello: Hello, incarnation: Incarnation, ledger: OutcomeLedger?
     ) -> Welcome {
         Welcome(
-            log: tenure.log, claim: tenure.nonce, incarnation: incarnation, last: tenure.last,
-            floor: tenure.floor,
+            request: hello.request, log: tenure.log, claim: tenure.nonce,
+            incarnation: incarnation, last: tenure.last, floor: tenure.floor,
             agreed: hello.history.map { tenure.agreement(with: $0) } ?? .zero,
-            refuted: doubts.takeRefuted(connection),
             settled: ledger?.settled ?? 0, lastCounter: ledger?.lastCounter ?? 0,
             feed: settings.feed, limits: settings.limits)
+    }
+}
+
+extension Hello {
+    /// Whether the same process said another hello since.
+    func isBefore(_ other: Hello) -> Bool {
+        nonce == other.nonce && process == other.process && request < other.request
     }
 }

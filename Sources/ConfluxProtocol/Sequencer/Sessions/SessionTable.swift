@@ -32,19 +32,26 @@ struct Session: Sendable, Equatable {
     var process: Nonce?
     /// Where it is to be reached; nil until it said hello in this tenure.
     var connection: ConnectionID?
-    /// The end of the history that its node was told this log lost, in this tenure. *Use*: one note.
-    var lostThrough: SequenceNumber?
+    /// The number of the hello that took it up last, in this tenure; 0 before one did.
+    var greeting: UInt64 = 0
     /// How far its replicas are.
     var applied = SequenceNumber.zero
-    /// The stores that it hosts, as its last hello and what followed said.
-    var hosted: [StoreName: HostedStore] = [:]
-    /// The states that it bridges.
-    var bridged: Set<Name> = []
-    /// Its replicas that go no further, and at which entry, as its last progress said.
-    var stopped: [StoreName: SequenceNumber] = [:]
+
+    /// Whether its node is away, and it may be forgotten.
+    var isAway: Bool { presence == .left && !isEnding }
+
+    /// Whether this is the hello that took it up last.
+    func isTakenUp(by hello: Hello) -> Bool {
+        nonce == hello.nonce && process == hello.process && greeting == hello.request
+    }
+
+    /// Whether its process said this before the hello that took it up last.
+    func isPast(_ hello: Hello) -> Bool {
+        process == hello.process && hello.request < greeting
+    }
 }
 
-/// All sessions, found by incarnation, by nonce and by name.
+/// All sessions, found by incarnation, by nonce and by name. They change by its functions alone.
 struct SessionTable: Sendable, Equatable {
     private var sessions: [Incarnation: Session] = [:]
     private var byNonce: [Nonce: Incarnation] = [:]
@@ -54,6 +61,10 @@ struct SessionTable: Sendable, Equatable {
 
     /// How many of them are ending.
     private var endingCount = 0
+    /// How many are away, and not ending.
+    private var awayCount = 0
+    /// Those that were away when it was made, by how long they are.
+    private var awayQueue = AwayQueue()
 
     var count: Int { sessions.count }
     /// How many there will be once those that end are gone.
@@ -63,7 +74,6 @@ struct SessionTable: Sendable, Equatable {
 
     subscript(incarnation: Incarnation) -> Session? {
         _read { yield sessions[incarnation] }
-        _modify { yield &sessions[incarnation] }
     }
 
     func incarnation(of nonce: Nonce) -> Incarnation? { byNonce[nonce] }
@@ -83,6 +93,7 @@ struct SessionTable: Sendable, Equatable {
     /// - Returns: false when another one holds its name, too.
     mutating func restore(_ session: Session, isHolder: Bool) -> Bool {
         sessions[session.incarnation] = session
+        if session.isAway { awayCount += 1 }
         byNonce[session.nonce] = session.incarnation
         guard let name = session.name, isHolder else { return true }
         return byName.updateValue(session.incarnation, forKey: name) == nil
@@ -105,6 +116,7 @@ struct SessionTable: Sendable, Equatable {
     /// The node of a session that had left is present again, and holds its name again.
     mutating func revive(_ incarnation: Incarnation, at now: Duration) {
         guard var session = sessions[incarnation] else { return }
+        if session.isAway { awayCount -= 1 }
         session.presence = .live
         session.quietSince = now
         if let name = session.name { byName[name] = incarnation }
@@ -112,7 +124,8 @@ struct SessionTable: Sendable, Equatable {
     }
 
     mutating func end(_ incarnation: Incarnation) {
-        guard sessions[incarnation]?.isEnding == false else { return }
+        guard let session = sessions[incarnation], !session.isEnding else { return }
+        if session.isAway { awayCount -= 1 }
         sessions[incarnation]?.isEnding = true
         endingCount += 1
     }
@@ -120,18 +133,130 @@ struct SessionTable: Sendable, Equatable {
     mutating func remove(_ incarnation: Incarnation) {
         guard let session = sessions.removeValue(forKey: incarnation) else { return }
         if session.isEnding { endingCount -= 1 }
+        if session.isAway { awayCount -= 1 }
         if byNonce[session.nonce] == incarnation { byNonce[session.nonce] = nil }
         if let name = session.name, byName[name] == incarnation { byName[name] = nil }
     }
 
-    /// The session that has been away longest: the first to be forgotten (rule 10).
+    // MARK: Presence
+
+    /// The session is reached by this connection from now on, and by no other.
+    ///
+    /// - Returns: The connection by which it was reached until now, if that is another one.
+    mutating func takeUp(
+        _ incarnation: Incarnation, by hello: Hello, on connection: ConnectionID,
+        at now: Duration
+    ) -> ConnectionID? {
+        let former = sessions[incarnation]?.connection
+        sessions[incarnation]?.connection = connection
+        sessions[incarnation]?.process = hello.process
+        sessions[incarnation]?.greeting = hello.request
+        sessions[incarnation]?.quietSince = now
+        return former == connection ? nil : former
+    }
+
+    /// The session's node is not present any more.
+    mutating func leave(_ incarnation: Incarnation, at now: Duration) {
+        guard var session = sessions[incarnation] else { return }
+        if session.presence == .live, !session.isEnding { awayCount += 1 }
+        session.connection = nil
+        session.presence = .left
+        session.quietSince = now
+        sessions[incarnation] = session
+    }
+
+    /// Silence is measured afresh in each epoch (rule 10).
+    mutating func measureSilence(from now: Duration) {
+        for incarnation in sessions.keys { sessions[incarnation]?.quietSince = now }
+    }
+
+    // MARK: Outcomes
+
+    /// See ``OutcomeLedger/judge(count:bytes:fate:)``.
+    mutating func judge(
+        count: UInt32, bytes: Int, fate: OutcomeLedger.Fate, of incarnation: Incarnation
+    ) {
+        sessions[incarnation]?.ledger.judge(count: count, bytes: bytes, fate: fate)
+    }
+
+    /// See ``OutcomeLedger/commit(first:at:epoch:timestamp:)``.
+    mutating func commit(
+        first: UInt64, at sequence: SequenceNumber, epoch: Epoch, timestamp: Timestamp,
+        of incarnation: Incarnation
+    ) {
+        sessions[incarnation]?.ledger.commit(
+            first: first, at: sequence, epoch: epoch, timestamp: timestamp)
+    }
+
+    /// See ``OutcomeLedger/recover(first:count:settled:at:epoch:timestamp:)``.
+    ///
+    /// - Returns: false when the log is not ascending for this session.
+    mutating func recover(
+        _ batch: Batch, at sequence: SequenceNumber, epoch: Epoch, timestamp: Timestamp,
+        of incarnation: Incarnation
+    ) -> Bool {
+        // A session that was forgotten has no ledger; its actions are history only.
+        sessions[incarnation]?.ledger.recover(
+            first: batch.firstCounter, count: batch.count, settled: batch.settled, at: sequence,
+            epoch: epoch, timestamp: timestamp) ?? true
+    }
+
+    /// See ``OutcomeLedger/settle(through:)``.
+    mutating func settle(through counter: UInt64, of incarnation: Incarnation) {
+        sessions[incarnation]?.ledger.settle(through: counter)
+    }
+
+    /// See ``OutcomeLedger/announce()``.
+    mutating func announce(of incarnation: Incarnation) -> [OutcomeLedger.Record] {
+        sessions[incarnation]?.ledger.announce() ?? []
+    }
+
+    // MARK: Progress
+
+    /// How far the node's replicas are.
+    mutating func advance(_ incarnation: Incarnation, to applied: SequenceNumber) {
+        guard let known = sessions[incarnation]?.applied else { return }
+        sessions[incarnation]?.applied = max(known, applied)
+    }
+
+    // MARK: Forgetting
+
+    /// The session that has been away longest: the first to be forgotten (rule 10). All sessions are
+    /// looked at once for as many answers as there were sessions away, since whoever wants a place
+    /// may ask without end.
     ///
     /// - Parameter isReturning: Whether the node of a nonce is just coming back.
     /// - Returns: The session; nil when no node is away.
-    func longestAway(except isReturning: (Nonce) -> Bool) -> Incarnation? {
-        sessions.values
-            .filter { $0.presence == .left && !$0.isEnding && !isReturning($0.nonce) }
-            .min { ($0.quietSince, $0.incarnation) < ($1.quietSince, $1.incarnation) }?
-            .incarnation
+    mutating func longestAway(except isReturning: (Nonce) -> Bool) -> Incarnation? {
+        guard awayCount > 0 else { return nil }
+        if let next = nextAway(except: isReturning) { return next }
+        awayQueue.waiting = sessions.values.filter(\.isAway)
+            .map { AwayQueue.Place(quietSince: $0.quietSince, incarnation: $0.incarnation) }
+            .sorted { ($0.quietSince, $0.incarnation) > ($1.quietSince, $1.incarnation) }
+        return nextAway(except: isReturning)
     }
+
+    private mutating func nextAway(except isReturning: (Nonce) -> Bool) -> Incarnation? {
+        while let place = awayQueue.waiting.popLast() {
+            guard let session = sessions[place.incarnation], session.isAway,
+                session.quietSince == place.quietSince, !isReturning(session.nonce)
+            else { continue }
+            return place.incarnation
+        }
+        return nil
+    }
+}
+
+/// What a table remembers so that it need not look at all sessions again. Two tables that differ in
+/// it alone are the same.
+private struct AwayQueue: Sendable, Equatable {
+    struct Place: Sendable {
+        let quietSince: Duration
+        let incarnation: Incarnation
+    }
+
+    /// The one that has been away longest is the last.
+    var waiting: [Place] = []
+
+    static func == (_: AwayQueue, _: AwayQueue) -> Bool { true }
 }

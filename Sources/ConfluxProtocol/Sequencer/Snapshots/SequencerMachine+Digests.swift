@@ -1,36 +1,6 @@
 import ConfluxVocabulary
 
-/// When stores are digested. *Use*: a store is looked at when the log of it grew, not all the time.
-struct PointSchedule: Sendable {
-    /// The stores that are to be digested. Looked at with each commit.
-    var due: Set<StoreName> = []
-    /// Of which of them a snapshot is wanted whatever it takes: the log is kept for it, or replicas
-    /// that stopped wait for it.
-    var wanted: Set<StoreName> = []
-    /// The stores whose digest point is not in the log yet.
-    var admitted: Set<StoreName> = []
-    /// The size of each state, as it was last heard of.
-    var sizes: [StoreName: UInt64] = [:]
-    /// What concerned a store up to its snapshot, in bytes; not known after a start.
-    var snapshotLoads: [StoreName: UInt64] = [:]
-    /// The bytes of entries for whole states when their stores were looked at.
-    var reviewed: [Name: UInt64] = [:]
-    /// The bytes of the whole log when stores were last digested for which it is kept.
-    var keepers: [StoreName: UInt64] = [:]
-
-    /// How many digest points one commit has at most. Others follow in the next one.
-    static let perCommitMax = 64
-
-    mutating func forget(_ store: StoreName) {
-        due.remove(store)
-        wanted.remove(store)
-        sizes[store] = nil
-        snapshotLoads[store] = nil
-        keepers[store] = nil
-    }
-}
-
-/// Digest points and what replicas say there: see ``DigestTable``.
+/// Digest points and what replicas say there: see ``Votes``.
 extension SequencerMachine {
     /// Entries are in the log.
     mutating func note(_ loads: [TargetLoad], through last: SequenceNumber) {
@@ -39,13 +9,8 @@ extension SequencerMachine {
             switch load.target {
             case .store(let name): reviewPoint(of: name)
             case .state(let state):
-                let bytes = directory.globals[state]?.byteCount ?? 0
-                guard bytes - points.reviewed[state, default: 0] >= settings.digestBytesMin
-                else { break }
-                points.reviewed[state] = bytes
-                for name in directory.stores.keys where name.state == state {
-                    reviewPoint(of: name)
-                }
+                guard directory.isReviewDue(state, bytesMin: settings.digestBytesMin) else { break }
+                for name in directory.names(concernedBy: load.target) { reviewPoint(of: name) }
             case .event: break
             }
         }
@@ -53,7 +18,7 @@ extension SequencerMachine {
 
     /// Whether enough of the log concerned a store since its last point.
     mutating func reviewPoint(of name: StoreName) {
-        if isPointSpaced(name) { points.due.insert(name) }
+        if isPointSpaced(name) { directory.change(name) { $0.point.fallDue() } }
     }
 
     private func isPointSpaced(_ name: StoreName) -> Bool {
@@ -63,8 +28,9 @@ extension SequencerMachine {
 
     /// The bytes of log between two points of a store: the larger its state, the more.
     func spacing(of name: StoreName) -> UInt64 {
+        let life = directory.life(of: name)
         let size: UInt64 =
-            switch (points.sizes[name], directory.store(name)?.base) {
+            switch (life?.work.point.stateBytes, life?.record.base) {
             case (let size?, _): size
             case (nil, .initial(let state, _)?): UInt64(state.bytes.count)
             case (nil, .saved(let reference)?): reference.byteCount
@@ -76,44 +42,25 @@ extension SequencerMachine {
         return max(settings.digestBytesMin, overflow ? .max : bytes)
     }
 
-    /// The live sessions that host a store's present life in its own schema version.
-    func voters(of name: StoreName) -> [Incarnation] {
-        guard let store = directory.store(name) else { return [] }
-        return sessions.all.filter {
-            $0.presence == .live && $0.hosted[name]?.life == store.life
-                && $0.hosted[name]?.schemaVersion == store.schemaVersion
-                && $0.stopped[name] == nil
-        }.map(\.incarnation).sorted()
-    }
-
     /// Puts what is due behind the batches of the commit that is about to be launched.
     ///
     /// A store whose votes are awaited waits, too: a large state takes long to encode, and would be
     /// encoded again and again for points of which none is ever decided, since votes count only
     /// before the next one. How far apart its points are to be is known once it has voted.
     mutating func admitPoints() {
-        let names = points.due.filter { !digests.isOpen($0) }.sorted()
-            .prefix(PointSchedule.perCommitMax)
-        for name in names {
-            points.due.remove(name)
+        var count = 0
+        while count < PointPlan.perCommitMax, let name = directory.lives.nextReady {
             // Who opens it, or what comes for it, has it looked at again.
-            guard let store = directory.store(name), admittedLife(of: name)?.life == store.life,
-                !isFrozenAtAdmission(name), upgrading[name] == nil,
-                !points.admitted.contains(name), !voters(of: name).isEmpty
+            directory.change(name) { $0.point.postpone() }
+            guard let life = directory.life(of: name), !life.isEnding, !life.isUpgrading,
+                !life.isFrozenAtAdmission, !life.work.point.isAdmitted, life.hasVoter
             else { continue }
-            points.admitted.insert(name)
+            count += 1
+            directory.change(name) { $0.point.admit() }
+            let number = life.record.life
             pipeline.admit(
-                .digestPoint(name, life: store.life), then: .digestPoint(name, life: store.life))
+                .digestPoint(name, life: number), then: .digestPoint(name, life: number))
         }
-    }
-
-    /// Whether an entry is on its way by which what replicas have now counts no more: nothing is
-    /// voted on until it is there.
-    private func isUnsettled(_ name: StoreName) -> Bool {
-        upgrading[name] != nil
-            || decisions.keys.contains {
-                if case .skip(_, let target) = $0 { target.concerns(name) } else { false }
-            }
     }
 
     /// The point is in the log: its hosts are expected to say what their states are.
@@ -121,18 +68,20 @@ extension SequencerMachine {
         _ name: StoreName, life: SequenceNumber, at sequence: SequenceNumber, now: Moment,
         into effects: inout [SequencerEffect]
     ) {
-        points.admitted.remove(name)
         directory.note(.digestPoint(name, life: life), at: sequence)
-        guard let store = directory.store(name), store.life == life, !isUnsettled(name) else {
-            return
-        }
+        let place = SnapshotPlace(store: name, life: life, sequence: sequence)
+        directory.change(place) { $0.point.land() }
+        // Where what replicas have now counts no more, nothing is voted on until that is in the log.
+        guard let present = directory.life(place), !present.isUpgrading,
+            !directory.skips.isPending(for: name)
+        else { return }
         // Votes count only before the next point.
-        if digests.round(of: name)?.verdict == nil { decide(name, at: now, into: &effects) }
-        digests.begin(
-            DigestTable.Round(
-                place: SnapshotPlace(store: name, life: store.life, sequence: sequence),
-                schemaVersion: store.schemaVersion, load: store.pointLoad,
-                deadline: now.monotonic + settings.votePatience, awaited: Set(voters(of: name))))
+        if present.work.votes.round?.verdict == nil { decide(name, at: now, into: &effects) }
+        let round = Votes.Round(
+            place: place, schemaVersion: present.record.schemaVersion,
+            load: present.record.pointLoad,
+            deadline: now.monotonic + settings.votePatience, awaited: Set(present.voters))
+        directory.change(place) { $0.begin(round) }
     }
 
     mutating func take(
@@ -141,48 +90,56 @@ extension SequencerMachine {
     ) {
         switch report {
         case .vote(let vote):
-            guard sessions[incarnation]?.hosted[vote.place.store]?.life == vote.place.life,
-                digests.add(vote, of: incarnation)
+            guard directory.change(vote.place, { $0.add(vote, of: incarnation) }) == true,
+                let votes = directory.life(vote.place)?.work.votes
             else { return }
-            let round = digests.round(of: vote.place.store)
-            if round?.verdict != nil || round?.awaited.isEmpty == true {
+            // A vote that comes late has all of them decided anew.
+            if !votes.isOpen || votes.isComplete {
                 decide(vote.place.store, at: now, into: &effects)
             }
         case .located(let location):
-            guard let known = digests.divergences[location.place.store],
-                known.firstUnequal <= location.place.sequence, known.path != location.path,
-                sessions[incarnation]?.hosted[location.place.store]?.life == location.place.life
+            guard let work = directory.life(location.place)?.work,
+                work.hosts[incarnation] != nil, let known = work.votes.divergence,
+                known.firstUnequal <= location.place.sequence, known.path != location.path
             else { return }
-            digests.locate(location)
+            directory.change(location.place) { $0.locate(location.path) }
             noteDivergence(of: location.place.store, into: &effects)
         }
     }
 
     /// Decides what can be decided.
     mutating func decideDue(at now: Moment, into effects: inout [SequencerEffect]) {
-        for round in digests.silent(at: now.monotonic) {
+        let names = directory.lives.decidable(at: now.monotonic)
+        for name in names {
+            guard let round = directory.life(of: name)?.work.votes.round,
+                round.isSilent(at: now.monotonic)
+            else { continue }
             let text =
                 "no replica said in time what its state is; one with a number that is not finite, for "
                 + "instance, can't be encoded"
             effects.append(.note(.snapshotFailed(round.place, text)))
-            freezeUnconfirmed(round.place.store, round)
+            freezeUnconfirmed(name, round)
         }
-        for name in digests.due(at: now.monotonic) { decide(name, at: now, into: &effects) }
+        for name in names { decide(name, at: now, into: &effects) }
     }
 
     private mutating func decide(
         _ name: StoreName, at now: Moment, into effects: inout [SequencerEffect]
     ) {
-        guard let verdict = digests.decide(name), let round = digests.round(of: name) else {
-            return
-        }
+        guard let life = directory.store(name)?.life,
+            let verdict = directory.change(name, { $0.decide(since: life) }) ?? nil,
+            let round = directory.life(of: name)?.work.votes.round
+        else { return }
         switch verdict {
         case .majority(let result, let losers):
-            points.sizes[name] = result.byteCount
+            directory.change(name) { $0.point.hear(stateBytes: result.byteCount) }
+            guard let work = directory.life(of: name)?.work else { return }
             // It became due while nobody knew how large it is.
-            if !points.wanted.contains(name), !isPointSpaced(name) { points.due.remove(name) }
+            if !work.point.isWanted, !isPointSpaced(name) {
+                directory.change(name) { $0.point.postpone() }
+            }
             if losers.isEmpty {
-                if digests.converge(name) {
+                if directory.change(name, { $0.converge() }) == true {
                     effects.append(.note(.converged(name, at: round.place.sequence)))
                 }
             } else {
@@ -190,8 +147,12 @@ extension SequencerMachine {
             }
             // One that is on its way is not given up for one of the same replicas: the log may grow
             // faster than it comes.
-            let isComing = uploads[name]?.isConfirmed == true
-            if !losers.isEmpty || (isSnapshotDue(name, round) && !isComing) {
+            let isComing = work.upload?.isConfirmed == true
+            // Whether the log since the store's snapshot has grown past the bound, or somebody waits.
+            let isDue =
+                work.point.isWanted
+                || work.point.load(sinceSnapshot: round.load) >= settings.snapshotBytesMin
+            if !losers.isEmpty || (isDue && !isComing) {
                 upload(result, of: round, isConfirmed: true, at: now, into: &effects)
             }
         case .none(let voters):
@@ -203,15 +164,8 @@ extension SequencerMachine {
         }
     }
 
-    /// Whether the log since the store's snapshot has grown past the bound, or somebody waits.
-    private func isSnapshotDue(_ name: StoreName, _ round: DigestTable.Round) -> Bool {
-        points.wanted.contains(name)
-            || round.load - min(round.load, points.snapshotLoads[name, default: 0])
-                >= settings.snapshotBytesMin
-    }
-
     private func noteDivergence(of name: StoreName, into effects: inout [SequencerEffect]) {
-        guard let status = digests.divergences[name] else { return }
+        guard let status = directory.life(of: name)?.work.votes.divergence else { return }
         effects.append(.note(.diverged(name, status)))
     }
 
@@ -220,8 +174,8 @@ extension SequencerMachine {
         of place: SnapshotPlace, _ reference: SnapshotReference,
         into effects: inout [SequencerEffect]
     ) {
-        guard let status = digests.divergences[place.store],
-            let round = digests.round(of: place.store), round.place == place
+        guard let work = directory.life(place)?.work, let status = work.votes.divergence,
+            let round = work.votes.round, round.place == place
         else { return }
         var losers: Set<Incarnation> = []
         if case .majority(let result, let those)? = round.verdict,
@@ -230,8 +184,8 @@ extension SequencerMachine {
             losers = Set(those)
         }
         for incarnation in round.votes.keys.sorted() {
-            guard let session = sessions[incarnation], let connection = session.connection,
-                session.hosted[place.store]?.life == place.life
+            guard work.hosts[incarnation] != nil,
+                let connection = sessions[incarnation]?.connection
             else { continue }
             let divergence = Divergence(
                 store: place.store, life: place.life, lastEqual: status.lastEqual,

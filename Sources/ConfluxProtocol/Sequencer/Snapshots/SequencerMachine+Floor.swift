@@ -20,12 +20,31 @@ extension SequencerMachine {
         if phase == .serving { reviewFloor(at: now, into: &effects) }
     }
 
+    /// The log has no room, or has some again. What it gives up makes room, as far as retention and the
+    /// stores allow; until then batches are discarded, and come again, and no store begins.
+    mutating func roomChanged(
+        _ isNearlyFull: Bool, at now: Moment, into effects: inout [SequencerEffect]
+    ) {
+        isLogNearlyFull = isNearlyFull
+        effects.append(
+            .note(isNearlyFull ? .logNearlyFull(retained: retainedWords) : .logHasRoom))
+        if phase == .serving { reviewFloor(at: now, into: &effects) }
+    }
+
+    private var retainedWords: String {
+        let retention = settings.retention
+        let entries = retention.entriesMax.map { ", \($0) entries" } ?? ""
+        return "\(retention.bytesMax) bytes\(entries)"
+    }
+
     /// The lowest number that somebody may need, whatever is retained.
     private var lowestNeeded: SequenceNumber {
         // The older one is the one to fall back on.
         guard checkpoints.count == 2 else { return SequenceNumber(1) }
         var lowest = checkpoints[0].next
-        for name in directory.stores.keys { lowest = min(lowest, lowestNeeded(by: name) ?? lowest) }
+        for name in directory.lives.lives.keys {
+            lowest = min(lowest, lowestNeeded(by: name) ?? lowest)
+        }
         return lowest
     }
 
@@ -58,18 +77,18 @@ extension SequencerMachine {
     private mutating func reviewKeepers(
         below retained: SequenceNumber, at now: Duration, into effects: inout [SequencerEffect]
     ) {
-        let hosted = hostedStores
         // Who hosts what is heard by their hellos.
         let isEarly = now < servingSince + settings.silenceMax
-        asideRetryAt = asideRetryAt.filter { $0.value > now }
+        let logBytes = tenure.marks.byteCount
         var jobs: [AsideJob] = []
         var formerBytes: UInt64 = 0
-        for name in directory.stores.keys.sorted() {
+        for name in directory.lives.lives.keys.sorted() {
             guard let needed = lowestNeeded(by: name), needed < retained,
-                let store = directory.store(name)
+                let life = directory.life(of: name)
             else { continue }
-            if store.isFrozen || !hosted.contains(name) {
-                guard !isEarly || store.isFrozen, asideRetryAt[name] == nil,
+            let store = life.record
+            if store.isFrozen || !life.hasVoter {
+                guard !isEarly || store.isFrozen, life.work.asideRetryAt ?? now <= now,
                     isAsideDue(store, below: retained), jobs.count < Self.asideJobsMax,
                     formerBytes < Self.asideFormerBytesMax
                 else { continue }
@@ -78,15 +97,14 @@ extension SequencerMachine {
                     AsideJob(
                         store: name, life: store.life, after: store.keptThrough,
                         former: store.aside?.reference))
-            } else if uploads[name] == nil, points.due.count < PointSchedule.perCommitMax,
+            } else if life.work.upload == nil,
+                directory.lives.readyCount < PointPlan.perCommitMax,
                 tenure.marks.byteCount(behind: store.lastPoint) >= spacing(of: name),
                 // Where nobody votes, or nobody sends what it voted for, it is tried again with
                 // what comes next for others: a point is an entry, too.
-                tenure.marks.byteCount - points.keepers[name, default: 0] >= spacing(of: name)
+                logBytes - life.work.point.keptLogBytes >= spacing(of: name)
             {
-                points.keepers[name] = tenure.marks.byteCount
-                points.due.insert(name)
-                points.wanted.insert(name)
+                directory.change(name) { $0.point.want(keeping: logBytes) }
             }
         }
         guard !jobs.isEmpty, !isKeepingAside else { return }
@@ -110,29 +128,17 @@ extension SequencerMachine {
     /// When it is tried again to keep a store's entries aside.
     private static let asidePatience = Duration.seconds(60)
 
-    /// The stores of which a live replica can say what its state is: see `voters`.
-    var hostedStores: Set<StoreName> {
-        var names: Set<StoreName> = []
-        for session in sessions.all where session.presence == .live {
-            for (name, hosted) in session.hosted
-            where session.stopped[name] == nil && directory.store(name)?.life == hosted.life
-                && directory.store(name)?.schemaVersion == hosted.schemaVersion
-            {
-                names.insert(name)
-            }
-        }
-        return names
-    }
-
     mutating func keptAside(
         _ kept: [AsideKept], at now: Moment, into effects: inout [SequencerEffect]
     ) {
         isKeepingAside = false
         guard phase == .serving else { return }
-        let hosted = hostedStores
         for aside in kept {
+            let place = SnapshotPlace(
+                store: aside.store, life: aside.life, sequence: aside.through)
             if let failure = aside.failure {
-                asideRetryAt[aside.store] = now.monotonic + Self.asidePatience
+                let retryAt = now.monotonic + Self.asidePatience
+                directory.change(place) { $0.retryAside(at: retryAt) }
                 effects.append(.note(.asideFailed(aside.store, failure)))
                 continue
             }
@@ -141,10 +147,9 @@ extension SequencerMachine {
                 of: aside.store, life: aside.life)
             // It is not opened any more, and more and more comes for it.
             if aside.reference?.byteCount ?? 0 > settings.asideBytesMax,
-                let store = directory.store(aside.store), store.life == aside.life,
-                !isFrozenAtAdmission(aside.store), !hosted.contains(aside.store)
+                let life = directory.life(place), !life.isFrozenAtAdmission, !life.hasVoter
             {
-                decide(.freeze(aside.store, life: aside.life, .abandoned), for: nil)
+                say(.frozen(.abandoned), of: aside.store)
             }
         }
         if kept.contains(where: { $0.failure == nil }) { reviewFloor(at: now, into: &effects) }

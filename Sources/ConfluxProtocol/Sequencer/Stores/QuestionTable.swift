@@ -1,7 +1,6 @@
 import ConfluxVocabulary
 
-/// The questions that wait for answers of nodes. Bounded in number and in time; and what was
-/// answered, which is bounded in bytes for each who asks.
+/// The questions that wait for answers of nodes. Bounded in number and in time.
 struct QuestionTable: Sendable {
     private struct Pending: Sendable {
         var asker: ConnectionID
@@ -9,15 +8,23 @@ struct QuestionTable: Sendable {
         /// The nodes that have not answered. *Invariant*: never empty.
         var awaited: Set<Incarnation>
         var deadline: Duration
-        /// Whether the first good answer ends it.
+        /// Whether the first answer that says what became of the entry ends it.
         var endsWithFirst: Bool
+        /// Otherwise the best one that came.
+        var best: Answer?
     }
 
     private var pending: [UInt64: Pending] = [:]
-    /// *Invariant*: no number is used twice; 0 is the question whether a node is there.
-    private var nextNumber: UInt64 = 1
-    /// What was answered and may not have been read. *Use*: to bound what a connection's queue holds.
-    private(set) var unread = UnreadAnswers()
+    /// *Invariant*: no number is used twice, in no tenure: an answer may come late, and would answer
+    /// another question. 0 is the question whether a node is there.
+    private var nextNumber: UInt64
+
+    /// Makes a table without questions.
+    ///
+    /// - Parameter nonce: The tenure's, which is random. Numbers begin with a part of it.
+    init(of nonce: Nonce) {
+        nextNumber = nonce.low
+    }
 
     var count: Int { pending.count }
     var nextDeadline: Duration? { pending.values.lazy.map(\.deadline).min() }
@@ -28,11 +35,11 @@ struct QuestionTable: Sendable {
         of nodes: [(Incarnation, ConnectionID)], until deadline: Duration, endsWithFirst: Bool,
         into effects: inout [SequencerEffect]
     ) {
+        nextNumber = max(nextNumber &+ 1, 1)
         let number = nextNumber
-        nextNumber += 1
         pending[number] = Pending(
             asker: asker, askersNumber: question.number, awaited: Set(nodes.map(\.0)),
-            deadline: deadline, endsWithFirst: endsWithFirst)
+            deadline: deadline, endsWithFirst: endsWithFirst, best: nil)
         for (_, connection) in nodes {
             let forwarded = Question(
                 number: number, patience: question.patience, body: question.body)
@@ -40,67 +47,41 @@ struct QuestionTable: Sendable {
         }
     }
 
-    /// A connection asks something: does it show what it has read?
-    mutating func heard(_ question: Question, from asker: ConnectionID) {
-        guard case .observe(let store, _, let after) = question.body, after > .zero else { return }
-        unread.goOn(behind: .state(store, after), on: asker)
-    }
-
-    /// Whether a connection may be answered at length: it has not left too much unread.
-    func hasRoom(for asker: ConnectionID) -> Bool { unread.hasRoom(for: asker) }
-
-    /// Sends an answer, or, where the asker has left too much unread, a failure instead of it.
-    mutating func send(
-        _ answer: Answer, to asker: ConnectionID, at now: Duration,
-        into effects: inout [SequencerEffect]
-    ) {
-        var answer = answer
-        if hasRoom(for: asker) {
-            unread.sent(answer.mark, byteCount: answer.byteCount, to: asker, at: now)
-        } else {
-            answer.body = .failed(.tableFull, message: Self.unreadText)
-        }
-        effects.append(.send(.answer(answer), to: asker))
-    }
-
-    static let unreadText =
-        "this connection has more answers on the way than it may; read them, and ask again later"
-
-    mutating func expireUnread(sentBefore limit: Duration) {
-        unread.expire(sentBefore: limit)
-    }
-
-    /// Sends an answer on to who asked.
+    /// A node answers.
+    ///
+    /// - Returns: What is sent on, and to whom; nil where nobody waits for it, or for more.
     mutating func answer(
-        _ answer: Answer, by incarnation: Incarnation, named name: Name?, at now: Duration,
-        into effects: inout [SequencerEffect]
-    ) {
+        _ answer: Answer, by incarnation: Incarnation, named name: Name?
+    ) -> (Answer, ConnectionID)? {
         guard var waiting = pending[answer.number],
             waiting.awaited.remove(incarnation) != nil
-        else { return }
-        let isFailure = if case .failed = answer.body { true } else { false }
-        // Where one good answer is enough, a failure counts only when nobody is left to ask.
-        if waiting.endsWithFirst, isFailure, !waiting.awaited.isEmpty {
-            pending[answer.number] = waiting
-            return
+        else { return nil }
+        var forwarded = Answer(
+            number: waiting.askersNumber, isLast: true, node: name, body: answer.body)
+        if waiting.endsWithFirst, answer.body.rank < Answer.Body.rankMax {
+            // Another node may know more, or have taken what this one did not.
+            if let best = waiting.best, best.body.rank >= answer.body.rank { forwarded = best }
+            waiting.best = forwarded
+            guard waiting.awaited.isEmpty else {
+                pending[answer.number] = waiting
+                return nil
+            }
         }
-        let isLast = waiting.awaited.isEmpty || waiting.endsWithFirst
-        pending[answer.number] = isLast ? nil : waiting
-        let forwarded = Answer(
-            number: waiting.askersNumber, isLast: isLast, node: name, body: answer.body)
-        send(forwarded, to: waiting.asker, at: now, into: &effects)
+        forwarded.isLast = waiting.awaited.isEmpty || waiting.endsWithFirst
+        pending[answer.number] = forwarded.isLast ? nil : waiting
+        return (forwarded, waiting.asker)
     }
 
     /// A node is gone: nobody waits for it.
-    mutating func lose(
-        _ incarnation: Incarnation, at now: Duration, into effects: inout [SequencerEffect]
-    ) {
-        for number in pending.keys.sorted()
-        where pending[number]?.awaited.contains(incarnation) == true {
+    ///
+    /// - Returns: What is sent on instead of its answers, and to whom.
+    mutating func lose(_ incarnation: Incarnation) -> [(Answer, ConnectionID)] {
+        pending.keys.sorted().compactMap { number in
+            guard pending[number]?.awaited.contains(incarnation) == true else { return nil }
             let gone = Answer(
                 number: number, isLast: false, node: nil,
                 body: .failed(.notHosted, message: "the node that was asked has left"))
-            answer(gone, by: incarnation, named: nil, at: now, into: &effects)
+            return answer(gone, by: incarnation, named: nil)
         }
     }
 
@@ -108,14 +89,18 @@ struct QuestionTable: Sendable {
         pending = pending.filter { $0.value.asker != asker }
     }
 
-    mutating func expire(at now: Duration, into effects: inout [SequencerEffect]) {
-        for (number, waiting) in pending.sorted(by: { $0.key < $1.key })
-        where waiting.deadline <= now {
+    /// Ends the questions whose time is over.
+    ///
+    /// - Returns: What is answered, and to whom.
+    mutating func expire(at now: Duration) -> [(Answer, ConnectionID)] {
+        let late = pending.sorted { $0.key < $1.key }.filter { $0.value.deadline <= now }
+        return late.map { number, waiting in
             pending[number] = nil
-            let late = Answer(
+            var late = Answer(
                 number: waiting.askersNumber, isLast: true, node: nil,
                 body: .failed(.timedOut, message: "no answer in time; ask again"))
-            send(late, to: waiting.asker, at: now, into: &effects)
+            if let best = waiting.best, case .stopped = best.body { late = best }
+            return (late, waiting.asker)
         }
     }
 }
@@ -127,12 +112,12 @@ extension SequencerMachine {
     ) {
         func reply(_ body: Answer.Body, into effects: inout [SequencerEffect]) {
             let answer = Answer(number: question.number, isLast: true, node: nil, body: body)
-            questions.send(answer, to: asker, at: now.monotonic, into: &effects)
+            self.reply(answer, to: asker, at: now.monotonic, into: &effects)
         }
-        questions.heard(question, from: asker)
+        credit.acknowledge(question.acknowledged, on: asker)
         // So that nobody looks for, or sends, an answer that would not be passed on.
-        guard questions.hasRoom(for: asker) else {
-            reply(.failed(.tableFull, message: QuestionTable.unreadText), into: &effects)
+        guard credit.hasRoom(for: asker) else {
+            reply(.failed(.tableFull, message: Self.unreadText), into: &effects)
             return
         }
         let asked: [Session]
@@ -149,7 +134,7 @@ extension SequencerMachine {
             reply(fits ? .status(status) : .failed(.tooLarge, message: text), into: &effects)
             return
         case .observe(let store, let node, _):
-            let hosts = hosts { $0.hosted[store] != nil }
+            let hosts = hosts(of: .store(store))
             guard let node else {
                 asked = hosts
                 break
@@ -165,15 +150,7 @@ extension SequencerMachine {
             asked = hosts.filter { $0.incarnation == holder }
         case .applied(_, let target):
             endsWithFirst = true
-            asked = hosts { session in
-                switch target {
-                case .store(let name): session.hosted[name] != nil
-                case .state(let state):
-                    session.bridged.contains(state)
-                        || session.hosted.keys.contains { $0.state == state }
-                case .event: false
-                }
-            }
+            asked = hosts(of: target)
         }
         guard !asked.isEmpty else {
             let text = "no live node hosts what was asked for; known are: \(directory.knownNames)"
@@ -202,14 +179,34 @@ extension SequencerMachine {
             resolveInquiry(heldBy: incarnation, into: &effects)
             return
         }
-        questions.answer(
-            answer, by: incarnation, named: sessions[incarnation]?.name, at: now, into: &effects)
+        if let (answer, asker) = questions.answer(
+            answer, by: incarnation, named: sessions[incarnation]?.name)
+        {
+            reply(answer, to: asker, at: now, into: &effects)
+        }
     }
 
+    /// Sends an answer, or, where the asker has left too much unread, a failure instead of it.
+    mutating func reply(
+        _ answer: Answer, to asker: ConnectionID, at now: Duration,
+        into effects: inout [SequencerEffect]
+    ) {
+        var answer = answer
+        if credit.hasRoom(for: asker) {
+            answer.deliveryTag = credit.send(answer.byteCount, to: asker, at: now)
+        } else {
+            answer.body = .failed(.tableFull, message: Self.unreadText)
+        }
+        effects.append(.send(.answer(answer), to: asker))
+    }
+
+    private static let unreadText =
+        "this connection has more answers on the way than it may; read them, and ask again later"
+
     /// The nodes that can be asked, by incarnation.
-    private func hosts(where isHost: (Session) -> Bool) -> [Session] {
-        sessions.all.filter { $0.presence == .live && $0.connection != nil && isHost($0) }
-            .sorted { $0.incarnation < $1.incarnation }
+    private func hosts(of target: Target) -> [Session] {
+        directory.hosts(of: target).sorted().compactMap { sessions[$0] }
+            .filter { $0.connection != nil }
     }
 
     /// How many bytes the status has, and not fewer.
@@ -220,63 +217,73 @@ extension SequencerMachine {
             bytes(of: store.state) + bytes(of: store.instance)
         }
         let sessionBytes = sessions.all.reduce(0) { sum, session in
-            session.hosted.keys.reduce(sum + 128) { $0 + bytes(of: $1) }
-                + 16 * session.stopped.count
-                + session.bridged.reduce(0) { $0 + bytes(of: $1) }
+            let hosting = directory.hosting[session.incarnation]
+            let storeBytes = hosting?.stores.reduce(0) { $0 + bytes(of: $1) } ?? 0
+            let stateBytes = hosting?.states.reduce(0) { $0 + bytes(of: $1) } ?? 0
+            return sum + 128 + storeBytes + 16 * (hosting?.stopped.count ?? 0) + stateBytes
         }
-        let divergenceBytes = digests.divergences.values.reduce(sessionBytes) {
-            $0 + 64 + 8 * $1.nodes.count + ($1.path?.utf8.count ?? 0)
+        return directory.lives.lives.reduce(sessionBytes) { sum, store in
+            let divergence = store.value.work.votes.divergence
+            return sum + 48 + bytes(of: store.key)
+                + (divergence.map { 64 + 8 * $0.nodes.count + ($0.path?.utf8.count ?? 0) } ?? 0)
         }
-        return directory.stores.keys.reduce(divergenceBytes) { $0 + 48 + bytes(of: $1) }
     }
 
     private var status: SequencerStatus {
-        var hosts: [StoreName: UInt32] = [:]
-        var stopped: [StoreName: [StoppedReplica]] = [:]
         let sessions = sessions.all.sorted { $0.incarnation < $1.incarnation }
-        for session in sessions where session.presence == .live {
-            for store in session.hosted.keys { hosts[store, default: 0] += 1 }
-            for (store, sequence) in session.stopped {
-                stopped[store, default: []].append(
-                    StoppedReplica(node: session.incarnation, sequence: sequence))
-            }
-        }
         return SequencerStatus(
             log: tenure.log, epoch: tenure.epoch, last: tenure.last, floor: tenure.floor,
             checkpoint: checkpoints.last ?? .zero,
             sessions: sessions.filter { !$0.isEnding }.map { session in
-                SessionStatus(
+                let hosting = directory.hosting[session.incarnation]
+                return SessionStatus(
                     incarnation: session.incarnation, name: session.name,
                     isLive: session.presence == .live, applied: session.applied,
                     lastCounter: session.ledger.lastCounter,
-                    hosted: session.hosted.keys.sorted(), bridged: session.bridged.sorted())
+                    hosted: hosting?.stores.sorted() ?? [],
+                    bridged: hosting?.states.sorted() ?? [])
             },
-            stores: directory.stores.sorted { $0.key < $1.key }.map { name, store in
-                StoreStatus(
+            stores: directory.lives.lives.sorted { $0.key < $1.key }.map { name, life in
+                let store = life.record
+                let stopped = life.work.hosts.sorted { $0.key < $1.key }.compactMap { host in
+                    host.value.stoppedAt.map { StoppedReplica(node: host.key, sequence: $0) }
+                }
+                return StoreStatus(
                     store: name, life: store.life, schemaVersion: store.schemaVersion,
-                    hosts: hosts[name] ?? 0, snapshot: store.baseSequence,
-                    isFrozen: store.isFrozen, divergence: digests.divergences[name],
-                    stopped: stopped[name] ?? [])
+                    hosts: UInt32(life.work.hosts.count), snapshot: store.baseSequence,
+                    isFrozen: store.isFrozen, divergence: life.work.votes.divergence,
+                    stopped: stopped)
             })
     }
 }
 
 extension Answer {
-    /// By what the asker shows that it has read the answer.
-    fileprivate var mark: UnreadAnswers.Mark {
-        if case .state(let store, let sequence, _) = body { .state(store, sequence) } else { .none }
-    }
-
     /// About how many bytes the answer has, and not fewer.
     fileprivate var byteCount: Int {
         let head = 128
         return switch body {
         case .state(_, _, let bytes): head + bytes.count
-        case .refused(let message), .failed(_, let message): head + message.utf8.count
-        case .applied, .alive: head
+        case .refused(let message), .failed(_, let message), .stopped(_, let message):
+            head + message.utf8.count
+        case .applied, .alive, .concernedNobody: head
         case .status(let status): head + status.byteCount
         }
     }
+}
+
+extension Answer.Body {
+    /// How much an answer says of what became of an entry: that a store stopped, more than that a node
+    /// does not know; that it was for nobody counts only if all say so.
+    fileprivate var rank: Int {
+        switch self {
+        case .applied, .refused, .state, .status, .alive: Self.rankMax
+        case .stopped: 2
+        case .failed: 1
+        case .concernedNobody: 0
+        }
+    }
+
+    fileprivate static var rankMax: Int { 3 }
 }
 
 extension SequencerStatus {

@@ -1,155 +1,225 @@
 import ConfluxVocabulary
 
-/// The stores and states that the sequencer knows: what a target is checked against at the door.
-struct StoreDirectory: Sendable, Equatable {
-    /// The stores whose `created` entry is in the log.
-    private(set) var stores: [StoreName: StoreRecord] = [:]
-    /// What entries for whole states make of the log.
-    private(set) var globals: [Name: StoreLoad] = [:]
-    /// Entries that have no effect (rule 23), ascending. *Invariant*: at most `skipsMax`.
-    private(set) var skips: [SkippedEntry] = []
+/// The stores and states that the sequencer knows: what a target is checked against at the door, and
+/// what is under way for each life.
+///
+/// A fold of the log has one, too: with what the log says alone.
+struct StoreDirectory: Sendable {
+    /// The lives whose `created` entry is in the log.
+    private(set) var lives = LifeTable()
+    /// The lives whose `created` entry is not in the log yet, by store. *Invariant*: behind the end of
+    /// the one that is there, if one is.
+    private(set) var beginnings: [StoreName: StoreBeginning] = [:]
+    private(set) var states = StateTable()
+    private(set) var skips = SkipTable()
     /// The bytes of all first states held, and of those to come. *Use*: their bound.
     private(set) var initialBytes = 0
-    /// States of which the log has, or will have, an entry. *Invariant*: a state that entered it
-    /// stays.
-    private(set) var seen: Set<Name> = []
-    /// How many live nodes bridge each state.
-    private var bridges: [Name: Int] = [:]
-    /// How many of the bridged states are not in `seen`.
-    private var unseenBridgeCount = 0
+    /// What each live node hosts and bridges. *Invariant*: as lives and states have it.
+    private(set) var hosting = HostingIndex()
+    private var names = KnownNames()
 
-    /// The first names of states that were seen and of stores that have one of their own, ascending.
-    /// *Use*: what a rejection says costs the same however many there are.
-    private var firstNames: [String] = []
-    /// How many such names there are.
-    private var lastingNameCount = 0
-    private static let namesShownMax = 20
-
-    /// How many states are known, each counted once. *Use*: their bound.
-    var stateCount: Int { seen.count + unseenBridgeCount }
-
-    func store(_ name: StoreName) -> StoreRecord? { stores[name] }
-
-    /// A store is about to begin: what it takes counts from here on, so that many that begin at
-    /// once stay within the bounds that one does.
-    mutating func expect(_ name: StoreName, initial: EncodedState) {
-        initialBytes += initial.bytes.count
-        see(name.state)
+    /// Changes what is under way for a store.
+    ///
+    /// - Returns: What the change returns; nil where the store has no life.
+    @discardableResult
+    mutating func change<Result>(
+        _ name: StoreName, _ change: (inout StoreWork) -> Result
+    ) -> Result? {
+        lives.change(name, change)
     }
 
-    /// A store began that was expected.
-    mutating func begin(_ store: StoreRecord, named name: StoreName) {
-        var store = store
-        store.globalBase = globals[name.state]?.byteCount ?? 0
-        if stores.updateValue(store, forKey: name) == nil, name.instance != .shared {
-            remember(name.description)
-        }
+    /// The same for one life alone: of another one nothing is changed.
+    @discardableResult
+    mutating func change<Result>(
+        _ place: SnapshotPlace, _ change: (inout StoreWork) -> Result
+    ) -> Result? {
+        lives[place.store]?.record.life == place.life ? lives.change(place.store, change) : nil
     }
 
-    private mutating func remember(_ name: String) {
-        lastingNameCount += 1
-        let index = firstNames.firstIndex { name < $0 } ?? firstNames.count
-        guard index < Self.namesShownMax else { return }
-        firstNames.insert(name, at: index)
-        if firstNames.count > Self.namesShownMax { firstNames.removeLast() }
+    // MARK: Lives
+
+    /// A life is about to begin: what it takes counts from here on, so that many that begin at once
+    /// stay within the bounds that one does.
+    mutating func begin(_ beginning: StoreBeginning, named name: StoreName) {
+        beginnings[name] = beginning
+        expect(name, beginning.initial, beginning.schemaVersion)
+    }
+
+    /// Another node waits for a life to begin.
+    mutating func wait(_ opener: Opener, forBeginningOf name: StoreName) {
+        beginnings[name]?.wait(opener)
+    }
+
+    /// The `created` entry of a life is in the log.
+    mutating func created(_ name: StoreName, at sequence: SequenceNumber) -> StoreBeginning? {
+        guard let beginning = beginnings.removeValue(forKey: name) else { return nil }
+        put(
+            StoreRecord(
+                life: sequence, schemaVersion: beginning.schemaVersion, initial: beginning.initial),
+            named: name)
+        return beginning
     }
 
     /// Puts in a store that nobody expected, as the log tells of it.
-    mutating func insert(_ store: StoreRecord, named name: StoreName) {
-        if case .initial(let initial, _) = store.base { expect(name, initial: initial) }
-        initialBytes -= stores[name]?.initialBytes ?? 0
-        begin(store, named: name)
+    mutating func insert(_ record: StoreRecord, named name: StoreName) {
+        if case .initial(let initial, _) = record.base {
+            expect(name, initial, record.schemaVersion)
+        }
+        if let former = lives[name]?.record { end(name, life: former.life) }
+        put(record, named: name)
     }
 
     /// Puts in a store as a checkpoint has it.
-    mutating func restore(_ store: StoreRecord, named name: StoreName) {
-        insert(store, named: name)
-        stores[name]?.globalBase = store.globalBase
+    mutating func restore(_ record: StoreRecord, named name: StoreName) {
+        insert(record, named: name)
+        lives.record(name) { $0.globalBase = record.globalBase }
     }
 
-    /// Puts in what entries for a whole state made of the log, as a checkpoint has it.
-    mutating func restore(_ load: StoreLoad, of state: Name) {
-        globals[state] = load
+    private mutating func expect(_ name: StoreName, _ initial: EncodedState, _ version: UInt32) {
+        initialBytes += initial.bytes.count
+        see(name.state)
+        states.addStore(of: name.state, version: version)
     }
 
-    /// A life is over. Its state stays seen: the log has entries of it.
+    private mutating func put(_ record: StoreRecord, named name: StoreName) {
+        var record = record
+        record.globalBase = states[name.state]?.load.byteCount ?? 0
+        lives.insert(record, named: name)
+        if name.instance != .shared { names.insert(name.description) }
+    }
+
+    /// A life is over, and all that is under way for it. Its state stays seen: the log has entries of it.
     mutating func end(_ name: StoreName, life: SequenceNumber) {
-        guard let store = stores[name], store.life == life else { return }
-        initialBytes -= store.initialBytes
-        stores[name] = nil
-        if name.instance != .shared { forget(name.description) }
+        guard let ended = lives[name], ended.record.life == life else { return }
+        for incarnation in ended.work.hosts.keys { hosting.remove(name, of: incarnation) }
+        initialBytes -= ended.record.initialBytes
+        states.removeStore(of: name.state, version: ended.record.schemaVersion)
+        lives.remove(name)
+        guard name.instance != .shared else { return }
+        names.remove(name.description) { last in
+            let named = lives.lives.keys.lazy.filter { $0.instance != .shared }.map(\.description)
+            let seen = states.seen.lazy.map(\.key.text)
+            return [named.filter { $0 > last }.min(), seen.filter { $0 > last }.min()]
+                .compactMap { $0 }.min()
+        }
     }
 
-    private mutating func forget(_ name: String) {
-        lastingNameCount -= 1
-        guard let index = firstNames.firstIndex(of: name) else { return }
-        firstNames.remove(at: index)
-        // The next one behind them takes its place.
-        guard let last = firstNames.last, lastingNameCount > firstNames.count else { return }
-        let named = stores.keys.lazy.filter { $0.instance != .shared }.map(\.description)
-        let behind = [
-            named.filter { $0 > last }.min(), seen.lazy.map(\.text).filter { $0 > last }.min(),
-        ]
-        if let next = behind.compactMap({ $0 }).min() { firstNames.append(next) }
+    // MARK: Words
+
+    /// The word on a life is in the log.
+    ///
+    /// - Returns: The word; nil where none was on its way.
+    mutating func land(
+        _ name: StoreName, life: SequenceNumber, at sequence: SequenceNumber
+    ) -> StoreWord? {
+        guard lives[name]?.record.life == life,
+            let word = lives.change(name, { $0.endWord() }) ?? nil
+        else { return nil }
+        note(word.kind.event(of: name, life: life), at: sequence)
+        return word
     }
 
-    /// Whether a live node bridges the state, or the log has an entry of it.
-    func knows(state: Name) -> Bool { seen.contains(state) || bridges[state] != nil }
+    // MARK: Hosts
 
-    /// Whether the target is in the log already.
-    func knows(target: Target) -> Bool {
-        if case .state(let name) = target { seen.contains(name) } else { true }
+    /// A live node hosts a store.
+    mutating func host(_ name: StoreName, schemaVersion: UInt32, by incarnation: Incarnation) {
+        let isThere: Void? = lives.change(name) {
+            $0.host(incarnation, schemaVersion: schemaVersion)
+        }
+        guard isThere != nil else { return }
+        hosting.add(name, of: incarnation)
     }
+
+    /// A node hosts a store no longer, and does not wait for it.
+    mutating func endHosting(of name: StoreName, by incarnation: Incarnation) {
+        beginnings[name]?.remove(openersOf: incarnation)
+        change(name) {
+            $0.remove(openersOf: incarnation)
+            $0.endHosting(by: incarnation)
+        }
+        hosting.remove(name, of: incarnation)
+    }
+
+    /// A node that is present again says what it hosts: that, and nothing else, of the lives that are
+    /// there. What it is expected to say of them is still awaited.
+    ///
+    /// - Returns: Those of them that it hosts.
+    mutating func restate(_ hosted: [HostedStore], by incarnation: Incarnation) -> [StoreName] {
+        let present = hosted.filter { lives[$0.store]?.record.life == $0.life }
+        endHosting(by: incarnation, but: Set(present.map(\.store)))
+        for replica in present {
+            host(replica.store, schemaVersion: replica.schemaVersion, by: incarnation)
+        }
+        return present.map(\.store)
+    }
+
+    /// A node that is not present hosts nothing.
+    mutating func endHosting(by incarnation: Incarnation) { endHosting(by: incarnation, but: []) }
+
+    private mutating func endHosting(by incarnation: Incarnation, but kept: Set<StoreName>) {
+        guard let former = hosting.remove(incarnation) else { return }
+        for name in former.stores where !kept.contains(name) {
+            change(name) { $0.endHosting(by: incarnation) }
+        }
+        for state in former.states { states.endBridge(state, by: incarnation) }
+    }
+
+    /// A node's replicas that go no further; its others go on.
+    mutating func stop(_ replicas: [StoppedStore], of incarnation: Incarnation) {
+        guard let former = hosting[incarnation]?.stopped else { return }
+        var stopped: Set<StoreName> = []
+        for replica in replicas
+        where lives[replica.store]?.record.life == replica.life
+            && lives[replica.store]?.work.hosts[incarnation] != nil
+        {
+            stopped.insert(replica.store)
+            change(replica.store) { $0.stop(incarnation, at: replica.sequence) }
+        }
+        for name in former.subtracting(stopped) {
+            change(name) { $0.stop(incarnation, at: nil) }
+        }
+        hosting.stop(stopped, of: incarnation)
+    }
+
+    /// A live node bridges a state.
+    mutating func bridge(_ state: Name, version: UInt32, by incarnation: Incarnation) {
+        states.bridge(state, by: incarnation, version: version)
+        hosting.add(state, of: incarnation)
+    }
+
+    mutating func endBridge(_ state: Name, by incarnation: Incarnation) {
+        states.endBridge(state, by: incarnation)
+        hosting.remove(state, of: incarnation)
+    }
+
+    // MARK: States
 
     mutating func see(_ target: Target) {
         if case .state(let name) = target { see(name) }
     }
 
     mutating func see(_ state: Name) {
-        guard !seen.contains(state) else { return }
-        seen.insert(state)
-        remember(state.text)
-        if bridges[state] != nil { unseenBridgeCount -= 1 }
-    }
-
-    mutating func addBridge(_ state: Name) {
-        if bridges[state] == nil, !seen.contains(state) { unseenBridgeCount += 1 }
-        bridges[state, default: 0] += 1
-    }
-
-    mutating func removeBridge(_ state: Name) {
-        guard let count = bridges[state] else { return }
-        bridges[state] = count > 1 ? count - 1 : nil
-        if count == 1, !seen.contains(state) { unseenBridgeCount -= 1 }
+        if states.see(state) { names.insert(state.text) }
     }
 
     /// The names that a person may have meant, some of them where there are many.
     var knownNames: String {
-        let bridged =
-            unseenBridgeCount > 0
-            ? bridges.keys.lazy.filter { !seen.contains($0) }.map(\.text) : []
-        let names = (firstNames + bridged).sorted()
-        let count = lastingNameCount + unseenBridgeCount
-        guard count > 0 else { return "none yet" }
-        let shown = names.prefix(Self.namesShownMax)
-        let text = shown.joined(separator: ", ")
-        return count > shown.count ? "\(text) and \(count - shown.count) more" : text
+        let unseenCount = states.count - states.seenCount
+        return names.text(
+            with: unseenCount > 0 ? states.unseen.map(\.text) : [], otherCount: unseenCount)
     }
-}
 
-/// What the log says of stores.
-extension StoreDirectory {
-    /// How many skipped entries are known. *At the bound* no further one is skipped.
-    static let skipsMax = 1_024
+    // MARK: What the log says
 
     /// Entries are in the log, the last of them at a number.
     mutating func note(_ loads: [TargetLoad], through last: SequenceNumber) {
         for load in loads {
             switch load.target {
-            case .store(let name): stores[name]?.own.add(load.byteCount, at: last)
+            case .store(let name):
+                lives.record(name) { $0.own.add(load.byteCount, at: last) }
             case .state(let state):
                 see(state)
-                globals[state, default: StoreLoad()].add(load.byteCount, at: last)
+                states.add(load, to: state, through: last)
             case .event: break
             }
         }
@@ -176,16 +246,20 @@ extension StoreDirectory {
                 store.freezing = nil
             }
         case .digestPoint(let name, let life):
-            guard stores[name]?.life == life else { return }
+            guard lives[name]?.record.life == life else { return }
             let load = load(of: name)
-            stores[name]?.lastPoint = sequence
-            stores[name]?.pointLoad = load
+            lives.record(name) {
+                $0.lastPoint = sequence
+                $0.pointLoad = load
+            }
+        case .dropped(let name, let life): end(name, life: life)
         case .skipped(let sequence, let target):
-            let skip = SkippedEntry(sequence: sequence, target: target)
-            guard !skips.contains(skip), skips.count < Self.skipsMax else { return }
-            let index = skips.firstIndex { $0.sequence > sequence } ?? skips.count
-            skips.insert(skip, at: index)
-        case .claim, .joined, .left, .forgotten, .created, .dropped: break
+            skips.note(SkippedEntry(sequence: sequence, target: target))
+        case .created(let name, let schemaVersion, let initial):
+            insert(
+                StoreRecord(life: sequence, schemaVersion: schemaVersion, initial: initial),
+                named: name)
+        case .claim, .joined, .left, .forgotten: break
         }
     }
 
@@ -193,56 +267,67 @@ extension StoreDirectory {
         _ name: StoreName, life: SequenceNumber, at sequence: SequenceNumber,
         _ change: (inout StoreRecord, StoreLoad?) -> Void
     ) {
-        guard var store = stores[name], store.life == life else { return }
-        change(&store, globals[name.state])
-        store.own.stamp = max(store.own.stamp, sequence)
-        stores[name] = store
+        guard let former = lives[name]?.record, former.life == life else { return }
+        let global = states[name.state]?.load
+        lives.record(name) { store in
+            change(&store, global)
+            store.own.stamp = max(store.own.stamp, sequence)
+        }
+        guard let version = lives[name]?.record.schemaVersion, version != former.schemaVersion
+        else { return }
+        states.removeStore(of: name.state, version: former.schemaVersion)
+        states.addStore(of: name.state, version: version)
+    }
+
+    /// Puts in what entries for a whole state made of the log, as a checkpoint has it.
+    mutating func restore(_ load: StoreLoad, version: UInt32, of state: Name) {
+        states.restore(load, version: version, of: state)
     }
 
     /// A snapshot is there, and confirmed.
     ///
     /// - Returns: Whether openers begin with it from now on.
     mutating func take(_ reference: SnapshotReference, of place: SnapshotPlace) -> Bool {
-        guard var store = stores[place.store], store.life == place.life, store.takes(reference)
-        else { return false }
-        store.base = .saved(reference)
-        if let aside = store.aside, aside.through <= reference.sequence { store.aside = nil }
-        stores[place.store] = store
+        guard let store = life(place)?.record, store.takes(reference) else { return false }
+        lives.record(place.store) { store in
+            store.base = .saved(reference)
+            if let aside = store.aside, aside.through <= reference.sequence { store.aside = nil }
+        }
         return true
     }
 
     /// Entries of a store are kept aside.
     mutating func keep(_ aside: StoreRecord.Aside, of name: StoreName, life: SequenceNumber) {
-        guard let store = stores[name], store.life == life, aside.through > store.keptThrough
+        guard let store = lives[name]?.record, store.life == life,
+            aside.through > store.keptThrough
         else { return }
-        stores[name]?.aside = aside
+        lives.record(name) { $0.aside = aside }
     }
+
+    /// Whether so much came for a whole state that its stores are to be looked at.
+    mutating func isReviewDue(_ state: Name, bytesMin: UInt64) -> Bool {
+        states.isReviewDue(state, bytesMin: bytesMin)
+    }
+
+    // MARK: Skips
+
+    /// An entry is to have no effect: those who want it wait for the entry that says so.
+    ///
+    /// - Returns: Whether nobody wanted it before.
+    mutating func skip(_ skip: SkippedEntry, for asker: Asker) -> Bool {
+        skips.wait(asker, for: skip)
+    }
+
+    /// An entry that says so is in the log.
+    ///
+    /// - Returns: Who waits for it.
+    mutating func skipped(_ skip: SkippedEntry) -> [Asker] { skips.land(skip) }
 
     /// What has a number below the floor is read by nobody any more, but where it is kept aside.
     mutating func forgetSkips(below floor: SequenceNumber) {
-        skips = skips.filter { $0.sequence >= floor || isKeptAside($0.sequence, $0.target) }
-    }
-
-    /// Whether what is kept aside of a store may have an entry that concerns the target.
-    func isKeptAside(_ sequence: SequenceNumber, _ target: Target) -> Bool {
-        stores.contains { name, store in
-            target.concerns(name) && store.baseSequence < sequence
-                && store.aside.map { sequence <= $0.through } == true
+        let needed = skips.entries.filter {
+            $0.sequence >= floor || isKeptAside($0.sequence, $0.target)
         }
-    }
-
-    func stamp(of name: StoreName) -> SequenceNumber {
-        stores[name]?.stamp(globals[name.state]) ?? .zero
-    }
-
-    func load(of name: StoreName) -> UInt64 {
-        stores[name]?.load(globals[name.state]) ?? 0
-    }
-
-    /// The entries above a store's snapshot that have no effect on it.
-    func skips(of name: StoreName) -> [SequenceNumber] {
-        guard !skips.isEmpty, let base = stores[name]?.baseSequence else { return [] }
-        return skips.lazy.filter { $0.sequence > base && $0.target.concerns(name) }
-            .map(\.sequence)
+        if needed.count < skips.entries.count { skips.keep(needed) }
     }
 }

@@ -53,7 +53,7 @@ public struct BatchOutline: Sendable, Hashable {
     init(reading reader: inout FrameReader) throws(WireError) {
         firstCounter = try reader.positive("a batch's first counter")
         settled = try reader.number("the settled counter")
-        kind = try reader.code(Batch.Kind.self, "a batch's kind")
+        kind = try reader.alternative(Batch.Kind.self, "a batch's kind")
         count = try reader.run(from: firstCounter, "how many entries a batch has")
     }
 }
@@ -151,7 +151,7 @@ extension BatchTarget: WireField {
         let schemaVersion = try reader.fixed(UInt32.self, "a schema version")
         self.init(
             target: target, life: life, schemaVersion: schemaVersion,
-            coding: try reader.code(PayloadCoding.self, "a payload's coding"))
+            coding: try reader.alternative(PayloadCoding.self, "a payload's coding"))
     }
 
     func write(to writer: inout FrameWriter) {

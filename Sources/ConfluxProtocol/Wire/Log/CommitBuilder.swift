@@ -117,6 +117,11 @@ package struct CommitBuilder: Sendable {
         return frame
     }
 
+    /// A builder for the commit that follows this one.
+    package var following: CommitBuilder {
+        CommitBuilder(log: log, epoch: epoch, predecessor: epoch, first: next, limits: limits)
+    }
+
     private func hasRoom(_ bytes: Int) -> Bool {
         blocks < limits.blocksPerCommitMax && byteCount + bytes <= limits.frameBytesMax
     }
@@ -124,7 +129,7 @@ package struct CommitBuilder: Sendable {
     /// Writes what stands before the first block; timestamp and counts are known at the end.
     private mutating func begin() {
         guard writer.bytes.isEmpty else { return }
-        writer = FrameWriter(kind: .commit, epoch: epoch, bodyBytes: roomBytes)
+        writer = FrameWriter(kind: .commit, speaker: Speaker(epoch: epoch), bodyBytes: roomBytes)
         writer.identifier(log)
         writer.number(epoch)
         writer.number(predecessor)

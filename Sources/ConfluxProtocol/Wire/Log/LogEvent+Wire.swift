@@ -57,7 +57,7 @@ extension LogEvent {
             let life = try reader.life()
             self = .frozen(
                 store, life: life,
-                reason: try reader.code(FreezeReason.self, "why a store is frozen"))
+                reason: try reader.alternative(FreezeReason.self, "why a store is frozen"))
         case .thawed:
             let store = try StoreName(reading: &reader)
             self = .thawed(store, life: try reader.life())

@@ -61,7 +61,7 @@ extension LogFold {
         self.marks = read
         try readGlobals(&reader)
         let skips = try reader.count(
-            limit: StoreDirectory.skipsMax, elementBytesMin: 8 + Target.bytesMin, "what is skipped")
+            limit: SkipTable.countMax, elementBytesMin: 8 + Target.bytesMin, "what is skipped")
         for _ in 0..<skips {
             let sequence = try reader.sequence("the number of an entry")
             directory.note(.skipped(sequence, try Target(reading: &reader)), at: last)
@@ -71,18 +71,21 @@ extension LogFold {
     private mutating func readGlobals(_ reader: inout FrameReader) throws(WireError) {
         let at = reader.offset
         let count = try reader.count(
-            limit: Self.countMax, elementBytesMin: Name.bytesMin + 8 + 8, "the states")
+            limit: Self.countMax, elementBytesMin: Name.bytesMin + 8 + 8 + 4, "the states")
         for _ in 0..<count {
             let name = try Name(reading: &reader)
             let stamp = try reader.sequence("a stamp")
             let bytes = try reader.number("a load in bytes")
-            guard stamp <= last, bytes <= Self.loadMost, directory.seen.contains(name),
-                directory.globals[name] == nil
+            let version = try reader.fixed(UInt32.self, "a schema version")
+            guard stamp > .zero, stamp <= last, bytes <= Self.loadMost,
+                directory.states[name]?.load == StoreLoad()
             else { throw .malformed(at: at, expected: "a state of its own that was seen") }
-            directory.restore(StoreLoad(stamp: stamp, byteCount: bytes), of: name)
+            directory.restore(
+                StoreLoad(stamp: stamp, byteCount: bytes), version: version, of: name)
         }
-        for (name, store) in directory.stores {
-            let global = directory.globals[name.state]
+        for (name, life) in directory.lives.lives {
+            let store = life.record
+            let global = directory.states[name.state]?.load
             guard store.globalBase <= global?.byteCount ?? 0,
                 store.freezing?.globalBytes ?? 0 <= global?.byteCount ?? 0,
                 store.pointLoad <= store.load(global)
@@ -98,14 +101,16 @@ extension LogFold {
             writer.number(mark.byteCount)
             writer.timestamp(mark.timestamp)
         }
-        writer.fixed(UInt32(directory.globals.count))
-        for (name, load) in directory.globals.sorted(by: { $0.key < $1.key }) {
+        let globals = directory.states.seen.filter { $0.value.load.stamp > .zero }
+        writer.fixed(UInt32(globals.count))
+        for (name, state) in globals.sorted(by: { $0.key < $1.key }) {
             name.write(to: &writer)
-            writer.number(load.stamp)
-            writer.number(load.byteCount)
+            writer.number(state.load.stamp)
+            writer.number(state.load.byteCount)
+            writer.fixed(state.loggedVersion)
         }
-        writer.fixed(UInt32(directory.skips.count))
-        for skip in directory.skips {
+        writer.fixed(UInt32(directory.skips.entries.count))
+        for skip in directory.skips.entries {
             writer.number(skip.sequence)
             skip.target.write(to: &writer)
         }

@@ -16,15 +16,15 @@ import ConfluxVocabulary
 //
 //     freezing   = %x00 / %x01 sequence reason global-bytes
 //     marks      = u32 *( sequence bytes timestamp )     ; ascending
-//     globals    = u32 *( name sequence bytes )          ; ascending
+//     globals    = u32 *( name sequence bytes version )  ; ascending; the highest schema version
 //     skips      = u32 *( sequence target )              ; ascending
 //
-// `presence` is 0 for live and 1 for left. Version 2 is the first with lives that are long: with
-// snapshots beside the log.
+// `presence` is 0 for live and 1 for left. Version 3 is the first with the schema versions of entries
+// for whole states.
 
 extension LogFold {
     private static let magic: [UInt8] = [0x43, 0x46, 0x43, 0x50]
-    private static let version: UInt8 = 2
+    private static let version: UInt8 = 3
     /// Counts are bounded by the bytes that are left: there is no frame here.
     static let countMax = Int(Int32.max)
 
@@ -48,11 +48,11 @@ extension LogFold {
             guard let session = sessions[incarnation] else { continue }
             writer.measured { session.write(isHolder: sessions.isHolder(session), to: &$0) }
         }
-        writer.fixed(UInt32(directory.stores.count))
-        for (name, store) in directory.stores.sorted(by: { $0.key < $1.key }) {
-            writer.measured { store.write(name, to: &$0) }
+        writer.fixed(UInt32(directory.lives.count))
+        for (name, life) in directory.lives.lives.sorted(by: { $0.key < $1.key }) {
+            writer.measured { life.record.write(name, to: &$0) }
         }
-        writer.list(directory.seen.sorted())
+        writer.list(directory.states.seen.map(\.key).sorted())
         writeLoads(to: &writer)
         return writer.take()
     }

@@ -45,7 +45,7 @@ extension Confirmed: WireField {
             self.init(
                 request: request,
                 outcome: .failed(code, message: try reader.text("a rejection's message")))
-        case let kind: throw .unsupportedKind(kind, at: at, expected: "what came of a request")
+        default: throw .malformed(at: at, expected: "what came of a request")
         }
     }
 

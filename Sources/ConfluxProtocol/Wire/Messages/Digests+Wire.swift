@@ -10,8 +10,8 @@ extension DigestReport: WireField {
         case 2:
             let place = try SnapshotPlace(reading: &reader)
             self = .located(Location(place: place, path: try reader.text("a key path")))
-        case let kind:
-            throw .unsupportedKind(kind, at: at, expected: "what is said of a state")
+        default:
+            throw .malformed(at: at, expected: "what is said of a state")
         }
     }
 

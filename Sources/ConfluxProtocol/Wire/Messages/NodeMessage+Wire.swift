@@ -5,27 +5,28 @@ extension Frame {
     ///
     /// - Parameters:
     ///   - message: The message.
-    ///   - epoch: The tenure of the node's welcome; `Epoch.none` before it has one.
+    ///   - speaker: The tenure and the session of the node's welcome.
     /// - Returns: The frame.
-    public static func encode(_ message: NodeMessage, epoch: Epoch) -> [UInt8] {
+    public static func encode(_ message: NodeMessage, by speaker: Speaker) -> [UInt8] {
         switch message {
-        case .hello(let hello): encode(hello, .hello, epoch)
-        case .open(let open): encode(open, .open, epoch, bodyBytes: 256 + open.initial.bytes.count)
-        case .close(let close): encode(close, .close, epoch)
-        case .drop(let drop): encode(drop, .drop, epoch)
-        case .submit(let batch): encode(batch, .submit, epoch, bodyBytes: 4 + batch.encoded.count)
-        case .fetch(let fetch): encode(fetch, .fetch, epoch)
-        case .progress(let progress): encode(progress, .progress, epoch)
-        case .question(let question): encode(question, .question, epoch)
-        case .answer(let answer): encode(answer, .answer, epoch)
-        case .barrier(let barrier): encode(barrier, .barrier, epoch)
-        case .load(let load): encode(load, .load, epoch)
-        case .digest(let report): encode(report, .digest, epoch)
+        case .hello(let hello): encode(hello, .hello, speaker)
+        case .open(let open):
+            encode(open, .open, speaker, bodyBytes: 256 + open.initial.bytes.count)
+        case .close(let close): encode(close, .close, speaker)
+        case .drop(let drop): encode(drop, .drop, speaker)
+        case .submit(let batch): encode(batch, .submit, speaker, bodyBytes: 4 + batch.encoded.count)
+        case .fetch(let fetch): encode(fetch, .fetch, speaker)
+        case .progress(let progress): encode(progress, .progress, speaker)
+        case .question(let question): encode(question, .question, speaker)
+        case .answer(let answer): encode(answer, .answer, speaker)
+        case .barrier(let barrier): encode(barrier, .barrier, speaker)
+        case .load(let load): encode(load, .load, speaker)
+        case .digest(let report): encode(report, .digest, speaker)
         case .snapshot(let chunk):
-            encode(chunk, .snapshot, epoch, bodyBytes: 192 + chunk.bytes.count)
-        case .skip(let skip): encode(skip, .skip, epoch)
-        case .freeze(let freeze): encode(freeze, .freeze, epoch)
-        case .bye(let bye): encode(bye, .bye, epoch)
+            encode(chunk, .snapshot, speaker, bodyBytes: 192 + chunk.bytes.count)
+        case .skip(let skip): encode(skip, .skip, speaker)
+        case .freeze(let freeze): encode(freeze, .freeze, speaker)
+        case .bye(let bye): encode(bye, .bye, speaker)
         }
     }
 
@@ -75,33 +76,35 @@ extension Frame {
     }
 
     static func encode(
-        _ fields: some WireField, _ kind: MessageKind, _ epoch: Epoch, bodyBytes: Int = 112
+        _ fields: some WireField, _ kind: MessageKind, _ speaker: Speaker, bodyBytes: Int = 112
     ) -> [UInt8] {
-        var writer = FrameWriter(kind: kind, epoch: epoch, bodyBytes: bodyBytes)
+        var writer = FrameWriter(kind: kind, speaker: speaker, bodyBytes: bodyBytes)
         fields.write(to: &writer)
         return writer.take()
     }
 }
 
 extension Hello: WireField {
-    static let bytesMin = 16 + 1 + 1 + 1 + 1 + 1 + 4 + 4
+    static let bytesMin = 8 + 16 + 1 + 1 + 1 + 1 + 1 + 4 + 4
 
     init(reading reader: inout FrameReader) throws(WireError) {
+        let request = try reader.fixed(UInt64.self, "a hello's number")
         let nonce = try reader.identifier("a process's nonce")
         let name = try reader.optional(Name.self, "a node's name")
-        let role = try reader.code(Role.self, "a role")
+        let role = try reader.alternative(Role.self, "a role")
         let isKeyed = try reader.flag("whether the nonce comes from a key")
         let process = isKeyed ? try reader.identifier("a process's own number") : nil
         let session = try reader.optional(SessionToken.self, "a session")
         let history = try reader.optional(HistoryMark.self, "a history")
         let hosted = try reader.list(HostedStore.self, "the hosted stores")
         self.init(
-            nonce: nonce, name: name, role: role, process: process, session: session,
-            history: history,
-            hosted: hosted, bridged: try reader.list(Name.self, "the bridged states"))
+            request: request, nonce: nonce, name: name, role: role, process: process,
+            session: session, history: history, hosted: hosted,
+            bridged: try reader.list(StateBridge.self, "the bridged states"))
     }
 
     func write(to writer: inout FrameWriter) {
+        writer.fixed(request)
         writer.identifier(nonce)
         writer.optional(name)
         writer.code(role)
@@ -111,6 +114,20 @@ extension Hello: WireField {
         writer.optional(history)
         writer.list(hosted)
         writer.list(bridged)
+    }
+}
+
+extension StateBridge: WireField {
+    static let bytesMin = Name.bytesMin + 4
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        let state = try Name(reading: &reader)
+        self.init(state: state, schemaVersion: try reader.fixed(UInt32.self, "a schema version"))
+    }
+
+    func write(to writer: inout FrameWriter) {
+        state.write(to: &writer)
+        writer.fixed(schemaVersion)
     }
 }
 
@@ -174,7 +191,7 @@ extension HostingSubject: WireField {
         switch try reader.fixed(UInt8.self, "a store or a state") {
         case 1: self = .store(try StoreName(reading: &reader))
         case 2: self = .state(try Name(reading: &reader))
-        case let kind: throw .unsupportedKind(kind, at: at, expected: "a store or a state")
+        default: throw .malformed(at: at, expected: "a store or a state")
         }
     }
 
@@ -221,20 +238,22 @@ extension Close: WireField {
 }
 
 extension Fetch: WireField {
-    static let bytesMin = 8 + 8 + 4
+    static let bytesMin = 8 + 8 + 4 + 8
 
     init(reading reader: inout FrameReader) throws(WireError) {
         let request = try reader.fixed(UInt64.self, "a request's number")
         let from = try reader.sequence("the first number wanted")
+        let limitBytes = try reader.fixed(UInt32.self, "a limit in bytes")
         self.init(
-            request: request, from: from,
-            limitBytes: try reader.fixed(UInt32.self, "a limit in bytes"))
+            request: request, from: from, limitBytes: limitBytes,
+            acknowledged: try reader.fixed(UInt64.self, "a delivery tag"))
     }
 
     func write(to writer: inout FrameWriter) {
         writer.fixed(request)
         writer.number(from)
         writer.fixed(limitBytes)
+        writer.fixed(acknowledged)
     }
 }
 

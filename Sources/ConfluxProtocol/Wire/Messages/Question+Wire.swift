@@ -1,11 +1,12 @@
 import ConfluxVocabulary
 
 extension Question: WireField {
-    static let bytesMin = 8 + 8 + 1
+    static let bytesMin = 8 + 8 + 8 + 1
 
     init(reading reader: inout FrameReader) throws(WireError) {
         let number = try reader.fixed(UInt64.self, "a question's number")
         let patience = try reader.duration("a question's patience")
+        let acknowledged = try reader.fixed(UInt64.self, "a delivery tag")
         let at = reader.offset
         let body: Body
         switch try reader.fixed(UInt8.self, "a question") {
@@ -20,15 +21,16 @@ extension Question: WireField {
             body = .applied(sequence, try Target(reading: &reader))
         case 4:
             body = .alive
-        case let kind:
-            throw .unsupportedKind(kind, at: at, expected: "a question")
+        default:
+            throw .malformed(at: at, expected: "a question")
         }
-        self.init(number: number, patience: patience, body: body)
+        self.init(number: number, patience: patience, acknowledged: acknowledged, body: body)
     }
 
     func write(to writer: inout FrameWriter) {
         writer.fixed(number)
         writer.duration(patience)
+        writer.fixed(acknowledged)
         switch body {
         case .status:
             writer.fixed(UInt8(1))
@@ -48,12 +50,13 @@ extension Question: WireField {
 }
 
 extension Answer: WireField {
-    static let bytesMin = 8 + 1 + 1 + 1
+    static let bytesMin = 8 + 1 + 1 + 8 + 1
 
     init(reading reader: inout FrameReader) throws(WireError) {
         let number = try reader.fixed(UInt64.self, "a question's number")
         let isLast = try reader.flag("whether it is the last answer")
         let node = try reader.optional(Name.self, "a node's name")
+        let deliveryTag = try reader.fixed(UInt64.self, "a delivery tag")
         let at = reader.offset
         let body: Body
         switch try reader.fixed(UInt8.self, "an answer") {
@@ -72,16 +75,23 @@ extension Answer: WireField {
             body = .failed(failure, message: try reader.text("a failure's message"))
         case 6:
             body = .alive
-        case let kind:
-            throw .unsupportedKind(kind, at: at, expected: "an answer")
+        case 7:
+            let sequence = try reader.sequence("the entry at which a store stopped")
+            body = .stopped(at: sequence, message: try reader.text("why a store stopped"))
+        case 8:
+            body = .concernedNobody
+        default:
+            throw .malformed(at: at, expected: "an answer")
         }
-        self.init(number: number, isLast: isLast, node: node, body: body)
+        self.init(
+            number: number, isLast: isLast, node: node, deliveryTag: deliveryTag, body: body)
     }
 
     func write(to writer: inout FrameWriter) {
         writer.fixed(number)
         writer.flag(isLast)
         writer.optional(node)
+        writer.fixed(deliveryTag)
         switch body {
         case .status(let status):
             writer.fixed(UInt8(1))
@@ -102,6 +112,12 @@ extension Answer: WireField {
             writer.text(message)
         case .alive:
             writer.fixed(UInt8(6))
+        case .stopped(let sequence, let message):
+            writer.fixed(UInt8(7))
+            writer.number(sequence)
+            writer.text(message)
+        case .concernedNobody:
+            writer.fixed(UInt8(8))
         }
     }
 }

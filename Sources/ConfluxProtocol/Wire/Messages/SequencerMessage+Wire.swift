@@ -8,23 +8,24 @@ extension Frame {
     ///   - epoch: The sequencer's tenure.
     /// - Returns: The frame.
     public static func encode(_ message: SequencerMessage, epoch: Epoch) -> [UInt8] {
-        switch message {
-        case .welcome(let welcome): encode(welcome, .welcome, epoch, bodyBytes: 256)
-        case .opened(let opened): encode(opened, .opened, epoch, bodyBytes: opened.bodyBytes)
+        let speaker = Speaker(epoch: epoch)
+        return switch message {
+        case .welcome(let welcome): encode(welcome, .welcome, speaker, bodyBytes: 256)
+        case .opened(let opened): encode(opened, .opened, speaker, bodyBytes: opened.bodyBytes)
         case .receipts(let receipts):
-            encode(receipts, .receipts, epoch, bodyBytes: 4 + 36 * receipts.runs.count)
-        case .rejection(let rejection): encode(rejection, .rejection, epoch, bodyBytes: 256)
-        case .expected(let expected): encode(expected, .expected, epoch)
-        case .entries(let entries): encode(entries, .entries, epoch, bodyBytes: entries.bodyBytes)
-        case .question(let question): encode(question, .questionAsked, epoch)
-        case .answer(let answer): encode(answer, .answerGiven, epoch)
-        case .confirmed(let confirmed): encode(confirmed, .confirmed, epoch)
+            encode(receipts, .receipts, speaker, bodyBytes: 4 + 36 * receipts.runs.count)
+        case .rejection(let rejection): encode(rejection, .rejection, speaker, bodyBytes: 256)
+        case .expected(let expected): encode(expected, .expected, speaker)
+        case .entries(let entries): encode(entries, .entries, speaker, bodyBytes: entries.bodyBytes)
+        case .question(let question): encode(question, .questionAsked, speaker)
+        case .answer(let answer): encode(answer, .answerGiven, speaker)
+        case .confirmed(let confirmed): encode(confirmed, .confirmed, speaker)
         case .snapshotServed(let served):
-            encode(served, .snapshotServed, epoch, bodyBytes: 192 + served.chunk.bytes.count)
-        case .snapshotRequest(let request): encode(request, .snapshotRequest, epoch)
-        case .divergence(let divergence): encode(divergence, .divergence, epoch)
-        case .reload(let reload): encode(reload, .reload, epoch)
-        case .bye(let bye): encode(bye, .farewell, epoch)
+            encode(served, .snapshotServed, speaker, bodyBytes: 192 + served.chunk.bytes.count)
+        case .snapshotRequest(let request): encode(request, .snapshotRequest, speaker)
+        case .divergence(let divergence): encode(divergence, .divergence, speaker)
+        case .reload(let reload): encode(reload, .reload, speaker)
+        case .bye(let bye): encode(bye, .farewell, speaker)
         }
     }
 
@@ -62,34 +63,33 @@ extension Frame {
 }
 
 extension Welcome: WireField {
-    static let bytesMin = 16 + 16 + 7 * 8 + 2 + SessionLimits.bytesMin
+    static let bytesMin = 8 + 16 + 16 + 6 * 8 + 2 + SessionLimits.bytesMin
 
     init(reading reader: inout FrameReader) throws(WireError) {
+        let request = try reader.fixed(UInt64.self, "a hello's number")
         let log = try reader.identifier("a log's id")
         let claim = try reader.identifier("a claim's nonce")
         let incarnation = try reader.incarnation("an incarnation")
         let last = try reader.sequence("the last number")
         let floor = try reader.sequence("the floor")
         let agreed = try reader.sequence("the agreed number")
-        let refuted = try reader.epoch("the refuted epoch")
         let settled = try reader.number("the settled counter")
         let lastCounter = try reader.number("the last counter")
         let feed = try reader.text("the feed's address")
         self.init(
-            log: log, claim: claim, incarnation: incarnation, last: last, floor: floor,
-            agreed: agreed, refuted: refuted, settled: settled, lastCounter: lastCounter,
-            feed: feed,
-            limits: try SessionLimits(reading: &reader))
+            request: request, log: log, claim: claim, incarnation: incarnation, last: last,
+            floor: floor, agreed: agreed, settled: settled, lastCounter: lastCounter,
+            feed: feed, limits: try SessionLimits(reading: &reader))
     }
 
     func write(to writer: inout FrameWriter) {
+        writer.fixed(request)
         writer.identifier(log)
         writer.identifier(claim)
         writer.number(incarnation)
         writer.number(last)
         writer.number(floor)
         writer.number(agreed)
-        writer.number(refuted)
         writer.number(settled)
         writer.number(lastCounter)
         writer.text(feed)
@@ -157,8 +157,8 @@ extension Opened: WireField {
             self.init(
                 request: request,
                 outcome: .failed(code, message: try reader.text("a rejection's message")))
-        case let kind:
-            throw .unsupportedKind(kind, at: at, expected: "what came of an open")
+        default:
+            throw .malformed(at: at, expected: "what came of an open")
         }
     }
 
@@ -247,7 +247,8 @@ extension Expected: WireField {
 
     init(reading reader: inout FrameReader) throws(WireError) {
         let counter = try reader.positive("the expected counter")
-        self.init(counter: counter, reason: try reader.code(Reason.self, "why it is expected"))
+        self.init(
+            counter: counter, reason: try reader.alternative(Reason.self, "why it is expected"))
     }
 
     func write(to writer: inout FrameWriter) {
@@ -257,7 +258,7 @@ extension Expected: WireField {
 }
 
 extension Entries: WireField {
-    static let bytesMin = 8 + 8 + 8 + 4
+    static let bytesMin = 8 + 8 + 8 + 8 + 4 + 1
 
     /// How many bytes its fields take.
     var bodyBytes: Int { commits.reduce(Self.bytesMin) { $0 + 4 + $1.count } }
@@ -266,6 +267,7 @@ extension Entries: WireField {
         let request = try reader.fixed(UInt64.self, "a request's number")
         let last = try reader.sequence("the last number")
         let floor = try reader.sequence("the floor")
+        let deliveryTag = try reader.fixed(UInt64.self, "a delivery tag")
         let count = try reader.count(
             limit: reader.limits.elementsPerListMax, elementBytesMin: 4, "the commits")
         var commits: [Bytes] = []
@@ -273,16 +275,41 @@ extension Entries: WireField {
         for _ in 0..<count {
             commits.append(try reader.block("a commit"))
         }
-        self.init(request: request, last: last, floor: floor, commits: commits)
+        self.init(
+            request: request, last: last, floor: floor, deliveryTag: deliveryTag, commits: commits,
+            damage: try reader.optional(Damage.self, "what is damaged"))
     }
 
     func write(to writer: inout FrameWriter) {
         writer.fixed(request)
         writer.number(last)
         writer.number(floor)
+        writer.fixed(deliveryTag)
         writer.fixed(UInt32(commits.count))
         for commit in commits {
             writer.block(commit)
         }
+        writer.optional(damage)
+    }
+}
+
+extension Damage: WireField {
+    static let bytesMin = 8 + 8 + 2
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        let first = SequenceNumber(try reader.positive("the first damaged number"))
+        let at = reader.offset
+        let last = SequenceNumber(try reader.positive("the last damaged number"))
+        guard last >= first else {
+            throw .malformed(at: at, expected: "a last number that is not below the first")
+        }
+        self.init(
+            first: first, last: last, message: try reader.text("what is damaged"))
+    }
+
+    func write(to writer: inout FrameWriter) {
+        writer.number(first)
+        writer.number(last)
+        writer.text(message)
     }
 }

@@ -46,7 +46,7 @@ extension SnapshotOffer: WireField {
         switch try reader.fixed(UInt8.self, "a snapshot") {
         case 1: self = .whole(try Snapshot(reading: &reader))
         case 2: self = .saved(try SnapshotReference(reading: &reader))
-        case let kind: throw .unsupportedKind(kind, at: at, expected: "a snapshot")
+        default: throw .malformed(at: at, expected: "a snapshot")
         }
     }
 
@@ -81,15 +81,16 @@ extension SnapshotPlace: WireField {
 }
 
 extension Load: WireField {
-    static let bytesMin = 8 + SnapshotPlace.bytesMin + 8 + 4
+    static let bytesMin = 8 + SnapshotPlace.bytesMin + 8 + 4 + 8
 
     init(reading reader: inout FrameReader) throws(WireError) {
         let request = try reader.fixed(UInt64.self, "a request's number")
         let place = try SnapshotPlace(reading: &reader)
         let offset = try reader.number("where the bytes begin")
+        let limitBytes = try reader.fixed(UInt32.self, "a limit in bytes")
         self.init(
-            request: request, place: place, offset: offset,
-            limitBytes: try reader.fixed(UInt32.self, "a limit in bytes"))
+            request: request, place: place, offset: offset, limitBytes: limitBytes,
+            acknowledged: try reader.fixed(UInt64.self, "a delivery tag"))
     }
 
     func write(to writer: inout FrameWriter) {
@@ -97,6 +98,7 @@ extension Load: WireField {
         place.write(to: &writer)
         writer.number(offset)
         writer.fixed(limitBytes)
+        writer.fixed(acknowledged)
     }
 }
 
@@ -142,15 +144,19 @@ extension SnapshotChunk: WireField {
 }
 
 extension SnapshotServed: WireField {
-    static let bytesMin = 8 + SnapshotChunk.bytesMin
+    static let bytesMin = 8 + 8 + SnapshotChunk.bytesMin
 
     init(reading reader: inout FrameReader) throws(WireError) {
         let request = try reader.fixed(UInt64.self, "a request's number")
-        self.init(request: request, chunk: try SnapshotChunk(reading: &reader))
+        let deliveryTag = try reader.fixed(UInt64.self, "a delivery tag")
+        self.init(
+            request: request, deliveryTag: deliveryTag,
+            chunk: try SnapshotChunk(reading: &reader))
     }
 
     func write(to writer: inout FrameWriter) {
         writer.fixed(request)
+        writer.fixed(deliveryTag)
         chunk.write(to: &writer)
     }
 }

@@ -1,0 +1,120 @@
+import Conflux
+import ConfluxProtocol
+
+/// Commits, and what lanes report of them.
+extension Applier {
+    func apply(_ commit: Commit, to recipients: Recipients) {
+        let numbers = commit.first...commit.last
+        for stores in states.values { stores.runner?.begin(numbers, to: recipients) }
+        var sequence = commit.first
+        var points: [SnapshotPlace] = []
+        for block in commit.blocks {
+            switch block {
+            case .batch(let incarnation, let batch):
+                add(batch, of: incarnation, from: sequence, in: commit)
+            case .event(let event): apply(event, at: sequence, to: recipients, &points)
+            }
+            sequence = sequence.advanced(by: UInt64(block.count))
+        }
+        // What a process dies of now is what it applies, in whichever store.
+        for stores in states.values { stores.runner?.endDecoding() }
+        var given: [StoreProgress] = []
+        for stores in states.values {
+            guard let (some, stopped) = stores.runner?.flush() else { continue }
+            given += some
+            for replica in stopped { tellStopped(replica) }
+        }
+        // Behind what the commit's batches did to the stores.
+        for place in points { digest(at: place) }
+        if case .only(let subjects) = recipients {
+            for subject in subjects {
+                guard let progress = progress(of: subject), recipients.include(progress) else {
+                    continue
+                }
+                progress.delivered = max(progress.delivered, commit.last)
+            }
+        }
+        for progress in given { look(after: progress, through: commit.last) }
+    }
+
+    private func add(
+        _ batch: Batch, of incarnation: Incarnation, from first: SequenceNumber, in commit: Commit
+    ) {
+        let place = EntryPlace(
+            log: commit.log, sequence: first, timestamp: commit.timestamp,
+            origin: Origin(incarnation: incarnation, counter: batch.firstCounter))
+        var former: [Name] = []
+        for row in batch.targets {
+            let state: Name
+            switch row.target {
+            case .store(let store): state = store.state
+            case .state(let name): state = name
+            case .event: continue
+            }
+            guard !former.contains(state) else { continue }
+            former.append(state)
+            states[state]?.runner?.add(batch, at: place)
+        }
+    }
+
+    private func tellStopped(_ replica: Replica) {
+        guard let stop = replica.progress.stop, let sequence = stop.at else { return }
+        announce(.storeStopped(replica.name, at: sequence, message: stop.message))
+        report(
+            .stopped(
+                StoppedStore(store: replica.name, life: replica.life, sequence: sequence)))
+    }
+
+    /// Says something of the present history.
+    func report(_ report: ApplyReport) {
+        tell(.reported(report, resets: progress.resets))
+    }
+
+    /// A store was given its part of a commit.
+    private func look(after progress: StoreProgress, through sequence: SequenceNumber) {
+        collect(progress)
+        guard progress.hasOpenRuns else { return }
+        switch progress.phase {
+        case .attached, .catchingUp:
+            if progress.openBytes > openBytesMax {
+                progress.delivered = max(progress.delivered, sequence)
+                progress.phase = .parked
+                report(.parked(progress.subject, request: progress.request))
+            } else if progress.phase == .attached, !busy.contains(where: { $0 === progress }) {
+                busy.append(progress)
+            }
+        case .empty, .ready, .parked, .ended: break
+        }
+    }
+
+    /// Takes what a store's lane has reported.
+    func collect(_ progress: StoreProgress) {
+        // What is done for one report may bring about the next.
+        while case let reports = progress.reports.take(), !reports.isEmpty {
+            for report in reports { take(report, of: progress) }
+        }
+        guard progress.phase == .parked, !progress.hasOpenRuns else { return }
+        progress.phase = .ready
+        report(
+            .ready(progress.subject, through: progress.delivered, request: progress.request))
+    }
+
+    private func take(_ report: LaneReport, of progress: StoreProgress) {
+        switch report {
+        case .ran(let serial, let failures):
+            progress.ran(serial, failures, own: outcomes.isEmpty ? [] : incarnations)
+        case .decoded(let request, let snapshot):
+            guard case .store(let store) = progress.subject else { break }
+            replica(store)?.put(snapshot, request)
+        case .restored(let request, let error):
+            guard request == progress.request, case .store(let store) = progress.subject,
+                let replica = replica(store), replica.progress === progress
+            else { break }
+            restored(replica, error)
+        case .copied(let request, let place, let encoding):
+            // Of a former state nothing counts, nor what it refused.
+            guard request == progress.request else { break }
+            vote(at: place, encoding, refusals: progress.effects.takeDigest())
+        }
+    }
+}

@@ -1,0 +1,210 @@
+import Conflux
+import ConfluxProtocol
+
+/// Why an entry had no effect on a store.
+enum EntryFailure: Sendable {
+    /// The state's check refused it, or its payload is none of the state's actions.
+    case refused(any Error)
+    /// It was skipped (rule 23).
+    case skipped
+    /// A newer program wrote it. Only a store that is not replicated goes on behind such an entry.
+    case notUnderstood(message: String)
+}
+
+/// An entry that had no effect on a store.
+struct NoEffect: Sendable {
+    var sequence: SequenceNumber
+    var why: EntryFailure
+    /// Who dispatched it.
+    var incarnation: Incarnation
+}
+
+/// What an entry did, to one store or to all that it concerned.
+enum Effect {
+    case applied
+    /// It changed nothing, with what the state's check threw, where that is at hand.
+    case refused(message: String, (any Error)?)
+    /// A store goes no further, and did not apply it.
+    case stopped(at: SequenceNumber?, message: String)
+    /// It may have been refused: a snapshot came instead of it, or it was too long ago.
+    case unknown
+    /// It was for none of them.
+    case nobody
+
+    /// Of two stores that an entry may concern: what it did to either.
+    static func merged(_ one: Effect, _ other: Effect) -> Effect {
+        one.rank >= other.rank ? one : other
+    }
+
+    private var rank: Int {
+        switch self {
+        case .applied: 4
+        case .unknown: 3
+        case .stopped: 2
+        case .refused: 1
+        case .nobody: 0
+        }
+    }
+}
+
+/// The entries that had no effect on one store here, and why.
+///
+///     ── unknown ──▶ unknownThrough ── whatever is not in here had its effect ──▶
+///
+/// *Invariants*:
+/// - Numbers ascend. What is above ``unknownThrough`` and not in here had its effect, if the store has
+///   come that far and the entry was for it.
+/// - Messages have ``bytesMax`` bytes at most. *At the bound* the oldest are forgotten, and
+///   ``unknownThrough`` rises to them: nothing is ever told that was not so.
+///
+/// Whoever asks, the node that dispatched an entry included, is answered from these entries alone. What
+/// is kept for the dispatcher besides, the error itself, decides nothing.
+struct NoEffects {
+    private struct Entry {
+        var sequence: SequenceNumber
+        var effect: Effect
+        var byteCount: Int
+    }
+
+    /// The longest message that is kept: some hold what a program put into its error.
+    static let messageBytesMax = 4_096
+    /// What an entry takes besides its message.
+    private static let entryBytes = 64
+
+    let bytesMax: Int
+    private var entries: [Entry] = []
+    /// The entries before this index are gone.
+    private var head = 0
+    private(set) var byteCount = 0
+    /// Of entries up to this number that are not in here the effect is not known.
+    private(set) var unknownThrough = SequenceNumber.zero
+    /// Of the refused and skipped numbers since the last digest point (rule 18).
+    private var hasher = DigestHasher()
+
+    init(bytesMax: Int) {
+        self.bytesMax = bytesMax
+    }
+
+    /// Adds entries.
+    ///
+    /// - Parameters:
+    ///   - failures: The entries, ascending.
+    ///   - own: Who is to be told the errors of its actions themselves: this node.
+    mutating func add(_ failures: [NoEffect], own: [Incarnation]) {
+        for failure in failures {
+            var effect = Self.effect(of: failure)
+            var byteCount = Self.entryBytes
+            switch effect {
+            case .refused(let message, let error):
+                let message = error.map { Self.text($0) } ?? message
+                let isOwn = own.contains(failure.incarnation)
+                effect = .refused(message: message, isOwn ? error : nil)
+                byteCount += message.utf8.count
+                hasher.update(failure.sequence.rawValue)
+            case .stopped(_, let message): byteCount += message.utf8.count
+            case .applied, .unknown, .nobody: break
+            }
+            var index = entries.count
+            // Several lanes may report out of order.
+            while index > head, entries[index - 1].sequence > failure.sequence { index -= 1 }
+            entries.insert(
+                Entry(sequence: failure.sequence, effect: effect, byteCount: byteCount), at: index)
+            self.byteCount += byteCount
+        }
+        shrink()
+    }
+
+    private static func effect(of failure: NoEffect) -> Effect {
+        switch failure.why {
+        case .refused(let error): .refused(message: "", error)
+        case .skipped: .refused(message: skippedText, nil)
+        case .notUnderstood(let message): .stopped(at: failure.sequence, message: message)
+        }
+    }
+
+    static let skippedText = "the entry was skipped"
+
+    private static func text(_ error: any Error) -> String {
+        let text = "\(error)"
+        guard text.utf8.count > messageBytesMax else { return text }
+        return String(text.unicodeScalars.prefix(messageBytesMax / 4)) + "…"
+    }
+
+    private mutating func shrink() {
+        while byteCount > bytesMax, head < entries.count {
+            byteCount -= entries[head].byteCount
+            forget(through: entries[head].sequence)
+            entries[head].effect = .unknown
+            head += 1
+        }
+        if head > 32, head * 2 > entries.count {
+            entries.removeFirst(head)
+            head = 0
+        }
+    }
+
+    /// A snapshot came instead of the entries up to this number, and of what is above it nothing was
+    /// applied yet.
+    mutating func jump(through sequence: SequenceNumber) {
+        while entries.count > head, let last = entries.last, last.sequence > sequence {
+            byteCount -= last.byteCount
+            entries.removeLast()
+        }
+        forget(through: sequence)
+        hasher = DigestHasher()
+    }
+
+    /// Of what is up to this number and not in here, the effect is not known any more.
+    mutating func forget(through sequence: SequenceNumber) {
+        unknownThrough = max(unknownThrough, sequence)
+    }
+
+    /// The digest of what had no effect up to here; what follows counts for the next point.
+    mutating func takeDigest() -> Digest {
+        defer { hasher = DigestHasher() }
+        return hasher.finish()
+    }
+
+    /// What an entry did that the store has come to and that was for it.
+    func effect(of sequence: SequenceNumber) -> Effect {
+        let index = index(from: sequence)
+        if index < entries.count, entries[index].sequence == sequence {
+            return entries[index].effect
+        }
+        return sequence <= unknownThrough ? .unknown : .applied
+    }
+
+    /// Whether all of these had their effect: the same as ``effect(of:)`` of each, but faster.
+    func isPlain(_ first: SequenceNumber, _ last: SequenceNumber) -> Bool {
+        guard unknownThrough < first else { return false }
+        let index = index(from: first)
+        return index == entries.count || entries[index].sequence > last
+    }
+
+    /// Who dispatched these was told the errors, which may hold whatever a program put into them.
+    mutating func forgetErrors(of sequences: ClosedRange<SequenceNumber>) {
+        var index = index(from: sequences.lowerBound)
+        while index < entries.count, entries[index].sequence <= sequences.upperBound {
+            if case .refused(let message, .some) = entries[index].effect {
+                entries[index].effect = .refused(message: message, nil)
+            }
+            index += 1
+        }
+    }
+
+    /// The index of the first entry from a number on.
+    private func index(from sequence: SequenceNumber) -> Int {
+        var low = head
+        var high = entries.count
+        while low < high {
+            let middle = (low + high) / 2
+            if entries[middle].sequence < sequence { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+}
+
+/// Why a skipped entry had no effect (rule 23).
+struct EntrySkipped: Error, CustomStringConvertible {
+    var description: String { NoEffects.skippedText }
+}

@@ -1,0 +1,269 @@
+import Conflux
+import ConfluxProtocol
+
+/// How far one store here has come, or the local stores of a bridged state together, and what waits
+/// for it.
+///
+///     empty ──▶ ready ──▶ catchingUp ──▶ attached ──▶ ended
+///                 ▲           │ its lane is too slow │
+///                 └─ parked ◀─┴──────────────────────┘
+///
+/// *Invariants*:
+/// - An entry reaches the store if and only if its number is above ``delivered`` (rule 4).
+/// - Its *position* is below the first run that its lane has not reported; without one it is
+///   ``delivered``, and while it is attached what the whole node was delivered to.
+/// - What its lane has not reported has `Applier.openBytesMax` bytes and one commit more at most. *At the
+///   bound* it is parked: it gets nothing until its lane is empty, and then catches up from its position.
+/// - What waits for it is told in the order in which it began to wait.
+///
+/// Confined to the thread that applies.
+final class StoreProgress {
+    enum Phase {
+        /// It has no state yet, or none that counts: nobody knows where it is.
+        case empty
+        /// It has everything up to ``delivered``, and gets nothing until the machine says so.
+        case ready
+        case catchingUp
+        case attached
+        /// The same as `ready`, but that its lane has yet to come that far.
+        case parked
+        /// It takes nothing above ``delivered``: it stopped, or its life is over.
+        case ended
+    }
+
+    /// What waits until the store has reached a number.
+    struct Waiting {
+        enum Goal {
+            case outcome(PendingOutcome)
+            case opened(request: UInt64, OpenOutcome)
+            case dropped
+        }
+
+        var sequence: SequenceNumber
+        var goal: Goal
+    }
+
+    /// What the lanes were given of a commit and have not reported.
+    private struct OpenRun {
+        let serial: UInt64
+        /// The number in front of the commit.
+        let before: SequenceNumber
+        let laneCount: Int
+        var leftCount: Int
+        /// With several lanes: what had no effect, and in how many.
+        var failures: [SequenceNumber: (failure: NoEffect, count: Int)] = [:]
+        let bytes: Int
+    }
+
+    /// What a run keeps of an action besides its payload, about.
+    static let actionBytes = 128
+
+    let subject: HostingSubject
+    let reports: LaneReports
+    var phase = Phase.empty
+    var delivered = SequenceNumber.zero
+    /// Of the snapshot that it got last; zero for local stores.
+    var request: UInt64 = 0
+    /// The present life; zero until it is known, and for local stores.
+    var life = SequenceNumber.zero
+    /// Why it takes nothing any more, and the entry that it did not apply, if that was one.
+    var stop: (at: SequenceNumber?, message: String)?
+    var effects: NoEffects
+    /// The numbers of which no entry was for it: it was frozen (rule 21), or no local store was there.
+    private var absences = RangeSet<UInt64>()
+    /// From which number on that is so until further notice; nil while entries are for it.
+    private var awaySince: SequenceNumber?
+    private var openRuns: [OpenRun] = []
+    private(set) var openBytes = 0
+    private var nextSerial: UInt64 = 0
+    private(set) var waiting: [Waiting] = []
+    /// What waits before this index was told.
+    private var waitingHead = 0
+
+    init(
+        _ subject: HostingSubject, refusalBytesMax: Int,
+        notify: @escaping @Sendable (HostingSubject) -> Void
+    ) {
+        self.subject = subject
+        reports = LaneReports { notify(subject) }
+        effects = NoEffects(bytesMax: refusalBytesMax)
+    }
+
+    // MARK: Where it is
+
+    /// Everything up to here that concerns it is applied; nil while that is not known. `live` is what
+    /// the whole node was delivered to.
+    func position(_ live: SequenceNumber) -> SequenceNumber? {
+        guard phase != .empty else { return nil }
+        if let first = openRuns.first { return first.before }
+        return phase == .attached ? max(delivered, live) : delivered
+    }
+
+    /// Whether nothing up to a number is to be waited for.
+    func hasReached(_ sequence: SequenceNumber, _ live: SequenceNumber) -> Bool {
+        // What its lane was given before it ended is still to be applied.
+        if phase == .ended, sequence > delivered { return openRuns.isEmpty }
+        return position(live).map { $0 >= sequence } ?? false
+    }
+
+    /// What an entry did to it that it has reached.
+    func effect(of sequence: SequenceNumber) -> Effect {
+        if sequence <= life { return .nobody }
+        if phase == .ended, sequence > delivered {
+            return stop.map { .stopped(at: $0.at, message: $0.message) } ?? .nobody
+        }
+        if let awaySince, sequence >= awaySince { return .nobody }
+        if absences.contains(sequence.rawValue) { return .nobody }
+        return effects.effect(of: sequence)
+    }
+
+    /// Whether each of these that was for it had its effect.
+    func isPlain(_ first: SequenceNumber, _ last: SequenceNumber) -> Bool {
+        (phase != .ended || last <= delivered) && first > life && effects.isPlain(first, last)
+    }
+
+    // MARK: Whether entries are for it
+
+    /// How many times are kept in which no entry was for it. *At the bound* the oldest is forgotten: what
+    /// entries up to its end did is not known then.
+    static let absencesMax = 1_024
+
+    /// Whether entries pass it by.
+    var isAway: Bool { awaySince != nil }
+
+    /// From this number on no entry is for it.
+    func leave(at sequence: SequenceNumber) { awaySince = awaySince ?? sequence }
+
+    /// From this number on entries are for it.
+    func comeBack(at sequence: SequenceNumber) {
+        guard let since = awaySince else { return }
+        awaySince = nil
+        absences.insert(contentsOf: since.rawValue..<max(since, sequence).rawValue)
+        if absences.ranges.count > Self.absencesMax, let oldest = absences.ranges.first {
+            absences.remove(contentsOf: oldest)
+            effects.forget(through: SequenceNumber(oldest.upperBound))
+        }
+    }
+
+    /// What is up to this number was not seen from here, and from there on entries are for it.
+    func jump(through sequence: SequenceNumber) {
+        awaySince = nil
+        effects.jump(through: sequence)
+    }
+
+    // MARK: What its lane has
+
+    var hasOpenRuns: Bool { !openRuns.isEmpty }
+
+    /// Its lanes are about to get their runs of a commit.
+    ///
+    /// - Returns: By what they report.
+    func beginRun(of commit: ClosedRange<SequenceNumber>, lanes: Int, bytes: Int) -> UInt64 {
+        nextSerial += 1
+        openRuns.append(
+            OpenRun(
+                serial: nextSerial, before: SequenceNumber(commit.lowerBound.rawValue - 1),
+                laneCount: lanes, leftCount: lanes, bytes: bytes))
+        openBytes += bytes
+        reports.expect()
+        return nextSerial
+    }
+
+    /// A lane has reported. What is of a lost history is not known any more.
+    func ran(_ serial: UInt64, _ failures: [NoEffect], own: [Incarnation]) {
+        guard let index = openRuns.firstIndex(where: { $0.serial == serial }) else { return }
+        openRuns[index].leftCount -= 1
+        if openRuns[index].laneCount == 1 {
+            if !failures.isEmpty { effects.add(failures, own: own) }
+        } else {
+            for failure in failures {
+                openRuns[index].failures[failure.sequence, default: (failure, 0)].count += 1
+            }
+        }
+        guard openRuns[index].leftCount == 0 else { return }
+        let run = openRuns.remove(at: index)
+        openBytes -= run.bytes
+        // An entry had no effect on several stores where it had none on any of them.
+        guard !run.failures.isEmpty else { return }
+        effects.add(
+            run.failures.values.filter { $0.count == run.laneCount }.map(\.failure)
+                .sorted { $0.sequence < $1.sequence }, own: own)
+    }
+
+    // MARK: Turns
+
+    /// It begins with a snapshot, in this life.
+    func begin(life: SequenceNumber, at sequence: SequenceNumber, request: UInt64) {
+        if life != self.life { forget() }
+        self.life = life
+        self.request = request
+        phase = .empty
+        stop = nil
+        delivered = sequence
+        // What a former snapshot's lane has yet to report was for the former state.
+        openRuns = []
+        openBytes = 0
+        jump(through: sequence)
+    }
+
+    /// The history is lost, or another life begins: the same numbers may name other entries.
+    func forget() {
+        effects = effects.emptied
+        openRuns = []
+        openBytes = 0
+        absences = RangeSet()
+        awaySince = nil
+        delivered = .zero
+        stop = nil
+        phase = .empty
+    }
+
+    // MARK: Who waits
+
+    var isAwaited: Bool { waitingHead < waiting.count }
+
+    func wait(_ item: Waiting) { waiting.append(item) }
+
+    /// What is to be told next, if the store has come that far.
+    func takeReached(_ live: SequenceNumber) -> Waiting? {
+        guard waitingHead < waiting.count, hasReached(waiting[waitingHead].sequence, live) else {
+            return nil
+        }
+        return takeNext()
+    }
+
+    /// The outcomes that wait, which wait no longer; the rest stays.
+    func takeOutcomes() -> [PendingOutcome] {
+        var outcomes: [PendingOutcome] = []
+        var rest: [Waiting] = []
+        for item in waiting[waitingHead...] {
+            if case .outcome(let outcome) = item.goal {
+                outcomes.append(outcome)
+            } else {
+                rest.append(item)
+            }
+        }
+        waiting = rest
+        waitingHead = 0
+        return outcomes
+    }
+
+    /// The next one that waits, whatever for.
+    func takeNext() -> Waiting? {
+        guard waitingHead < waiting.count else { return nil }
+        defer {
+            waitingHead += 1
+            if waitingHead == waiting.count || waitingHead > 256 && waitingHead * 2 > waiting.count
+            {
+                waiting.removeFirst(waitingHead)
+                waitingHead = 0
+            }
+        }
+        return waiting[waitingHead]
+    }
+}
+
+extension NoEffects {
+    /// One that knows nothing, with the same bound.
+    var emptied: NoEffects { NoEffects(bytesMax: bytesMax) }
+}

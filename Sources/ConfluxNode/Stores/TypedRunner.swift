@@ -1,0 +1,283 @@
+import Conflux
+import ConfluxProtocol
+
+/// Decodes the entries of one state, and hands them to its stores: the hot loop.
+final class TypedRunner<S: BridgedState>: EntryRunner {
+    /// A store that gets entries of the present commit.
+    private final class Run {
+        let core: StoreCore<S>
+        /// nil for a store that is not replicated.
+        let replica: Replica?
+        /// Random numbers of stores that are not replicated have no part in what is the same.
+        let seed: UInt64
+        /// Where is noted what is decoded for it.
+        let decoding: DecodingMark?
+        var actions: [OrderedAction<S>] = []
+        var failures: [NoEffect] = []
+        /// What its lane keeps of them, about.
+        var bytes = 0
+
+        init(_ core: StoreCore<S>, replica: Replica?, seed: UInt64) {
+            self.core = core
+            self.replica = replica
+            self.seed = seed
+            decoding = replica?.crashes?.decoding
+        }
+
+        /// Whether the entry is still to be judged by the store: it may have it already, be frozen, or
+        /// go no further.
+        func awaits(_ place: EntryPlace) -> Bool {
+            guard let replica else { return true }
+            return replica.progress.phase != .ended && !replica.isFrozen
+                && place.sequence > replica.progress.delivered
+        }
+
+        /// Whether the entry is to be applied.
+        func takes(_ place: EntryPlace) -> Bool {
+            guard let replica else { return true }
+            guard replica.progress.phase != .ended, place.sequence > replica.progress.delivered
+            else { return false }
+            guard !replica.isFrozen else { return false }
+            replica.lastChange = place.sequence
+            if replica.skips.contains(place.sequence) {
+                note(.skipped, place)
+                return false
+            }
+            return true
+        }
+
+        func note(_ why: EntryFailure, _ place: EntryPlace) {
+            failures.append(
+                NoEffect(
+                    sequence: place.sequence, why: why, incarnation: place.origin.incarnation))
+        }
+    }
+
+    private unowned let stores: StateStores
+    private let scope: Scope
+    private let coder: ActionCoder<S.Action>
+    private var cores: [StoreName: StoreCore<S>] = [:]
+    /// The stores that get entries of the present commit, in the order in which they were concerned.
+    private var runs: [Run] = []
+    private var runOf: [StoreName: Run] = [:]
+    private var commit = SequenceNumber.zero...SequenceNumber.zero
+    private var recipients = Recipients.attached
+    private var stopped: [Replica] = []
+    /// Whether the runs of the present commit include every store of the state.
+    private var hasAll = false
+    /// Whether a store here notes what it applies; it spares the others the look.
+    private var isNoting = false
+    /// Whether there is an entry that a store here must not apply, or not even decode.
+    private var isSelective = false
+
+    init(_ stores: StateStores, scope: Scope, payloadBytesMax: Int) {
+        self.stores = stores
+        self.scope = scope
+        coder = ActionCoder(sizeBytesMax: payloadBytesMax)
+    }
+
+    func insert(_ core: StoreCore<S>, _ replica: Replica) {
+        cores[replica.name] = core
+        stores.insert(replica)
+    }
+
+    func remove(_ store: StoreName) { cores[store] = nil }
+
+    func begin(_ commit: ClosedRange<SequenceNumber>, to recipients: Recipients) {
+        self.commit = commit
+        self.recipients = recipients
+        hasAll = false
+        isNoting = false
+        isSelective = false
+    }
+
+    /// The run of a replica, if the commit is for it: made when it is concerned first, so that those
+    /// that it does not concern cost nothing.
+    private func run(of replica: Replica?) -> Run? {
+        guard let replica, recipients.include(replica.progress), let core = cores[replica.name]
+        else { return nil }
+        if let run = runOf[replica.name] { return run }
+        let run = Run(core, replica: replica, seed: replica.seed)
+        runs.append(run)
+        runOf[replica.name] = run
+        isSelective = isSelective || !replica.skips.isEmpty
+        if let crashes = replica.crashes {
+            isNoting = true
+            isSelective = isSelective || crashes.isPoisoned
+        }
+        return run
+    }
+
+    /// A global action reaches every store that there is, but for those that another node changes.
+    private func addAll(_ log: LogID) {
+        hasAll = true
+        for replica in stores.replicas.values { _ = run(of: replica) }
+        guard stores.isBridged, recipients.include(stores.locals) else { return }
+        let replicated = Set(
+            stores.replicas.values.compactMap { cores[$0.name].map(ObjectIdentifier.init) })
+        let seed = StoreName(state: stores.name, instance: .shared)
+        let former = runs.count
+        for core in scope.cores(of: S.self)
+        where !replicated.contains(ObjectIdentifier(core)) && !core.isRouted {
+            runs.append(
+                Run(core, replica: nil, seed: ActionContext.seed(log: log, store: seed)))
+        }
+        if runs.count > former {
+            stores.locals.comeBack(at: commit.lowerBound)
+        } else {
+            stores.locals.leave(at: commit.lowerBound)
+        }
+    }
+
+    func add(_ batch: Batch, at first: EntryPlace) {
+        let concerned = batch.targets.map { runs(concernedBy: $0.target, log: first.log) }
+        guard concerned.contains(where: { !$0.isEmpty }) else { return }
+        // One loop with everything in it, no closure: what the types are is then asked once.
+        var place = first
+        for entry in batch.parsedEntries {
+            let runs = concerned[entry.target]
+            if !runs.isEmpty {
+                add(entry.payload, for: batch.targets[entry.target], to: runs, at: place)
+            }
+            place.advance()
+        }
+    }
+
+    private func runs(concernedBy target: Target, log: LogID) -> [Run] {
+        switch target {
+        case .state(let state):
+            guard state == stores.name else { return [] }
+            if !hasAll { addAll(log) }
+            return runs
+        case .store(let store): return run(of: stores.replicas[store]).map { [$0] } ?? []
+        case .event: return []
+        }
+    }
+
+    @inline(__always)
+    private func add(
+        _ payload: Bytes, for row: BatchTarget, to runs: [Run], at place: EntryPlace
+    ) {
+        if Int(row.schemaVersion) > S.schemaVersion {
+            stop(runs, at: place, version: row.schemaVersion)
+            return
+        }
+        if isSelective, !isWanted(runs, at: place) { return }
+        if isNoting { for run in runs { run.decoding?.begin(place.sequence) } }
+        do {
+            let action = try coder.decode(payload, as: row.coding)
+            for run in runs where run.takes(place) {
+                run.bytes += payload.count + StoreProgress.actionBytes
+                run.actions.append(
+                    OrderedAction(
+                        action: action,
+                        context: ActionContext(
+                            sequence: place.sequence, timestamp: place.timestamp,
+                            origin: place.origin, seed: run.seed)))
+            }
+        } catch {
+            for run in runs where run.takes(place) {
+                run.note(.refused(error), place)
+            }
+        }
+    }
+
+    /// A replica that is older than an entry never skips it by itself: it stops (rule 17).
+    private func stop(_ runs: [Run], at place: EntryPlace, version: UInt32) {
+        for run in runs where run.awaits(place) {
+            let name = run.replica?.name.description ?? stores.name.text
+            let isSkipped = run.replica?.skips.contains(place.sequence) == true
+            let message = """
+                \(name) stopped at \(place.sequence): the entry has schema version \(version) and \
+                this program knows \(S.schemaVersion). Run a newer program.
+                """
+            if let replica = run.replica, !isSkipped {
+                stop(replica, at: place, message)
+            } else if run.takes(place) {
+                // A store that is not replicated has no state that it could get instead: it goes on.
+                run.note(.notUnderstood(message: message), place)
+            }
+        }
+    }
+
+    private func stop(_ replica: Replica, at place: EntryPlace, _ message: String) {
+        replica.progress.delivered = SequenceNumber(place.sequence.rawValue - 1)
+        replica.progress.stop = (place.sequence, message)
+        replica.progress.phase = .ended
+        stopped.append(replica)
+    }
+
+    /// Stops the stores that must not apply the entry, since processes died of it (rule 23). One that
+    /// is skipped is no store's: what decoding it would do is not known.
+    ///
+    /// - Returns: Whether any store still takes the entry: otherwise not even its payload is decoded.
+    private func isWanted(_ runs: [Run], at place: EntryPlace) -> Bool {
+        var isWanted = false
+        for run in runs {
+            let isSkipped = run.replica?.skips.contains(place.sequence) == true
+            if let replica = run.replica, let poison = replica.crashes?.poison,
+                poison.at == place.sequence, run.awaits(place), !isSkipped
+            {
+                stop(replica, at: place, poison.message)
+            }
+            isWanted = isWanted || (run.replica?.progress.phase != .ended && !isSkipped)
+        }
+        // Each says for itself why the entry has no effect.
+        if !isWanted { for run in runs { _ = run.takes(place) } }
+        return isWanted
+    }
+
+    func endDecoding() {
+        guard isNoting else { return }
+        for run in runs { run.decoding?.end() }
+    }
+
+    func flush() -> (given: [StoreProgress], stopped: [Replica]) {
+        guard !runs.isEmpty else { return ([], []) }
+        var given: [StoreProgress] = []
+        var local: [Run] = []
+        for run in runs {
+            guard let replica = run.replica else {
+                if !run.actions.isEmpty || !run.failures.isEmpty { local.append(run) }
+                continue
+            }
+            let progress = replica.progress
+            let hasEnded = progress.phase == .ended
+            // A replica's position rises with every commit that concerns it.
+            guard !hasEnded || !run.actions.isEmpty || !run.failures.isEmpty else { continue }
+            let serial = progress.beginRun(of: commit, lanes: 1, bytes: run.bytes)
+            deliver(run, through: hasEnded ? .zero : commit.upperBound, serial, progress.reports)
+            given.append(progress)
+        }
+        if !local.isEmpty {
+            let bytes = local.reduce(0) { $0 + $1.bytes }
+            let serial = stores.locals.beginRun(of: commit, lanes: local.count, bytes: bytes)
+            for run in local { deliver(run, through: .zero, serial, stores.locals.reports) }
+            given.append(stores.locals)
+        }
+        runs.removeAll(keepingCapacity: true)
+        runOf.removeAll(keepingCapacity: true)
+        defer { stopped = [] }
+        return (given, stopped)
+    }
+
+    private func deliver(
+        _ run: Run, through: SequenceNumber, _ serial: UInt64, _ reports: LaneReports
+    ) {
+        let (actions, failures) = (run.actions, run.failures)
+        run.core.deliver(actions, through: through) { report in
+            guard !report.refusals.isEmpty || !failures.isEmpty else {
+                return reports.add(.ran(serial: serial, []))
+            }
+            let refused = report.refusals.map { refusal in
+                let context = actions[refusal.index].context
+                return NoEffect(
+                    sequence: context.sequence, why: .refused(refusal.error),
+                    incarnation: context.origin?.incarnation ?? .none)
+            }
+            reports.add(
+                .ran(
+                    serial: serial, (failures + refused).sorted { $0.sequence < $1.sequence }))
+        }
+    }
+}

@@ -1,0 +1,119 @@
+import ConfluxVocabulary
+
+/// What this node hosts and bridges: asking for it, and giving stores their snapshots (rule 16).
+extension ReplicaMachine {
+    mutating func host(_ open: Open, at now: Duration, into effects: inout [ReplicaEffect]) {
+        if !isAnswerDue { owedSince = now }
+        hosting[open.subject] = Hosting(open: open, phase: .wanted)
+        wantFeed(at: now, into: &effects)
+        sendOpens(into: &effects)
+    }
+
+    /// Asks for what is wanted, once the subscription is proven.
+    mutating func sendOpens(into effects: inout [ReplicaEffect]) {
+        guard phase == .joined, feed == .following else { return }
+        for open in hosting.askForWanted() { effects.append(.send(.open(open))) }
+    }
+
+    mutating func endHosting(
+        of subject: HostingSubject, at now: Duration, into effects: inout [ReplicaEffect]
+    ) {
+        guard let former = hosting.remove(subject) else { return }
+        if case .store(let store) = subject {
+            stopped[store] = nil
+            loads.remove(store)
+        }
+        catchUps.leave(subject)
+        pumpCatchUps(at: now, into: &effects)
+        if phase == .joined {
+            effects.append(.send(.close(Close(subject: subject))))
+        } else if former.phase != .wanted {
+            closedMeanwhile.append(subject)
+        }
+    }
+
+    /// Closes what a hello may have named that was said before, or an open that is not answered yet.
+    mutating func sayClosed(into effects: inout [ReplicaEffect]) {
+        for subject in closedMeanwhile where hosting[subject] == nil {
+            effects.append(.send(.close(Close(subject: subject))))
+        }
+        closedMeanwhile = []
+    }
+
+    mutating func opened(
+        _ opened: Opened, at now: Duration, into effects: inout [ReplicaEffect]
+    ) {
+        guard let subject = hosting.asked(by: opened.request) else { return }
+        switch opened.outcome {
+        case .failed(let code, let message):
+            self.hosting[subject] = nil
+            effects.append(
+                .deliver(
+                    .opened(request: opened.request, .failed(code, message: message))))
+        case .opened(let life, _, let floor, let snapshot, let aside, let skipped):
+            guard case .store(let store) = subject, let snapshot else {
+                self.hosting[subject]?.phase = .opened(life: life, request: 0)
+                effects.append(
+                    .deliver(.opened(request: opened.request, .opened(life: life))))
+                return
+            }
+            let start = SnapshotLoad.Start(floor: floor, aside: aside, skipped: skipped)
+            switch snapshot {
+            case .whole(let snapshot):
+                self.hosting[subject]?.phase = .loading(life: life)
+                begin(store, life: life, with: snapshot, start, at: now, into: &effects)
+            case .saved(let reference):
+                self.hosting[subject]?.phase = .loading(life: life)
+                let place = SnapshotPlace(
+                    store: store, life: life, sequence: reference.sequence)
+                load(place, reference, for: .opening(start), at: now, into: &effects)
+            }
+        }
+    }
+
+    /// The store's snapshot is here; what is kept aside for it may still be missing.
+    mutating func begin(
+        _ store: StoreName, life: SequenceNumber, with snapshot: Snapshot,
+        _ start: SnapshotLoad.Start, at now: Duration, into effects: inout [ReplicaEffect]
+    ) {
+        guard let aside = start.aside else {
+            restore(store, life: life, snapshot, nil, start, into: &effects)
+            return
+        }
+        let place = SnapshotPlace(store: store, life: life, sequence: aside.sequence)
+        load(place, aside, for: .following(snapshot, start), at: now, into: &effects)
+    }
+
+    /// Gives a store its snapshot; it catches up behind it once it has it.
+    mutating func restore(
+        _ store: StoreName, life: SequenceNumber, _ snapshot: Snapshot, _ aside: Bytes?,
+        _ start: SnapshotLoad.Start, into effects: inout [ReplicaEffect]
+    ) {
+        // What the log gave up behind the snapshot did not concern the store.
+        let below = SequenceNumber(max(start.floor.rawValue, 1) - 1)
+        let request = nextRequest
+        nextRequest += 1
+        hosting[.store(store)]?.phase = .opened(life: life, request: request)
+        remember(log, max(snapshot.sequence, start.aside?.sequence ?? .zero), of: epoch)
+        effects.append(
+            .deliver(
+                .restore(
+                    store, life: life, snapshot, aside: aside, skipped: start.skipped,
+                    through: max(snapshot.sequence, below, start.aside?.sequence ?? .zero),
+                    request: request)))
+    }
+
+    /// What a store has is of no use: it begins anew with the newest snapshot.
+    mutating func reopen(
+        _ store: StoreName, at now: Duration, into effects: inout [ReplicaEffect]
+    ) {
+        guard case .opened = hosting[.store(store)]?.phase else { return }
+        if !isAnswerDue { owedSince = now }
+        hosting[.store(store)]?.phase = .wanted
+        stopped[store] = nil
+        catchUps.leave(.store(store))
+        effects.append(.deliver(.detach(store)))
+        sendOpens(into: &effects)
+        pumpCatchUps(at: now, into: &effects)
+    }
+}

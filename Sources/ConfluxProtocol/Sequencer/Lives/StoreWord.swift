@@ -1,0 +1,98 @@
+import ConfluxVocabulary
+
+/// An entry about a life itself that is on its way to the log, with those who wait for it. A life has
+/// one at a time: whoever wants another one asks again when this one is in the log.
+struct StoreWord: Sendable {
+    /// What it says.
+    enum Kind: Sendable, Equatable {
+        /// The life has a newer schema version, and begins with this snapshot.
+        case upgraded(schemaVersion: UInt32, base: SequenceNumber)
+        case frozen(FreezeReason)
+        case thawed
+        case dropped
+
+        func event(of name: StoreName, life: SequenceNumber) -> LogEvent {
+            switch self {
+            case .upgraded(let version, let base):
+                .upgraded(name, life: life, schemaVersion: version, base: base)
+            case .frozen(let reason): .frozen(name, life: life, reason: reason)
+            case .thawed: .thawed(name, life: life)
+            case .dropped: .dropped(name, life: life)
+            }
+        }
+    }
+
+    let kind: Kind
+    /// Who hosts the store once it is upgraded.
+    private(set) var openers = Openers()
+    /// Who is told the entry's number.
+    private(set) var askers = Askers()
+
+    init(_ kind: Kind) {
+        self.kind = kind
+    }
+
+    mutating func wait(_ opener: Opener) { openers.add(opener) }
+
+    mutating func wait(_ asker: Asker) { askers.add(asker) }
+
+    mutating func remove(openersOf incarnation: Incarnation) { openers.remove(incarnation) }
+}
+
+/// A life whose `created` entry is not in the log yet. The first opener's state counts.
+struct StoreBeginning: Sendable {
+    let life: SequenceNumber
+    let schemaVersion: UInt32
+    let initial: EncodedState
+    private(set) var openers: Openers
+
+    init(
+        life: SequenceNumber, schemaVersion: UInt32, initial: EncodedState, opener: Opener
+    ) {
+        self.life = life
+        self.schemaVersion = schemaVersion
+        self.initial = initial
+        openers = Openers()
+        openers.add(opener)
+    }
+
+    mutating func wait(_ opener: Opener) { openers.add(opener) }
+
+    mutating func remove(openersOf incarnation: Incarnation) { openers.remove(incarnation) }
+}
+
+/// Who waits for a store.
+struct Opener: Sendable {
+    var incarnation: Incarnation
+    var request: UInt64
+}
+
+/// Those who wait for a store to begin, or to be upgraded.
+struct Openers: Sendable {
+    /// The most of one store. *At the bound* an open fails with `tableFull`, and the node may try again.
+    static let countMax = 1_024
+
+    private(set) var all: [Opener] = []
+
+    var isFull: Bool { all.count >= Self.countMax }
+
+    mutating func add(_ opener: Opener) { all.append(opener) }
+
+    mutating func remove(_ incarnation: Incarnation) {
+        all.removeAll { $0.incarnation == incarnation }
+    }
+}
+
+/// Those who wait for one entry.
+struct Askers: Sendable {
+    /// The most that wait for one. *At the bound* a further one is left without an answer: it asks again.
+    static let countMax = 1_024
+
+    private(set) var all: [Asker] = []
+
+    /// Adds one. What is asked again is one question.
+    mutating func add(_ asker: Asker) {
+        guard all.count < Self.countMax, !all.contains(asker) else { return }
+        all.append(asker)
+    }
+}

@@ -1,0 +1,127 @@
+import ConfluxVocabulary
+
+/// How many bytes of long answers may be on their way to each connection: to fetches, loads and
+/// questions.
+///
+/// A connection's queue is bounded in messages, and an answer may have megabytes: a node that asks
+/// and never reads would have the sequencer hold them all. So each long answer carries a *delivery
+/// tag*, and each later request acknowledges the newest tag that the node has read on this connection,
+/// and with it all before, since answers arrive in order. Tags can't be guessed: nobody acknowledges
+/// what it has not read.
+struct AnswerCredit: Sendable {
+    private struct Answer: Sendable {
+        var tag: UInt64
+        var byteCount: Int
+    }
+
+    /// What one connection has not acknowledged, oldest first. *Invariant*: never empty.
+    private struct Queue: Sendable {
+        var answers: [Answer] = []
+        var byteCount = 0
+        var sentAt = Duration.zero
+    }
+
+    /// The most bytes for one connection, but for those of the answers under way. *At the bound* its
+    /// fetches and loads are left unanswered, and asked again; its questions get a failure. It is
+    /// some answers of the largest size, so that an honest node never meets it.
+    static let bytesMax = 32 << 20
+    /// What an answer counts for at least: it costs something to keep, however short it is.
+    private static let byteCountMin = 512
+
+    private var queues: [ConnectionID: Queue] = [:]
+    /// *Invariant*: no number is used twice, so that no tag is given twice.
+    private var nextNumber: UInt64 = 1
+    private let secret: Nonce
+
+    /// - Parameter secret: What makes tags that nobody can guess.
+    init(secret: Nonce) {
+        self.secret = secret
+    }
+
+    /// Whether a further answer may be sent.
+    func hasRoom(for connection: ConnectionID) -> Bool { byteCount(of: connection) < Self.bytesMax }
+
+    /// What a connection has not acknowledged.
+    func byteCount(of connection: ConnectionID) -> Int { queues[connection]?.byteCount ?? 0 }
+
+    /// How many connections have not acknowledged everything.
+    var count: Int { queues.count }
+
+    /// An answer is sent.
+    ///
+    /// - Returns: Its delivery tag.
+    mutating func send(_ byteCount: Int, to connection: ConnectionID, at now: Duration) -> UInt64 {
+        let tag = SipHash.hash(nextNumber, key: secret)
+        nextNumber += 1
+        let cost = max(byteCount, Self.byteCountMin)
+        queues[connection, default: Queue()].answers.append(Answer(tag: tag, byteCount: cost))
+        queues[connection]?.byteCount += cost
+        queues[connection]?.sentAt = now
+        return tag
+    }
+
+    /// A request acknowledges an answer, and all before it. A tag of another connection, or one that
+    /// was acknowledged before, says nothing.
+    mutating func acknowledge(_ tag: UInt64, on connection: ConnectionID) {
+        guard let queue = queues[connection],
+            let index = queue.answers.firstIndex(where: { $0.tag == tag })
+        else { return }
+        keep(Array(queue.answers.dropFirst(index + 1)), on: connection)
+    }
+
+    /// The socket had no room for an answer: nobody will read it.
+    mutating func lose(_ tag: UInt64, on connection: ConnectionID) {
+        guard let queue = queues[connection] else { return }
+        keep(queue.answers.filter { $0.tag != tag }, on: connection)
+    }
+
+    /// Forgets connections that are gone, once what was sent to them must be gone, too.
+    mutating func forget(sentBefore limit: Duration, where isGone: (ConnectionID) -> Bool) {
+        queues = queues.filter { !($0.value.sentAt < limit && isGone($0.key)) }
+    }
+
+    private mutating func keep(_ answers: [Answer], on connection: ConnectionID) {
+        if answers.isEmpty {
+            queues[connection] = nil
+        } else {
+            queues[connection]?.answers = answers
+            queues[connection]?.byteCount = answers.reduce(0) { $0 + $1.byteCount }
+        }
+    }
+}
+
+/// SipHash-2-4 of one number: who sees some of its values can't compute another one.
+enum SipHash {
+    static func hash(_ number: UInt64, key: Identifier) -> UInt64 {
+        var state = (
+            key.high ^ 0x736f_6d65_7073_6575, key.low ^ 0x646f_7261_6e64_6f6d,
+            key.high ^ 0x6c79_6765_6e65_7261, key.low ^ 0x7465_6462_7974_6573
+        )
+        func round() {
+            state.0 &+= state.1
+            state.1 = state.1 << 13 | state.1 >> 51
+            state.1 ^= state.0
+            state.0 = state.0 << 32 | state.0 >> 32
+            state.2 &+= state.3
+            state.3 = state.3 << 16 | state.3 >> 48
+            state.3 ^= state.2
+            state.0 &+= state.3
+            state.3 = state.3 << 21 | state.3 >> 43
+            state.3 ^= state.0
+            state.2 &+= state.1
+            state.1 = state.1 << 17 | state.1 >> 47
+            state.1 ^= state.2
+            state.2 = state.2 << 32 | state.2 >> 32
+        }
+        // The last word has the length, eight bytes, in its highest byte.
+        for word in [number, 8 << 56] {
+            state.3 ^= word
+            round()
+            round()
+            state.0 ^= word
+        }
+        state.2 ^= 0xFF
+        for _ in 1...4 { round() }
+        return state.0 ^ state.1 ^ state.2 ^ state.3
+    }
+}

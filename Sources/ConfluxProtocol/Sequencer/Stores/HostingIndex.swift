@@ -1,0 +1,58 @@
+import ConfluxVocabulary
+
+/// What each live node hosts and bridges, as lives and states have it. *Use*: what ends with a node is
+/// found without a look at every store.
+struct HostingIndex: Sendable {
+    /// What one node hosts and bridges.
+    struct Node: Sendable {
+        fileprivate(set) var stores: Set<StoreName> = []
+        /// Those of them whose replica goes no further.
+        fileprivate(set) var stopped: Set<StoreName> = []
+        fileprivate(set) var states: Set<Name> = []
+    }
+
+    /// *Invariant*: none that hosts and bridges nothing.
+    private var nodes: [Incarnation: Node] = [:]
+
+    subscript(incarnation: Incarnation) -> Node? { nodes[incarnation] }
+
+    /// The live nodes that host a store.
+    var hosts: some Sequence<Incarnation> {
+        nodes.lazy.filter { !$0.value.stores.isEmpty }.map(\.key)
+    }
+
+    mutating func add(_ store: StoreName, of incarnation: Incarnation) {
+        nodes[incarnation, default: Node()].stores.insert(store)
+        nodes[incarnation]?.stopped.remove(store)
+    }
+
+    mutating func add(_ state: Name, of incarnation: Incarnation) {
+        nodes[incarnation, default: Node()].states.insert(state)
+    }
+
+    mutating func stop(_ stores: Set<StoreName>, of incarnation: Incarnation) {
+        nodes[incarnation]?.stopped = stores
+    }
+
+    mutating func remove(_ store: StoreName, of incarnation: Incarnation) {
+        nodes[incarnation]?.stores.remove(store)
+        nodes[incarnation]?.stopped.remove(store)
+        forgetIfIdle(incarnation)
+    }
+
+    mutating func remove(_ state: Name, of incarnation: Incarnation) {
+        nodes[incarnation]?.states.remove(state)
+        forgetIfIdle(incarnation)
+    }
+
+    mutating func remove(_ incarnation: Incarnation) -> Node? {
+        nodes.removeValue(forKey: incarnation)
+    }
+
+    private mutating func forgetIfIdle(_ incarnation: Incarnation) {
+        guard let node = nodes[incarnation], node.stores.isEmpty, node.states.isEmpty else {
+            return
+        }
+        nodes[incarnation] = nil
+    }
+}

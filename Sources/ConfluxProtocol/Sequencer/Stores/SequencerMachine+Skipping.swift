@@ -1,0 +1,97 @@
+import ConfluxVocabulary
+
+/// Entries that are to have no effect (rule 23).
+extension SequencerMachine {
+    mutating func skip(
+        _ skip: Skip, from connection: ConnectionID, into effects: inout [SequencerEffect]
+    ) {
+        let asker = Asker(connection: connection, request: skip.request)
+        let entry = SkippedEntry(sequence: skip.sequence, target: skip.target)
+        guard !directory.skips.entries.contains(entry) else {
+            confirm(tenure.last, to: asker, into: &effects)
+            return
+        }
+        if let reason = reasonNotToSkip(entry) {
+            // Replicas that stopped there need not wait for a snapshot that is there already.
+            for name in directory.names(concernedBy: skip.target) {
+                guard let store = directory.store(name), store.baseSequence >= skip.sequence
+                else { continue }
+                let place = SnapshotPlace(
+                    store: name, life: store.life, sequence: store.baseSequence)
+                tellReload(of: place, into: &effects)
+            }
+            refuse(.passed, reason, to: asker, into: &effects)
+            return
+        }
+        guard directory.skips.isPending(entry) || !directory.skips.isFull else {
+            let text = "as many entries are skipped as may be; they are forgotten with the log"
+            refuse(.tableFull, text, to: asker, into: &effects)
+            return
+        }
+        guard pipeline.hasRoom(bytes: 0), directory.skip(entry, for: asker) else { return }
+        pipeline.admit(.skipped(entry.sequence, entry.target), then: .skipped(entry))
+        // What was said of later points was said with the entry.
+        for name in directory.names(concernedBy: entry.target) {
+            if let round = directory.life(of: name)?.work.votes.round,
+                round.place.sequence >= entry.sequence
+            {
+                directory.change(name) { $0.forgetVotes() }
+            }
+        }
+    }
+
+    /// Why an entry can't be skipped: a replica has applied it, or may have.
+    private mutating func reasonNotToSkip(_ skip: SkippedEntry) -> String? {
+        let isThere =
+            skip.sequence >= tenure.floor || directory.isKeptAside(skip.sequence, skip.target)
+        guard isThere, skip.sequence <= tenure.last else {
+            return "the log holds entries \(tenure.floor) to \(tenure.last)"
+        }
+        let names = directory.names(concernedBy: skip.target)
+        for name in names {
+            guard let store = directory.store(name), store.baseSequence >= skip.sequence
+            else { continue }
+            return
+                "the snapshot of \(name) at \(store.baseSequence) has entry \(skip.sequence) "
+                + "in it: replicas that stopped begin there when they are opened again"
+        }
+        for name in names {
+            // A replica that is gone by now may have had the entry, and its state be on its way.
+            guard let work = directory.life(of: name)?.work else { continue }
+            let isComing = work.upload.map { $0.place.sequence >= skip.sequence } ?? false
+            if isComing || work.save != nil {
+                return "a snapshot of \(name) is being saved; ask again"
+            }
+        }
+        for name in names {
+            guard let life = directory.life(of: name) else { continue }
+            for (incarnation, host) in life.work.hosts.sorted(by: { $0.key < $1.key }) {
+                if let stopped = host.stoppedAt, stopped <= skip.sequence { continue }
+                guard let session = sessions[incarnation] else { continue }
+                let node = session.name?.text ?? "\(incarnation)"
+                guard session.applied >= skip.sequence else {
+                    return "node \(node) hosts \(name) and has not come to entry "
+                        + "\(skip.sequence) yet; ask again"
+                }
+                // Those that stopped get its state. Most of them are not there now: a process that
+                // died of the entry could not even open the store. One snapshot is enough, since
+                // that has the entry in it.
+                directory.change(name) { $0.point.want() }
+                return "node \(node) has applied entry \(skip.sequence) to \(name): replicas that "
+                    + "stopped there get its state instead"
+                    // No snapshot is taken of a frozen store.
+                    + (life.isFrozenAtAdmission ? ", once the store is thawed" : "")
+            }
+        }
+        return nil
+    }
+
+    /// The entry that has another one be without effect is in the log.
+    mutating func skipped(
+        _ skip: SkippedEntry, at sequence: SequenceNumber, into effects: inout [SequencerEffect]
+    ) {
+        let askers = directory.skipped(skip)
+        effects.append(.note(.skipped(skip.sequence, skip.target)))
+        for asker in askers { confirm(sequence, to: asker, into: &effects) }
+    }
+}

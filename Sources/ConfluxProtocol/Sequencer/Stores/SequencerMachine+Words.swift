@@ -1,0 +1,126 @@
+import ConfluxVocabulary
+
+/// Entries about a life itself: that it has a newer schema version, is frozen or thawed (rule 21), or is
+/// over (rule 16).
+///
+///     say ──▶ on its way ──▶ in the log: it counts, and those who wait for it are told
+///
+/// A life has one word at a time. Whoever wants another one meanwhile is left without an answer, and asks
+/// again; what the sequencer itself wants, it wants again.
+extension SequencerMachine {
+    /// Says a word on a present life.
+    ///
+    /// - Returns: Whether it is on its way; not where another one is.
+    @discardableResult
+    mutating func say(_ kind: StoreWord.Kind, of name: StoreName) -> Bool {
+        guard let life = directory.life(of: name), life.work.word == nil else { return false }
+        directory.change(name) { $0.begin(StoreWord(kind)) }
+        let number = life.record.life
+        pipeline.admit(kind.event(of: name, life: number), then: .word(name, life: number))
+        return true
+    }
+
+    /// A word is in the log.
+    mutating func landed(
+        _ name: StoreName, life: SequenceNumber, at sequence: SequenceNumber,
+        into effects: inout [SequencerEffect]
+    ) {
+        // Only a word ends a life, and there is one at a time.
+        guard let word = directory.land(name, life: life, at: sequence) else {
+            preconditionFailure("no word on \(name) was on its way")
+        }
+        switch word.kind {
+        case .upgraded(let version, _):
+            effects.append(.note(.upgraded(name, schemaVersion: version)))
+            for opener in word.openers.all { host(name, for: opener, into: &effects) }
+        case .frozen(let reason): effects.append(.note(.frozen(name, reason)))
+        case .thawed:
+            effects.append(.note(.thawed(name)))
+            directory.change(name) { $0.point.resume() }
+        case .dropped:
+            effects.append(.removeSnapshots(name))
+            effects.append(.note(.dropped(name, life: life)))
+        }
+        for asker in word.askers.all { confirm(sequence, to: asker, into: &effects) }
+        // Somebody may have come for it meanwhile.
+        if directory.life(of: name)?.hasVoter == true { thawHosted(name) }
+    }
+
+    // MARK: Freezing
+
+    mutating func freeze(
+        _ freeze: Freeze, from connection: ConnectionID, into effects: inout [SequencerEffect]
+    ) {
+        let asker = Asker(connection: connection, request: freeze.request)
+        guard directory.admittedLife(of: freeze.store)?.life == freeze.life,
+            let life = directory.life(of: freeze.store), life.record.life == freeze.life
+        else {
+            let text = "there is no such store, or it has another life by now"
+            refuse(.otherLife, text, to: asker, into: &effects)
+            return
+        }
+        let word = StoreWord.Kind.asked(freeze)
+        if life.work.word?.kind == word {
+            directory.change(freeze.store) { $0.wait(asker) }
+        } else if life.work.word == nil {
+            if life.record.isFrozen == freeze.isFrozen {
+                confirm(tenure.last, to: asker, into: &effects)
+            } else if pipeline.hasRoom(bytes: 0) {
+                say(word, of: freeze.store)
+                directory.change(freeze.store) { $0.wait(asker) }
+            }
+        }
+        // Else another word is on its way to the log, or there is no room: who asks asks again.
+    }
+
+    /// A store that was frozen because nobody hosted it is hosted again (rule 21).
+    mutating func thawHosted(_ name: StoreName) {
+        guard directory.store(name)?.freezing?.reason == .abandoned else { return }
+        say(.thawed, of: name)
+    }
+
+    /// A store whose replicas did not agree for a bound of log is frozen (rule 19).
+    mutating func freezeUnconfirmed(_ name: StoreName, _ round: Votes.Round) {
+        guard let life = directory.life(of: name) else { return }
+        if case .saved = life.record.base {
+            directory.change(name) { $0.point.count(from: round.load) }
+        }
+        let load = directory.life(of: name)?.work.point.load(sinceSnapshot: round.load) ?? 0
+        guard load >= settings.unconfirmedBytesMax, !life.isFrozenAtAdmission else { return }
+        say(.frozen(.unconfirmed), of: name)
+    }
+
+    // MARK: Dropping
+
+    /// Ends a life, by an entry. One that is over already stays over.
+    mutating func drop(
+        _ drop: Drop, from connection: ConnectionID, into effects: inout [SequencerEffect]
+    ) {
+        let asker = Asker(connection: connection, request: drop.request)
+        // What is not in the log yet is dropped when it is asked for again.
+        guard directory.beginnings[drop.store]?.life != drop.life else { return }
+        guard let life = directory.life(of: drop.store), life.record.life == drop.life else {
+            confirm(tenure.last, to: asker, into: &effects)
+            return
+        }
+        if !life.isEnding {
+            guard pipeline.hasRoom(bytes: 0), say(.dropped, of: drop.store) else { return }
+        }
+        directory.change(drop.store) { $0.wait(asker) }
+    }
+
+    func refuse(
+        _ code: RejectionCode, _ text: String, to asker: Asker,
+        into effects: inout [SequencerEffect]
+    ) {
+        let confirmed = Confirmed(request: asker.request, outcome: .failed(code, message: text))
+        effects.append(.send(.confirmed(confirmed), to: asker.connection))
+    }
+}
+
+extension StoreWord.Kind {
+    /// What somebody asked for.
+    fileprivate static func asked(_ freeze: Freeze) -> Self {
+        freeze.isFrozen ? .frozen(.asked) : .thawed
+    }
+}

@@ -1,0 +1,73 @@
+import ConfluxVocabulary
+
+/// What is known of stores and states.
+extension StoreDirectory {
+    func life(of name: StoreName) -> StoreLife? { lives[name] }
+
+    func store(_ name: StoreName) -> StoreRecord? { lives[name]?.record }
+
+    /// The life, if it is the present one.
+    func life(_ place: SnapshotPlace) -> StoreLife? {
+        lives[place.store].flatMap { $0.record.life == place.life ? $0 : nil }
+    }
+
+    /// How many stores there are, and will be.
+    var storeCount: Int { lives.count + beginnings.count }
+
+    /// The life that entries are admitted for: its `created` entry may still be on its way.
+    func admittedLife(of name: StoreName) -> (life: SequenceNumber, schemaVersion: UInt32)? {
+        if let beginning = beginnings[name] { return (beginning.life, beginning.schemaVersion) }
+        guard let life = lives[name], !life.isEnding else { return nil }
+        return (life.record.life, life.record.schemaVersion)
+    }
+
+    /// The live nodes that an entry for a target concerns.
+    func hosts(of target: Target) -> Set<Incarnation> {
+        var hosts: Set<Incarnation> = []
+        if case .state(let state) = target { hosts.formUnion((states[state]?.bridges ?? [:]).keys) }
+        for name in names(concernedBy: target) {
+            hosts.formUnion((lives[name]?.work.hosts ?? [:]).keys)
+        }
+        return hosts
+    }
+
+    /// Whether a live node bridges the state, or the log has an entry of it.
+    func knows(state: Name) -> Bool { states[state] != nil }
+
+    func stamp(of name: StoreName) -> SequenceNumber {
+        lives[name]?.record.stamp(states[name.state]?.load) ?? .zero
+    }
+
+    func load(of name: StoreName) -> UInt64 {
+        lives[name]?.record.load(states[name.state]?.load) ?? 0
+    }
+
+    /// Whether what is kept aside of a store may have an entry that concerns the target.
+    func isKeptAside(_ sequence: SequenceNumber, _ target: Target) -> Bool {
+        lives.lives.contains { name, life in
+            target.concerns(name) && life.record.baseSequence < sequence
+                && life.record.aside.map { sequence <= $0.through } == true
+        }
+    }
+
+    /// The stores that an entry for a target concerns, ascending.
+    func names(concernedBy target: Target) -> [StoreName] {
+        if case .store(let name) = target { return lives[name] == nil ? [] : [name] }
+        return lives.lives.keys.filter { target.concerns($0) }.sorted()
+    }
+
+    /// The entries above a store's snapshot that have no effect on it.
+    func skips(of name: StoreName) -> [SequenceNumber] {
+        guard !skips.entries.isEmpty, let base = lives[name]?.record.baseSequence else { return [] }
+        return skips.entries.lazy.filter { $0.sequence > base && $0.target.concerns(name) }
+            .map(\.sequence)
+    }
+}
+
+extension StoreDirectory: Equatable {
+    /// Equal in what the log says.
+    static func == (left: Self, right: Self) -> Bool {
+        left.lives.lives == right.lives.lives && left.states == right.states
+            && left.skips.entries == right.skips.entries
+    }
+}

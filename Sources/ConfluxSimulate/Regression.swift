@@ -1,0 +1,74 @@
+import ConfluxSimulation
+
+/// A seed that showed a mistake once. What a seed means changes with the code, so each mistake has a
+/// test of its own, too.
+struct Regression: Sendable {
+    var seed: UInt64
+    var states = SampleStates.journal
+    var world: SimulationWorld?
+    /// What was wrong.
+    var cause: String
+
+    var simulation: Simulation {
+        Simulation(seed: seed, states: states.states, world: world)
+    }
+
+    /// The options that repeat it.
+    var options: String {
+        (states == .journal ? "" : " --states \(states)") + (world.map { " --world \($0)" } ?? "")
+    }
+
+    static let all: [Regression] =
+        found(
+            [1_000_059, 1_000_182, 1_000_881],
+            "what a node had not applied when its history was lost was told to be done")
+        + found(
+            [1_000_072],
+            "what was refused was told to be done where the session was forgotten meanwhile")
+        + found(
+            [1_000_186],
+            "a store with an executor of its own told of what it had only been given")
+        + found(
+            [60, 135, 147, 186], of: .service, in: .mixed,
+            "an action for a whole state was told to be refused, and a store that was opened took it"
+        )
+        + found([87], of: .stock, in: .mixed, "the same, with what is kept aside of the store")
+        + found(
+            [778_000_912, 779_000_424, 779_001_463, 5_000_001, 5_000_218, 5_000_943],
+            "what a store was frozen for was told to be done there, once its entries came from aside"
+        )
+        + found(
+            [40], "an action was told to be done, and a store that was opened meanwhile refused it"
+        )
+        + found(
+            [778_000_451, 779_000_156, 779_000_934],
+            "the checks did not see what a store applied while it was opened, or behind its closing"
+        )
+        + found(
+            [10_003_839, 103_895_455_588_474], in: .mixed,
+            "the checks had a replica that stopped within a commit apply what was skipped")
+        + found([10_001_452], in: .mixed, "the checks counted a vote that was sent back")
+        + found(
+            [10_001_430], in: .mixed,
+            "the checks denied that a copy of the log brings back what was withdrawn")
+        + found([10_009_244], in: .mixed, "the checks waited for a store that is frozen")
+        + found(
+            [518, 675], of: .service,
+            "the checks took a store that was dropped meanwhile for one that never was")
+        + found(
+            [133_532_292_870_399],
+            "the checks took a store that was opened behind the loss of a closed one for closed")
+        + found(
+            [228_999_227_374_416], of: .service,
+            "the checks did not see what a store took that was about to be open")
+        + found(
+            [5_122_316_834_195], of: .service,
+            "a snapshot waited for ever behind that of a store which was closed while it came")
+
+    private static func found(
+        _ seeds: [UInt64], of states: SampleStates = .journal, in world: SimulationWorld? = nil,
+        _ cause: String
+    ) -> [Regression] {
+        seeds.map { Regression(seed: $0, states: states, world: world, cause: cause) }
+    }
+}

@@ -1,0 +1,80 @@
+import Conflux
+import ConfluxProtocol
+
+/// What a store is for replicas of one schema version that begin with one state: the entries behind
+/// it, applied one after the other.
+final class Lineage {
+    /// A state, its schema version, and the number at which a store had it.
+    typealias Start = (bytes: Bytes, version: UInt32, sequence: SequenceNumber)
+
+    let version: UInt32
+    let start: Start
+    /// The entries that were skipped when it began: they have no effect.
+    let skipped: Set<SequenceNumber>
+    /// The `skipped` entry that ended it: only replicas below that are still right by it.
+    var until: SequenceNumber?
+    private let reference: any ReferenceStore
+    /// The digest behind the last entry of each commit that concerns the store.
+    private var digests: [(sequence: SequenceNumber, digest: Digest)]
+    /// The first entry of a newer version: no replica of this one applies it, or any behind it.
+    private var end: SequenceNumber?
+    /// The entries that had no effect.
+    private var refused: Set<SequenceNumber> = []
+
+    init(
+        _ reference: any ReferenceStore, version: UInt32, start: Start,
+        without skipped: Set<SequenceNumber>
+    ) {
+        self.version = version
+        self.start = start
+        self.skipped = skipped
+        self.reference = reference
+        reference.begin(with: start.bytes, version: start.version)
+        digests = [(start.sequence, reference.digest)]
+    }
+
+    func apply(_ entry: StoreHistory.Entry) {
+        let sequence = entry.context.sequence
+        guard end == nil, sequence > start.sequence else { return }
+        guard !skipped.contains(sequence) else {
+            refused.insert(sequence)
+            return
+        }
+        guard entry.schemaVersion <= version else {
+            end = sequence
+            return
+        }
+        if !reference.apply(entry.payload, entry.coding, entry.context) {
+            refused.insert(sequence)
+        }
+    }
+
+    /// The commit with that entry as the last one of the store's is over.
+    func note(_ sequence: SequenceNumber) {
+        guard sequence > digests[digests.count - 1].sequence, end == nil else { return }
+        digests.append((sequence, reference.digest))
+    }
+
+    /// What it is at a number; nil where no replica is there by it.
+    func digest(at position: SequenceNumber) -> Digest? {
+        guard covers(position) else { return nil }
+        var low = 0
+        var high = digests.count
+        while low < high {
+            let middle = (low + high) / 2
+            if digests[middle].sequence <= position { low = middle + 1 } else { high = middle }
+        }
+        return low > 0 ? digests[low - 1].digest : nil
+    }
+
+    /// Whether a replica that goes by it may have come to a number.
+    private func covers(_ position: SequenceNumber) -> Bool {
+        end.map { position < $0 } ?? true && until.map { position < $0 } ?? true
+    }
+
+    /// Whether an entry had no effect on a replica that applied it; nil where none did.
+    func refused(_ sequence: SequenceNumber) -> Bool? {
+        guard sequence > start.sequence, covers(sequence) else { return nil }
+        return refused.contains(sequence)
+    }
+}

@@ -1,0 +1,206 @@
+import ConfluxVocabulary
+
+/// Turns the bytes of one connection into what its peer said, in whatever pieces they come.
+///
+/// It keeps no more than the frame that is under way, and reserves memory only for bytes that
+/// have come, whatever length the frame announces.
+struct ZMTPDecoder {
+    /// What the peer said.
+    enum Event: Equatable {
+        /// The peer's greeting is complete. The next thing is `ready`.
+        case greeted
+        /// The handshake is complete; the peer says which socket it is.
+        case ready(socketType: String)
+        /// A message of one frame.
+        case message(Bytes)
+        /// A message of this many frames, which was thrown away.
+        case malformed(frames: Int)
+        /// It wants a pong with these bytes.
+        case ping(Bytes)
+        /// A command of ZMTP 3.1: it subscribes, or ends a subscription.
+        case subscription(isOn: Bool)
+    }
+
+    private enum Phase { case greeting, handshake, traffic }
+
+    private let messageBytesMax: Int
+    private var phase = Phase.greeting
+    /// What has come of the greeting, or of the frame under way: its header and its body.
+    private var unit: [UInt8] = []
+    /// How many frames of a message of several have passed.
+    private var framesPassed = 0
+    /// A message of more frames than this ends the connection: nobody sends one by mistake.
+    static let framesMax = 64
+
+    /// Makes a decoder for a new connection.
+    ///
+    /// - Parameter messageBytesMax: The most bytes of one frame.
+    init(messageBytesMax: Int) {
+        self.messageBytesMax = messageBytesMax
+    }
+
+    /// How many bytes are reserved for the frame under way.
+    var heldBytes: Int { unit.capacity }
+
+    /// Whether the handshake is complete.
+    var isReady: Bool { phase == .traffic }
+
+    /// Takes the next bytes.
+    ///
+    /// - Parameters:
+    ///   - input: The bytes. None of them is kept by reference.
+    ///   - events: What they complete is appended here, also where this throws.
+    /// - Throws: ``ZMTPFault`` when the peer broke the protocol or a bound; the connection must end.
+    mutating func decode(
+        _ input: UnsafeRawBufferPointer, into events: inout [Event]
+    ) throws(ZMTPFault) {
+        var rest = input
+        while true {
+            if unit.isEmpty, phase == .traffic, let layout = try readLayout(of: rest),
+                rest.count >= layout.wholeBytes
+            {
+                // Most frames are whole: they are copied once.
+                try take(
+                    [UInt8](rest[layout.headerBytes..<layout.wholeBytes])[...],
+                    flags: rest[0], into: &events)
+                rest = UnsafeRawBufferPointer(rebasing: rest[layout.wholeBytes...])
+                continue
+            }
+            let needed = try neededBytes()
+            if unit.count < needed {
+                let count = min(needed - unit.count, rest.count)
+                guard count > 0 else { return }
+                unit.append(contentsOf: rest[..<count])
+                rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+                continue
+            }
+            let whole = unit
+            unit = []
+            if phase == .greeting {
+                try checkGreeting(whole)
+                phase = .handshake
+                events.append(.greeted)
+            } else {
+                let headerBytes = whole[0] & ZMTP.longFlag == 0 ? 2 : ZMTP.headerBytesMax
+                try take(whole[headerBytes...], flags: whole[0], into: &events)
+            }
+        }
+    }
+
+    // MARK: Frames
+
+    private struct Layout {
+        let headerBytes: Int
+        let wholeBytes: Int
+    }
+
+    /// How many bytes there must be before more can be told: when `unit` has them it is complete.
+    private func neededBytes() throws(ZMTPFault) -> Int {
+        if phase == .greeting { return ZMTP.greetingBytes }
+        let layout: Layout? = try unit[...].withRawBytes { bytes throws(ZMTPFault) in
+            try readLayout(of: bytes)
+        }
+        return layout?.wholeBytes ?? (unit.count < 2 ? 2 : ZMTP.headerBytesMax)
+    }
+
+    /// - Returns: nil while the header is not complete.
+    private func readLayout(of bytes: UnsafeRawBufferPointer) throws(ZMTPFault) -> Layout? {
+        guard let flags = bytes.first else { return nil }
+        let isCommand = flags & ZMTP.commandFlag != 0
+        guard flags & ~(ZMTP.moreFlag | ZMTP.longFlag | ZMTP.commandFlag) == 0,
+            !(isCommand && flags & ZMTP.moreFlag != 0), isCommand || phase == .traffic
+        else { throw ZMTPFault("a frame with the flags \(flags)") }
+        let headerBytes = flags & ZMTP.longFlag == 0 ? 2 : ZMTP.headerBytesMax
+        guard bytes.count >= headerBytes else { return nil }
+        let size = bytes[1..<headerBytes].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        let most = isCommand ? ZMTP.commandBytesMax : messageBytesMax
+        guard size <= UInt64(most) else {
+            throw ZMTPFault("a frame of \(size) bytes, where \(most) are allowed")
+        }
+        return Layout(headerBytes: headerBytes, wholeBytes: headerBytes + Int(size))
+    }
+
+    private mutating func take(
+        _ body: Bytes, flags: UInt8, into events: inout [Event]
+    ) throws(ZMTPFault) {
+        if flags & ZMTP.commandFlag != 0 {
+            try takeCommand(body, into: &events)
+        } else if flags & ZMTP.moreFlag != 0 {
+            // Nothing of it is kept.
+            framesPassed += 1
+            guard framesPassed < Self.framesMax else {
+                throw ZMTPFault("a message of more than \(Self.framesMax) frames")
+            }
+        } else if framesPassed > 0 {
+            events.append(.malformed(frames: framesPassed + 1))
+            framesPassed = 0
+        } else {
+            events.append(.message(body))
+        }
+    }
+
+    // MARK: Greeting and commands
+
+    private func checkGreeting(_ greeting: [UInt8]) throws(ZMTPFault) {
+        guard greeting[0] == 0xFF, greeting[9] & 1 == 1, greeting[10] >= 3 else {
+            throw ZMTPFault("a greeting that is not of ZMTP 3")
+        }
+        guard greeting[12..<32] == ZMTP.greeting[12..<32] else {
+            throw ZMTPFault("a security mechanism other than NULL")
+        }
+    }
+
+    private mutating func takeCommand(
+        _ body: Bytes, into events: inout [Event]
+    ) throws(ZMTPFault) {
+        var reader = CommandReader(rest: body)
+        let name = try reader.text()
+        if phase == .handshake {
+            guard name == "READY" else { throw ZMTPFault("\(name) in place of READY") }
+            var socketType: String?
+            while !reader.rest.isEmpty {
+                let property = try reader.text()
+                let value = try reader.value()
+                if property.lowercased() == "socket-type" {
+                    socketType = String(decoding: value, as: UTF8.self)
+                }
+            }
+            guard let socketType else { throw ZMTPFault("READY without a socket type") }
+            phase = .traffic
+            events.append(.ready(socketType: socketType))
+            return
+        }
+        switch name {
+        case "PING":
+            // Behind the time to live come up to 16 bytes of its own.
+            events.append(.ping(reader.rest.dropFirst(2).prefix(16)))
+        case "SUBSCRIBE": events.append(.subscription(isOn: true))
+        case "CANCEL": events.append(.subscription(isOn: false))
+        case "ERROR": throw ZMTPFault("an error of the peer")
+        default: break
+        }
+    }
+}
+
+/// Reads the strings of a command.
+private struct CommandReader {
+    var rest: Bytes
+
+    /// A string of up to 255 bytes.
+    mutating func text() throws(ZMTPFault) -> String {
+        guard let count = rest.popFirst() else { throw ZMTPFault("a command that is cut off") }
+        return String(decoding: try take(UInt64(count)), as: UTF8.self)
+    }
+
+    /// A property's value, with its length in four bytes.
+    mutating func value() throws(ZMTPFault) -> Bytes {
+        let count = try take(4).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        return try take(count)
+    }
+
+    private mutating func take(_ count: UInt64) throws(ZMTPFault) -> Bytes {
+        guard count <= UInt64(rest.count) else { throw ZMTPFault("a command that is cut off") }
+        defer { rest = rest.dropFirst(Int(count)) }
+        return rest.prefix(Int(count))
+    }
+}

@@ -1,0 +1,284 @@
+import ConfluxLog
+import ConfluxVocabulary
+import Foundation
+import Testing
+
+/// A small log that has something in each table, as one file; and a folder for copies of it that are
+/// damaged.
+final class DamageSample {
+    static let pageBytes = 4_096
+
+    let folder = TemporaryFolder(isQuick: true)
+    let bytes: [UInt8]
+    private let id: LogID
+    private let commits: [LoggedCommit]
+    private let snapshots: [SavedSnapshot]
+    private let retired: SavedSnapshot
+    private let checkpoints: [SavedCheckpoint]
+    private let floor: SequenceNumber
+    private var last: SequenceNumber { commits[commits.count - 1].last }
+
+    init() throws {
+        let origin = TemporaryFolder(isQuick: true)
+        let log = try SQLiteLog(directory: origin.path, settings: .small())
+        var commits = try log.fill(8, bytes: 300)
+        commits += try log.fill(1, bytes: 5_000)
+        commits += try log.fill(8, bytes: 300)
+        retired = .sample(4, bytes: 200)
+        let snapshots: [SavedSnapshot] = [
+            .sample(10, bytes: 200), .sample(20, bytes: 200),
+            .sample(14, of: .sample("one"), life: 3, bytes: 500),
+            .sample(18, of: .sample("two"), life: 7, bytes: 100),
+            .sample(26, of: .sample("two"), life: 7, bytes: 150, kind: .aside),
+            .sample(30, of: .sample("zero"), life: 9, bytes: 0, kind: .compared),
+        ]
+        for snapshot in snapshots.dropFirst(2) { try log.keep(snapshot, pieceBytes: 200) }
+        // It was begun, and there is no more of it.
+        try log.save(SavedSnapshot.sample(32, of: .sample("half"), bytes: 200).pieces(of: 100)[0])
+        // In the end, so that the first of them is retired and still there.
+        for number in [4, 10, 20] as [UInt64] {
+            try log.keep(.sample(number, bytes: 200), pieceBytes: 90)
+        }
+        let checkpoints: [SavedCheckpoint] = [.sample(16, bytes: 300), .sample(28, bytes: 900)]
+        for checkpoint in checkpoints { try log.save(checkpoint, pieceBytes: 250) }
+        while log.floor < SequenceNumber(5) {
+            _ = try log.truncate(below: SequenceNumber(5), limitBytes: 1)
+        }
+        id = log.id
+        floor = log.floor
+        self.commits = commits.filter { $0.last >= log.floor }
+        self.snapshots = snapshots
+        self.checkpoints = checkpoints
+        log.close()
+        // All of it is in one file then.
+        try origin.run("PRAGMA wal_checkpoint(TRUNCATE)")
+        bytes = [UInt8](try Data(contentsOf: URL(fileURLWithPath: origin.database)))
+        try FileManager.default.createDirectory(
+            atPath: folder.path, withIntermediateDirectories: true)
+        try write(bytes)
+        let found = read()
+        try #require(found.errors.isEmpty && found.problems.isEmpty, "\(found)")
+    }
+
+    /// Where the rows are that have no checksum of their own: that of `meta`, and the list of snapshots.
+    func rows() throws -> [Range<Int>] {
+        let meta = try #require(bytes.firstRange(of: Array(id.description.utf8)))
+        let list = bytes.ranges(of: Array("document/".utf8))
+        try #require(list.count > snapshots.count)
+        return ([meta] + list).map {
+            max(0, $0.lowerBound - 16)..<min(bytes.count, $0.upperBound + 40)
+        }
+    }
+
+    /// Puts a file where the log is, beside nothing else.
+    func write(_ bytes: some Sequence<UInt8>) throws {
+        for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
+            try FileManager.default.removeItem(atPath: "\(folder.path)/\(name)")
+        }
+        try Data(bytes).write(to: URL(fileURLWithPath: folder.database))
+    }
+
+    // MARK: Reading
+
+    /// What reading everything came to.
+    struct Found {
+        /// What a log may say of a file that is not what was written.
+        var errors: [LogError] = []
+        /// What it may not.
+        var problems: [String] = []
+
+        mutating func note(_ error: LogError, at place: String) {
+            errors.append(error)
+            let isTyped =
+                [.damaged, .notALog, .newerFormat].contains(error.code)
+                || error.code == .unusableFolder && error.message.contains("file is damaged")
+            if !isTyped { problems.append("\(place): \(error.code): \(error.message)") }
+        }
+
+        mutating func expect(_ isRight: Bool, _ place: @autoclosure () -> String) {
+            if !isRight { problems.append("wrong: \(place())") }
+        }
+
+        /// Runs something; an error is noted.
+        mutating func attempt<Value>(
+            _ place: String, _ body: () throws(LogError) -> Value
+        ) -> Value? {
+            do throws(LogError) { return try body() } catch {
+                note(error, at: place)
+                return nil
+            }
+        }
+    }
+
+    /// Reads everything in each way that there is.
+    func read() -> Found {
+        var found = Found()
+        if let file = found.attempt(
+            "file",
+            { () throws(LogError) in
+                try SQLiteLogFile(directory: folder.path)
+            })
+        {
+            found.expect(file.id == id, "file's id")
+            found.expect(file.epoch == Epoch(3), "file's epoch \(file.epoch)")
+            found.expect(file.floor == floor, "file's floor \(file.floor)")
+            readAll(Source(file, through: last), into: &found)
+            expect(end: file.last, Source(file, through: file.last), into: &found)
+            file.close()
+        }
+        guard
+            let log = found.attempt(
+                "log",
+                { () throws(LogError) in
+                    try SQLiteLog(directory: folder.path, settings: .small())
+                })
+        else { return found }
+        defer { log.close() }
+        found.expect(log.id == id, "id")
+        found.expect(log.floor == floor, "floor \(log.floor)")
+        readAll(Source(log), into: &found)
+        if let reader = found.attempt("reader", { () throws(LogError) in try log.makeReader() }) {
+            readAll(Source(reader, through: last), into: &found)
+            reader.close()
+        }
+        let next = last.next
+        guard let claim = found.attempt("claim", { () throws(LogError) in try log.claim() }) else {
+            return found
+        }
+        let right = LogClaim(epoch: Epoch(4), last: last, lastEpoch: Epoch(3))
+        found.expect(claim == right, "\(claim)")
+        _ = found.attempt("confirm") { () throws(LogError) in try log.confirm() }
+        let commit = LoggedCommit.sample(next.rawValue...next.rawValue, epoch: 4)
+        _ = found.attempt("append") { () throws(LogError) in
+            try log.append(commit)
+            let read = try log.read(from: next, limitBytes: .max)
+            if read != [commit] { throw LogError(.failed, "it is not what was appended") }
+        }
+        return found
+    }
+
+    /// Reads from each number by itself.
+    func readEach() -> Found {
+        var found = Found()
+        guard
+            let file = found.attempt(
+                "file", { () throws(LogError) in try SQLiteLogFile(directory: folder.path) })
+        else { return found }
+        for number in floor.rawValue...last.rawValue {
+            let number = SequenceNumber(number)
+            let read = found.attempt("commits from \(number)") { () throws(LogError) in
+                try file.read(from: number, through: last, limitBytes: 1)
+            }
+            let right = commits.first { $0.last >= number }
+            if let read { found.expect(read.first == right, "commits from \(number)") }
+        }
+        file.close()
+        return found
+    }
+
+    /// Where a log ends is right, or who reads there is told of the damage.
+    private func expect(end: SequenceNumber, _ source: Source, into found: inout Found) {
+        guard end != last else { return }
+        do throws(LogError) {
+            _ = try source.commits(end)
+            found.problems.append("wrong: the end \(end)")
+        } catch {
+            found.note(error, at: "the end \(end)")
+        }
+    }
+
+    private func readAll(_ source: Source, into found: inout Found) {
+        var next = floor
+        while next <= last {
+            do throws(LogError) {
+                let read = try source.commits(next)
+                let right = commits.drop { $0.last < next }.prefix(read.count)
+                found.expect(
+                    !read.isEmpty && read == Array(right),
+                    "commits from \(next): \(read.map(\.first))")
+                guard let end = read.last?.last, end >= next else { break }
+                next = end.next
+            } catch {
+                found.note(error, at: "commits from \(next)")
+                guard let numbers = error.numbers, numbers.contains(next) else {
+                    found.problems.append("no place: \(error.message)")
+                    break
+                }
+                next = numbers.upperBound.next
+            }
+        }
+        let listed = found.attempt("list") { () throws(LogError) in try source.snapshots() }
+        if let listed { found.expect(listed ?? sorted == sorted, "list \(listed ?? [])") }
+        for snapshot in snapshots {
+            let bytes = found.attempt("\(snapshot.key)") { () throws(LogError) in
+                var bytes: [UInt8] = []
+                repeat {
+                    let more = try source.bytes(snapshot.key, UInt64(bytes.count))
+                    guard let more, !more.isEmpty || snapshot.byteCount == 0 else {
+                        return nil as [UInt8]?
+                    }
+                    bytes += more
+                } while bytes.count < Int(snapshot.byteCount)
+                return bytes
+            }
+            if let bytes { found.expect(bytes == snapshot.contents, "\(snapshot.key)") }
+        }
+        let gone = found.attempt("retired") { () throws(LogError) in
+            try source.bytes(retired.key, 0)
+        }
+        if let gone { found.expect(gone == nil, "\(retired.key) is there again") }
+        for through in [SequenceNumber(27), last] {
+            let read = found.attempt("checkpoint") { () throws(LogError) in
+                try source.checkpoint(through)
+            }
+            // One that can't be found is as one that was not saved: the other says the same.
+            if let read, let read {
+                found.expect(
+                    checkpoints.contains(read) && read.sequence <= through, "a checkpoint")
+            }
+        }
+    }
+
+    private var sorted: [SavedSnapshot] {
+        snapshots.sorted { ($0.store, $0.sequence) < ($1.store, $1.sequence) }
+    }
+}
+
+/// One way to read a log.
+private struct Source {
+    var commits: (SequenceNumber) throws(LogError) -> [LoggedCommit]
+    /// nil where this one has no list.
+    var snapshots: () throws(LogError) -> [SavedSnapshot]?
+    var bytes: (SavedSnapshot.Key, UInt64) throws(LogError) -> Bytes?
+    var checkpoint: (SequenceNumber) throws(LogError) -> SavedCheckpoint?
+
+    private static let limitBytes = 2_000
+
+    init(_ log: SQLiteLog) {
+        commits = { number throws(LogError) in
+            try log.read(from: number, limitBytes: Self.limitBytes)
+        }
+        snapshots = { () throws(LogError) in try log.snapshots() }
+        bytes = { key, offset throws(LogError) in
+            try log.readSnapshot(of: key, from: offset, limitBytes: 300)
+        }
+        checkpoint = { number throws(LogError) in try log.checkpoint(through: number) }
+    }
+
+    init(_ reader: any LogReader, through last: SequenceNumber) {
+        commits = { number throws(LogError) in
+            try reader.read(from: number, through: last, limitBytes: Self.limitBytes)
+        }
+        snapshots = { () throws(LogError) in nil }
+        bytes = { key, offset throws(LogError) in
+            guard try reader.snapshot(of: key) != nil else { return nil }
+            return try reader.readSnapshot(of: key, from: offset, limitBytes: 300)
+        }
+        checkpoint = { number throws(LogError) in try reader.checkpoint(through: number) }
+    }
+
+    init(_ file: SQLiteLogFile, through last: SequenceNumber) {
+        self.init(file as any LogReader, through: last)
+        snapshots = { () throws(LogError) in try file.snapshots() }
+    }
+}

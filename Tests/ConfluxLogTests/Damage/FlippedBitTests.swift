@@ -1,0 +1,119 @@
+import ConfluxLog
+import ConfluxVocabulary
+import Foundation
+import Testing
+
+/// A file that is not what was written: one bit of it, or its end.
+@Suite struct FlippedBitTests {
+    private let sample: DamageSample
+
+    init() throws {
+        sample = try DamageSample()
+    }
+
+    /// Where bits are flipped: the same number of places on each page, drawn among the bytes that say
+    /// something, and each bit of what is said of the log and of its snapshots.
+    private func places(seed: UInt64) throws -> [Int] {
+        var random = Generator(state: seed)
+        let bytes = sample.bytes
+        var places: [Int] = []
+        for page in 0..<bytes.count / DamageSample.pageBytes {
+            let start = page * DamageSample.pageBytes
+            let used = (start..<start + DamageSample.pageBytes).filter { bytes[$0] != 0 }
+            // The page's header, and where its rows are.
+            let header = Array((page == 0 ? 100 : start)..<start + 120)
+            for index in 0..<(used.isEmpty ? 0 : 10) {
+                let pool = index % 3 == 0 ? header : used
+                let byte = pool[Int.random(in: 0..<pool.count, using: &random)]
+                places.append(byte * 8 + Int.random(in: 0..<8, using: &random))
+            }
+        }
+        for row in try sample.rows() {
+            places += (row.lowerBound * 8..<row.upperBound * 8).shuffled(using: &random).prefix(8)
+        }
+        return places
+    }
+
+    @Test func `a flipped bit is told with its place, and no wrong value is read`() throws {
+        let seed = UInt64.random(in: 0...UInt64(UInt32.max))
+        var codes: [String: Int] = [:]
+        var failures: [String] = []
+        let places = try places(seed: seed)
+        for place in places {
+            var bytes = sample.bytes
+            bytes[place / 8] ^= 1 << UInt8(place % 8)
+            try sample.write(bytes)
+            let found = sample.read()
+            for problem in found.problems {
+                failures.append("bit \(place % 8) of byte \(place / 8): \(problem)")
+            }
+            codes[found.errors.isEmpty ? "none" : "told", default: 0] += 1
+        }
+        #expect(
+            failures.isEmpty,
+            "seed \(seed), \(codes), \(failures.count):\n\(failures.prefix(40).joined(separator: "\n"))"
+        )
+        // Else nothing was looked at.
+        #expect(codes["told", default: 0] > places.count / 3, "seed \(seed), \(codes)")
+    }
+
+    @Test func `a page whose rows are out of order is told, and no entry is passed over`() throws {
+        var told = 0
+        for start in stride(from: 0, to: sample.bytes.count, by: DamageSample.pageBytes) {
+            // A leaf of a table has the number of its rows, and where each of them is.
+            let rows = Int(sample.bytes[start + 4])
+            guard sample.bytes[start] == 0x0D, rows > 0 else { continue }
+            let pointer = start + 6 + 2 * rows
+            var key = start + Int(sample.bytes[pointer]) << 8 + Int(sample.bytes[pointer + 1])
+            // Behind the row's size is its number.
+            while sample.bytes[key] > 0x7F { key += 1 }
+            for bit in 0..<7 {
+                var bytes = sample.bytes
+                bytes[key + 1] ^= 1 << UInt8(bit)
+                try sample.write(bytes)
+                let found = sample.readEach()
+                #expect(found.problems.isEmpty, "bit \(bit) of byte \(key + 1)")
+                told += found.errors.isEmpty ? 0 : 1
+            }
+        }
+        #expect(told > 10)
+    }
+
+    @Test func `a file that is cut is told, wherever it is cut`() throws {
+        let page = DamageSample.pageBytes
+        let pages = sample.bytes.count / page
+        let odd = [1, 15, 16, 99, 100, 511, 512, 1_000, page - 1, page + 1, pages * page - 1]
+        for length in odd + (1..<pages).map({ $0 * page }) {
+            try sample.write(sample.bytes.prefix(length))
+            let found = sample.read()
+            #expect(found.problems.isEmpty, "cut to \(length)")
+            #expect(!found.errors.isEmpty, "cut to \(length)")
+        }
+    }
+
+    @Test func `a file that is cut to nothing, or gone, makes no new log`() throws {
+        for isThere in [true, false] {
+            try sample.write([])
+            if !isThere { try FileManager.default.removeItem(atPath: sample.folder.database) }
+            try Data([1]).write(to: URL(fileURLWithPath: sample.folder.database + "-wal"))
+            let error = #expect(throws: LogError.self) {
+                try SQLiteLog(directory: sample.folder.path, settings: .small())
+            }
+            #expect(error?.code == .damaged)
+            #expect(error?.message.contains(sample.folder.database) == true)
+        }
+    }
+}
+
+/// SplitMix64: the same numbers for the same seed.
+private struct Generator: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var word = state
+        word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
+        return word ^ (word >> 31)
+    }
+}

@@ -1,0 +1,194 @@
+import ConfluxLog
+import ConfluxVocabulary
+import Foundation
+import Testing
+
+/// What the log says of itself and of its snapshots, where one of the two places is not as it was
+/// written.
+@Suite struct SaidTwiceTests {
+    private let folder = TemporaryFolder(isQuick: true)
+
+    /// A log of 1–2 … 19–20 that begins at 7, with two snapshots.
+    private func fill() throws -> SQLiteLog {
+        let log = try open()
+        try log.fill(10)
+        for number in [16, 18] as [UInt64] { try log.save(.sample(number)) }
+        try log.truncateAll(below: 7)
+        for number in [8, 10] as [UInt64] { try log.keep(.sample(number)) }
+        return log
+    }
+
+    private func open() throws -> SQLiteLog {
+        try SQLiteLog(directory: folder.path, settings: .small())
+    }
+
+    /// Changes a table as a bad disk does, behind the back of its trigger.
+    private func change(_ table: String, _ change: String) throws {
+        try folder.run(
+            """
+            CREATE TEMP TABLE held AS SELECT sql FROM main.sqlite_schema WHERE name = '\(table)_copied';
+            DROP TRIGGER \(table)_copied; UPDATE \(table) SET \(change);
+            PRAGMA writable_schema = ON;
+            INSERT INTO main.sqlite_schema
+            SELECT 'trigger', '\(table)_copied', '\(table)', 0, sql FROM held;
+            """)
+    }
+
+    private static let changes = [
+        "format = 2", "log = '00000000000000000000000000000001'", "epoch = 0", "floor = 9",
+        "reached = 18", "copy = copy || ' '", "copy = ''",
+    ]
+
+    @Test(arguments: changes)
+    func `a log that says two things of itself is not opened`(_ change: String) throws {
+        try fill().close()
+        try self.change("meta", change)
+        let errors = [
+            #expect(throws: LogError.self) { try open() },
+            #expect(throws: LogError.self) { try SQLiteLogFile(directory: folder.path) },
+        ]
+        for error in errors {
+            #expect(error?.code == .damaged)
+            #expect(error?.message.contains(folder.path) == true)
+            #expect(error?.message.contains("backup") == true)
+        }
+    }
+
+    @Test(arguments: changes)
+    func `an open log that says two things of itself takes nothing more`(_ change: String) throws {
+        let log = try fill()
+        try self.change("meta", change)
+        #expect(code { try log.confirm() } == .damaged)
+        #expect(code { try log.append(.sample(21...21)) } == .damaged)
+        #expect(code { try log.save(.sample(20)) } == .damaged)
+        #expect(code { _ = try log.truncate(below: SequenceNumber(9), limitBytes: 1) } == .damaged)
+        #expect(code { _ = try log.claim() } == .damaged)
+        // What was damaged is not made to look whole, and what is whole is read.
+        #expect(code { try log.confirm() } == .damaged)
+        #expect(try log.readAll().count == 7)
+        log.close()
+        #expect(code { _ = try open() } == .damaged)
+    }
+
+    @Test func `a former tenure appends nothing where the epoch went back to its own`() throws {
+        let former = try fill()
+        try folder.run("UPDATE meta SET epoch = 2")
+        try change("meta", "epoch = 1")
+        #expect(code { try former.append(.sample(21...21)) } == .damaged)
+        #expect(try former.readAll().last?.last == SequenceNumber(20))
+    }
+
+    @Test func `an end that is missing is told`() throws {
+        try fill().close()
+        try folder.run("DELETE FROM commits WHERE first > 15")
+        for error in [
+            #expect(throws: LogError.self) { try open() },
+            #expect(throws: LogError.self) { try SQLiteLogFile(directory: folder.path) },
+        ] {
+            #expect(error?.code == .damaged)
+            #expect(error?.numbers == SequenceNumber(17)...SequenceNumber(20))
+        }
+    }
+
+    @Test func `a header that names another format is told`() throws {
+        for version in [0, 1, 2] {
+            try? FileManager.default.removeItem(atPath: folder.path)
+            try fill().close()
+            try folder.run("PRAGMA user_version = \(version)")
+            #expect(code { _ = try open() } == .damaged)
+            #expect(code { _ = try SQLiteLogFile(directory: folder.path) } == .damaged)
+        }
+    }
+
+    @Test func `a schema that is not that of a log is told`() throws {
+        try fill().close()
+        try folder.run(
+            """
+            PRAGMA writable_schema = ON;
+            UPDATE sqlite_schema SET sql = replace(sql, 'checksum', 'checksun') WHERE name = 'commits';
+            """)
+        #expect(code { _ = try open() } == .damaged)
+        #expect(code { _ = try SQLiteLogFile(directory: folder.path) } == .damaged)
+    }
+
+    @Test func `a fence that was changed is told, and not tried again and again`() throws {
+        let log = try fill()
+        try folder.run(
+            """
+            PRAGMA writable_schema = ON;
+            UPDATE sqlite_schema SET sql = replace(sql, '<> 1 +', '<> 3 +')
+            WHERE name = 'commits_follow';
+            """)
+        log.close()
+        let again = try open()
+        let epoch = try again.claim().epoch.rawValue
+        #expect(code { try again.append(.sample(21...21, epoch: epoch)) } == .damaged)
+    }
+
+    @Test(arguments: [
+        "store = 'document/b'", "life = 2", "sequence = 9", "version = 9", "digest = digest + 1",
+        "size = 22", "kind = 0", "saved = 0", "retired = 1", "copy = ''",
+    ])
+    func `a snapshot of which two things are said is told`(_ change: String) throws {
+        let log = try fill()
+        try self.change("snapshots", "\(change) WHERE sequence = 10")
+        let reader = try log.makeReader()
+        let key = SavedSnapshot.sample(10).key
+        #expect(code { _ = try log.snapshots() } == .damaged)
+        #expect(code { _ = try log.readSnapshot(of: key, from: 0, limitBytes: 9) } == .damaged)
+        #expect(code { _ = try reader.snapshot(of: key) } == .damaged)
+        #expect(
+            try log.readSnapshot(of: SavedSnapshot.sample(8).key, from: 0, limitBytes: 9) != nil)
+        // A claim makes no copy of what is damaged.
+        _ = try log.claim()
+        #expect(code { _ = try log.snapshots() } == .damaged)
+        #expect(try log.readAll().count == 7)
+        reader.close()
+    }
+
+    @Test(arguments: [true, false])
+    func `a snapshot that its table or its index has lost is told`(_ isOfTable: Bool) throws {
+        try fill().close()
+        let whole = try folder.number("SELECT count(*) FROM snapshots")
+        // The index is hidden while the other is changed.
+        try folder.run(
+            """
+            PRAGMA writable_schema = ON;
+            CREATE TABLE held AS SELECT * FROM sqlite_schema WHERE name = 'snapshots_by_store';
+            DELETE FROM sqlite_schema WHERE name = 'snapshots_by_store';
+            """)
+        let copied = "INSERT INTO snapshots SELECT * FROM kept"
+        try folder.run(
+            isOfTable
+                ? "DELETE FROM snapshots WHERE sequence = 10"
+                : "CREATE TABLE kept AS SELECT * FROM snapshots WHERE sequence = 10")
+        try folder.run(
+            """
+            PRAGMA writable_schema = ON;
+            INSERT INTO sqlite_schema SELECT * FROM held;
+            """)
+        if !isOfTable {
+            // Gone from both; then it comes back to the table alone.
+            try folder.run("DELETE FROM snapshots WHERE sequence = 10")
+            try folder.run(
+                """
+                PRAGMA writable_schema = ON;
+                DELETE FROM sqlite_schema WHERE name = 'snapshots_by_store';
+                """)
+            try folder.run(copied)
+            try folder.run(
+                """
+                PRAGMA writable_schema = ON;
+                INSERT INTO sqlite_schema SELECT * FROM held;
+                """)
+        }
+        try #require(
+            try folder.number("SELECT count(*) FROM snapshots NOT INDEXED")
+                == (isOfTable ? whole - 1 : whole))
+        let log = try open()
+        let key = SavedSnapshot.sample(10).key
+        #expect(code { _ = try log.snapshots() } == .damaged)
+        #expect(code { _ = try log.readSnapshot(of: key, from: 0, limitBytes: 9) } == .damaged)
+        #expect(try log.readAll().count == 7)
+    }
+}

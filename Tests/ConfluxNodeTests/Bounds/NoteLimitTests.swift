@@ -1,0 +1,44 @@
+import ConfluxProtocol
+import ConfluxZeroMQ
+import Testing
+
+@testable import ConfluxSequencer
+
+/// How often a sequencer tells of what any peer can cause.
+struct NoteLimitTests {
+    @Test func `of what hostile peers cause so much is told, and then how much more there was`() {
+        var limit = NoteLimit()
+        let told = (0..<12_345).filter { _ in limit.admits(.unreadable("x"), at: .seconds(1)) }
+        #expect(told.count == 20)
+        // What is not theirs to cause is told always, and each kind by itself.
+        for note in [SequencerNote.resumed, .joined(Incarnation(1), name: nil)] {
+            let isTold = limit.admits(note, at: .seconds(2))
+            #expect(isTold)
+        }
+        let omissions = [10, 11, 12].map { limit.endSpans(at: .seconds($0)) }
+        #expect(
+            omissions == [[], [NoteLimit.Omission(kind: .unreadable, count: 12_325)], []])
+        let isToldAgain = limit.admits(.unreadable("x"), at: .seconds(12))
+        #expect(isToldAgain)
+        // Where nothing was left out nothing is said.
+        let last = limit.endSpans(at: .seconds(30))
+        #expect(last.isEmpty)
+    }
+}
+
+/// What nodes say while the sequencer reads its log.
+struct EarlyMessageTests {
+    @Test func `what nodes say before the tenure begins is kept within bounds`() {
+        var early = EarlyMessages()
+        let message = RouterInput.message(from: RoutingID(number: 1), body: [1])
+        for _ in 0..<2 * EarlyMessages.countMax { early.add(message) }
+        let kept = [early.takeAll().count, early.takeAll().count]
+        #expect(kept == [EarlyMessages.countMax, 0])
+        let large = RouterInput.message(
+            from: RoutingID(number: 1), body: [UInt8](repeating: 0, count: 1 << 20)[...])
+        for _ in 0..<10 { early.add(large) }
+        early.add(.malformed(from: RoutingID(number: 1), frames: 2))
+        let keptOfLarge = early.takeAll().count
+        #expect(keptOfLarge == 4)
+    }
+}

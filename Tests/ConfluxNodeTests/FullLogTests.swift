@@ -1,0 +1,99 @@
+import ConfluxLog
+import ConfluxNode
+import ConfluxZeroMQ
+import Foundation
+import Testing
+
+@testable import ConfluxProtocol
+@testable import ConfluxSequencer
+
+/// A log that has reached its bound makes room by itself, where retention lets it.
+struct FullLogTests {
+    private final class Setup {
+        let folder: URL
+        let sequencer: Sequencer
+        let events: AsyncStream<SequencerEvent>
+        let node: Node
+        let store: Store<TallyState>
+
+        /// A log of 2 MiB, which has no checkpoint by itself.
+        init(retainedBytes: UInt64) async throws {
+            folder = FileManager.default.temporaryDirectory
+                .appendingPathComponent("conflux-\(Identifier.random())")
+            var settings = SQLiteLogSettings(durability: .os)
+            settings.writeAheadBytes = 1 << 20
+            settings.limitBytes = 2 << 20
+            var configuration = SequencerConfiguration(
+                bind: "tcp://127.0.0.1:0", storage: .folder(folder.path, settings))
+            configuration.checkpointBytes = 1 << 30
+            configuration.retention.bytesMax = retainedBytes
+            configuration.retention.entriesMin = 10
+            configuration.adjust = { $0.floorReviewInterval = .milliseconds(50) }
+            let (events, continuation) = AsyncStream.makeStream(of: SequencerEvent.self)
+            self.events = events
+            sequencer = try Sequencer.start(configuration) { continuation.yield($0) }
+            node = try await Node.connect(to: sequencer.address, scope: Scope())
+            store = try await node.store(TallyState.self)
+        }
+
+        func close() async throws {
+            await node.close()
+            await sequencer.stop()
+            try FileManager.default.removeItem(at: folder)
+        }
+    }
+
+    private static func isFull(_ event: SequencerEvent) -> Bool {
+        if case .note(.logNearlyFull) = event { true } else { false }
+    }
+
+    private static func hasRoom(_ event: SequencerEvent) -> Bool {
+        if case .note(.logHasRoom) = event { true } else { false }
+    }
+
+    @Test func `a log at its bound gives up what nobody needs, and every action has its receipt`()
+        async throws
+    {
+        let setup = try await Setup(retainedBytes: 64 << 10)
+        let actions = setup.store.actions
+        // About twice what the log takes.
+        for _ in 1...40 {
+            try await withDeadline {
+                var last: DispatchHandle?
+                for _ in 1...5_000 { last = actions.dispatch(.add(1)) }
+                try await last?.receipt()
+            }
+        }
+        #expect(setup.store.computed.count == 200_000)
+        _ = try await first(of: setup.events, where: Self.isFull)
+        _ = try await first(of: setup.events, where: Self.hasRoom)
+        try await setup.close()
+    }
+
+    @Test func `a log at its bound that may give up nothing says so, and serves what it has`()
+        async throws
+    {
+        let setup = try await Setup(retainedBytes: 1 << 30)
+        let actions = setup.store.actions
+        let dispatching = Task {
+            for _ in 1...40 {
+                var last: DispatchHandle?
+                for _ in 1...5_000 { last = actions.dispatch(.add(1)) }
+                try await last?.receipt()
+            }
+        }
+        let full = try await first(of: setup.events, where: Self.isFull)
+        guard case .note(.logNearlyFull(let retained)) = full else { return }
+        #expect(retained.contains("\(1 << 30) bytes"))
+        // Actions wait; the tenure goes on.
+        let node = setup.node
+        try await withDeadline { try await node.barrier() }
+        let another = try await Node.connect(to: setup.sequencer.address, scope: Scope())
+        let store = try await withDeadline { try await another.store(TallyState.self) }
+        #expect(store.computed.count > 10_000)
+        await another.close()
+        dispatching.cancel()
+        try await setup.close()
+        _ = await dispatching.result
+    }
+}

@@ -1,0 +1,159 @@
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxProtocol
+
+/// What is read of the log for nodes, at the bounds of that.
+struct ReadingBoundTests {
+    /// A sequencer with a log of some entries, on which connections 1 to 4 observe.
+    private func started(_ adjust: (inout SequencerSettings) -> Void = { _ in }) -> RawPeers {
+        var peers = RawPeers(adjust)
+        peers.cluster.addNode(1, named: "alpha", store: "list")
+        for text in ["a", "b", "c"] { peers.cluster.dispatch([text], to: "list", from: 1) }
+        for connection in 1...4 as ClosedRange<UInt64> { peers.join(connection, role: .observer) }
+        return peers
+    }
+
+    /// The machine of a cluster, and what it wants to be read.
+    private struct Reading {
+        var machine: SequencerMachine
+        let speakers: [UInt64: Speaker]
+        var jobs: [FetchJob] = []
+        var tags: [UInt64] = []
+        var now: Moment
+
+        init(_ peers: RawPeers) throws {
+            machine = try #require(peers.cluster.sequencer)
+            speakers = Dictionary(
+                uniqueKeysWithValues: (1...4).map { connection in
+                    (connection, peers.cluster.speaker(ConnectionID(rawValue: 1_000 + connection)))
+                })
+            now = peers.cluster.moment
+        }
+
+        mutating func handle(_ input: SequencerInput) {
+            var effects: [SequencerEffect] = []
+            machine.handle(input, at: now, into: &effects)
+            for effect in effects {
+                switch effect {
+                case .readFetch(let job): jobs.append(job)
+                case .send(.entries(let entries), _): tags.append(entries.deliveryTag)
+                default: break
+                }
+            }
+        }
+
+        mutating func fetch(_ request: UInt64, on connection: UInt64, acknowledging tag: UInt64 = 0)
+        {
+            let fetch = Fetch(
+                request: request, from: SequenceNumber(1), limitBytes: .max, acknowledged: tag)
+            handle(
+                .received(
+                    .fetch(fetch), by: speakers[connection] ?? Speaker(epoch: .none),
+                    from: ConnectionID(rawValue: 1_000 + connection)))
+        }
+
+        /// Asks, and reads what is due.
+        ///
+        /// - Returns: How many were answered.
+        mutating func answers(
+            _ count: Int, _ bytes: Int, on connection: UInt64, acknowledging tag: UInt64 = 0
+        ) -> Int {
+            let before = tags.count
+            for request in 0..<count {
+                fetch(UInt64(request), on: connection, acknowledging: tag)
+                while let job = jobs.popLast() {
+                    handle(.fetchRead(job, [[UInt8](repeating: 0, count: bytes)[...]]))
+                }
+            }
+            return tags.count - before
+        }
+    }
+
+    @Test
+    func `who asks much waits for who asks little, and what is read at once is bounded`() throws {
+        var reading = try Reading(
+            started {
+                $0.readsMax = 2
+                $0.fetchBytesMax = 500
+            })
+        for request in 1...20 as ClosedRange<UInt64> { reading.fetch(request, on: 1) }
+        for connection in 2...4 as ClosedRange<UInt64> { reading.fetch(1, on: connection) }
+        // Asked again before its turn: it is answered once.
+        reading.fetch(1, on: 4)
+        var order: [UInt64] = []
+        while !reading.jobs.isEmpty {
+            #expect(reading.jobs.count <= 2)
+            #expect(reading.jobs.allSatisfy { $0.limitBytes == 500 })
+            let job = reading.jobs.removeFirst()
+            order.append(job.connection.rawValue - 1_000)
+            reading.handle(.fetchRead(job, []))
+        }
+        #expect(order.prefix(6) == [1, 1, 1, 2, 3, 4])
+        #expect(order.count == 2 + ReadQueue.perConnectionMax + 3)
+    }
+
+    @Test func `who asks and never acknowledges is left unanswered at a bound`() throws {
+        var reading = try Reading(started())
+        #expect(reading.answers(100, 4 << 20, on: 1) == 8)
+        // Another one is answered, and so is this one when it has read.
+        #expect(reading.answers(1, 4 << 20, on: 2) == 1)
+        let other = try #require(reading.tags.last)
+        let own = reading.tags[3]
+        // Nobody acknowledges what it has not read.
+        for tag in [other, own &+ 1, 1, 9] {
+            #expect(reading.answers(1, 4 << 20, on: 1, acknowledging: tag) == 0)
+        }
+        // With an answer, all before it are acknowledged.
+        #expect(reading.answers(100, 4 << 20, on: 1, acknowledging: own) == 4)
+        // Time acknowledges nothing while the connection is there.
+        let later = reading.now.monotonic + reading.machine.settings.silenceMax / 2
+        reading.now = Moment(monotonic: later, wall: reading.now.wall)
+        reading.handle(.tick)
+        #expect(reading.answers(1, 0, on: 1, acknowledging: own) == 0)
+    }
+
+    @Test func `short answers count, too`() {
+        var credit = AnswerCredit(secret: .random())
+        let connection = ConnectionID(rawValue: 1)
+        var count = 0
+        while credit.hasRoom(for: connection), count < 100_000 {
+            _ = credit.send(0, to: connection, at: .zero)
+            count += 1
+        }
+        #expect(count == AnswerCredit.bytesMax / 512)
+    }
+
+    @Test func `an answer that had no room in the queue is not waited for`() throws {
+        var reading = try Reading(started())
+        #expect(reading.answers(100, 4 << 20, on: 1) == 8)
+        let lost = try #require(reading.tags.last)
+        reading.handle(.answerLost(lost, to: ConnectionID(rawValue: 1_001)))
+        #expect(reading.answers(100, 4 << 20, on: 1) == 1)
+    }
+
+    @Test func `a connection that is gone is forgotten with what it did not read`() throws {
+        var reading = try Reading(started())
+        #expect(reading.answers(100, 4 << 20, on: 1) == 8)
+        for _ in 1...3 {
+            let later = reading.now.monotonic + reading.machine.settings.silenceMax
+            reading.now = Moment(monotonic: later, wall: reading.now.wall)
+            reading.handle(.tick)
+        }
+        #expect(reading.machine.credit.count == 0)
+    }
+
+    @Test func `places of damage are remembered up to a bound`() throws {
+        var reading = try Reading(started())
+        for number in 1...200 as ClosedRange<UInt64> {
+            reading.fetch(number, on: 1, acknowledging: reading.tags.last ?? 0)
+            let job = try #require(reading.jobs.first)
+            reading.jobs.removeAll()
+            let sequence = SequenceNumber(number)
+            reading.handle(
+                .fetchDamaged(job, Damage(first: sequence, last: sequence, message: "damaged")))
+        }
+        #expect(reading.machine.damages.count == SequencerMachine.damagesMax)
+        #expect(reading.machine.damages.last?.damage.first == SequenceNumber(200))
+    }
+}

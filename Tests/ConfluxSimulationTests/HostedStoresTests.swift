@@ -1,0 +1,68 @@
+import Conflux
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxNode
+@testable import ConfluxProtocol
+@testable import ConfluxSimulation
+
+/// What the checks hold outcomes and effects against: the stores that a node's applier has.
+struct HostedStoresTests {
+    private static let state = SimulatedState.model(SimulationTests.Stock.self, instances: 1) { _ in
+        .add(amount: 1)
+    }
+    private let name = state.stores[0]
+    private let node = SimulatedNode(
+        slot: 0, process: 1, role: .member, settings: ReplicaSettings(name: nil, role: .member),
+        nonce: Nonce.none, limits: .standard, outboxBytesMax: 1 << 20, shelf: EncodingShelf(),
+        inPlaceBytesMax: .max, openBytesMax: 1 << 20, waitingOutcomesMax: 1_024, states: [state],
+        deaths: [], clock: { .zero })
+
+    private func make() -> any SimulatedStore {
+        Self.state.host(name, node.scope, node.outbox, nil)
+    }
+
+    /// The applier begins a store with its first state; it is not told to be open.
+    private func begin(_ store: any SimulatedStore, request: UInt64, life: SequenceNumber) {
+        node.replicas.append(store)
+        let registration = store.open(
+            request: request, scope: node.scope, payloadBytesMax: 1_024, completion: { _ in },
+            lost: { _ in })
+        node.applier.perform(.register(registration))
+        let state = EncodedState(coding: .json, bytes: Array("{\"left\":0}".utf8)[...])
+        node.applier.perform(
+            .deliver(
+                .restore(
+                    name, life: life, Snapshot(sequence: life, schemaVersion: 1, state: state),
+                    aside: nil, skipped: [], through: life, request: request),
+                log: LogID(high: 1, low: 1)))
+    }
+
+    @Test func `a store that is opened behind the loss of a closed one stays`() {
+        let (former, next) = (make(), make())
+        node.replicas = [former]
+        node.noteClosing(former)
+        // Before the applier hears it, the store is dropped, and another one is opened.
+        node.noteEnd(of: former)
+        node.replicas.append(next)
+        node.noteEnd(by: .unregister(.store(name)))
+        #expect(node.replicas.count == 1 && node.replicas.first === next)
+    }
+
+    @Test func `a store that was closed is one no longer, though another one is opened behind it`()
+    {
+        let (former, next) = (make(), make())
+        node.replicas = [former]
+        node.noteClosing(former)
+        node.replicas.append(next)
+        node.noteEnd(by: .unregister(.store(name)))
+        #expect(node.replicas.count == 1 && node.replicas.first === next)
+    }
+
+    @Test func `what an applier has begun counts before the program knows it to be open`() {
+        begin(make(), request: 1, life: SequenceNumber(3))
+        #expect(node.stores.isEmpty)
+        #expect(node.hosted.map(\.store) == [name])
+        #expect(node.hosted.map(\.life) == [SequenceNumber(3)])
+    }
+}

@@ -1,0 +1,24 @@
+import Testing
+
+@testable import ConfluxSimulation
+
+/// What a world is not waited for, since nothing in it will bring it about.
+struct LivenessTests {
+    @Test(arguments: UInt64(1)...4)
+    func `no snapshot is waited for where no node has room for its encodings`(seed: UInt64) {
+        var plan = SimulationPlan.calm
+        plan.keeping.encodingsBytesMax = 50
+        let report = Simulation(seed: seed, plan: plan).run()
+        #expect(report.violation == nil, "\(report)")
+        #expect(report.marks.counts[.snapshotTaken] == nil)
+    }
+
+    @Test(arguments: UInt64(1)...12)
+    func `a store that stopped is not waited for while it is frozen`(seed: UInt64) {
+        var plan = SimulationPlan.calm
+        plan.poisonEvery = .milliseconds(700)
+        plan.freezeEvery = .milliseconds(900)
+        let report = Simulation(seed: seed, plan: plan).run()
+        #expect(report.violation == nil, "\(report)")
+    }
+}

@@ -1,0 +1,197 @@
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxZeroMQ
+
+/// What a serving socket reads of a connection, in whatever pieces it comes.
+@Suite struct DecoderTests {
+    private static let greeting: [UInt8] =
+        [0xFF, 0, 0, 0, 0, 0, 0, 0, 1, 0x7F, 3, 1] + Array("NULL".utf8)
+        + [UInt8](repeating: 0, count: 48)
+
+    private static func ready(_ type: String) -> [UInt8] {
+        command(
+            Array("\u{5}READY\u{B}Socket-Type".utf8) + [0, 0, 0, UInt8(type.utf8.count)] + type.utf8
+        )
+    }
+
+    private static func command(_ body: [UInt8]) -> [UInt8] { [4, UInt8(body.count)] + body }
+
+    private static func frame(_ body: [UInt8], hasMore: Bool = false) -> [UInt8] {
+        [hasMore ? 1 : 0, UInt8(body.count)] + body
+    }
+
+    /// What a connection says in pieces of a size, and whether it broke the protocol.
+    private func events(
+        of bytes: [UInt8], pieceBytes: Int = .max, messageBytesMax: Int = 1_000
+    ) -> (events: [ZMTPDecoder.Event], fault: ZMTPFault?) {
+        var decoder = ZMTPDecoder(messageBytesMax: messageBytesMax)
+        var events: [ZMTPDecoder.Event] = []
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let piece = rest.prefix(pieceBytes)
+            rest = rest.dropFirst(piece.count)
+            do {
+                try piece.withRawBytes { bytes throws(ZMTPFault) in
+                    try decoder.decode(bytes, into: &events)
+                }
+            } catch {
+                return (events, error)
+            }
+        }
+        return (events, nil)
+    }
+
+    @Test(arguments: [1, 2, 3, 7, 64, 100, .max])
+    func `what a peer says does not depend on the pieces in which it comes`(pieceBytes: Int) {
+        let long = [UInt8](repeating: 7, count: 700)
+        let bytes =
+            Self.greeting + Self.ready("DEALER") + Self.frame([1, 2, 3]) + Self.frame([])
+            + [2, 0, 0, 0, 0, 0, 0, 2, 0xBC] + long
+            + Self.command([4] + Array("PING".utf8) + [0, 10, 8, 9])
+            + Self.frame([1], hasMore: true) + Self.frame([], hasMore: true) + Self.frame([2])
+            + Self.command([9] + Array("SUBSCRIBE".utf8)) + Self.command([6] + Array("CANCEL".utf8))
+            + Self.command([5] + Array("OTHER".utf8)) + Self.frame([4])
+        let (events, fault) = events(of: bytes, pieceBytes: pieceBytes)
+        #expect(
+            events == [
+                .greeted, .ready(socketType: "DEALER"), .message([1, 2, 3]), .message([]),
+                .message(long[...]), .ping([8, 9]), .malformed(frames: 3),
+                .subscription(isOn: true), .subscription(isOn: false), .message([4]),
+            ])
+        #expect(fault == nil)
+    }
+
+    @Test(
+        arguments: [
+            Array("GET / HTTP/1.1\r\n".utf8) + [UInt8](repeating: 0, count: 64),
+            // Another version, another mechanism.
+            greeting[..<10] + [2, 0] + greeting[12...],
+            greeting[..<12] + Array("CURVE".utf8) + greeting[17...],
+            // No READY, one that is cut off, one without a socket type.
+            greeting + frame([1]),
+            greeting + command([4] + Array("PING".utf8)),
+            greeting + command(Array("\u{5}READY\u{B}Socket-Type".utf8) + [0, 0, 0, 9, 1]),
+            greeting + command(Array("\u{5}READY".utf8)),
+            // Flags that there are not, a command with more, an error, and what is too long.
+            greeting + ready("DEALER") + [8, 0],
+            greeting + ready("DEALER") + [5, 0],
+            greeting + ready("DEALER") + command([5] + Array("ERROR".utf8)),
+            greeting + ready("DEALER") + [2, 0, 0, 0, 0, 0, 0, 3, 0xE9],
+            greeting + ready("DEALER") + [2, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF],
+            greeting + ready("DEALER") + [6, 0, 0, 0, 0, 0, 0, 4, 1],
+        ] as [[UInt8]])
+    func `who breaks the protocol is told from who speaks it`(bytes: [UInt8]) {
+        for pieceBytes in [1, 5, .max] {
+            let (events, fault) = events(of: bytes, pieceBytes: pieceBytes)
+            #expect(fault != nil)
+            #expect(!events.contains { if case .message = $0 { true } else { false } })
+        }
+    }
+
+    @Test func `a message without an end is not read for ever, and nothing of it is kept`() throws {
+        var decoder = ZMTPDecoder(messageBytesMax: 1_000)
+        var events: [ZMTPDecoder.Event] = []
+        let beginning = Self.greeting + Self.ready("DEALER")
+        try beginning[...].withRawBytes { try decoder.decode($0, into: &events) }
+        let part = Self.frame([UInt8](repeating: 1, count: 200), hasMore: true)
+        var parts = 0
+        #expect(throws: ZMTPFault.self) {
+            while parts < 1_000 {
+                try part[...].withRawBytes { try decoder.decode($0, into: &events) }
+                parts += 1
+                #expect(decoder.heldBytes == 0)
+            }
+        }
+        #expect(parts == ZMTPDecoder.framesMax - 1)
+        #expect(events.count == 2)
+    }
+
+    @Test func `no more is reserved than has come, whatever a frame announces`() throws {
+        var decoder = ZMTPDecoder(messageBytesMax: 1 << 30)
+        var events: [ZMTPDecoder.Event] = []
+        let beginning = Self.greeting + Self.ready("DEALER") + [2, 0, 0, 0, 0, 0x3F, 0, 0, 0]
+        try beginning[...].withRawBytes { try decoder.decode($0, into: &events) }
+        #expect(decoder.heldBytes < 1_000)
+        let piece = [UInt8](repeating: 0, count: 10_000)
+        try piece[...].withRawBytes { try decoder.decode($0, into: &events) }
+        #expect(decoder.heldBytes < 30_000)
+    }
+}
+
+/// What a serving socket gives its peers.
+@Suite struct ConnectionTests {
+    private static let handshake: [UInt8] =
+        ZMTP.greeting + [4, 25] + Array("\u{5}READY\u{B}Socket-Type".utf8) + [0, 0, 0, 3]
+        + Array("SUB".utf8)
+
+    private static let limits = ConnectionTable.Limits(
+        connectionsMax: 3, messageBytesMax: 1 << 20, heldBytesMax: 200_000,
+        handshakeMax: .seconds(10), silenceMax: .seconds(60))
+
+    private func id(_ number: UInt32) -> RoutingID { RoutingID(number: number) }
+
+    private func add(_ number: UInt32, to table: inout ConnectionTable) -> Bool {
+        table.add(id(number), at: .zero)
+    }
+
+    private func read(
+        _ table: inout ConnectionTable, _ bytes: [UInt8], from number: UInt32,
+        at now: Duration = .zero
+    ) throws -> RoutingID? {
+        var events: [ZMTPDecoder.Event] = []
+        try bytes[...].withRawBytes { bytes throws(ZMTPFault) in
+            try table.read(bytes, from: id(number), at: now, into: &events)
+        }
+        return table.excess
+    }
+
+    @Test func `so many may be connected, and there is room again when one has gone`() {
+        var table = ConnectionTable(limits: Self.limits)
+        for number in 1...3 as ClosedRange<UInt32> { #expect(add(number, to: &table)) }
+        #expect(add(4, to: &table) == false)
+        // One that can't be ended yet has its place.
+        table.markEnding(id(1))
+        #expect(add(4, to: &table) == false)
+        table.remove(id(1))
+        #expect(add(4, to: &table))
+        #expect(table.count == 3)
+    }
+
+    @Test func `the frame that has been under way for longest goes when too much is held`() throws {
+        var table = ConnectionTable(limits: Self.limits)
+        let part: [UInt8] = [2, 0, 0, 0, 0, 0, 0xF, 0, 0] + [UInt8](repeating: 0, count: 60_000)
+        for number in 1...3 as ClosedRange<UInt32> {
+            _ = table.add(id(number), at: .zero)
+            #expect(try read(&table, Self.handshake, from: number) == nil)
+        }
+        #expect(try read(&table, part, from: 2) == nil)
+        #expect(try read(&table, part, from: 1) == nil)
+        var ended: RoutingID?
+        while ended == nil {
+            ended = try read(&table, Array(part[9..<10_000]), from: 1)
+        }
+        #expect(ended == id(2))
+        #expect(table.heldBytes > 200_000)
+        table.remove(id(2))
+        table.markEnding(id(1))
+        #expect(table.excess == nil)
+        table.remove(id(1))
+        table.remove(id(3))
+        #expect(table.heldBytes == 0)
+    }
+
+    @Test func `who is silent for too long is found, unless it may be`() throws {
+        var table = ConnectionTable(limits: Self.limits)
+        for number in 1...3 as ClosedRange<UInt32> { _ = table.add(id(number), at: .zero) }
+        #expect(try read(&table, Self.handshake, from: 1, at: .seconds(1)) == nil)
+        #expect(try read(&table, Self.handshake, from: 2, at: .seconds(1)) == nil)
+        #expect(table.silent(at: .seconds(9)) { _ in false } == [])
+        #expect(table.silent(at: .seconds(11)) { _ in false } == [id(3)])
+        table.remove(id(3))
+        #expect(table.silent(at: .seconds(61)) { _ in false } == [])
+        #expect(table.silent(at: .seconds(62)) { $0 == id(2) } == [id(1)])
+        table.markEnding(id(2))
+        #expect(table.silent(at: .zero) { _ in false } == [id(2)])
+    }
+}

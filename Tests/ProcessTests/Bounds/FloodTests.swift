@@ -1,0 +1,84 @@
+import CZeroMQ
+import ConfluxProtocol
+import Foundation
+import Testing
+
+#if os(Linux)
+    extension ProcessTests {
+        /// Peers that do their worst, several at a time, neither end the sequencer nor fill its
+        /// memory, and it answers others meanwhile.
+        struct FloodTests {
+            /// For how long each flood goes on. `script/soak` makes it longer.
+            private static let duration = Duration.seconds(
+                2 * (ProcessInfo.processInfo.environment["CONFLUX_BOUNDS"].flatMap { Int($0) } ?? 1)
+            )
+            /// The most memory that the sequencer has: what frames under way may hold, and what it
+            /// needs anyway.
+            private static let boundBytes = 128 << 20
+            /// The longest that somebody else's hello may take at the median, in a release build, and
+            /// in a debug build on a machine that others use, too.
+            private static let medianMax: Duration =
+                ProcessInfo.processInfo.environment["CONFLUX_EXECUTABLE"] == nil
+                ? .seconds(3) : .seconds(1)
+
+            @Test(arguments: Flood.allCases)
+            func `a flood of hostile peers harms nobody`(_ flood: Flood) async throws {
+                try await withWitness(data: "log") { witness in
+                    let place = FloodPlace(
+                        address: witness.address, feed: witness.sequencer.feed)
+                    let end = ContinuousClock.now + Self.duration
+                    async let others = onThread { try Self.hellos(at: place.address, until: end) }
+                    try await withThrowingTaskGroup(of: Void.self) { group in
+                        for _ in 0..<Flood.peers {
+                            group.addTask {
+                                try await onThread { try flood.run(against: place, until: end) }
+                            }
+                        }
+                        try await group.waitForAll()
+                    }
+                    let latencies = try await others.sorted()
+                    let after = try await onThread { try Self.hello(at: place.address) }
+                    let median = latencies[latencies.count / 2]
+                    print(
+                        """
+                        floods: \(flood): hellos of others: \(latencies.count), at the median \
+                        \(median), at most \(latencies.last!); behind it \(after)
+                        """)
+                    #expect(median < Self.medianMax)
+                    #expect(after < .seconds(5))
+                    #expect(witness.sequencer.child.output.count < 5_000, "lines are bounded")
+                    try witness.site.expectMemory(
+                        of: witness.sequencer, below: Self.boundBytes, "\(flood)")
+                }
+            }
+
+            /// How long others wait for a welcome while the flood goes on.
+            private static func hellos(
+                at address: String, until end: ContinuousClock.Instant
+            ) throws -> [Duration] {
+                var latencies: [Duration] = []
+                repeat {
+                    latencies.append(try hello(at: address))
+                } while ContinuousClock.now < end
+                return latencies
+            }
+
+            /// Connects, says hello and waits for the welcome; as a node does, again and again.
+            private static func hello(at address: String) throws -> Duration {
+                let start = ContinuousClock.now
+                for _ in 0..<3 {
+                    do {
+                        _ = try RawNode(at: address, role: .observer)
+                        break
+                    } catch is NoWelcome {
+                        // So many were here that the table is full: it is an answer.
+                        break
+                    } catch is NoAnswer {
+                        continue
+                    }
+                }
+                return ContinuousClock.now - start
+            }
+        }
+    }
+#endif
