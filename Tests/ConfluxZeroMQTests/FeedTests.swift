@@ -10,9 +10,7 @@ import Testing
 
     init() throws {
         context = try ZeroMQContext()
-        var settings = SocketSettings.test
-        settings.sendQueueMessages = 10
-        publisher = try PublisherSocket(context, settings: settings)
+        publisher = try PublisherSocket(context, settings: .test)
         endpoint = try publisher.bind(Endpoint("tcp://127.0.0.1:0"))
     }
 

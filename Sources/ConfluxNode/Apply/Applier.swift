@@ -139,7 +139,7 @@ package final class Applier {
             apply(commit, to: .attached)
             progress.liveBytes += byteCount
         case .catchUp(let commit, let byteCount, let subjects):
-            apply(commit, to: .only(subjects))
+            apply(commit, to: .only(Set(subjects)))
             progress.catchUpBytes += byteCount
         case .restore(
             let store, let life, let snapshot, let aside, let skipped, let through, let request):

@@ -6,7 +6,7 @@ enum Recipients {
     /// To all that are attached.
     case attached
     /// To these, which catch up.
-    case only([HostingSubject])
+    case only(Set<HostingSubject>)
 
     func include(_ progress: StoreProgress) -> Bool {
         switch self {

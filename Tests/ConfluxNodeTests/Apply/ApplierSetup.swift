@@ -32,7 +32,6 @@ final class ApplierSetup {
         refusalBytesMax: Int = 1 << 20, openBytesMax: Int = 16 << 20,
         waitingOutcomesMax: Int = 1_024
     ) throws {
-        let scope = Scope()
         let told = Told()
         self.told = told
         applier = Applier(
@@ -45,19 +44,39 @@ final class ApplierSetup {
                     ? body() : told.background.withLock { $0.append(body) }
             }, inPlaceBytesMax: inPlaceBytesMax, openBytesMax: openBytesMax,
             waitingOutcomesMax: waitingOutcomesMax)
-        store = scope.run { Store(state: .init(), mutations: .init(), executor: executor) }
         let name = StoreName(state: try #require(Name("tally")), instance: .shared)
         applier.perform(.identified(own))
+        store = Self.register(name, request: 1, executor, with: applier, outbox)
+        restore(name, life: SequenceNumber(2), Self.state(0))
+        deliver(.attach(.store(name)))
+        deliver(.opened(request: 1, .opened(life: SequenceNumber(2))))
+    }
+
+    private static func register(
+        _ name: StoreName, request: UInt64, _ executor: Executor, with applier: Applier,
+        _ outbox: Outbox
+    ) -> Store<TallyState> {
+        let scope = Scope()
+        let store = scope.run {
+            Store<TallyState>(state: .init(), mutations: .init(), executor: executor)
+        }
         applier.perform(
             .register(
                 .store(
                     store.core, name, route: OutboxRoute(outbox: outbox, target: .store(name)),
-                    initial: Array("{\"count\":0}".utf8), request: 1, scope: scope,
+                    initial: Array(state(0).bytes), request: request, scope: scope,
                     payloadBytesMax: 1_024, completion: { _ in })))
-        let state = EncodedState(coding: .json, bytes: Array("{\"count\":0}".utf8)[...])
-        restore(name, life: SequenceNumber(2), state)
-        deliver(.attach(.store(name)))
-        deliver(.opened(request: 1, .opened(life: SequenceNumber(2))))
+        return store
+    }
+
+    /// A state of so much, encoded.
+    static func state(_ count: Int) -> EncodedState {
+        EncodedState(coding: .json, bytes: Array("{\"count\":\(count)}".utf8)[...])
+    }
+
+    /// Registers a second store of the state.
+    func register(_ name: StoreName, executor: Executor = .immediate) -> Store<TallyState> {
+        Self.register(name, request: 2, executor, with: applier, outbox)
     }
 
     /// Gives a store the state that it was created with; from then on it catches up.

@@ -55,17 +55,8 @@ struct EffectTests {
     @Test func `a store that is opened makes nothing unknown of what another has applied`() throws {
         setup.deliver(.commit(commit, byteCount: 100))
         let other = StoreName(state: name.state, instance: try #require(Name("other")))
-        let scope = Scope()
-        let store = scope.run {
-            Store<TallyState>(state: .init(), mutations: .init(), executor: .immediate)
-        }
-        setup.applier.perform(
-            .register(
-                .store(
-                    store.core, other,
-                    route: OutboxRoute(outbox: setup.outbox, target: .store(other)),
-                    initial: Array(state.bytes), request: 2, scope: scope, payloadBytesMax: 1_024,
-                    completion: { _ in })))
+        let store = setup.register(other)
+        defer { withExtendedLifetime(store) {} }
         setup.deliver(
             .restore(
                 other, life: SequenceNumber(2),

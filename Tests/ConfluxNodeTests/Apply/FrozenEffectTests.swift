@@ -33,10 +33,10 @@ struct FrozenEffectTests {
     private func restore(_ kept: [Commit], through last: UInt64) {
         var aside = AsideEntries(name, life: life, after: life)
         for commit in kept { aside.add(commit) }
-        let state = EncodedState(coding: .json, bytes: Array("{\"count\":0}".utf8)[...])
         setup.deliver(
             .restore(
-                name, life: life, Snapshot(sequence: life, schemaVersion: 1, state: state),
+                name, life: life,
+                Snapshot(sequence: life, schemaVersion: 1, state: ApplierSetup.state(0)),
                 aside: aside.bytes[...], skipped: [], through: SequenceNumber(last), request: 7))
         setup.deliver(.begin(.store(name)))
         setup.deliver(.attach(.store(name)))
@@ -81,20 +81,9 @@ struct FrozenEffectTests {
         async throws
     {
         let other = StoreName(state: name.state, instance: try #require(Name("other")))
-        let scope = Scope()
-        let store = scope.run {
-            Store<TallyState>(state: .init(), mutations: .init(), executor: .immediate)
-        }
-        setup.applier.perform(
-            .register(
-                .store(
-                    store.core, other,
-                    route: OutboxRoute(outbox: setup.outbox, target: .store(other)),
-                    initial: Array("{\"count\":0}".utf8), request: 2, scope: scope,
-                    payloadBytesMax: 1_024, completion: { _ in })))
-        setup.restore(
-            other, life: SequenceNumber(3),
-            EncodedState(coding: .json, bytes: Array("{\"count\":0}".utf8)[...]))
+        let store = setup.register(other)
+        defer { withExtendedLifetime(store) {} }
+        setup.restore(other, life: SequenceNumber(3), ApplierSetup.state(0))
         let block = OutcomeBlock()
         _ = block.reserve()
         setup.applier.perform(

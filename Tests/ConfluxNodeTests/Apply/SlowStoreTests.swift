@@ -15,19 +15,8 @@ struct SlowStoreTests {
 
     init() throws {
         setup = try ApplierSetup(openBytesMax: 400, waitingOutcomesMax: 40)
-        let (queue, scope) = (queue, Scope())
-        store = scope.run {
-            Store<TallyState>(state: .init(), mutations: .init(), executor: .queue(queue))
-        }
-        let state = EncodedState(coding: .json, bytes: Array("{\"count\":0}".utf8)[...])
-        setup.applier.perform(
-            .register(
-                .store(
-                    store.core, slow,
-                    route: OutboxRoute(outbox: setup.outbox, target: .store(slow)),
-                    initial: Array(state.bytes), request: 2, scope: scope, payloadBytesMax: 1_024,
-                    completion: { _ in })))
-        setup.restore(slow, life: SequenceNumber(2), state)
+        store = setup.register(slow, executor: .queue(queue))
+        setup.restore(slow, life: SequenceNumber(2), ApplierSetup.state(0))
         queue.sync {}
         setup.workBehind()
         setup.deliver(.begin(.store(slow)))

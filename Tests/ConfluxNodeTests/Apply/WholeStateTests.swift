@@ -15,19 +15,8 @@ struct WholeStateTests {
 
     /// Opens another store of the state.
     private func restore(at sequence: UInt64, count: Int) -> Store<TallyState> {
-        let scope = Scope()
-        let store = scope.run {
-            Store<TallyState>(state: .init(), mutations: .init(), executor: .immediate)
-        }
-        let state = EncodedState(coding: .json, bytes: Array("{\"count\":\(count)}".utf8)[...])
-        setup.applier.perform(
-            .register(
-                .store(
-                    store.core, other,
-                    route: OutboxRoute(outbox: setup.outbox, target: .store(other)),
-                    initial: Array(state.bytes), request: 2, scope: scope, payloadBytesMax: 1_024,
-                    completion: { _ in })))
-        setup.restore(other, life: SequenceNumber(sequence), state)
+        let store = setup.register(other)
+        setup.restore(other, life: SequenceNumber(sequence), ApplierSetup.state(count))
         return store
     }
 

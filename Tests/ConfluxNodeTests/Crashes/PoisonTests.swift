@@ -81,20 +81,9 @@ struct PoisonTests {
 
     @Test func `a store that is not poisoned applies an entry for both`() throws {
         let setup = try poisoned()
-        let scope = Scope()
         let other = try #require(StoreName("tally/other"))
-        let store = scope.run {
-            Store<TallyState>(state: .init(), mutations: .init(), executor: .immediate)
-        }
-        setup.applier.perform(
-            .register(
-                .store(
-                    store.core, other,
-                    route: OutboxRoute(outbox: setup.outbox, target: .store(other)),
-                    initial: Array("{\"count\":0}".utf8), request: 2, scope: scope,
-                    payloadBytesMax: 1_024, completion: { _ in })))
-        let state = EncodedState(coding: .json, bytes: Array("{\"count\":0}".utf8)[...])
-        setup.restore(other, life: SequenceNumber(2), state)
+        let store = setup.register(other)
+        setup.restore(other, life: SequenceNumber(2), ApplierSetup.state(0))
         setup.deliver(.attach(.store(other)))
         setup.deliver(
             .commit(try commit([add(1), add(2), add(4)], target: "tally"), byteCount: 100))
