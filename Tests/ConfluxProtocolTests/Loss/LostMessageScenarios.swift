@@ -162,6 +162,36 @@ struct LostMessageScenarios {
         #expect(cluster.nodes[1]?.asked.count == 1)
     }
 
+    /// A node that says hello hears nothing until its welcome: it is asked again behind that.
+    @Test func `a question to a node that joins again`() throws {
+        var cluster = started()
+        cluster.addNode(2, role: .observer)
+        let store = try #require(StoreName("list"))
+        cluster.nextLoss = { if case .question = $0 { true } else { false } }
+        cluster.input(
+            .ask(
+                Question(
+                    number: 7, patience: .seconds(5),
+                    body: .observe(store, node: nil, after: .zero))), to: 2)
+        cluster.run()
+        #expect(cluster.nextLoss == nil)
+        cluster.reconnect(1)
+        cluster.run()
+        let asked = try #require(cluster.nodes[1]?.asked)
+        #expect(asked.count == 1)
+        for question in asked {
+            let body = Answer.Body.state(store, SequenceNumber(4), [1])
+            let answer = Answer(number: question.number, isLast: true, node: nil, body: body)
+            cluster.input(.answer(answer), to: 1)
+        }
+        cluster.run()
+        // What was answered is not asked again.
+        cluster.reconnect(1)
+        cluster.run()
+        #expect(cluster.nodes[1]?.asked.count == 1)
+        #expect(cluster.nodes[2]?.answers.map(\.number) == [7])
+    }
+
     /// Who asked gives up in time by itself, and may ask again.
     @Test func `an answer`() {
         var cluster = started()

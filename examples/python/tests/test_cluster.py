@@ -81,6 +81,21 @@ class ClusterTests(unittest.TestCase):
         client.wait(lambda: client.replicas[STORE].position >= dispatched[-1].sequence)
         self.assert_same(client, 3 * (40 * (1 + 2 + 3 + 4 + 5) * 2 + 50))
 
+    def test_what_is_asked_while_it_says_hello_is_asked_again(self):
+        client = self.join()
+        client.open(STORE, Counter())
+        heard, hear = [], client.hear_questionAsked
+
+        def hear_in_a_hello(frame):
+            if not heard:
+                client.say_hello()
+            heard.append(frame.value["number"])
+            hear(frame)
+
+        client.hear_questionAsked = hear_in_a_hello
+        self.assert_same(client, 0)
+        self.assertEqual(heard[0], heard[1])
+
     def test_a_log_that_is_put_back_is_loaded_anew(self):
         client = self.join()
         counter = client.open(STORE, Counter())

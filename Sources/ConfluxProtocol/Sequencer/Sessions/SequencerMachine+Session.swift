@@ -247,8 +247,8 @@ extension SequencerMachine {
         answer(hello, of: incarnation, on: connection, into: &effects)
     }
 
-    /// Says welcome, and behind it the outcomes that may have been lost on their way: these do not
-    /// come by themselves (rule 9).
+    /// Says welcome, and behind it what may have been lost on its way and does not come by itself:
+    /// outcomes (rule 9), and questions for the node.
     private func answer(
         _ hello: Hello, of incarnation: Incarnation, on connection: ConnectionID,
         into effects: inout [SequencerEffect]
@@ -259,6 +259,7 @@ extension SequencerMachine {
                 .welcome(welcome(hello, incarnation: incarnation, ledger: ledger)),
                 to: connection))
         send(ledger.unsettled, to: connection, into: &effects)
+        questions.askAgain(incarnation, on: connection, into: &effects)
     }
 
     /// A connection speaks for whom its last hello named: the session before has left, as by a bye.

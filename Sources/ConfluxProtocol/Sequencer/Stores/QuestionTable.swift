@@ -5,6 +5,8 @@ struct QuestionTable: Sendable {
     private struct Pending: Sendable {
         var asker: ConnectionID
         var askersNumber: UInt64
+        /// What the nodes are asked.
+        var forwarded: Question
         /// The nodes that have not answered. *Invariant*: never empty.
         var awaited: Set<Incarnation>
         var deadline: Duration
@@ -37,13 +39,26 @@ struct QuestionTable: Sendable {
     ) {
         nextNumber = max(nextNumber &+ 1, 1)
         let number = nextNumber
+        let forwarded = Question(
+            number: number, patience: question.patience, body: question.body)
         pending[number] = Pending(
-            asker: asker, askersNumber: question.number, awaited: Set(nodes.map(\.0)),
-            deadline: deadline, endsWithFirst: endsWithFirst, best: nil)
+            asker: asker, askersNumber: question.number, forwarded: forwarded,
+            awaited: Set(nodes.map(\.0)), deadline: deadline, endsWithFirst: endsWithFirst,
+            best: nil)
         for (_, connection) in nodes {
-            let forwarded = Question(
-                number: number, patience: question.patience, body: question.body)
             effects.append(.send(.question(forwarded), to: connection))
+        }
+    }
+
+    /// Asks a node again, behind a welcome, what it has not answered: what reached it between its
+    /// hello and the welcome counted for nothing there, and what it answered then was not sent.
+    func askAgain(
+        _ incarnation: Incarnation, on connection: ConnectionID,
+        into effects: inout [SequencerEffect]
+    ) {
+        for (_, waiting) in pending.sorted(by: { $0.key < $1.key })
+        where waiting.awaited.contains(incarnation) {
+            effects.append(.send(.question(waiting.forwarded), to: connection))
         }
     }
 
