@@ -64,6 +64,9 @@ struct Regression: Sendable {
         + found(
             [5_122_316_834_195], of: .service,
             "a snapshot waited for ever behind that of a store which was closed while it came")
+        + found(
+            [235_179_627_313_303],
+            "two histories of a log gave a process two sessions of one number and one nonce")
 
     private static func found(
         _ seeds: [UInt64], of states: SampleStates = .journal, in world: SimulationWorld? = nil,

@@ -203,6 +203,7 @@ extension ReplicaMachine {
             effects.append(.event(.sessionForgotten))
             forgetSession(into: &effects)
             session = nil
+            nonce = Nonce(high: nonce.high &+ 1, low: nonce.low)
             greet(at: now, into: &effects)
         case .leaving, .superseded:
             // Another tenure may begin soon; hellos are repeated until one is answered.

@@ -46,8 +46,9 @@ public struct ReplicaMachine: Sendable {
 
     /// Every bound and interval.
     public let settings: ReplicaSettings
-    /// The random number of this process, or what its key gives.
-    let nonce: Nonce
+    /// The random number of the session, or what its key gives: another one for each session, since two
+    /// histories of a log may give two of them one incarnation (rule 8).
+    public internal(set) var nonce: Nonce
     /// The random number of this process, if the other comes from a key (rule 11).
     let process: Nonce?
 
@@ -146,7 +147,8 @@ public struct ReplicaMachine: Sendable {
     ///
     /// - Parameters:
     ///   - settings: Every bound and interval.
-    ///   - nonce: A random number, another one for each process; or what a key gives.
+    ///   - nonce: A random number, another one for each process, from which those of its sessions come;
+    ///     or what a key gives.
     ///   - process: A random number, if the other comes from a key: the session is then keyed, and
     ///     counters begin behind what is settled of it (rule 11).
     public init(settings: ReplicaSettings, nonce: Nonce, process: Nonce? = nil) {

@@ -3,7 +3,7 @@ import ConfluxProtocol
 
 /// One action that a simulated process dispatched, and what it was told of it.
 final class DispatchRecord {
-    /// A session, by the nonce of its process, too: a log that lost its end may give an incarnation
+    /// A session, by its nonce, too: a log that lost its end may give an incarnation
     /// to another process.
     struct Session: Hashable {
         var log: LogID

@@ -9,7 +9,6 @@ final class SimulatedNode {
     let slot: Int
     let process: Int
     let role: Hello.Role
-    private let nonce: Nonce
     var machine: ReplicaMachine
     let scope = Scope()
     let outbox: Outbox
@@ -129,7 +128,6 @@ final class SimulatedNode {
         self.role = role
         self.states = states
         self.deaths = deaths
-        self.nonce = nonce
         machine = ReplicaMachine(settings: settings, nonce: nonce)
         let tells = Tells()
         outbox = Outbox(
@@ -164,7 +162,8 @@ final class SimulatedNode {
 
     /// The session that it has, or had last.
     var session: DispatchRecord.Session {
-        DispatchRecord.Session(log: machine.log, incarnation: machine.incarnation, nonce: nonce)
+        DispatchRecord.Session(
+            log: machine.log, incarnation: machine.incarnation, nonce: machine.nonce)
     }
 
     var text: String { "node \(slot) (process \(process))" }

@@ -110,6 +110,34 @@ struct LostHistoryScenarios {
         #expect(cluster.nodes[2]?.texts(of: "list") == ["1", "2", "3"])
     }
 
+    /// Two histories of a log give one incarnation to one process, each for a session of its own.
+    @Test func `a session of another history is not taken for the one with its number`() {
+        var cluster = Cluster()
+        cluster.startSequencer()
+        let empty = cluster.disk
+        cluster.restartSequencer()
+        cluster.addNode(1, named: "alpha", store: "list")
+        cluster.dispatch(["1", "2", "3"], to: "list", from: 1)
+        let first = cluster.nodes[1]?.machine.incarnation
+        let copy = cluster.disk
+        // The log loses all of it, and the process joins anew, under the same number.
+        cluster.killSequencer()
+        cluster.disk = empty
+        cluster.restartSequencer()
+        cluster.pass(.seconds(3))
+        #expect(cluster.nodes[1]?.machine.incarnation == first)
+        cluster.dispatch(["lost"], to: "list", from: 1)
+        #expect(cluster.nodes[1]?.texts(of: "list") == ["lost"])
+        // The log is put back to what it was: with a session of that number, and its three actions.
+        cluster.killSequencer()
+        cluster.disk = copy
+        cluster.restartSequencer()
+        cluster.pass(.seconds(3))
+        cluster.dispatch(["4"], to: "list", from: 1)
+        cluster.pass(.seconds(1))
+        #expect(cluster.nodes[1]?.texts(of: "list") == ["1", "2", "3", "4"])
+    }
+
     @Test func `what waits behind a hole does not outlive its tenure`() {
         var cluster = Cluster.twoNodes()
         cluster.dispatch(["1"], to: "list", from: 1)

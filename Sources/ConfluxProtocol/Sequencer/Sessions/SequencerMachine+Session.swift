@@ -79,16 +79,8 @@ extension SequencerMachine {
         // That it is forgotten is said once the log has it: a crash may take it back. And what its
         // process said before the hello that took it up last is of the past.
         guard !session.isEnding, !session.isPast(hello) else { return }
-        guard hello.session == nil, !session.isKeyed, session.ledger.lastCounter > 0 else {
-            // Where it names no session, its welcome was lost on its way.
-            takeUp(session, hello, from: connection, at: now, into: &effects)
-            return
-        }
-        // Who has dispatched knows its session, unless it was told that it is forgotten, by a log that
-        // has lost that since: its counters begin anew, and must not find the old.
-        endPresence(of: session.incarnation, at: now.monotonic, into: &effects)
-        forget(session.incarnation)
-        begin(hello, from: connection, at: now, into: &effects)
+        // Where it names no session, its welcome was lost on its way.
+        takeUp(session, hello, from: connection, at: now, into: &effects)
     }
 
     /// Begins a session, once its name is free. Where its entry is on its way to the log already, the
