@@ -241,7 +241,7 @@ final class ServingThread {
 
     private func publish(_ frame: Bytes) {
         do throws(ZeroMQError) {
-            // A subscriber that can't keep up loses it, and fetches it later (rule 28).
+            // A subscriber that can't keep up loses it, and fetches it later (rule 39).
             try feed.send(frame)
         } catch {
             cutOff(error)

@@ -19,6 +19,22 @@ struct DocumentRuleTests {
         #expect(broken(Rule.namedTests, texts) == ["docs/a.md:2", "docs/a.md:2", "docs/a.md:4"])
     }
 
+    @Test func `a rule without one place, and one that is not there, are found`() {
+        let texts = [
+            "Sources/A/B.swift": "// rule 1, and rules 2 and 9\nfunc held() {}",
+            "docs/rules.md": """
+            | 1 | One holds. | harm | `A/B.swift` (`held`) |
+            | 2 | Two hold. They both do. | harm | `A/B.swift` |
+            | 3 | Three hold. | harm | `A/C.swift` |
+            | 4 | Four hold. | harm | `A/B.swift`, `A/C.swift` |
+            | 5 | Five hold. | harm | `A/B.swift` (`hel`) |
+            | 6 | Six hold. | `A/B.swift` |
+            """,
+        ]
+        #expect(broken(Rule.onePlace, texts) == (2...6).map { "docs/rules.md:\($0)" })
+        #expect(broken(Rule.knownRules, texts) == ["Sources/A/B.swift:1"])
+    }
+
     @Test func `a sample that no test compiles is found`() {
         let texts = [
             "Tests/ComingFromTests/A.swift": "func a() {\n    let b = 1\n\n    c(b)\n}\nlet d = 2",

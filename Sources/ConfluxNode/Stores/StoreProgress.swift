@@ -9,7 +9,7 @@ import ConfluxProtocol
 ///                 └─ parked ◀─┴──────────────────────┘
 ///
 /// *Invariants*:
-/// - An entry reaches the store if and only if its number is above ``delivered`` (rule 4).
+/// - An entry reaches the store if and only if its number is above ``delivered`` (rule 30).
 /// - Its *position* is below the first run that its lane has not reported; without one it is
 ///   ``delivered``, and while it is attached what the whole node was delivered to.
 /// - What its lane has not reported has `Applier.openBytesMax` bytes and one commit more at most. *At the
@@ -69,7 +69,7 @@ final class StoreProgress {
     /// Why it takes nothing any more, and the entry that it did not apply, if that was one.
     var stop: (at: SequenceNumber?, message: String)?
     var effects: NoEffects
-    /// The numbers of which no entry was for it: it was frozen (rule 21), or no local store was there.
+    /// The numbers of which no entry was for it: it was frozen (rule 37), or no local store was there.
     private var absences = RangeSet<UInt64>()
     /// From which number on that is so until further notice; nil while entries are for it.
     private var awaySince: SequenceNumber?

@@ -187,7 +187,7 @@ public struct SequencerMachine: Sendable {
         return deadline
     }
 
-    /// Who speaks: the session that the connection's last welcome named, and no other (rule 8). What is
+    /// Who speaks: the session that the connection's last welcome named, and no other (rule 33). What is
     /// said for another tenure or session is about counters and a history that this one doesn't have,
     /// and its node is told to say hello.
     private mutating func peer(

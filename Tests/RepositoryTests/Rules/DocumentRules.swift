@@ -1,6 +1,8 @@
 /// Documents that name tests and settings say what is there.
 extension Rule {
-    static let statements: [Rule] = [namedTests, runSamples, statedBounds, listedBounds]
+    static let statements: [Rule] = [
+        namedTests, runSamples, statedBounds, listedBounds, onePlace, knownRules,
+    ]
 
     static let namedTests = Rule(name: "every test that a document names exists") { tree in
         tree.texts.filter { $0.key.hasSuffix(".md") }.sorted { $0.key < $1.key }

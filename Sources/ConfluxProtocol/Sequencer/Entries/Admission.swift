@@ -1,6 +1,6 @@
 import ConfluxVocabulary
 
-/// Whether a majority of the replicas needs time to catch up: the first half of rule 28.
+/// Whether a majority of the replicas needs time to catch up (rule 28).
 ///
 ///     never current ──▶ current ──▶ lagging ── after slowdownMax ──▶ stuck
 ///                          ▲           │                               │

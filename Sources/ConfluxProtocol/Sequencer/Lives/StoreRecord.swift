@@ -131,7 +131,7 @@ struct StoreRecord: Sendable, Equatable {
     var isFrozen: Bool { freezing != nil }
 
     /// Whether the snapshot may be what openers begin with: it is newer, and not of a version that
-    /// was over when it was taken (rule 17).
+    /// was over when it was taken (rule 35).
     func takes(_ reference: SnapshotReference) -> Bool {
         reference.sequence > baseSequence && reference.schemaVersion <= schemaVersion
             && (reference.schemaVersion == schemaVersion || reference.sequence <= migratedFrom)

@@ -1,7 +1,7 @@
 import ConfluxVocabulary
 
 /// How many bytes of long answers may be on their way to each connection: to fetches, loads and
-/// questions.
+/// questions (rule 40).
 ///
 /// A connection's queue is bounded in messages, and an answer may have megabytes: a node that asks
 /// and never reads would have the sequencer hold them all. So each long answer carries a *delivery

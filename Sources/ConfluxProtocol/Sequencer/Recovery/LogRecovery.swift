@@ -1,7 +1,7 @@
 import ConfluxVocabulary
 
 /// Rebuilds the fold of a log that answers one question at a time, from its newest checkpoint and
-/// the entries behind it: the second half of rule 20.
+/// the entries behind it (rule 20).
 ///
 ///     checkpoint? ──▶ entries behind it ──▶ … ──▶ the end
 ///          ▲               │ does not fit

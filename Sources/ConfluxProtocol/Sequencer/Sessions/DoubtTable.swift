@@ -4,7 +4,7 @@ import ConfluxVocabulary
 ///
 /// Either a newer tenure has begun, and this one is over; or the log was put back to an earlier
 /// copy, and the tenure that the node has heard of is lost with its end. Only the log knows: a hello
-/// is answered where the log confirms this tenure *after* it came (rules 1 and 2). A sequencer that is
+/// is answered where the log confirms this tenure *after* it came (rule 31). A sequencer that is
 /// superseded gets no confirmation, so it can talk nobody into its past.
 ///
 /// A connection has one hello here, its last. One that comes again is the same, so that who repeats

@@ -1,6 +1,6 @@
 import ConfluxVocabulary
 
-/// The floor: what of the log nobody can need any more, the second half of rule 20.
+/// The floor: what of the log nobody can need any more (rule 36).
 ///
 /// It is the lowest of
 ///

@@ -1,6 +1,6 @@
 import ConfluxVocabulary
 
-/// Snapshots: how they come from replicas (see ``SnapshotUpload``). The second half of rule 19.
+/// Snapshots: how they come from replicas (see ``SnapshotUpload``).
 extension SequencerMachine {
     /// A snapshot that the log has counts, if the store that it is of is there.
     mutating func adopt(_ snapshot: SnapshotIndexEntry) {

@@ -1,6 +1,6 @@
 import ConfluxVocabulary
 
-/// A snapshot on its way from replicas to the log, part by part: the first half of rule 19.
+/// A snapshot on its way from replicas to the log, part by part: the one place of rule 19.
 ///
 ///     waiting ──▶ asked ── part ──▶ saving ── saved ──▶ asked … ──▶ whole
 ///                  │ no answer, or gone: the next source, at the same place

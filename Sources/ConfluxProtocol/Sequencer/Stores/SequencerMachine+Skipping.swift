@@ -1,6 +1,6 @@
 import ConfluxVocabulary
 
-/// Entries that are to have no effect (rule 23).
+/// Entries that are to have no effect (rule 38).
 extension SequencerMachine {
     mutating func skip(
         _ skip: Skip, from connection: ConnectionID, into effects: inout [SequencerEffect]

@@ -1,6 +1,6 @@
 import ConfluxVocabulary
 
-/// Entries that have no effect (rule 23): those that the log says, and those that it will.
+/// Entries that have no effect (rule 38): those that the log says, and those that it will.
 struct SkipTable: Sendable {
     /// How many skipped entries are known, those to come among them. *At the bound* no further one is
     /// skipped.
