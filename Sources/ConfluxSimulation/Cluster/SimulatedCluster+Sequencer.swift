@@ -105,7 +105,8 @@ extension SimulatedCluster {
     /// What the thread that reads for others is to do.
     private func read(_ job: ReadJob, _ sequencer: SimulatedSequencer, of epoch: Epoch? = nil) {
         sequencer.readJobs.append((epoch ?? sequencer.machine.epoch, job))
-        var takes = random.duration(in: plan.logLatency)
+        // Who catches up can't be asked to where reading is slower than the log grows.
+        var takes = isHostile ? random.duration(in: plan.logLatency) : plan.logLatency.lowerBound
         if strikes(plan.slowRead) {
             marks.hit(.readSlow)
             takes += random.duration(in: .milliseconds(10)...(.seconds(1)))

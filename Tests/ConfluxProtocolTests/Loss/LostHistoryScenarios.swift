@@ -84,6 +84,25 @@ struct LostHistoryScenarios {
         #expect(cluster.nodes[3]?.bridgedTexts.suffix(4).map { $0.last } == ["4", "5", "6", "7"])
     }
 
+    @Test func `a node that passed over what the log gave up, and lost then, notices it`() {
+        var cluster = Cluster.twoNodes()
+        cluster.addNode(3, role: .observer)
+        cluster.input(.follow(from: SequenceNumber(1)), to: 3)
+        cluster.run()
+        cluster.nodes[3]?.feedDrops = 4
+        for text in ["1", "2", "3"] { cluster.dispatch([text], to: "list", from: 1) }
+        cluster.floor = cluster.disk.last.next
+        cluster.pass(.seconds(1))
+        let missed = ReplicaEvent.missed(from: SequenceNumber(1), through: cluster.disk.last)
+        #expect(cluster.nodes[3]?.events.last == missed)
+        cluster.killSequencer()
+        cluster.disk.bodies.removeLast(2)
+        cluster.floor = SequenceNumber(1)
+        cluster.restartSequencer()
+        cluster.pass(.milliseconds(300))
+        #expect(cluster.nodes[3]?.machine.live == cluster.disk.last)
+    }
+
     @Test func `counters that begin anew do not meet a session whose end the log has lost`() {
         var cluster = Cluster()
         cluster.settings.forgetAfter = .seconds(1)

@@ -250,6 +250,8 @@ extension ReplicaMachine {
         }
         live = last
         liveEpoch = nil
+        // As where it begins: what is passed over counts as had.
+        if let session { remember(session.log, last, of: epoch) }
         effects.append(.deliver(.passOver(last)))
         let stores = hosting.subjects.compactMap { subject in
             if case .store(let store) = subject { store } else { nil }
