@@ -34,6 +34,13 @@ final class EntryPrinter: Sendable {
         }
     }
 
+    /// Whether any of these entries is one that is printed.
+    func wants(_ first: SequenceNumber, _ last: SequenceNumber) -> Bool {
+        state.withLock { state in
+            state.last.map { first <= $0 } ?? true && state.first <= last
+        }
+    }
+
     /// Ends the printing; only the first end counts.
     func end(_ failure: CommandFailure? = nil) {
         let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in

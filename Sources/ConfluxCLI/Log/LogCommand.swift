@@ -104,21 +104,48 @@ enum LogCommand {
             printer.take(commit)
         }
         let events = connection.core.eventStream
+        let telling = Task { await tell(of: events, environment, printer) }
         let exitCode: ExitCode
         do throws(CommandFailure) {
-            exitCode = try await show(environment, connection, printer, events)
+            exitCode = try await show(environment, connection, printer)
         } catch {
             await connection.close()
             throw error
         }
+        // Ends the events, so that none is missed.
         await connection.close()
+        let isWhole = await telling.value
         environment.output.flush()
-        return exitCode
+        guard exitCode == .success, !isWhole, !arguments[follow] else { return exitCode }
+        return .logFailed
+    }
+
+    /// Says what can't be shown, until the node ends, and ends the printing with the node.
+    ///
+    /// - Returns: Whether all that is wanted could be read.
+    private static func tell(
+        of events: AsyncStream<NodeEvent>, _ environment: CommandEnvironment,
+        _ printer: EntryPrinter
+    ) async -> Bool {
+        var isWhole = true
+        for await event in events {
+            switch event {
+            case .closed(let message):
+                printer.end(CommandFailure(.nodeRefused, code: "closed", message))
+            case .logDamaged(let from, let through, let message) where printer.wants(from, through):
+                isWhole = false
+                environment.diagnostics.report(
+                    CommandFailure(
+                        .logFailed, code: "damaged",
+                        "entries \(from) to \(through) can't be read in the log: \(message)"))
+            default: break
+            }
+        }
+        return isWhole
     }
 
     private static func show(
-        _ environment: CommandEnvironment, _ connection: Connection, _ printer: EntryPrinter,
-        _ events: AsyncStream<NodeEvent>
+        _ environment: CommandEnvironment, _ connection: Connection, _ printer: EntryPrinter
     ) async throws(CommandFailure) -> ExitCode {
         let arguments = environment.arguments
         let isFollowing = arguments[follow]
@@ -135,14 +162,6 @@ enum LogCommand {
 
         // Three things end it: the last entry, the wish to end, and the end of the node.
         environment.interruption.whenFired { printer.end() }
-        let ending = Task {
-            for await event in events {
-                if case .closed(let message) = event {
-                    printer.end(CommandFailure(.nodeRefused, code: "closed", message))
-                }
-            }
-        }
-        defer { ending.cancel() }
         printer.begin(from: first, through: last)
         connection.core.follow(from: first)
         if let failure = await printer.ended() { throw failure }

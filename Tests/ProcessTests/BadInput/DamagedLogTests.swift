@@ -104,7 +104,7 @@ extension ProcessTests {
             }
             let document = try await site.worker("beta", of: sequencer, stores: ["document"])
             for _ in 0..<3 { try await load(site, sequencer) }
-            try await copy(site, ending: [counter.child, document.child, sequencer.child])
+            try await site.backUp(ending: [counter.child, document.child, sequencer.child])
             return last
         }
 
@@ -123,7 +123,7 @@ extension ProcessTests {
                 try #require(ContinuousClock.now < deadline)
                 try await load(site, sequencer)
             }
-            try await copy(site, ending: [worker.child, sequencer.child])
+            try await site.backUp(ending: [worker.child, sequencer.child])
         }
 
         private func load(_ site: Site, _ sequencer: RunningSequencer) async throws {
@@ -135,27 +135,8 @@ extension ProcessTests {
                 lines: lines, to: "document", at: sequencer.address, "--timeout", "60s")
         }
 
-        private func copy(_ site: Site, ending children: [Child]) async throws {
-            for child in children {
-                child.signal(SIGTERM)
-                _ = try await child.end()
-            }
-            let backup = try await site.run("backup", site.path("copy"), "--data", site.path("log"))
-            #expect(backup.end == .exited(0), "\(backup.message)")
-        }
-
-        /// The file of the copy, with a bit flipped in some bytes of it, as the log of another folder.
-        private func flip(_ site: Site, _ bytes: some Collection<UInt8>, to name: String) throws {
-            var file = try Data(contentsOf: site.database("copy"))
-            let place = try #require(file.range(of: Data(bytes)))
-            file[place.lowerBound + place.count / 2] ^= 1
-            try FileManager.default.createDirectory(
-                atPath: site.path(name), withIntermediateDirectories: true)
-            try file.write(to: site.database(name))
-        }
-
         private func expectCommitTold(_ site: Site, upTo last: UInt64) async throws {
-            try flip(site, "1013".utf8, to: "commit")
+            try site.flip("1013".utf8, to: "commit")
             let sequencer = try await site.sequencer(data: "commit", Self.keep[0], Self.keep[1])
             try await expectServed("document", site, sequencer)
             let refused = try site.start([
@@ -171,6 +152,7 @@ extension ProcessTests {
             #expect(outcome.end != .exited(0))
             #expect(outcome.message.contains("\(from)"), "\(outcome.message)")
             #expect(!outcome.output.contains { $0.contains(#""event":"ready""#) })
+            try await expectShownAround(from...through, site, sequencer)
             try await expectServed("document", site, sequencer)
             try await end(sequencer)
         }
@@ -179,7 +161,7 @@ extension ProcessTests {
             let file = try SQLiteLogFile(directory: site.path("copy"))
             let newest = try #require(try file.checkpoint(through: file.last))
             file.close()
-            try flip(site, newest.bytes.prefix(200), to: "checkpoint")
+            try site.flip(newest.bytes.prefix(200), to: "checkpoint")
             let sequencer = try await site.sequencer(
                 data: "checkpoint", Self.keep[0], Self.keep[1])
             let told = try await site.event("checkpointSetAside", of: sequencer.child)
@@ -198,7 +180,7 @@ extension ProcessTests {
             let bytes = try #require(
                 try file.readSnapshot(of: newest.key, from: 0, limitBytes: 300))
             file.close()
-            try flip(site, bytes, to: "snapshot")
+            try site.flip(bytes, to: "snapshot")
             let sequencer = try await site.sequencer(data: "snapshot", Self.keep[0], Self.keep[1])
             let refused = try site.start([
                 "worker", "--json", "--connect", sequencer.address, "--name", "late", "--store",
@@ -224,12 +206,34 @@ extension ProcessTests {
             let newest = try #require(try file.snapshots().last)
             file.close()
             let text = "\(newest.store) \(newest.life) \(newest.sequence) "
-            try flip(site, text.utf8, to: "list")
+            try site.flip(text.utf8, to: "list")
             let outcome = try await site.run(
                 "sequencer", "--data", site.path("list"), "--bind", "tcp://127.0.0.1:0", "--json")
             #expect(outcome.end == .exited(74), "\(outcome.message)")
             #expect(outcome.message.contains("list of snapshots"), "\(outcome.message)")
             #expect(!outcome.output.contains { $0.contains(#""event":"ready""#) })
+        }
+
+        /// Whoever reads the log is told what is missing, and gets all else.
+        private func expectShownAround(
+            _ damage: ClosedRange<UInt64>, _ site: Site, _ sequencer: RunningSequencer
+        ) async throws {
+            let whole = try await site.run("log", "--json", "--connect", sequencer.address)
+            #expect(whole.end == .exited(74), "\(whole.message)")
+            let place = "entries \(damage.lowerBound) to \(damage.upperBound) "
+            #expect(whole.errors.count == 1 && whole.message.contains(place), "\(whole.message)")
+            var order = LogOrder(without: damage)
+            for line in whole.output { try order.take(LogLine(line)) }
+            #expect(order.last > damage.upperBound)
+
+            let before = try await site.run(
+                "log", "--to", "\(damage.lowerBound - 1)", "--connect", sequencer.address)
+            let behind = try await site.run(
+                "log", "--from", "\(damage.upperBound + 1)", "--connect", sequencer.address)
+            for outcome in [before, behind] {
+                #expect(outcome.end == .exited(0) && outcome.errors.isEmpty, "\(outcome.message)")
+                #expect(!outcome.output.isEmpty)
+            }
         }
 
         // MARK: What is expected
@@ -271,12 +275,5 @@ extension ProcessTests {
             sequencer.child.signal(SIGTERM)
             #expect(try await sequencer.child.end() == .exited(0))
         }
-    }
-}
-
-extension Site {
-    /// The database of the log in a folder.
-    fileprivate func database(_ folder: String) -> URL {
-        URL(filePath: path("\(folder)/log.sqlite"))
     }
 }

@@ -3,7 +3,7 @@ import ConfluxProtocol
 import ConfluxVocabulary
 import Foundation
 
-/// Many nodes in one context, that join and leave at once.
+/// Many nodes in one context. Used by one thread, which may wait in it.
 final class RawCrowd {
     private let context: UnsafeMutableRawPointer
     private var sockets: [UnsafeMutableRawPointer] = []
@@ -31,7 +31,7 @@ final class RawCrowd {
     /// All join; then they leave, with a bye or in silence.
     func comeAndGo(at address: String, saysBye: Bool) throws {
         for socket in sockets {
-            guard zmq_connect(socket, address) == 0 else { throw Failure(systemError()) }
+            try connect(socket, to: address)
             let hello = Hello(request: 1, nonce: .random(), name: nil, role: .member)
             send(Frame.encode(.hello(hello), by: .unwelcomed), by: socket)
         }
@@ -47,6 +47,41 @@ final class RawCrowd {
                 session: welcome.incarnation)
             let bye = NodeMessage.bye(Bye(code: .leaving, message: ""))
             send(Frame.encode(bye, by: speaker), by: socket)
+        }
+    }
+
+    private func connect(_ socket: UnsafeMutableRawPointer, to address: String) throws {
+        guard zmq_connect(socket, address) == 0 else { throw Failure(systemError()) }
+    }
+
+    // MARK: One by one
+
+    func connect(to address: String) throws {
+        for socket in sockets { try connect(socket, to: address) }
+    }
+
+    /// Says something as one of them.
+    func send(_ frame: [UInt8], by index: Int) {
+        send(frame, by: sockets[index])
+    }
+
+    /// Waits until something has come, or for a while.
+    ///
+    /// - Returns: What has come, and to which of them: one message of each at most.
+    func hear(within limit: Duration) throws -> [(index: Int, frame: [UInt8])] {
+        var items = sockets.map {
+            zmq_pollitem_t(socket: $0, fd: 0, events: Int16(ZMQ_POLLIN), revents: 0)
+        }
+        let count = zmq_poll(&items, Int32(items.count), Int(limit / .milliseconds(1)))
+        guard count >= 0 || errno == EINTR else { throw Failure(systemError()) }
+        return items.indices.filter { items[$0].revents != 0 }.compactMap { index in
+            var message = zmq_msg_t()
+            zmq_msg_init(&message)
+            defer { zmq_msg_close(&message) }
+            guard zmq_msg_recv(&message, sockets[index], ZMQ_DONTWAIT) >= 0 else { return nil }
+            let bytes = UnsafeRawBufferPointer(
+                start: zmq_msg_data(&message), count: zmq_msg_size(&message))
+            return (index, Array(bytes))
         }
     }
 

@@ -5,16 +5,24 @@ extension Site {
     /// Expects that streams of actions on the shared document are in the log exactly once and in
     /// their order, and that nodes have the document that follows from the log.
     ///
+    /// - Parameters:
+    ///   - streams: The streams.
+    ///   - address: The sequencer's address.
+    ///   - nodes: The names of the nodes.
+    ///   - damage: The entries that can't be read in the log, none of them a stream's.
+    ///   - limit: How long each of the steps may take.
     /// - Returns: The document, changed by the log's actions in this process.
+    /// - Throws: ``Failure`` if the log is not what the streams were promised.
     @discardableResult
     func expectOneHistory(
         of streams: [StreamExpectation], at address: String, in nodes: [String],
-        within limit: Duration = .seconds(60)
+        damage: ClosedRange<UInt64>? = nil, within limit: Duration = .seconds(60)
     ) async throws -> ReferenceDocument {
         let last = streams.map(\.lastSequence).max() ?? 0
         let sightings = try await sightings(
             of: "document", at: address, in: nodes, from: last, within: limit)
-        let reference = try await replay(streams, at: address, through: last, within: limit)
+        let reference = try await replay(
+            streams, at: address, through: last, without: damage, within: limit)
         let state = Array(try reference.state().utf8)
         for sighting in sightings {
             #expect(sighting.sequence == last)
@@ -28,13 +36,19 @@ extension Site {
     /// Follows the whole log with the streams and with a document of our own.
     private func replay(
         _ streams: [StreamExpectation], at address: String, through last: UInt64,
-        within limit: Duration
+        without damage: ClosedRange<UInt64>?, within limit: Duration
     ) async throws -> ReferenceDocument {
         let path = path("log-\(UUID().uuidString).ndjson")
         let child = try start(["log", "--json", "--connect", address], output: .file(path))
-        #expect(try await child.end(within: limit) == .exited(0), "\(child.report)")
+        let end = try await child.end(within: limit)
+        #expect(end == .exited(damage == nil ? 0 : 74), "\(child.report)")
+        if let damage {
+            let message = try await child.errors.all().joined(separator: "\n")
+            let place = "entries \(damage.lowerBound) to \(damage.upperBound) "
+            #expect(message.contains(place), "\(message)")
+        }
 
-        var order = LogOrder()
+        var order = LogOrder(without: damage)
         var reference = ReferenceDocument()
         try forEachLine(of: path) { text in
             let line = try LogLine(text)

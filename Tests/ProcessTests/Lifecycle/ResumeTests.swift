@@ -26,46 +26,9 @@ extension ProcessTests {
             ])
         }
 
-        /// Takes what a run printed: each of its lines has an outcome, or had one in a run before.
-        private struct Progress {
-            /// By line: the number in the log, or nil for a line that is no action.
-            var ends: [Int: UInt64?] = [:]
-            let lines: [String]
-
-            init(_ lines: [String]) { self.lines = lines }
-
-            /// The line of each result: empty lines have none.
-            mutating func take(_ output: [String], isWhole: Bool) throws {
-                let expected = lines.indices.filter { !lines[$0].isEmpty }.map { $0 + 1 }
-                for (line, text) in zip(expected, output) {
-                    // What a killed process wrote last may be cut.
-                    guard isWhole || text.hasSuffix("}") else { break }
-                    let result = try object(text)
-                    if result[key: "resumed"] == true {
-                        guard result[key: "line"]?.number == UInt64(line), ends[line] != nil else {
-                            throw Failure("line \(line) is resumed, and nobody printed it: \(text)")
-                        }
-                    } else if let sequence = result[key: "sequence"]?.number {
-                        if let known = ends[line], known != sequence {
-                            throw Failure("line \(line) has two receipts: \(text)")
-                        }
-                        ends[line] = .some(sequence)
-                    } else {
-                        guard result[key: "error"]?[key: "code"] == "invalidAction",
-                            lines[line - 1] == "{nonsense"
-                        else { throw Failure("line \(line): \(text)") }
-                        ends[line] = .some(nil)
-                    }
-                }
-                if isWhole, output.count != expected.count {
-                    throw Failure("\(output.count) results of \(expected.count) lines")
-                }
-            }
-        }
-
         /// Runs the command until it ends well, as its help says.
         private func finish(
-            _ site: Site, _ path: String, _ progress: inout Progress, at address: String
+            _ site: Site, _ path: String, _ progress: inout ResumeProgress, at address: String
         ) async throws {
             var end = Child.End.exited(-1)
             for _ in 0..<3 where end != .exited(0) {
@@ -77,7 +40,7 @@ extension ProcessTests {
         }
 
         private func expectOnce(
-            _ site: Site, _ progress: Progress, at address: String
+            _ site: Site, _ progress: ResumeProgress, at address: String
         ) async throws {
             let log = try await site.run(
                 "log", "--json", "--connect", address, "--target", "document")
@@ -107,7 +70,7 @@ extension ProcessTests {
                 _ = try await site.worker("w1", of: sequencer)
                 let lines = Self.lines(6_000)
                 let path = try site.write(lines.joined(separator: "\n") + "\n", to: "lines")
-                var progress = Progress(lines)
+                var progress = ResumeProgress(lines)
                 for round in 0..<4 {
                     let child = try Self.start(site, path, sequencer.address)
                     _ = try await child.output.line(progress.ends.count + 40 + round * 300)
@@ -127,7 +90,7 @@ extension ProcessTests {
                 _ = try await site.worker("w1", of: sequencer)
                 let lines = Self.lines(6_000)
                 let path = try site.write(lines.joined(separator: "\n") + "\n", to: "lines")
-                var progress = Progress(lines)
+                var progress = ResumeProgress(lines)
                 for round in 0..<4 {
                     let child = try Self.start(site, path, sequencer.address)
                     _ = try await child.output.line(progress.ends.count + 40 + round * 200)

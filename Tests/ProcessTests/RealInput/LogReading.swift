@@ -48,12 +48,19 @@ extension LogLine {
 
 /// Checks that numbers are dense and times do not go back, over all lines of a log.
 struct LogOrder {
+    /// What of the log can't be read: its lines are missing, all of them and no others.
+    private let damage: ClosedRange<UInt64>?
     private(set) var last: UInt64 = 0
     private var epoch: UInt64 = 0
     private var timestamp: UInt64 = 0
 
+    init(without damage: ClosedRange<UInt64>? = nil) {
+        self.damage = damage
+    }
+
     mutating func take(_ line: LogLine) throws {
-        guard line.sequence == last + 1 else {
+        let next = last + 1
+        guard line.sequence == (next == damage?.lowerBound ? damage!.upperBound + 1 : next) else {
             throw Failure("entry \(line.sequence) follows entry \(last)")
         }
         guard line.epoch >= epoch, line.timestamp >= timestamp else {
@@ -75,19 +82,25 @@ final class StreamExpectation {
     private var incarnation: UInt64?
 
     /// Expects the actions of a file, with what `conflux dispatch --json` printed for them.
-    init(_ name: String, actions path: String, results: [String]) throws {
+    convenience init(_ name: String, actions path: String, results: [String]) throws {
+        let receipts = try results.map { line in
+            guard let sequence = try object(line)[key: "sequence"]?.number else {
+                throw Failure("\(name): no receipt: \(line)")
+            }
+            return sequence
+        }
+        try self.init(name, actions: path, receipts: receipts)
+    }
+
+    /// Expects the actions of a file at the numbers of their receipts.
+    init(_ name: String, actions path: String, receipts: [UInt64]) throws {
         self.name = name
         var actions: [Digest] = []
         try forEachLine(of: path) { line in
             actions.append(Digest(of: try JSONValue(json: line).canonicalBytes()))
         }
         self.actions = actions
-        receipts = try results.map { line in
-            guard let sequence = try object(line)[key: "sequence"]?.number else {
-                throw Failure("\(name): no receipt: \(line)")
-            }
-            return sequence
-        }
+        self.receipts = receipts
         guard receipts.count == actions.count else {
             throw Failure("\(name): \(receipts.count) results for \(actions.count) lines")
         }
