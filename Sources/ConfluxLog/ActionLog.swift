@@ -115,6 +115,12 @@ public protocol ActionLog: AnyObject {
     /// - Throws: `damaged`, `failed`, `closed`.
     func snapshots() throws(LogError) -> [SavedSnapshot]
 
+    /// The same, where a list that is damaged is no error: what of it is intact, and whom the rest
+    /// concerns.
+    ///
+    /// - Throws: `failed`, `closed`.
+    func snapshotList() throws(LogError) -> SnapshotList
+
     /// Reads bytes of a snapshot, verified.
     ///
     /// - Parameters:
@@ -255,6 +261,11 @@ extension [LoggedCommit] {
 }
 
 extension ActionLog {
+    /// The list of a log whose list is whole, or can't be read at all.
+    public func snapshotList() throws(LogError) -> SnapshotList {
+        SnapshotList(intact: try snapshots())
+    }
+
     /// Adds a commit to the end; else as `append(_:expecting:forced:)` of several.
     ///
     /// - Parameters:

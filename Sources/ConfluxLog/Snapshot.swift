@@ -181,3 +181,37 @@ public struct SnapshotPiece: Sendable, Hashable {
         }
     }
 }
+
+/// The snapshots that a log has, as far as its list of them can be read.
+public struct SnapshotList: Sendable, Equatable {
+    /// Rows of the list that are not what was written.
+    public struct Damage: Sendable, Equatable {
+        /// The stores that they are of; nil where that can't be told, and any store may be concerned.
+        public var stores: Set<StoreName>?
+
+        /// Makes one.
+        public init(stores: Set<StoreName>?) {
+            self.stores = stores
+        }
+
+        /// What was found and what to do, for people.
+        public var message: String {
+            let names = stores.map { $0.sorted().prefix(8).map(\.description) }
+            let more = (stores?.count ?? 0) > 8 ? " and others" : ""
+            let concerned = names.map { $0.joined(separator: ", ") + more } ?? "any store"
+            return "The list of snapshots is not what was written: a snapshot of \(concerned) may "
+                + "be missing from it. Restore the log from a backup."
+        }
+    }
+
+    /// Those that are whole and not above the log's end, ascending by store and number.
+    public var intact: [SavedSnapshot]
+    /// What else the list had; nil where it is whole.
+    public var damage: Damage?
+
+    /// Makes a list.
+    public init(intact: [SavedSnapshot], damage: Damage? = nil) {
+        self.intact = intact
+        self.damage = damage
+    }
+}

@@ -39,6 +39,12 @@ package struct SnapshotShelf {
         count()
     }
 
+    /// Forgets one.
+    package mutating func lose(_ key: SavedSnapshot.Key) {
+        whole[key] = nil
+        count()
+    }
+
     /// Forgets those of a store.
     package mutating func remove(_ store: StoreName) {
         whole = whole.filter { $0.key.store != store }

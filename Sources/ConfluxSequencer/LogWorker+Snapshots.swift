@@ -5,10 +5,13 @@ import ConfluxVocabulary
 /// Snapshots and the floor, as the log keeps them.
 extension LogWorker {
     func readSnapshots() throws(LogError) {
-        let found = try log.snapshots()
+        let list = try log.snapshotList()
         answer(
             .snapshotsRead(
-                found.filter { $0.kind != .compared }.map { SnapshotIndexEntry($0) }))
+                list.intact.filter { $0.kind != .compared }.map { SnapshotIndexEntry($0) },
+                damage: list.damage.map {
+                    SnapshotIndexDamage(stores: $0.stores, message: $0.message)
+                }))
     }
 
     /// What the log has no room for is no reason to end the tenure.

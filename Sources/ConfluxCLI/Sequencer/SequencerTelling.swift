@@ -97,6 +97,11 @@ struct SequencerTelling {
                 ],
                 text: "entries \(damage.first) to \(damage.last) can't be read, and who needs them "
                     + "begins behind them: \(damage.message)")
+        case .snapshotsUnlisted(let message):
+            environment.announce(
+                "snapshotsUnlisted", ["message": .string(message)],
+                text: "stores that this may concern can't be opened until a replica gives a "
+                    + "snapshot; all others are served: \(message)")
         case .truncated(let floor):
             environment.announce(
                 "truncated", ["floor": .number(floor)],

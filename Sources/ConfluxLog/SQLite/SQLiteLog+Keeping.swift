@@ -52,6 +52,14 @@ extension SQLiteLog {
         try openFiles().statements.reading.snapshots?.listed(through: last) ?? []
     }
 
+    /// The same, where a list that is damaged is no error.
+    ///
+    /// - Throws: `failed`, `closed`.
+    public func snapshotList() throws(LogError) -> SnapshotList {
+        try openFiles().statements.reading.snapshots?.list(through: last)
+            ?? SnapshotList(intact: [])
+    }
+
     /// Reads bytes of a snapshot; verified.
     ///
     /// - Parameters:

@@ -100,6 +100,8 @@ public enum SequencerNote: Sendable, Equatable {
     case logHasRoom
     /// Entries can't be read. Who asked for them is told; who does not need them goes on.
     case damaged(Damage)
+    /// The list of snapshots is damaged. A store that it holds off is told by itself.
+    case snapshotsUnlisted(String)
     /// The entries of a store that nobody hosts could not be kept aside: they keep the log.
     case asideFailed(StoreName, String)
     /// Replicas differ (rule 22).

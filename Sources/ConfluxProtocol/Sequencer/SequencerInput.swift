@@ -20,8 +20,8 @@ public enum SequencerInput: Sendable {
     /// Answers ``SequencerEffect/readLog(from:)``: the bodies of the commits, ascending.
     case logRead([Bytes])
     /// Answers ``SequencerEffect/readSnapshots``: the newest confirmed ones and the one before, of each
-    /// store, and what is kept aside.
-    case snapshotsRead([SnapshotIndexEntry])
+    /// store, and what is kept aside; and whether some may be missing.
+    case snapshotsRead([SnapshotIndexEntry], damage: SnapshotIndexDamage? = nil)
     /// Answers ``SequencerEffect/keepAside(_:through:)``: what is kept now of each store. Nothing where
     /// it could not be done.
     case keptAside([AsideKept])
@@ -214,6 +214,22 @@ public struct SnapshotIndexEntry: Sendable, Hashable {
         self.reference = reference
         self.isAside = isAside
     }
+}
+
+/// Snapshots, or entries that are kept aside, that the log may have and can't list.
+public struct SnapshotIndexDamage: Sendable, Hashable {
+    /// The stores that they may be of; nil where they may be of any.
+    public var stores: Set<StoreName>?
+    /// What was found there and what to do, for people.
+    public var message: String
+
+    /// Names what can't be listed.
+    public init(stores: Set<StoreName>?, message: String) {
+        self.stores = stores
+        self.message = message
+    }
+
+    func concerns(_ name: StoreName) -> Bool { stores?.contains(name) ?? true }
 }
 
 /// Why a tenure ended.

@@ -75,6 +75,9 @@ public struct SequencerMachine: Sendable {
     var reads = ReadQueue()
     /// What of the log is known to be damaged, ascending.
     var damages: [KnownDamage] = []
+    /// Stores of which a snapshot may be missing, and what can't be read without it. *Invariant*: of
+    /// stores that there were at the start.
+    var unlisted: [StoreName: KnownDamage] = [:]
     /// Long answers that were sent and not acknowledged. *Use*: to bound what a connection's queue holds.
     var credit: AnswerCredit
     /// When the last commit or beat was published.
@@ -121,7 +124,8 @@ public struct SequencerMachine: Sendable {
         case .claimed(let claim): claimed(claim, at: now, into: &effects)
         case .checkpointRead(let answer): checkpointRead(answer, at: now, into: &effects)
         case .logRead(let bodies): logRead(bodies, at: now, into: &effects)
-        case .snapshotsRead(let snapshots): snapshotsRead(snapshots, at: now, into: &effects)
+        case .snapshotsRead(let snapshots, let damage):
+            snapshotsRead(snapshots, damage, at: now, into: &effects)
         case .keptAside(let kept): keptAside(kept, at: now, into: &effects)
         case .snapshotSaved(let answer): saved(answer, at: now, into: &effects)
         case .snapshotRead(let job, let chunk):

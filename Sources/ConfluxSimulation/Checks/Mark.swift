@@ -66,6 +66,9 @@ public enum Mark: String, Sendable, Hashable, CaseIterable {
     case truncated, truncateFailed, startedAboveFloor, fallback, fallbackAboveFloor
     case behindFloor, missed, keptAside, asideLoaded
 
+    // Damage
+    case damageMet, unlisted, heldOff
+
     // Questions
     case questionAnswered, questionFailed, effectTold, refusalTold
 

@@ -52,7 +52,9 @@ extension SimulatedCluster {
             marks.hit(served.chunk.isNone ? .loadRestarted : .partServed)
         case .divergence(let divergence): if divergence.mustReload { marks.hit(.reloaded) }
         case .reload: marks.hit(.reloadAsked)
-        case .opened, .entries, .answer: break
+        case .opened(let opened):
+            if case .failed(.damaged, _) = opened.outcome { marks.hit(.heldOff) }
+        case .entries, .answer: break
         }
     }
 

@@ -4,7 +4,10 @@ import ConfluxProtocol
 extension SimulatedCluster {
     func scheduleNext(_ fault: ClusterFault) {
         guard let interval = plan.interval(of: fault) else { return }
-        schedule(.fault(fault), after: random.duration(around: interval))
+        let delay =
+            fault == .damage
+            ? damageRandom.duration(around: interval) : random.duration(around: interval)
+        schedule(.fault(fault), after: delay)
     }
 
     func strike(_ fault: ClusterFault) throws(Violation) {
@@ -38,6 +41,7 @@ extension SimulatedCluster {
         case .spoil: spoil()
         case .poison: poison()
         case .upgrade: upgrade()
+        case .damage: damage()
         }
         if let violation { throw violation }
     }
@@ -121,6 +125,28 @@ extension SimulatedCluster {
         if disk.restoreCopy() {
             marks.hit(.oldCopyRestored)
             loseHistory()
+        }
+    }
+
+    /// A row of the log is not what was written: a commit in the middle, or one of the list of
+    /// snapshots, which is read when a sequencer starts.
+    private func damage() {
+        // What is lost besides may be what a start needs then.
+        guard plan.durability == .fsync else { return }
+        if damageRandom.chance(0.5) {
+            let commits = disk.expendable
+            guard !commits.isEmpty else { return }
+            let commit = damageRandom.pick(commits)
+            trace.note(now, "the commit \(commit.first)…\(commit.last) is damaged")
+            disk.damage(commit)
+        } else {
+            let saved = disk.shelves.snapshots.listed(through: disk.last)
+                .filter { $0.kind != .compared }
+            guard !saved.isEmpty else { return }
+            let snapshot = damageRandom.pick(saved)
+            trace.note(now, "the row of the snapshot \(snapshot.key) is damaged")
+            endAllSequencers()
+            disk.unlist(snapshot)
         }
     }
 

@@ -98,6 +98,7 @@ extension SimulatedCluster {
         of history: StoreHistory, _ floor: SequenceNumber
     ) throws(Violation) {
         let base = max(base(of: history), keptAside(of: history))
+        guard !isHeldOff(history) else { return }
         guard let need = history.firstNeed(behind: base), need < floor else { return }
         throw Violation(
             promise: "floor",
@@ -124,6 +125,14 @@ extension SimulatedCluster {
                 promise: "snapshot",
                 message: "\(store) is upgraded from \(base), and its snapshot is at \(newest)")
         }
+    }
+
+    /// Whether a snapshot of the store is lost without which nobody can begin it.
+    private func isHeldOff(_ history: StoreHistory) -> Bool {
+        let needed = max(disk.listedFloor, history.migratedFrom?.next ?? .zero)
+        let base = base(of: history)
+        return disk.unlisted.contains(history.name) && base.next < needed
+            && history.firstNeed(behind: base) != nil
     }
 
     // MARK: Liveness

@@ -221,7 +221,7 @@ extension SimulatedCluster {
             marks.hit(.sessionForgotten)
             node.hasLostSession = true
         case .missed: marks.hit(.missed)
-        case .damaged: break
+        case .damaged: marks.hit(.damageMet)
         case .disconnected: break
         }
     }

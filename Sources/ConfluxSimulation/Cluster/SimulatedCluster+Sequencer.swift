@@ -269,6 +269,7 @@ extension SimulatedCluster {
         case .snapshotTaken: marks.hit(.snapshotTaken)
         case .snapshotFailed(_, let reason):
             marks.hit(reason.contains("digest") ? .digestMismatch : .snapshotFailed)
+        case .snapshotsUnlisted: marks.hit(.unlisted)
         case .asideFailed, .damaged, .logNearlyFull, .logHasRoom: break
         case .diverged(let store, let status):
             marks.hit(status.isMajority ? .divergedMajority : .divergedNone)

@@ -15,6 +15,8 @@ final class SimulatedCluster {
     let states: [SimulatedState]
     let settings: SequencerSettings
     var random: SimulationRandom
+    /// What decides of damage.
+    var damageRandom: SimulationRandom
     var marks = Marks()
     let trace: Trace
 
@@ -70,6 +72,7 @@ final class SimulatedCluster {
         trace = Trace(isOn: isTracing)
         settings = plan.sequencerSettings
         let log = LogID.random(using: &self.random)
+        damageRandom = SimulationRandom(seed: log.low)
         disk = SimulatedDisk(id: log, durability: plan.durability)
         truth = Truth(
             log: log,

@@ -35,5 +35,5 @@ enum ClusterEvent {
 /// Faults that come again and again.
 public enum ClusterFault: String, CaseIterable, Sendable {
     case breakConnection, crashNode, crashSequencer, pause, leave, losePower, restoreCopy, reopen
-    case freeze, spoil, poison, upgrade
+    case freeze, spoil, poison, upgrade, damage
 }

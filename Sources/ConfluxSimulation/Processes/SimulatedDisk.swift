@@ -26,6 +26,12 @@ final class SimulatedDisk {
     let durability: SimulationPlan.Durability
     private var copy: (commits: [LoggedCommit], epoch: Epoch, shelves: Shelves)?
     private(set) var shelves = Shelves()
+    /// Commits that can't be read, by their first numbers.
+    private(set) var damaged: Set<SequenceNumber> = []
+    /// Stores that have a damaged row in the list of snapshots.
+    private(set) var unlisted: Set<StoreName> = []
+    /// Below this number nothing was there any more when the list was last read.
+    private(set) var listedFloor = SequenceNumber(1)
     /// What a loss of power leaves of them.
     private var syncedShelves = Shelves()
 
@@ -79,7 +85,36 @@ final class SimulatedDisk {
         return true
     }
 
-    func takeCopy() { copy = (commits, epoch, shelves) }
+    /// Commits that no start needs: those up to the older of two checkpoints.
+    var expendable: [LoggedCommit] {
+        let newest = shelves.checkpoints.newest(through: last)?.sequence.rawValue ?? 0
+        guard newest > 0,
+            let older = shelves.checkpoints.newest(through: SequenceNumber(newest - 1))
+        else { return [] }
+        return commits.filter { $0.first > shelves.floor && $0.last <= older.sequence }
+    }
+
+    func damage(_ commit: LoggedCommit) { damaged.insert(commit.first) }
+
+    /// The list of snapshots has a row that is not what was written.
+    func unlist(_ snapshot: SavedSnapshot) {
+        change { $0.snapshots.lose(snapshot.key) }
+        unlisted.insert(snapshot.store)
+        listedFloor = shelves.floor
+    }
+
+    func list() -> SnapshotList {
+        listedFloor = shelves.floor
+        return SnapshotList(
+            intact: shelves.snapshots.listed(through: last),
+            damage: unlisted.isEmpty ? nil : SnapshotList.Damage(stores: unlisted))
+    }
+
+    /// A copy is checked while it is made: there is none of a log that is damaged.
+    func takeCopy() {
+        guard damaged.isEmpty, unlisted.isEmpty else { return }
+        copy = (commits, epoch, shelves)
+    }
 
     /// Puts the copy back, as a careless administrator does: with its id and its epoch.
     ///
@@ -89,6 +124,8 @@ final class SimulatedDisk {
         commits = copy.commits
         epoch = copy.epoch
         shelves = copy.shelves
+        damaged = []
+        unlisted = []
         sync()
         return true
     }
@@ -99,6 +136,8 @@ final class SimulatedDisk {
         epoch = .none
         commits = []
         shelves = Shelves()
+        damaged = []
+        unlisted = []
         sync()
         copy = nil
     }
@@ -190,6 +229,15 @@ final class SimulatedLog: ActionLog {
     }
 
     func read(from: SequenceNumber, limitBytes: Int) throws(LogError) -> [LoggedCommit] {
+        let found = stored(from: from, limitBytes: limitBytes)
+        if let first = found.first, disk.damaged.contains(first.first) {
+            throw LogError(
+                .damaged, "the simulated disk lost a commit", numbers: first.first...first.last)
+        }
+        return Array(found.prefix { !disk.damaged.contains($0.first) })
+    }
+
+    private func stored(from: SequenceNumber, limitBytes: Int) -> [LoggedCommit] {
         let from = max(from, floor)
         var low = 0
         var high = disk.commits.count
@@ -244,8 +292,12 @@ final class SimulatedLog: ActionLog {
     }
 
     func snapshots() throws(LogError) -> [SavedSnapshot] {
-        disk.shelves.snapshots.listed(through: disk.last)
+        let list = disk.list()
+        if let damage = list.damage { throw LogError(.damaged, damage.message) }
+        return list.intact
     }
+
+    func snapshotList() throws(LogError) -> SnapshotList { disk.list() }
 
     func readSnapshot(
         of key: SavedSnapshot.Key, from offset: UInt64, limitBytes: Int
@@ -270,9 +322,9 @@ final class SimulatedLog: ActionLog {
                 throw LogError(.invalidFloor, "no two checkpoints stand at \(floor)")
             }
             // One commit at a time, so that much can happen in between.
-            if let last = try lastToGiveUp(below: floor) {
+            if let last = lastToGiveUp(below: floor) {
                 disk.change { $0.floor = last.next }
-                isDone = try lastToGiveUp(below: floor) == nil
+                isDone = lastToGiveUp(below: floor) == nil
             }
         }
         if case .unknown = fault { throw Self.unknown }
@@ -280,14 +332,14 @@ final class SimulatedLog: ActionLog {
     }
 
     /// Where the oldest commit ends, if all of it is below a floor; the newest one stays.
-    private func lastToGiveUp(below floor: SequenceNumber) throws(LogError) -> SequenceNumber? {
-        guard let oldest = try read(from: self.floor, limitBytes: 0).first, oldest.last < floor,
+    private func lastToGiveUp(below floor: SequenceNumber) -> SequenceNumber? {
+        guard let oldest = stored(from: self.floor, limitBytes: 0).first, oldest.last < floor,
             oldest.last < disk.last
         else { return nil }
         return oldest.last
     }
 
-    func makeReader() throws(LogError) -> any LogReader { SimulatedLogReader(self) }
+    func makeReader() throws(LogError) -> any LogReader { SimulatedLogReader(self, on: disk) }
 
     func close() { isClosed = true }
 
@@ -301,9 +353,11 @@ final class SimulatedLog: ActionLog {
 /// Reads what the log's handle reads.
 private final class SimulatedLogReader: LogReader {
     private let log: SimulatedLog
+    private let disk: SimulatedDisk
 
-    init(_ log: SimulatedLog) {
+    init(_ log: SimulatedLog, on disk: SimulatedDisk) {
         self.log = log
+        self.disk = disk
     }
 
     func read(
@@ -317,7 +371,12 @@ private final class SimulatedLogReader: LogReader {
     }
 
     func snapshot(of key: SavedSnapshot.Key) throws(LogError) -> SavedSnapshot? {
-        try log.snapshots().first { $0.key == key }
+        let listed = disk.shelves.snapshots.listed(through: disk.last)
+        if let found = listed.first(where: { $0.key == key }) { return found }
+        guard disk.unlisted.isEmpty else {
+            throw LogError(.damaged, "the simulated disk can't tell whether there is one")
+        }
+        return nil
     }
 
     func readSnapshot(

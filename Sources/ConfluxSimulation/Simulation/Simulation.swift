@@ -51,9 +51,9 @@ public struct Simulation: Sendable {
         self.states = states
         random = SimulationRandom(seed: seed)
         var planning = random.fork()
-        self.plan =
-            plan
-            ?? SimulationPlan(drawnFrom: &planning, world: world ?? SimulationWorld(of: seed))
+        var drawn = SimulationPlan(drawnFrom: &planning, world: world ?? SimulationWorld(of: seed))
+        drawn.drawDamage(of: seed)
+        self.plan = plan ?? drawn
     }
 
     /// Runs it, on the calling thread, with no other thread and no real time.

@@ -104,6 +104,8 @@ public struct SimulationPlan: Sendable, Hashable {
     var badPart = 0.0
     /// How likely a sequencer finds its newest checkpoint damaged.
     var damagedCheckpoint = 0.0
+    /// The mean time between two rows of the log that are damaged, where the log loses nothing else.
+    var damageEvery: Duration?
     /// What is digested, saved and kept.
     var keeping = Keeping()
     /// Whether every bound is so small that it is reached.
@@ -140,6 +142,7 @@ public struct SimulationPlan: Sendable, Hashable {
         case .spoil: \.spoilEvery
         case .poison: \.poisonEvery
         case .upgrade: \.upgradeEvery
+        case .damage: \.damageEvery
         }
     }
 

@@ -57,6 +57,12 @@ extension SimulationPlan {
         if world != .parted { fitParts() }
     }
 
+    /// Draws damage from the seed itself, so that worlds without any stay as they were before.
+    mutating func drawDamage(of seed: UInt64) {
+        var random = SimulationRandom(seed: seed ^ 0x9e6c_63d0_876a_9a69)
+        damageEvery = Self.often(&random, 0.15)
+    }
+
     private static func often(
         _ random: inout SimulationRandom, _ probability: Double,
         _ choices: [Duration] = [.milliseconds(300), .seconds(1), .seconds(4)]

@@ -209,6 +209,16 @@ final class DamageSample {
         }
         let listed = found.attempt("list") { () throws(LogError) in try source.snapshots() }
         if let listed { found.expect(listed ?? sorted == sorted, "list \(listed ?? [])") }
+        if let list = found.attempt("list", { () throws(LogError) in try source.list() }), let list
+        {
+            let missing = sorted.filter { !list.intact.contains($0) }
+            found.expect(list.intact == sorted.filter { !missing.contains($0) }, "list \(list)")
+            found.expect(
+                missing.allSatisfy { lost in
+                    list.damage.map { $0.stores?.contains(lost.store) ?? true } == true
+                },
+                "list \(list)")
+        }
         for snapshot in snapshots {
             let bytes = found.attempt("\(snapshot.key)") { () throws(LogError) in
                 var bytes: [UInt8] = []
@@ -249,6 +259,7 @@ private struct Source {
     var commits: (SequenceNumber) throws(LogError) -> [LoggedCommit]
     /// nil where this one has no list.
     var snapshots: () throws(LogError) -> [SavedSnapshot]?
+    var list: () throws(LogError) -> SnapshotList? = { () throws(LogError) in nil }
     var bytes: (SavedSnapshot.Key, UInt64) throws(LogError) -> Bytes?
     var checkpoint: (SequenceNumber) throws(LogError) -> SavedCheckpoint?
 
@@ -259,6 +270,7 @@ private struct Source {
             try log.read(from: number, limitBytes: Self.limitBytes)
         }
         snapshots = { () throws(LogError) in try log.snapshots() }
+        list = { () throws(LogError) in try log.snapshotList() }
         bytes = { key, offset throws(LogError) in
             try log.readSnapshot(of: key, from: offset, limitBytes: 300)
         }

@@ -135,6 +135,11 @@ import Testing
         let reader = try log.makeReader()
         let key = SavedSnapshot.sample(10).key
         #expect(code { _ = try log.snapshots() } == .damaged)
+        // The row is left out, and whom it concerns is told.
+        let list = try log.snapshotList()
+        #expect(list.intact == [.sample(8)])
+        #expect(list.damage?.stores?.contains(key.store) == true)
+        #expect(list.damage?.message.contains(key.store.description) == true)
         #expect(code { _ = try log.readSnapshot(of: key, from: 0, limitBytes: 9) } == .damaged)
         #expect(code { _ = try reader.snapshot(of: key) } == .damaged)
         #expect(
@@ -188,7 +193,24 @@ import Testing
         let log = try open()
         let key = SavedSnapshot.sample(10).key
         #expect(code { _ = try log.snapshots() } == .damaged)
+        // One that the table has lost may be of any store.
+        let list =
+            isOfTable
+            ? SnapshotList(intact: [.sample(8)], damage: .init(stores: nil))
+            : SnapshotList(
+                intact: [.sample(8), .sample(10)], damage: .init(stores: [key.store]))
+        #expect(try log.snapshotList() == list)
         #expect(code { _ = try log.readSnapshot(of: key, from: 0, limitBytes: 9) } == .damaged)
         #expect(try log.readAll().count == 7)
+    }
+
+    @Test func `whose row it was is told by two of three places, or not at all`() throws {
+        let log = try fill()
+        let store = SavedSnapshot.sample(10).store
+        try change("snapshots", "copy = 'document/b 1' WHERE sequence = 10")
+        #expect(try log.snapshotList().damage?.stores?.contains(store) == true)
+        try change("snapshots", "store = 'a b', copy = 'document/b 1' WHERE sequence = 10")
+        #expect(try log.snapshotList().damage == .init(stores: nil))
+        log.close()
     }
 }

@@ -69,6 +69,8 @@ struct Cluster {
     var floor = SequenceNumber(1)
     /// What the log can't read for others.
     var damaged: ClosedRange<SequenceNumber>?
+    /// Of which stores the list of snapshots has lost what; nil where it is whole.
+    var unlisted: (stores: Set<StoreName>?, isLost: (SnapshotIndexEntry) -> Bool)?
     var notes: [SequencerNote] = []
     var ends: [SequencerEnd] = []
     var published: [SequencerEffect] = []
@@ -178,7 +180,7 @@ struct Cluster {
             handle(.checkpointRead(found.map { .found($0.sequence, $0.bytes) } ?? .none))
         case .append(let append):
             if isDiskSlow { waitingAppends.append(append) } else { queue.append(.logged(append)) }
-        case .readSnapshots: handle(.snapshotsRead(disk.index))
+        case .readSnapshots: listSnapshots()
         case .saveSnapshot(let part): save(part)
         case .readSnapshot(let job): handle(.snapshotRead(job, disk.chunk(for: job)))
         case .removeSnapshots(let store): disk.removeSnapshots(of: store)

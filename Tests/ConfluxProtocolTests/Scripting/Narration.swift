@@ -103,6 +103,7 @@ struct Narration {
         case .snapshotTaken(let place, let bytes):
             "snapshot of \(words(of: place)) taken, \(bytes) bytes"
         case .asideFailed(let store, let why): "\(store) can't be kept aside: \(why)"
+        case .snapshotsUnlisted(let why): "snapshots can't be listed: \(why)"
         case .snapshotFailed(let place, let why):
             "no snapshot of \(words(of: place)): \(why)"
         case .diverged(let store, let status): "diverged \(store): " + words(of: status)

@@ -96,6 +96,14 @@ extension Cluster {
         return cluster
     }
 
+    mutating func listSnapshots() {
+        let listed = disk.index.filter { unlisted?.isLost($0) != true }
+        let damage = unlisted.map {
+            SnapshotIndexDamage(stores: $0.stores, message: "The list is damaged.")
+        }
+        handle(.snapshotsRead(listed, damage: damage))
+    }
+
     mutating func save(_ part: SnapshotPart) {
         let isSaved = savingFailure == nil && disk.save(part)
         let failure = isSaved ? nil : savingFailure ?? "out of order"

@@ -148,6 +148,16 @@ extension PlantedBug {
                     else { return nil }
                 """),
         PlantedBug(
+            name: "a store whose snapshot is lost begins with an older state", rule: 19,
+            file: "ConfluxProtocol/Sequencer/Reading/SequencerMachine+Damage.swift",
+            original: """
+                    if let known = missing(of: name) { return known }
+                """,
+            planted: """
+                    if !PLANTED, let known = missing(of: name) { return known }
+                """,
+            fault: "damage"),
+        PlantedBug(
             name: "what is for a life that is over is admitted", rule: 16,
             file: "ConfluxProtocol/Sequencer/Stores/StoreDirectory+Reading.swift",
             original: """

@@ -19,8 +19,10 @@ extension Site {
     }
 
     /// The file of the copy, with a bit flipped in some bytes of it, as the log of another folder.
-    func flip(_ bytes: some Collection<UInt8>, to name: String) throws {
-        var file = try Data(contentsOf: database("copy"))
+    func flip(
+        _ bytes: some Collection<UInt8>, of source: String = "copy", to name: String
+    ) throws {
+        var file = try Data(contentsOf: database(source))
         let place = try #require(file.range(of: Data(bytes)))
         file[place.lowerBound + place.count / 2] ^= 1
         try FileManager.default.createDirectory(

@@ -3,6 +3,7 @@ import ConfluxVocabulary
 /// The statements that read snapshots, prepared once.
 struct SQLiteSnapshotReading {
     private let count: Statement
+    private let index: Statement
     private let all: Statement
     private let one: Statement
     private let pieces: Statement
@@ -11,7 +12,10 @@ struct SQLiteSnapshotReading {
         let columns = "\(SQLiteSnapshotRow.columns), \(SQLiteSnapshots.isIntact(version))"
         count = try database.prepare(
             "SELECT count(*) FROM snapshots INDEXED BY snapshots_by_store")
-        all = try database.prepare("SELECT \(columns) FROM snapshots NOT INDEXED")
+        index = try database.prepare(
+            "SELECT id, store FROM snapshots INDEXED BY snapshots_by_store")
+        let copy = version > 2 ? "copy" : "''"
+        all = try database.prepare("SELECT \(columns), \(copy) FROM snapshots NOT INDEXED")
         one = try database.prepare(
             """
             SELECT \(columns) FROM snapshots INDEXED BY snapshots_by_store
@@ -28,26 +32,34 @@ struct SQLiteSnapshotReading {
     }
 
     func listed(through last: SequenceNumber) throws(LogError) -> [SavedSnapshot] {
-        let found = try SQLiteFormat.reading("Listing the snapshots") {
-            () throws(DatabaseFailure) -> [SQLiteSnapshotRow]? in
-            // Until then both statements see the log as it is at one moment.
-            defer { count.reset() }
-            guard try count.step() else { return nil }
-            defer { all.reset() }
-            var rows: [SQLiteSnapshotRow] = []
-            while try all.step() {
-                guard let row = SQLiteSnapshotRow(all) else { return nil }
-                rows.append(row)
-            }
-            return rows.count == Int(count.integer(0)) ? rows : nil
+        let list = try list(through: last)
+        if let damage = list.damage { throw LogError(.damaged, damage.message) }
+        return list.intact
+    }
+
+    /// The list without the rows that are not as they were written.
+    func list(through last: SequenceNumber) throws(LogError) -> SnapshotList {
+        var found = Found()
+        do throws(DatabaseFailure) {
+            try gather(into: &found)
+        } catch {
+            let error = SQLiteFormat.readError(error, "Listing the snapshots")
+            guard error.code == .damaged else { throw error }
+            // What was not read may be of any store.
+            found.isAnyConcerned = true
         }
-        guard let found else {
-            throw LogError(
-                .damaged,
-                "The list of snapshots is not what was written. Restore the log from a backup.")
-        }
-        return found.filter { $0.isWhole && $0.snapshot.sequence <= last }.map(\.snapshot)
-            .sorted(by: SavedSnapshot.isAscending)
+        return found.list(through: last)
+    }
+
+    private func gather(into found: inout Found) throws(DatabaseFailure) {
+        // Until then the other two see the log as it is at one moment.
+        defer { count.reset() }
+        guard try count.step() else { return }
+        defer { index.reset() }
+        while try index.step() { found.indexed[index.integer(0)] = index.text(1) }
+        defer { all.reset() }
+        while try all.step() { found.add(all) }
+        if !found.indexed.isEmpty { found.isAnyConcerned = true }
     }
 
     func snapshot(of key: SavedSnapshot.Key) throws(LogError) -> SavedSnapshot? {
@@ -136,5 +148,38 @@ struct SQLiteSnapshotReading {
             next = position + UInt64(bytes.count)
         }
         return .success(found[...])
+    }
+}
+
+/// What is found of the list, row by row.
+private struct Found {
+    private var rows: [SQLiteSnapshotRow] = []
+    private var concerned: Set<StoreName> = []
+    /// What the index has and the table did not have yet: at the end, rows that are lost.
+    var indexed: [Int64: String] = [:]
+    /// Whether there is a row of which nothing says what store it is of.
+    var isAnyConcerned = false
+
+    /// Adds a row, behind whose columns stand whether it is intact and its copy.
+    mutating func add(_ statement: Statement) {
+        let name = statement.text(1)
+        let inIndex = indexed.removeValue(forKey: statement.integer(0))
+        let row = SQLiteSnapshotRow(statement)
+        if let row { rows.append(row) }
+        guard row == nil || inIndex != name else { return }
+        let inCopy = statement.text(11).split(separator: " ").first.map { String($0) }
+        // Each of them may be the right one; where no two are the same, another one may be.
+        let names = [name, inIndex, inCopy].compactMap { $0.flatMap { StoreName($0) } }
+        concerned.formUnion(names)
+        if Set(names).count == names.count { isAnyConcerned = true }
+    }
+
+    func list(through last: SequenceNumber) -> SnapshotList {
+        let intact = rows.filter { $0.isWhole && $0.snapshot.sequence <= last }.map(\.snapshot)
+        let isDamaged = isAnyConcerned || !concerned.isEmpty
+        return SnapshotList(
+            intact: intact.sorted(by: SavedSnapshot.isAscending),
+            damage: isDamaged
+                ? SnapshotList.Damage(stores: isAnyConcerned ? nil : concerned) : nil)
     }
 }

@@ -93,7 +93,8 @@ extension SequencerMachine {
 
     /// The snapshots that stand beside the log: with them all is known, and the tenure begins.
     mutating func snapshotsRead(
-        _ snapshots: [SnapshotIndexEntry], at now: Moment, into effects: inout [SequencerEffect]
+        _ snapshots: [SnapshotIndexEntry], _ damage: SnapshotIndexDamage?, at now: Moment,
+        into effects: inout [SequencerEffect]
     ) {
         guard phase == .reading, let recovery else {
             preconditionFailure("snapshots were read in \(phase)")
@@ -101,8 +102,11 @@ extension SequencerMachine {
         adopt(recovery, into: &effects)
         guard phase == .reading else { return }
         for snapshot in snapshots.sorted(by: { $0.order < $1.order }) {
+            // Entries that are kept aside go on from a snapshot, which may be the one that is missing.
+            if snapshot.isAside, damage?.concerns(snapshot.place.store) == true { continue }
             adopt(snapshot)
         }
+        if let damage { holdOff(damage, at: now.monotonic, into: &effects) }
         claim(at: now, into: &effects)
     }
 

@@ -48,9 +48,11 @@ extension SequencerMachine {
         return lowest
     }
 
-    /// The number behind what is kept of a store; nil where no entry behind that concerns it.
+    /// The number behind what is kept of a store; nil where no entry behind that concerns it, or nobody
+    /// could begin with those that are there.
     private func lowestNeeded(by name: StoreName) -> SequenceNumber? {
-        guard let store = directory.store(name), directory.stamp(of: name) > store.keptThrough
+        guard !isUnlisted(name), let store = directory.store(name),
+            directory.stamp(of: name) > store.keptThrough
         else { return nil }
         return store.keptThrough.next
     }

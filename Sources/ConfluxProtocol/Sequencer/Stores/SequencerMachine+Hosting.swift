@@ -51,6 +51,8 @@ extension SequencerMachine {
             // Another version than the one that is on its way: it is asked for again.
             if version == schemaVersion { directory.change(name) { $0.wait(opener) } }
         } else if schemaVersion > life.record.schemaVersion {
+            // What it would be migrated from is not there.
+            guard !isHeldOff(opener, from: name, into: &effects) else { return }
             // From here on no snapshot of the former version becomes what openers begin with.
             directory.change(name) { $0.giveUpUpload() }
             // What the log saves just now may take the place of the snapshot that is to be migrated.

@@ -1,0 +1,122 @@
+import ConfluxVocabulary
+
+/// What of the log is known to be damaged. Nothing looks for it: it is met by who reads.
+///
+/// A store whose entries behind its snapshot may be among it can't be begun until there is a snapshot
+/// behind the damage; live replicas, which are beyond it, are asked for one. All other stores go on.
+extension SequencerMachine {
+    /// Damage that was met, and whether a snapshot behind it may still come.
+    struct KnownDamage: Sendable {
+        var damage: Damage
+        var awaitedUntil: Duration
+        var isAwaited = true
+    }
+
+    /// The most places of damage that are remembered. *At the bound* the lowest is forgotten, and met
+    /// again by who reads it.
+    static let damagesMax = 64
+
+    mutating func met(
+        _ damage: Damage, at now: Duration, into effects: inout [SequencerEffect]
+    ) {
+        guard !damages.contains(where: { $0.damage.first == damage.first }) else { return }
+        effects.append(.note(.damaged(damage)))
+        // Votes come first, then the parts of the snapshot.
+        damages.append(
+            KnownDamage(damage: damage, awaitedUntil: now + settings.votePatience * 2))
+        damages.sort { $0.damage.first < $1.damage.first }
+        if damages.count > Self.damagesMax { damages.removeFirst() }
+        for name in directory.lives.lives.keys.sorted()
+        where directory.life(of: name)?.hasVoter == true && knownDamage(ahead: name) != nil {
+            directory.change(name) { $0.point.want() }
+        }
+    }
+
+    /// Holds off each store that a snapshot may be missing of: entries behind what is listed of it are
+    /// given up, or were taken in before it got its version (rule 17).
+    ///
+    /// The entries that are given up may not concern it. That can't be told.
+    mutating func holdOff(
+        _ damage: SnapshotIndexDamage, at now: Duration, into effects: inout [SequencerEffect]
+    ) {
+        effects.append(.note(.snapshotsUnlisted(damage.message)))
+        for name in directory.lives.lives.keys.sorted() where damage.concerns(name) {
+            guard let store = directory.store(name) else { continue }
+            let base = store.baseSequence
+            let needed = max(SequenceNumber(tenure.floor.rawValue - 1), store.migratedFrom)
+            guard directory.stamp(of: name) > base, base < needed else { continue }
+            unlisted[name] = KnownDamage(
+                damage: Damage(first: base.next, last: needed, message: damage.message),
+                awaitedUntil: now + settings.silenceMax + settings.votePatience * 2)
+            directory.change(name) { $0.point.want() }
+            let place = SnapshotPlace(store: name, life: store.life, sequence: needed)
+            effects.append(.note(.snapshotFailed(place, damage.message)))
+        }
+    }
+
+    /// Whether a snapshot of a store is missing without which nobody can begin it.
+    func isUnlisted(_ name: StoreName) -> Bool { missing(of: name) != nil }
+
+    private func missing(of name: StoreName) -> KnownDamage? {
+        guard let known = unlisted[name], let store = directory.store(name),
+            store.baseSequence < known.damage.last
+        else { return nil }
+        return known
+    }
+
+    /// The damage that who begins with what is kept of a store would have to read.
+    private func knownDamage(ahead name: StoreName) -> KnownDamage? {
+        if let known = missing(of: name) { return known }
+        guard let store = directory.store(name), directory.stamp(of: name) > store.keptThrough
+        else { return nil }
+        return damages.first { $0.damage.last > store.keptThrough }
+    }
+
+    /// Where who opens a store may begin to read, if nothing is kept of it that is newer. Where no
+    /// entry behind its snapshot concerns it, that is behind all damage.
+    func readingFloor(of name: StoreName) -> SequenceNumber {
+        guard let last = damages.last?.damage.last, let store = directory.store(name),
+            directory.stamp(of: name) <= store.keptThrough
+        else { return tenure.floor }
+        return max(tenure.floor, last.next)
+    }
+
+    /// Holds off who opens a store that can't be begun. While another replica may still give a
+    /// snapshot it is left unanswered, and asks again.
+    ///
+    /// - Returns: Whether it can't.
+    mutating func isHeldOff(
+        _ opener: Opener, from name: StoreName, into effects: inout [SequencerEffect]
+    ) -> Bool {
+        guard let known = knownDamage(ahead: name) else { return false }
+        // It has nothing to vote with.
+        directory.endHosting(of: name, by: opener.incarnation)
+        directory.change(name) { $0.point.want() }
+        if known.isAwaited, directory.life(of: name)?.hasVoter == true { return true }
+        guard let connection = sessions[opener.incarnation]?.connection else { return true }
+        let damage = known.damage
+        let text =
+            "entries \(damage.first) to \(damage.last) of the log can't be read, and there is no "
+            + "snapshot of \(name) behind them: \(damage.message) A snapshot is taken once a "
+            + "node that has the store is there"
+        let opened = Opened(request: opener.request, outcome: .failed(.damaged, message: text))
+        effects.append(.send(.opened(opened), to: connection))
+        return true
+    }
+
+    /// What no snapshot came for in time is not waited for any more; what the log has given up is
+    /// forgotten.
+    mutating func reviewDamage(at now: Duration) {
+        damages.removeAll { $0.damage.last < tenure.floor }
+        for index in damages.indices where damages[index].awaitedUntil <= now {
+            damages[index].isAwaited = false
+        }
+        for (name, known) in unlisted {
+            if !isUnlisted(name) {
+                unlisted[name] = nil
+            } else if known.awaitedUntil <= now {
+                unlisted[name]?.isAwaited = false
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxProtocol
+
+/// A list of snapshots that is damaged: a store that may need what is missing begins with nothing else.
+struct UnlistedScenarios {
+    private static let list = StoreName("list")!
+
+    /// A cluster whose log was cut behind snapshots of two stores, without the nodes that had them.
+    private func deserted() throws -> Cluster {
+        var cluster = Cluster.eager()
+        cluster.open("other", on: 1)
+        for round in 0..<4 {
+            for store in ["list", "other"] {
+                cluster.grow(store, by: 20_000, from: 1, text: "\(round)")
+            }
+            try cluster.saveCheckpoint()
+            cluster.pass(.seconds(2))
+        }
+        #expect(cluster.disk.floor > SequenceNumber(1))
+        for node in 1...2 { cluster.disconnect(node) }
+        for node in 1...2 { cluster.removeNode(node) }
+        cluster.pass(cluster.settings.silenceMax * 2)
+        return cluster
+    }
+
+    /// What node 3 was answered that opened a store, and whether it may do so at all.
+    private func refusals(in cluster: Cluster) -> [String] {
+        (cluster.nodes[3]?.opened ?? [:]).values.compactMap { outcome in
+            if case .failed(.damaged, let message) = outcome { message } else { nil }
+        }
+    }
+
+    private func beginnings(in cluster: Cluster, of life: SequenceNumber?) -> Int {
+        cluster.published.count { effect in
+            guard case .send(.opened(let opened), _) = effect,
+                case .opened(let opened, _, _, _, _, _) = opened.outcome
+            else { return false }
+            return opened == life
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `a store whose snapshot may be missing is held off, and all others are served`(
+        _ isNamed: Bool
+    ) throws {
+        var cluster = try deserted()
+        cluster.unlisted = (isNamed ? [Self.list] : nil, { $0.place.store == Self.list })
+        cluster.published.removeAll()
+        cluster.restartFromDisk()
+        cluster.addNode(3, named: "gamma", store: "other")
+        cluster.open("list", on: 3)
+        cluster.pass(.seconds(90))
+        let life = cluster.sequencer?.directory.store(Self.list)?.life
+        #expect(beginnings(in: cluster, of: life) == 0)
+        #expect(refusals(in: cluster).allSatisfy { $0.contains("The list is damaged.") })
+        #expect(refusals(in: cluster).count == 1 && cluster.failed.map(\.store) == [Self.list])
+        #expect(cluster.notes.contains(.snapshotsUnlisted("The list is damaged.")))
+        // The store keeps the log for nobody, and stays held off with what was given up since.
+        for round in 0..<4 {
+            cluster.grow("other", by: 20_000, from: 3, text: "\(round)")
+            try cluster.saveCheckpoint()
+            cluster.pass(.seconds(2))
+        }
+        #expect(cluster.nodes[3]?.texts(of: "other").count == 8)
+        cluster.restartFromDisk()
+        cluster.open("list", on: 3)
+        cluster.pass(.seconds(10))
+        #expect(beginnings(in: cluster, of: life) == 0 && refusals(in: cluster).count == 2)
+        #expect(cluster.ends.isEmpty)
+        cluster.expectBounds()
+    }
+
+    @Test func `a replica that has the store gives another snapshot`() throws {
+        var cluster = Cluster.eager()
+        for round in 0..<4 {
+            cluster.grow("list", by: 20_000, from: 1, text: "\(round)")
+            try cluster.saveCheckpoint()
+            cluster.pass(.seconds(2))
+        }
+        cluster.unlisted = ([Self.list], { $0.place.store == Self.list })
+        cluster.restartFromDisk()
+        cluster.addNode(3, named: "gamma", store: "list")
+        cluster.pass(.seconds(60))
+        #expect(cluster.nodes[3]?.texts(of: "list").count == 4)
+        cluster.expectAgreement()
+        #expect(cluster.sequencer?.unlisted.isEmpty == true)
+    }
+
+    @Test func `what is kept aside goes on from no other snapshot than its own`() throws {
+        var cluster = Cluster.eager()
+        cluster.open("list/old", on: 2)
+        cluster.grow("list/old", by: 20_000, from: 2, text: "one")
+        cluster.pass(.seconds(2))
+        let old = try #require(StoreName("list/old"))
+        #expect(cluster.base(of: "list/old") != cluster.life(of: old))
+        cluster.removeNode(2)
+        for _ in 0..<14 { cluster.pass(.seconds(1)) }
+        cluster.dispatch(["two"], to: "list/old", from: 1)
+        for round in 0..<4 {
+            cluster.grow("list/shared", by: 20_000, from: 1, text: "\(round)")
+            try cluster.saveCheckpoint()
+            cluster.pass(.seconds(2))
+        }
+        #expect(cluster.disk.asides[old] != nil)
+        cluster.unlisted = ([old], { $0.place.store == old && !$0.isAside })
+        cluster.published.removeAll()
+        cluster.restartFromDisk()
+        cluster.addNode(3, named: "gamma", store: "list/old")
+        cluster.pass(.seconds(30))
+        #expect(beginnings(in: cluster, of: cluster.life(of: old)) == 0)
+        #expect(refusals(in: cluster).count == 1)
+    }
+
+    @Test func `nothing is migrated from another snapshot than what is missing`() throws {
+        var cluster = Cluster.eager()
+        cluster.grow("list", by: 200, from: 1, text: "a")
+        #expect(cluster.base(of: "list") != cluster.life(of: Self.list))
+        func openNewer(_ node: Int) {
+            cluster.addNode(node, named: "node\(node)")
+            cluster.nodes[node]?.schemaVersion = 2
+            cluster.open("list", on: node)
+            cluster.pass(.seconds(30))
+        }
+        openNewer(4)
+        #expect(cluster.nodes[4]?.texts(of: "list").contains("migrated") == true)
+        for node in [1, 2, 4] { cluster.removeNode(node) }
+        // All entries are there, but not the state that was migrated.
+        cluster.unlisted = ([Self.list], { _ in true })
+        cluster.published.removeAll()
+        cluster.restartFromDisk()
+        cluster.pass(cluster.settings.silenceMax * 3)
+        openNewer(3)
+        #expect(beginnings(in: cluster, of: cluster.life(of: Self.list)) == 0)
+        #expect(refusals(in: cluster).count == 1)
+    }
+
+    @Test func `a store that is held off is not upgraded`() throws {
+        var cluster = try deserted()
+        cluster.unlisted = ([Self.list], { $0.place.store == Self.list })
+        cluster.restartFromDisk()
+        cluster.pass(cluster.settings.silenceMax * 3)
+        cluster.addNode(3, named: "gamma")
+        cluster.nodes[3]?.schemaVersion = 2
+        cluster.open("list", on: 3)
+        cluster.pass(.seconds(30))
+        #expect(refusals(in: cluster).count == 1)
+        #expect(cluster.sequencer?.directory.store(Self.list)?.schemaVersion == 1)
+    }
+
+    @Test func `what the log has all entries of is served from before`() throws {
+        var cluster = Cluster.eager()
+        for round in 0..<4 { cluster.grow("list", by: 200, from: 1, text: "\(round)") }
+        #expect(cluster.base(of: "list") != cluster.life(of: Self.list))
+        cluster.unlisted = (nil, { _ in true })
+        cluster.restartFromDisk()
+        cluster.addNode(3, named: "gamma", store: "list")
+        #expect(cluster.nodes[3]?.texts(of: "list").count == 4 && cluster.failed.isEmpty)
+    }
+}
+
+extension Cluster {
+    fileprivate func life(of name: StoreName) -> SequenceNumber? {
+        sequencer?.directory.store(name)?.life
+    }
+}
