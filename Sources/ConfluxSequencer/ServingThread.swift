@@ -211,11 +211,10 @@ final class ServingThread {
         case .append(let append): jobs.post(.append(append))
         case .readSnapshots: jobs.post(.readSnapshots)
         case .saveSnapshot(let part): jobs.post(.saveSnapshot(part))
-        case .readSnapshot(let job): read(.load(job))
         case .keepAside(let stores, let last): read(.gather(AsideRun(stores, through: last)))
         case .removeSnapshots(let store): jobs.post(.removeSnapshots(store))
         case .truncate(let floor): jobs.post(.truncate(below: floor))
-        case .readFetch(let job): read(.fetch(job))
+        case .read(let job): read(.read(job))
         case .confirmTenure: jobs.post(.confirm)
         case .serve(let beat): serve(beat)
         case .publishCommit(let frame): publish(frame)
@@ -227,7 +226,7 @@ final class ServingThread {
         }
     }
 
-    private func read(_ job: ReadJob) {
+    private func read(_ job: ReaderJob) {
         reads.post(ReadTask(epoch: machine.epoch, job: job))
     }
 

@@ -124,11 +124,6 @@ public struct SequencerMachine: Sendable {
         case .snapshotsRead(let snapshots): snapshotsRead(snapshots, at: now, into: &effects)
         case .keptAside(let kept): keptAside(kept, at: now, into: &effects)
         case .snapshotSaved(let answer): saved(answer, at: now, into: &effects)
-        case .snapshotRead(let job, let chunk):
-            loaded(job, chunk, failure: nil, at: now.monotonic, into: &effects)
-        case .snapshotDamaged(let job, let message):
-            loaded(
-                job, .none(of: job.place), failure: message, at: now.monotonic, into: &effects)
         case .truncateFailed(let message): effects.append(.note(.truncateFailed(message)))
         case .checkpointSaved(let sequence):
             checkpointSaved(sequence, at: now, into: &effects)
@@ -139,11 +134,8 @@ public struct SequencerMachine: Sendable {
         case .logFailed(let reason):
             end(reason, into: &effects)
         case .tenureConfirmed: confirmed(at: now, into: &effects)
-        case .fetchRead(let job, let bodies):
-            fetched(job, bodies, nil, at: now.monotonic, into: &effects)
-        case .fetchDamaged(let job, let damage):
-            fetched(job, [], damage, at: now.monotonic, into: &effects)
-        case .fetchFailed: endRead(into: &effects)
+        case .read(let job, let outcome):
+            read(outcome, for: job, at: now.monotonic, into: &effects)
         case .answerLost(let tag, let connection): credit.lose(tag, on: connection)
         case .received(let message, let speaker, let connection):
             guard phase == .serving else { return }
@@ -223,7 +215,7 @@ public struct SequencerMachine: Sendable {
         switch (message, peer) {
         case (.hello, _): break
         case (.fetch(let fetch), _):
-            read(.fetch(fetch), from: connection, at: now.monotonic, into: &effects)
+            self.fetch(fetch, from: connection, at: now.monotonic, into: &effects)
         case (.question(let question), _):
             ask(question, from: connection, at: now, into: &effects)
         case (.barrier(let barrier), _):
@@ -232,7 +224,7 @@ public struct SequencerMachine: Sendable {
         case (.freeze(let freeze), _): self.freeze(freeze, from: connection, into: &effects)
         case (.skip(let skip), _): self.skip(skip, from: connection, into: &effects)
         case (.load(let load), _):
-            read(.load(load), from: connection, at: now.monotonic, into: &effects)
+            self.load(load, from: connection, at: now.monotonic, into: &effects)
         case (.digest(let report), .member(let incarnation)):
             take(report, of: incarnation, at: now, into: &effects)
         case (.snapshot(let chunk), .member(let incarnation)):

@@ -132,10 +132,10 @@ extension PlantedBug {
             name: "as many reads as anybody asks for", rule: 27,
             file: "ConfluxProtocol/Sequencer/Reading/SequencerMachine+Reading.swift",
             original: """
-                    while reads.underWay < settings.readsMax, let
+                    while reads.underWay < settings.readsMax, var
                 """,
             planted: """
-                    while PLANTED || reads.underWay < settings.readsMax, let
+                    while PLANTED || reads.underWay < settings.readsMax, var
                 """),
         PlantedBug(
             name: "an action of a version that nobody has is admitted", rule: 14,
