@@ -19,8 +19,7 @@ extension SequencerMachine {
             Bound(
                 "commitBytesMax", pipeline.gatheringBytes,
                 of: Int(settings.commitBytesMax) + Self.tablesBytesMax + (1 << 20)),
-            Bound("nameInquiries", nameInquiries.count, of: settings.sessionsMax),
-            Bound("keyInquiries", keyInquiries.count, of: settings.sessionsMax),
+            Bound("inquiries", inquiries.count, of: 2 * settings.sessionsMax),
             Bound("statesMax", directory.states.count, of: settings.statesMax),
             Bound("waitingNamesMax", waitingNames, of: Self.waitingNamesMax),
             Bound("uploadsMax", directory.lives.activeCount, of: settings.uploadsMax),

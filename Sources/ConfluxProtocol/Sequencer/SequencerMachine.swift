@@ -53,10 +53,8 @@ public struct SequencerMachine: Sendable {
     /// Hellos whose `joined` entry is not in the log yet, by nonce. *Invariant*: bounded by
     /// `sessionsMax` together with the sessions.
     var joining: [Nonce: PendingJoin] = [:]
-    /// Who wants a name that is taken, by name: one newcomer at most.
-    var nameInquiries: [Name: Inquiry] = [:]
-    /// Who wants a keyed session that a process holds, by session: one newcomer at most.
-    var keyInquiries: [Incarnation: Inquiry] = [:]
+    /// Who wants what another one holds: one newcomer at most for each.
+    var inquiries: [Held: Inquiry] = [:]
     var questions = QuestionTable(of: .none)
     var barriers = BarrierTable()
     /// The checkpoints that the log has, ascending: the last two that are known of.
@@ -173,8 +171,7 @@ public struct SequencerMachine: Sendable {
         guard phase == .serving else { return nil }
         var deadline = min(publishedAt + settings.beatInterval, sweepAt, floorReviewAt)
         if let due = questions.nextDeadline { deadline = min(deadline, due) }
-        for inquiry in nameInquiries.values { deadline = min(deadline, inquiry.deadline) }
-        for inquiry in keyInquiries.values { deadline = min(deadline, inquiry.deadline) }
+        for inquiry in inquiries.values { deadline = min(deadline, inquiry.deadline) }
         if let due = directory.lives.nextDeadline { deadline = min(deadline, due) }
         return deadline
     }

@@ -126,7 +126,7 @@ struct QuestionBoundTests {
         for connection in 1...20 as ClosedRange<UInt64> {
             peers.say(hello(connection), on: connection)
         }
-        #expect(peers.cluster.sequencer?.keyInquiries.count == 1)
+        #expect(peers.cluster.sequencer?.inquiries.count == 1)
         for bound in peers.cluster.sequencer?.bounds ?? [] {
             #expect(bound.level <= bound.most, "\(bound)")
         }
@@ -139,7 +139,7 @@ struct QuestionBoundTests {
     @Test func `of all that want a name that is held the last one waits, and nobody else`() {
         var peers = RawPeers()
         for connection in 1...20 as ClosedRange<UInt64> { peers.join(connection, named: "a") }
-        #expect(peers.cluster.sequencer?.nameInquiries.count == 1)
+        #expect(peers.cluster.sequencer?.inquiries.count == 1)
         peers.cluster.pass(peers.cluster.settings.nameInquiryMax * 2)
         #expect(peers.heard(on: 20).welcomes == 1)
         #expect((2...19).allSatisfy { peers.heard(on: $0).isEmpty })

@@ -236,7 +236,7 @@ extension SequencerMachine {
         let former = sessions.takeUp(incarnation, by: hello, on: connection, at: now)
         if let former { connections.remove(former) }
         restateHosting(hello, of: incarnation)
-        resolveInquiry(heldBy: incarnation, into: &effects)
+        resolveInquiries(heldBy: incarnation, into: &effects)
         if let mark = hello.history {
             let agreed = tenure.agreement(with: mark)
             if agreed < mark.sequence {

@@ -24,8 +24,7 @@ extension SequencerMachine {
             }
         }
         return sum(joining.values.lazy.map(\.hello)) + sum(doubts.hellos)
-            + sum(nameInquiries.values.lazy.map(\.newcomer))
-            + sum(keyInquiries.values.lazy.map(\.newcomer))
+            + sum(inquiries.values.lazy.map(\.newcomer))
     }
 }
 

@@ -191,7 +191,7 @@ extension SequencerMachine {
         into effects: inout [SequencerEffect]
     ) {
         guard answer.body != .alive else {
-            resolveInquiry(heldBy: incarnation, into: &effects)
+            resolveInquiries(heldBy: incarnation, into: &effects)
             return
         }
         if let (answer, asker) = questions.answer(
