@@ -253,7 +253,7 @@ final class ServingThread {
             // hello, or its patience ends: that holds for every message.
             let outcome = try router.send(
                 Frame.encode(message, epoch: machine.epoch), to: RoutingID(connection))
-            if outcome == .wouldBlock, let tag = message.deliveryTag {
+            if outcome != .sent, let tag = message.deliveryTag {
                 perform(.answerLost(tag, to: connection))
             }
         } catch {
@@ -272,11 +272,23 @@ struct EarlyMessages {
     private var bytes = 0
 
     mutating func add(_ input: RouterInput) {
-        guard case .message(_, let frame) = input, inputs.count < Self.countMax,
-            bytes + frame.count <= Self.bytesMax
-        else { return }
-        inputs.append(input)
-        bytes += frame.count
+        switch input {
+        case .message(_, let frame):
+            guard inputs.count < Self.countMax, bytes + frame.count <= Self.bytesMax else { return }
+            inputs.append(input)
+            bytes += frame.count
+        case .ended(let route): remove(route)
+        case .malformed: break
+        }
+    }
+
+    /// Nobody waits for answers on a connection that has ended.
+    private mutating func remove(_ route: RoutingID) {
+        inputs.removeAll { input in
+            guard case .message(route, let frame) = input else { return false }
+            bytes -= frame.count
+            return true
+        }
     }
 
     /// Takes what was kept, oldest first.

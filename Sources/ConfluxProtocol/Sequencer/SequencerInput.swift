@@ -41,14 +41,15 @@ public enum SequencerInput: Sendable {
     case tenureConfirmed
     /// Answers ``SequencerEffect/read(_:)``.
     case read(ReadJob, ReadOutcome)
-    /// There was no room to send the answer with this delivery tag.
+    /// The answer with this delivery tag was not sent: there was no room, or the connection has ended.
     case answerLost(UInt64, to: ConnectionID)
     /// A message arrived. The speaker is the header's.
     case received(NodeMessage, by: Speaker, from: ConnectionID)
     /// A submit arrived whose counters can be read, and whose rest can't or mustn't.
     case unreadableSubmit(
         BatchOutline, RejectionCode, message: String, by: Speaker, from: ConnectionID)
-    /// A connection has ended: an observer's place is free. What is not told ends by silence.
+    /// A connection has ended. Every one of which a message was told MUST be told of once it has, behind
+    /// its last message; it may be told again.
     case disconnected(ConnectionID)
     /// A frame arrived that is no message.
     case unreadable(ByeCode, message: String, from: ConnectionID)

@@ -149,7 +149,7 @@ public struct SequencerMachine: Sendable {
             submit(
                 outline, bytes: 0, by: incarnation, on: connection, into: &effects,
                 judging: { $0.judge(outline.count, as: fault, of: incarnation) })
-        case .disconnected(let connection): connections.end(connection)
+        case .disconnected(let connection): disconnected(connection)
         case .unreadable(let code, let message, let connection):
             effects.append(.note(.unreadable(message)))
             effects.append(.send(.bye(Bye(code: code, message: message)), to: connection))
@@ -185,7 +185,7 @@ public struct SequencerMachine: Sendable {
         guard let peer = connections[connection], speaker.epoch == tenure.epoch,
             speaker.session == peer.session
         else { return nil }
-        connections.heard(connection, at: now)
+        if case .member(let incarnation) = peer { sessions.hear(incarnation, at: now) }
         return peer
     }
 
@@ -212,7 +212,7 @@ public struct SequencerMachine: Sendable {
         switch (message, peer) {
         case (.hello, _): break
         case (.fetch(let fetch), _):
-            self.fetch(fetch, from: connection, at: now.monotonic, into: &effects)
+            self.fetch(fetch, from: connection, into: &effects)
         case (.question(let question), _):
             ask(question, from: connection, at: now, into: &effects)
         case (.barrier(let barrier), _):
@@ -221,7 +221,7 @@ public struct SequencerMachine: Sendable {
         case (.freeze(let freeze), _): self.freeze(freeze, from: connection, into: &effects)
         case (.skip(let skip), _): self.skip(skip, from: connection, into: &effects)
         case (.load(let load), _):
-            self.load(load, from: connection, at: now.monotonic, into: &effects)
+            self.load(load, from: connection, into: &effects)
         case (.digest(let report), .member(let incarnation)):
             take(report, of: incarnation, at: now, into: &effects)
         case (.snapshot(let chunk), .member(let incarnation)):
@@ -236,7 +236,7 @@ public struct SequencerMachine: Sendable {
         case (.progress(let progress), .member(let incarnation)):
             self.progress(progress, of: incarnation)
         case (.answer(let answer), .member(let incarnation)):
-            self.answer(answer, by: incarnation, at: now.monotonic, into: &effects)
+            self.answer(answer, by: incarnation, into: &effects)
         case (.bye, .member(let incarnation)):
             leave(incarnation, on: connection, at: now.monotonic, into: &effects)
         case (.progress, .observer): break

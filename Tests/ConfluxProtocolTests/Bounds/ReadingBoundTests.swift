@@ -118,10 +118,10 @@ struct ReadingBoundTests {
         let connection = ConnectionID(rawValue: 1)
         var count = 0
         while credit.hasRoom(for: connection), count < 100_000 {
-            _ = credit.send(0, to: connection, at: .zero)
+            _ = credit.send(0, to: connection)
             count += 1
         }
-        #expect(count == AnswerCredit.bytesMax / 512)
+        #expect(count == AnswerCredit.bytesMax / AnswerCredit.byteCountMin)
     }
 
     @Test func `an answer that had no room in the queue is not waited for`() throws {
@@ -135,11 +135,15 @@ struct ReadingBoundTests {
     @Test func `a connection that is gone is forgotten with what it did not read`() throws {
         var reading = try Reading(started())
         #expect(reading.answers(100, 4 << 20, on: 1) == 8)
-        for _ in 1...3 {
-            let later = reading.now.monotonic + reading.machine.settings.silenceMax
-            reading.now = Moment(monotonic: later, wall: reading.now.wall)
-            reading.handle(.tick)
+        reading.fetch(1, on: 2)
+        let job = try #require(reading.jobs.last)
+        for connection in 1...2 as ClosedRange<UInt64> {
+            reading.handle(.disconnected(ConnectionID(rawValue: 1_000 + connection)))
         }
+        // What is read for it comes too late to be sent.
+        reading.handle(.read(job, .commits([[1]])))
+        let late = try #require(reading.tags.last)
+        reading.handle(.answerLost(late, to: ConnectionID(rawValue: 1_002)))
         #expect(reading.machine.credit.count == 0)
     }
 

@@ -272,6 +272,7 @@ struct Cluster {
     }
 
     private mutating func connect(_ id: NodeID) {
+        endConnection(of: id)
         connections[id] = ConnectionID(rawValue: nextConnection)
         nextConnection += 1
     }
@@ -293,13 +294,18 @@ struct Cluster {
 
     /// The connection breaks, and there is none until ``reconnect(_:)``.
     mutating func disconnect(_ id: NodeID) {
-        connections[id] = nil
+        endConnection(of: id)
         input(.reconnected, to: id)
     }
 
     mutating func removeNode(_ id: NodeID) {
         nodes[id] = nil
-        connections[id] = nil
+        endConnection(of: id)
+    }
+
+    private mutating func endConnection(of id: NodeID) {
+        guard let connection = connections.removeValue(forKey: id) else { return }
+        handle(.disconnected(connection))
     }
 
     mutating func input(_ input: ReplicaInput, to id: NodeID) {

@@ -18,15 +18,15 @@ struct AnswerCredit: Sendable {
     private struct Queue: Sendable {
         var answers: [Answer] = []
         var byteCount = 0
-        var sentAt = Duration.zero
     }
 
     /// The most bytes for one connection, but for those of the answers under way. *At the bound* its
     /// fetches and loads are left unanswered, and asked again; its questions get a failure. It is
     /// some answers of the largest size, so that an honest node never meets it.
     static let bytesMax = 32 << 20
-    /// What an answer counts for at least: it costs something to keep, however short it is.
-    private static let byteCountMin = 512
+    /// What an answer counts for at least: it costs something to keep, and to look for, however short
+    /// it is.
+    static let byteCountMin = 4 << 10
 
     private var queues: [ConnectionID: Queue] = [:]
     /// *Invariant*: no number is used twice, so that no tag is given twice.
@@ -50,13 +50,12 @@ struct AnswerCredit: Sendable {
     /// An answer is sent.
     ///
     /// - Returns: Its delivery tag.
-    mutating func send(_ byteCount: Int, to connection: ConnectionID, at now: Duration) -> UInt64 {
+    mutating func send(_ byteCount: Int, to connection: ConnectionID) -> UInt64 {
         let tag = SipHash.hash(nextNumber, key: secret)
         nextNumber += 1
         let cost = max(byteCount, Self.byteCountMin)
         queues[connection, default: Queue()].answers.append(Answer(tag: tag, byteCount: cost))
         queues[connection]?.byteCount += cost
-        queues[connection]?.sentAt = now
         return tag
     }
 
@@ -69,16 +68,14 @@ struct AnswerCredit: Sendable {
         keep(Array(queue.answers.dropFirst(index + 1)), on: connection)
     }
 
-    /// The socket had no room for an answer: nobody will read it.
+    /// An answer was not sent: nobody will read it.
     mutating func lose(_ tag: UInt64, on connection: ConnectionID) {
         guard let queue = queues[connection] else { return }
         keep(queue.answers.filter { $0.tag != tag }, on: connection)
     }
 
-    /// Forgets connections that are gone, once what was sent to them must be gone, too.
-    mutating func forget(sentBefore limit: Duration, where isGone: (ConnectionID) -> Bool) {
-        queues = queues.filter { !($0.value.sentAt < limit && isGone($0.key)) }
-    }
+    /// The connection has ended.
+    mutating func end(_ connection: ConnectionID) { queues[connection] = nil }
 
     private mutating func keep(_ answers: [Answer], on connection: ConnectionID) {
         if answers.isEmpty {

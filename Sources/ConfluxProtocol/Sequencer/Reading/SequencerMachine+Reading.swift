@@ -4,36 +4,33 @@ import ConfluxVocabulary
 /// that the log has (rule 19). What can't be read is said to who asked, and ends nothing.
 extension SequencerMachine {
     mutating func fetch(
-        _ fetch: Fetch, from connection: ConnectionID, at now: Duration,
-        into effects: inout [SequencerEffect]
+        _ fetch: Fetch, from connection: ConnectionID, into effects: inout [SequencerEffect]
     ) {
         let job = ReadJob(
             connection: connection, request: fetch.request, subject: .commits(from: fetch.from),
             limitBytes: min(fetch.limitBytes, settings.fetchBytesMax))
-        wait(for: job, acknowledging: fetch.acknowledged, at: now, into: &effects)
+        wait(for: job, acknowledging: fetch.acknowledged, into: &effects)
     }
 
     mutating func load(
-        _ load: Load, from connection: ConnectionID, at now: Duration,
-        into effects: inout [SequencerEffect]
+        _ load: Load, from connection: ConnectionID, into effects: inout [SequencerEffect]
     ) {
         let job = ReadJob(
             connection: connection, request: load.request,
             subject: .snapshot(load.place, offset: load.offset),
             limitBytes: min(load.limitBytes, settings.snapshotPartBytesMax))
-        wait(for: job, acknowledging: load.acknowledged, at: now, into: &effects)
+        wait(for: job, acknowledging: load.acknowledged, into: &effects)
     }
 
     private mutating func wait(
-        for job: ReadJob, acknowledging tag: UInt64, at now: Duration,
-        into effects: inout [SequencerEffect]
+        for job: ReadJob, acknowledging tag: UInt64, into effects: inout [SequencerEffect]
     ) {
         // Also a request that is answered at once shows what was read.
         credit.acknowledge(tag, on: job.connection)
         // A node asks again when it gets no answer: dropping is the bound's stated behaviour.
         guard credit.hasRoom(for: job.connection) else { return }
         if case .commits(let from, _) = job.subject, from < tenure.floor || from > tenure.last {
-            answer(job, with: [], damage: nil, at: now, into: &effects)
+            answer(job, with: [], damage: nil, into: &effects)
             return
         }
         reads.add(job)
@@ -60,7 +57,7 @@ extension SequencerMachine {
         case .failed: break
         case .commits(let bodies, let damage):
             if let damage { met(damage, at: now, into: &effects) }
-            answer(job, with: bodies, damage: damage, at: now, into: &effects)
+            answer(job, with: bodies, damage: damage, into: &effects)
         case .snapshot(let chunk, let failure):
             if chunk.isNone, case .saved(let base)? = directory.life(chunk.place)?.record.base,
                 base.sequence == chunk.place.sequence
@@ -69,18 +66,17 @@ extension SequencerMachine {
                 directory.change(chunk.place) { $0.point.want() }
                 effects.append(.note(.snapshotFailed(chunk.place, failure ?? "it is not there")))
             }
-            let tag = credit.send(chunk.bytes.count, to: job.connection, at: now)
+            let tag = credit.send(chunk.bytes.count, to: job.connection)
             let served = SnapshotServed(request: job.request, deliveryTag: tag, chunk: chunk)
             effects.append(.send(.snapshotServed(served), to: job.connection))
         }
     }
 
     private mutating func answer(
-        _ job: ReadJob, with bodies: [Bytes], damage: Damage?, at now: Duration,
+        _ job: ReadJob, with bodies: [Bytes], damage: Damage?,
         into effects: inout [SequencerEffect]
     ) {
-        let tag = credit.send(
-            bodies.reduce(0) { $0 + $1.count }, to: job.connection, at: now)
+        let tag = credit.send(bodies.reduce(0) { $0 + $1.count }, to: job.connection)
         let entries = Entries(
             request: job.request, last: tenure.last, floor: tenure.floor, deliveryTag: tag,
             commits: bodies, damage: damage)

@@ -28,6 +28,12 @@ struct DoubtTable: Sendable {
         waiting[connection] = hello
     }
 
+    /// The connection has ended: nobody waits there.
+    mutating func end(_ connection: ConnectionID) {
+        waiting[connection] = nil
+        asked[connection] = nil
+    }
+
     /// A confirmation begins.
     mutating func begin() {
         asked.merge(waiting) { $1 }

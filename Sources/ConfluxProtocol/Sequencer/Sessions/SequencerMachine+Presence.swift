@@ -136,7 +136,7 @@ extension SequencerMachine {
         if let connection = sessions[incarnation]?.connection { connections.remove(connection) }
         sessions.leave(incarnation, at: now)
         for (answer, asker) in questions.lose(incarnation) {
-            reply(answer, to: asker, at: now, into: &effects)
+            reply(answer, to: asker, into: &effects)
         }
     }
 
@@ -154,7 +154,7 @@ extension SequencerMachine {
             replaceHolder(inquiry, at: now, into: &effects)
         }
         for (answer, asker) in questions.expire(at: instant) {
-            reply(answer, to: asker, at: instant, into: &effects)
+            reply(answer, to: asker, into: &effects)
         }
         reviewAdmission(at: instant, into: &effects)
         decideDue(at: now, into: &effects)
@@ -188,26 +188,27 @@ extension SequencerMachine {
     private mutating func sweep(at now: Duration, into effects: inout [SequencerEffect]) {
         sweepAt = now + settings.silenceMax / 4
         reviewDamage(at: now)
-        // A connection on which nothing is read has ended by then.
-        let connections = connections
-        credit.forget(sentBefore: now - settings.silenceMax) { connections[$0] == nil }
         for incarnation in sessions.incarnations {
             guard let session = sessions[incarnation], !session.isEnding else { continue }
-            let heard = session.connection.flatMap { connections.heardAt($0) }
-            let quietSince = max(session.quietSince, heard ?? .zero)
             switch session.presence {
-            case .live where now - quietSince > settings.silenceMax:
+            case .live where now - session.quietSince > settings.silenceMax:
                 endPresence(of: incarnation, at: now, into: &effects)
                 admitLeft(incarnation)
             case .left
-            where now - quietSince > keptFor(session) && joining[session.nonce] == nil:
+            where now - session.quietSince > keptFor(session) && joining[session.nonce] == nil:
                 forget(incarnation)
             case .live, .left: break
             }
         }
-        for connection in self.connections.removeObservers(silentSince: now - settings.silenceMax) {
-            questions.abandon(askedBy: connection)
-        }
+    }
+
+    /// A connection has ended: an observer has gone with it. A member may come back by another one; if
+    /// it does not, it leaves by its silence.
+    mutating func disconnected(_ connection: ConnectionID) {
+        if connections[connection] == .observer { connections.remove(connection) }
+        questions.abandon(askedBy: connection)
+        doubts.end(connection)
+        credit.end(connection)
     }
 }
 

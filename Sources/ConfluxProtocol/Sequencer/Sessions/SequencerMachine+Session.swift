@@ -28,7 +28,7 @@ extension SequencerMachine {
         if case .member(let incarnation)? = connections[connection],
             sessions[incarnation]?.isTakenUp(by: hello) == true
         {
-            connections.heard(connection, at: now.monotonic)
+            sessions.hear(incarnation, at: now.monotonic)
             answer(hello, of: incarnation, on: connection, into: &effects)
             return
         }
@@ -126,7 +126,7 @@ extension SequencerMachine {
             return
         }
         release(connection, at: now.monotonic, into: &effects)
-        connections.insert(connection, as: .observer, at: now.monotonic)
+        connections.insert(connection, as: .observer)
         effects.append(
             .send(
                 .welcome(welcome(hello, incarnation: .none, ledger: nil)), to: connection))
@@ -232,7 +232,7 @@ extension SequencerMachine {
         if connections[connection] != .member(incarnation) {
             release(connection, at: now, into: &effects)
         }
-        connections.insert(connection, as: .member(incarnation), at: now)
+        connections.insert(connection, as: .member(incarnation))
         let former = sessions.takeUp(incarnation, by: hello, on: connection, at: now)
         if let former { connections.remove(former) }
         restateHosting(hello, of: incarnation)

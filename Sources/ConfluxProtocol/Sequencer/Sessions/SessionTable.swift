@@ -26,7 +26,7 @@ struct Session: Sendable, Equatable {
     /// Whether a `forgotten` entry for it is on its way to the log. *Use*: nothing is said of the
     /// session until it is there.
     var isEnding = false
-    /// Since when it is silent, or away. *Invariant*: measured afresh in each tenure (rule 10).
+    /// When it was heard of last, or since when it is away. *Invariant*: measured afresh in each tenure (rule 10).
     var quietSince: Duration
     /// Which process holds it, if it is keyed; nil until one said hello in this tenure.
     var process: Nonce?
@@ -153,6 +153,11 @@ struct SessionTable: Sendable, Equatable {
         sessions[incarnation]?.greeting = hello.request
         sessions[incarnation]?.quietSince = now
         return former == connection ? nil : former
+    }
+
+    /// The session's node has said something.
+    mutating func hear(_ incarnation: Incarnation, at now: Duration) {
+        sessions[incarnation]?.quietSince = now
     }
 
     /// The session's node is not present any more.
