@@ -10,7 +10,7 @@ extension SequencerMachine {
                 "initialStatesBytesMax", directory.initialBytes,
                 of: settings.initialStatesBytesMax),
             Bound("questionsMax", questions.count, of: settings.questionsMax),
-            Bound("barriersMax", barriers.count, of: settings.barriersMax),
+            Bound("barriersMax", confirmations.barrierCount, of: settings.barriersMax),
             Bound("readsMax", reads.underWay, of: settings.readsMax),
             Bound("damagesMax", damages.count, of: Self.damagesMax),
             Bound("perConnectionMax", reads.longest, of: ReadQueue.perConnectionMax),

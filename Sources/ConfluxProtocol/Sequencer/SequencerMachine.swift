@@ -56,7 +56,6 @@ public struct SequencerMachine: Sendable {
     /// Who wants what another one holds: one newcomer at most for each.
     var inquiries: [Held: Inquiry] = [:]
     var questions = QuestionTable(of: .none)
-    var barriers = BarrierTable()
     /// The checkpoints that the log has, ascending: the last two that are known of.
     var checkpoints: [SequenceNumber] = []
     /// Whether the log has no room but for what makes room again: nothing of nodes is admitted then.
@@ -79,10 +78,8 @@ public struct SequencerMachine: Sendable {
     var publishedAt = Duration.zero
     /// When presence is looked at next.
     var sweepAt = Duration.zero
-    /// Hellos that wait for the log to say whether this tenure is the newest.
-    var doubts = DoubtTable()
-    /// Whether the log is being asked to confirm this tenure.
-    var isConfirming = false
+    /// What waits for the log to say whether this tenure is the newest.
+    var confirmations = Confirmations()
 
     /// Makes a sequencer without a log.
     ///

@@ -152,34 +152,32 @@ extension SequencerMachine {
 
     /// A node that speaks with a higher epoch has heard of a newer tenure: only the log knows.
     mutating func challenge(by epoch: Epoch, into effects: inout [SequencerEffect]) {
-        guard !isConfirming else { return }
+        guard !confirmations.isUnderWay else { return }
         effects.append(.note(.challenged(by: epoch)))
         confirm(into: &effects)
     }
 
     /// Asks the log whether this tenure is the newest, for all that want to know.
     mutating func confirm(into effects: inout [SequencerEffect]) {
-        isConfirming = true
-        barriers.begin()
-        doubts.begin()
+        confirmations.begin()
         effects.append(.confirmTenure)
     }
 
     /// Nobody had superseded this tenure at some moment since the confirmation began.
     mutating func confirmed(at now: Moment, into effects: inout [SequencerEffect]) {
-        isConfirming = false
+        let answered = confirmations.end()
         if case .damaged(let message) = phase {
             end(.logDamaged(message), into: &effects)
             return
         }
         // No receipt was given for a higher number, by this tenure or by a later one.
-        for asker in barriers.end() { confirm(tenure.last, to: asker, into: &effects) }
+        for asker in answered.barriers { confirm(tenure.last, to: asker, into: &effects) }
         if phase == .serving {
-            for (connection, hello) in doubts.end() {
+            for (connection, hello) in answered.hellos {
                 self.hello(hello, from: connection, at: now, into: &effects)
             }
         }
-        if barriers.hasWaiting || doubts.hasWaiting { confirm(into: &effects) }
+        if confirmations.isDue { confirm(into: &effects) }
     }
 
     mutating func stop(at now: Moment, into effects: inout [SequencerEffect]) {

@@ -207,7 +207,7 @@ extension SequencerMachine {
     mutating func disconnected(_ connection: ConnectionID) {
         if connections[connection] == .observer { connections.remove(connection) }
         questions.abandon(askedBy: connection)
-        doubts.end(connection)
+        confirmations.forgetHello(from: connection)
         credit.end(connection)
     }
 }

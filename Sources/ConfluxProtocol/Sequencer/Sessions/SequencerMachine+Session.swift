@@ -41,7 +41,7 @@ extension SequencerMachine {
             return
         }
         // Only a confirmation that begins behind the hello may answer it.
-        if hasRoom(for: hello) { doubts.add(hello, from: connection) }
+        if hasRoom(for: hello) { confirmations.add(hello, from: connection) }
         challenge(by: known, into: &effects)
     }
 

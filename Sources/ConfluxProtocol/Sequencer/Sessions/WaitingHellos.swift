@@ -23,7 +23,7 @@ extension SequencerMachine {
                 $1.nameCount <= Self.fewNamesMax ? $0 : $0 + $1.nameCount
             }
         }
-        return sum(joining.values.lazy.map(\.hello)) + sum(doubts.hellos)
+        return sum(joining.values.lazy.map(\.hello)) + sum(confirmations.hellos)
             + sum(inquiries.values.lazy.map(\.newcomer))
     }
 }
