@@ -64,9 +64,11 @@ extension PlantedBug {
                 """,
             planted: """
                     if PLANTED, batch.firstCounter > expected {
-                        sessions.judge(
-                            count: UInt32(batch.firstCounter - expected), bytes: 0,
-                            fate: .rejected(.unrecorded, "planted"), of: incarnation)
+                        sessions.change(incarnation) {
+                            $0.judge(
+                                count: UInt32(batch.firstCounter - expected), bytes: 0,
+                                fate: .rejected(.unrecorded, "planted"))
+                        }
                     }
                     guard PLANTED || batch.firstCounter <= expected else {
                 """),
@@ -78,9 +80,11 @@ extension PlantedBug {
                 """,
             planted: """
                         if PLANTED {
-                            sessions.judge(
-                                count: batch.count, bytes: 0,
-                                fate: .rejected(.unrecorded, "planted"), of: incarnation)
+                            sessions.change(incarnation) {
+                                $0.judge(
+                                    count: batch.count, bytes: 0,
+                                    fate: .rejected(.unrecorded, "planted"))
+                            }
                         }
                         discard(expecting: expected, .full, connection, into: &effects)
                 """),

@@ -41,9 +41,12 @@ extension SequencerMachine {
         for expectation in landed.expectations {
             switch expectation.action {
             case .batch(let incarnation, let counter, let count, let loads):
-                sessions.commit(
-                    first: counter, at: expectation.sequence, epoch: tenure.epoch,
-                    timestamp: landed.timestamp, of: incarnation)
+                let epoch = tenure.epoch
+                sessions.change(incarnation) {
+                    $0.commit(
+                        first: counter, at: expectation.sequence, epoch: epoch,
+                        timestamp: landed.timestamp)
+                }
                 note(
                     loads,
                     through: expectation.sequence.advanced(by: UInt64(count) - 1))
@@ -85,7 +88,7 @@ extension SequencerMachine {
 
     /// Gives a node the outcomes that are due, in the order of its counters.
     mutating func announce(to incarnation: Incarnation, into effects: inout [SequencerEffect]) {
-        let due = sessions.announce(of: incarnation)
+        let due = sessions.change(incarnation) { $0.announce() } ?? []
         guard let connection = sessions[incarnation]?.connection else { return }
         send(due, to: connection, into: &effects)
     }
