@@ -51,12 +51,21 @@ struct AnswerCredit: Sendable {
     ///
     /// - Returns: Its delivery tag.
     mutating func send(_ byteCount: Int, to connection: ConnectionID) -> UInt64 {
-        let tag = SipHash.hash(nextNumber, key: secret)
+        let tag = tag(of: nextNumber)
         nextNumber += 1
         let cost = max(byteCount, Self.byteCountMin)
         queues[connection, default: Queue()].answers.append(Answer(tag: tag, byteCount: cost))
         queues[connection]?.byteCount += cost
         return tag
+    }
+
+    /// Who sees some tags can't compute another one.
+    private func tag(of number: UInt64) -> UInt64 {
+        let message = [secret.high, secret.low, number].flatMap { word in
+            stride(from: 0, to: 64, by: 8).map { UInt8(truncatingIfNeeded: word >> $0) }
+        }
+        let words = SHA256.hash(message)
+        return UInt64(words[0]) << 32 | UInt64(words[1])
     }
 
     /// A request acknowledges an answer, and all before it. A tag of another connection, or one that
@@ -84,41 +93,5 @@ struct AnswerCredit: Sendable {
             queues[connection]?.answers = answers
             queues[connection]?.byteCount = answers.reduce(0) { $0 + $1.byteCount }
         }
-    }
-}
-
-/// SipHash-2-4 of one number: who sees some of its values can't compute another one.
-enum SipHash {
-    static func hash(_ number: UInt64, key: Identifier) -> UInt64 {
-        var state = (
-            key.high ^ 0x736f_6d65_7073_6575, key.low ^ 0x646f_7261_6e64_6f6d,
-            key.high ^ 0x6c79_6765_6e65_7261, key.low ^ 0x7465_6462_7974_6573
-        )
-        func round() {
-            state.0 &+= state.1
-            state.1 = state.1 << 13 | state.1 >> 51
-            state.1 ^= state.0
-            state.0 = state.0 << 32 | state.0 >> 32
-            state.2 &+= state.3
-            state.3 = state.3 << 16 | state.3 >> 48
-            state.3 ^= state.2
-            state.0 &+= state.3
-            state.3 = state.3 << 21 | state.3 >> 43
-            state.3 ^= state.0
-            state.2 &+= state.1
-            state.1 = state.1 << 17 | state.1 >> 47
-            state.1 ^= state.2
-            state.2 = state.2 << 32 | state.2 >> 32
-        }
-        // The last word has the length, eight bytes, in its highest byte.
-        for word in [number, 8 << 56] {
-            state.3 ^= word
-            round()
-            round()
-            state.0 ^= word
-        }
-        state.2 ^= 0xFF
-        for _ in 1...4 { round() }
-        return state.0 ^ state.1 ^ state.2 ^ state.3
     }
 }
