@@ -173,19 +173,6 @@ public struct SequencerMachine: Sendable {
         return deadline
     }
 
-    /// Who speaks: the session that the connection's last welcome named, and no other (rule 8). What is
-    /// said for another tenure or session is about counters and a history that this one doesn't have,
-    /// and its node is told to say hello.
-    private mutating func peer(
-        _ speaker: Speaker, on connection: ConnectionID, at now: Duration
-    ) -> ConnectionTable.Peer? {
-        guard let peer = connections[connection], speaker.epoch == tenure.epoch,
-            speaker.session == peer.session
-        else { return nil }
-        if case .member(let incarnation) = peer { sessions.hear(incarnation, at: now) }
-        return peer
-    }
-
     private func refuse(_ connection: ConnectionID, into effects: inout [SequencerEffect]) {
         let bye = Bye(code: .rejoin, message: "say hello first")
         effects.append(.send(.bye(bye), to: connection))

@@ -41,9 +41,9 @@ extension ReplicaMachine {
             meet(epoch, at: now, into: &effects)
             return false
         }
-        fedAt = now
-        if feed != .following {
-            feed = .following
+        let wasFollowing = isFollowing
+        feed = .following(since: now)
+        if !wasFollowing {
             if live == nil {
                 // The beat that a subscription begins with may be as old as the tenure: what the
                 // welcome counts was there before.

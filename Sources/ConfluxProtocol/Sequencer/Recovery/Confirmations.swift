@@ -93,9 +93,7 @@ extension SequencerMachine {
                 || confirmations.barrierCount < settings.barriersMax
         else {
             let text = "the sequencer has as many barriers under way as it may; ask again later"
-            let confirmed = Confirmed(
-                request: barrier.request, outcome: .failed(.tableFull, message: text))
-            effects.append(.send(.confirmed(confirmed), to: connection))
+            refuse(.tableFull, text, to: question, into: &effects)
             return
         }
         confirmations.add(question)

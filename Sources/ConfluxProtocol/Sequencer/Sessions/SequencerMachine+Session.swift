@@ -19,6 +19,19 @@ extension SequencerMachine {
         }
     }
 
+    /// Who speaks: the session that the connection's last welcome named, and no other (rule 8). What is
+    /// said for another tenure or session is about counters and a history that this one doesn't have,
+    /// and its node is told to say hello.
+    mutating func peer(
+        _ speaker: Speaker, on connection: ConnectionID, at now: Duration
+    ) -> ConnectionTable.Peer? {
+        guard let peer = connections[connection], speaker.epoch == tenure.epoch,
+            speaker.session == peer.session
+        else { return nil }
+        if case .member(let incarnation) = peer { sessions.hear(incarnation, at: now) }
+        return peer
+    }
+
     /// A hello arrived.
     mutating func greeted(
         with hello: Hello, by speaker: Speaker, from connection: ConnectionID, at now: Moment,
