@@ -21,7 +21,10 @@ extension PlantedBug {
                     reviewAdmission(at: now.monotonic, into: &effects)
                 """,
             planted: """
-                    if PLANTED { tenure.last = pipeline.lastAdmitted }
+                    if PLANTED {
+                        tenure.land(
+                            through: pipeline.lastAdmitted, byteCount: 0, at: tenure.lastTimestamp)
+                    }
                     publishedAt = now.monotonic
                     reviewAdmission(at: now.monotonic, into: &effects)
                 """),

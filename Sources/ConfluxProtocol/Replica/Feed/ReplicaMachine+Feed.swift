@@ -171,7 +171,7 @@ extension ReplicaMachine {
         to progress: ApplyProgress, at now: Duration, into effects: inout [ReplicaEffect]
     ) {
         outstandingBytes -= progress.liveBytes - self.progress.liveBytes
-        catchUps.outstandingBytes -= progress.catchUpBytes - self.progress.catchUpBytes
+        catchUps.handOver(progress.catchUpBytes - self.progress.catchUpBytes)
         self.progress = progress
         // What was applied of a lost history says nothing of this one.
         if progress.resets == resets {

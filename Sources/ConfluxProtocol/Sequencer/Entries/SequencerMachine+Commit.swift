@@ -13,7 +13,6 @@ extension SequencerMachine {
     /// The log has the commits: they are published first, and then their consequences are told.
     mutating func landed(at now: Moment, into effects: inout [SequencerEffect]) {
         let landed = pipeline.land()
-        tenure.lastEpoch = tenure.epoch
         let wasClaiming = phase == .claiming
         if phase == .claiming {
             phase = .serving
@@ -23,8 +22,7 @@ extension SequencerMachine {
             sessions.measureSilence(from: now.monotonic)
         }
         for (index, commit) in landed.append.commits.enumerated() {
-            tenure.last = commit.last
-            tenure.marks.add(
+            tenure.land(
                 through: commit.last, byteCount: commit.frame.count - Frame.size,
                 at: landed.timestamp)
             if wasClaiming, index == 0 { effects.append(.serve(tenure.beat)) }
