@@ -6,10 +6,10 @@ import Synchronization
 extension NodeCore {
     func bridge<S: BridgedState>(_ state: S.Type, _ name: Name) async throws(NodeError) {
         claims: while true {
-            switch stores.claimBridge(name) {
+            switch stores.claim(.state(name)) {
             case .open: return
             case .opening:
-                await stores.waitForBridge(name)
+                await stores.waitForOpening(of: .state(name))
                 if Task.isCancelled { throw .cancelled }
             case .mine: break claims
             }
@@ -26,14 +26,14 @@ extension NodeCore {
                     })
             }
         } catch {
-            stores.settleBridge(name, isOpen: false)
+            stores.settle(.state(name), isOpen: false)
             throw error
         }
         let route = OutboxRoute<S>(outbox: outbox, target: .state(name))
         let former = scope.channel(of: S.self).setRoute(route)
         if let other = former as? OutboxRoute<S>, !other.isClosed {
             scope.channel(of: S.self).setRoute(other)
-            stores.settleBridge(name, isOpen: false)
+            stores.settle(.state(name), isOpen: false)
             jobs.post(.unregister(.state(name)))
             throw NodeError(
                 code: .alreadyHosted,
@@ -42,7 +42,7 @@ extension NodeCore {
                     Use that node, close it first, or give this one a scope of its own.
                     """)
         }
-        stores.settleBridge(name, isOpen: true)
+        stores.settle(.state(name), isOpen: true)
         // It may have been lost before it stood in the table.
         if let error = loss.error { bridgeLost(S.self, name, error) }
     }
@@ -50,7 +50,7 @@ extension NodeCore {
     func unbridge<S: BridgedState>(_ state: S.Type, _ name: Name) {
         let (jobs, outbox) = (jobs, outbox)
         let channel = scope.channel(of: S.self)
-        let isRemoved = stores.removeBridge(name) {
+        let isRemoved = stores.remove(.state(name)) {
             jobs.post(.unregister(.state(name)))
             // Another node may have bridged the state since this one was closed.
             channel.replaceRoute(by: nil) {
@@ -65,7 +65,7 @@ extension NodeCore {
     private func bridgeLost<S: BridgedState>(_ state: S.Type, _ name: Name, _ error: NodeError) {
         let outbox = outbox
         let channel = scope.channel(of: S.self)
-        let isRemoved = stores.removeBridge(name) {
+        let isRemoved = stores.remove(.state(name)) {
             channel.replaceRoute(by: ClosedRoute(stoppedBy: error)) {
                 ($0 as? OutboxRoute<S>)?.leads(to: outbox) ?? false
             }
@@ -77,14 +77,14 @@ extension NodeCore {
         _ state: S.Type, _ name: StoreName, executor: Executor
     ) async throws(NodeError) -> Store<S> {
         while true {
-            switch stores.claim(name) {
+            switch stores.claim(.store(name)) {
             case .open(let object):
                 guard let store = object as? Store<S> else {
-                    throw .alreadyHosted(name, as: "\(type(of: object))")
+                    throw .alreadyHosted(name, as: object.map { "\(type(of: $0))" } ?? "")
                 }
                 return store
             case .opening:
-                await stores.waitForOpening(of: name)
+                await stores.waitForOpening(of: .store(name))
                 if Task.isCancelled { throw .cancelled }
             case .mine:
                 let store = scope.run {
@@ -100,14 +100,14 @@ extension NodeCore {
         _ store: Store<S>, _ name: StoreName
     ) async throws(NodeError) {
         while true {
-            switch stores.claim(name) {
+            switch stores.claim(.store(name)) {
             case .open(let object):
                 guard object === store else {
                     throw .alreadyHosted(name, as: "another store")
                 }
                 return
             case .opening:
-                await stores.waitForOpening(of: name)
+                await stores.waitForOpening(of: .store(name))
                 if Task.isCancelled { throw .cancelled }
             case .mine:
                 try await host(store, name)
@@ -142,10 +142,10 @@ extension NodeCore {
             }
         } catch {
             core.setRoute(nil)
-            stores.settle(name, nil)
+            stores.settle(.store(name), isOpen: false)
             throw error
         }
-        stores.settle(name, store)
+        stores.settle(.store(name), isOpen: true, store)
         core.whenClosed { [weak self] in self?.released(name) }
         // It may have been lost before it stood in the table.
         if let error = loss.error { storeLost(store, name, error) }
@@ -157,7 +157,7 @@ extension NodeCore {
         _ store: Store<S>, _ name: StoreName, _ error: NodeError
     ) {
         let core = store.core
-        let isRemoved = stores.remove(name, store) {
+        let isRemoved = stores.remove(.store(name), store) {
             core.setRoute(ClosedRoute<S>(stoppedBy: error))
         }
         guard isRemoved else { return }
@@ -172,7 +172,7 @@ extension NodeCore {
     /// The last holder of a store let it go.
     private func released(_ name: StoreName) {
         let jobs = jobs
-        stores.remove(name, nil) { jobs.post(.unregister(.store(name))) }
+        stores.remove(.store(name)) { jobs.post(.unregister(.store(name))) }
     }
 
     /// Drops a store that this node hosts.
@@ -187,7 +187,7 @@ extension NodeCore {
         let jobs = jobs
         let core = store.core
         guard let name = stores.name(of: store) else { return }
-        let isRemoved = stores.remove(name, store) {
+        let isRemoved = stores.remove(.store(name), store) {
             jobs.post(.unregister(.store(name)))
             core.setRoute(ClosedRoute<S>(name))
         }

@@ -4,17 +4,16 @@ import ConfluxVocabulary
 import ConfluxZeroMQ
 
 /// What is read of the log for others, one after the other.
-package enum ReadJob: Sendable {
+package enum ReaderJob: Sendable {
     /// Read through this from now on: a tenure has begun.
     case begin(Handover<any LogReader>)
-    case fetch(FetchJob)
-    case load(LoadJob)
+    case read(ReadJob)
     /// Finds what is to be kept aside; whoever owns the log saves it.
     case gather(AsideRun)
     case close
 
     /// Reads through this from now on.
-    package static func reading(through reader: any LogReader) -> ReadJob {
+    package static func reading(through reader: any LogReader) -> ReaderJob {
         .begin(Handover(reader))
     }
 }
@@ -47,14 +46,13 @@ package final class ReadWorker {
     ///
     /// - Returns: What is left of it, to be done once others had their turn.
     @discardableResult
-    package func work(_ job: ReadJob) -> ReadJob? {
+    package func work(_ job: ReaderJob) -> ReaderJob? {
         switch job {
         case .begin(let reader):
             self.reader?.close()
             self.reader = reader.value
             cache = SnapshotCache()
-        case .fetch(let job): answer(fetch(job))
-        case .load(let job): answer(load(job))
+        case .read(let job): answer(.read(job, read(job)))
         case .gather(let run):
             guard let reader else { break }
             guard run.gather(from: reader) else { return .gather(run) }
@@ -66,47 +64,54 @@ package final class ReadWorker {
         return nil
     }
 
-    private func fetch(_ job: FetchJob) -> SequencerInput {
-        do throws(LogError) {
-            guard let reader else { return .fetchFailed(job) }
-            let commits = try reader.read(
-                from: job.from, through: job.last, limitBytes: Int(job.limitBytes))
-            return .fetchRead(job, commits.map(\.bytes))
-        } catch {
-            // For a reason that may pass: who asked asks again.
-            guard error.code == .damaged, let numbers = error.numbers else {
-                return .fetchFailed(job)
-            }
-            return .fetchDamaged(
-                job,
-                Damage(
-                    first: numbers.lowerBound, last: max(numbers.upperBound, job.from),
-                    message: error.message))
+    private func read(_ job: ReadJob) -> ReadOutcome {
+        switch job.subject {
+        case .commits(let from, let last):
+            commits(from: from, through: last, limitBytes: Int(job.limitBytes))
+        case .snapshot(let place, let offset):
+            part(of: place, at: offset, limitBytes: Int(job.limitBytes))
         }
     }
 
-    private func load(_ job: LoadJob) -> SequencerInput {
-        let key = SavedSnapshot.Key(job.place)
+    private func commits(
+        from first: SequenceNumber, through last: SequenceNumber, limitBytes: Int
+    ) -> ReadOutcome {
+        do throws(LogError) {
+            guard let reader else { return .failed }
+            let commits = try reader.read(from: first, through: last, limitBytes: limitBytes)
+            return .commits(commits.map(\.bytes))
+        } catch {
+            // For a reason that may pass: who asked asks again.
+            guard error.code == .damaged, let numbers = error.numbers else { return .failed }
+            let damage = Damage(
+                first: numbers.lowerBound, last: max(numbers.upperBound, first),
+                message: error.message)
+            return .commits([], damage: damage)
+        }
+    }
+
+    private func part(
+        of place: SnapshotPlace, at offset: UInt64, limitBytes: Int
+    ) -> ReadOutcome {
+        let key = SavedSnapshot.Key(place)
         do throws(LogError) {
             guard let reader, let snapshot = try reader.snapshot(of: key),
-                job.offset < snapshot.byteCount
-            else { return .snapshotRead(job, .none(of: job.place)) }
-            func chunk(_ bytes: Bytes) -> SequencerInput {
-                .snapshotRead(
-                    job,
+                offset < snapshot.byteCount
+            else { return .snapshot(.none(of: place)) }
+            func part(_ bytes: Bytes) -> ReadOutcome {
+                .snapshot(
                     SnapshotChunk(
-                        place: job.place, offset: job.offset, byteCount: snapshot.byteCount,
-                        bytes: bytes.prefix(Int(job.limitBytes))))
+                        place: place, offset: offset, byteCount: snapshot.byteCount,
+                        bytes: bytes.prefix(limitBytes)))
             }
-            if let bytes = cache.part(of: snapshot, at: job.offset) { return chunk(bytes) }
+            if let bytes = cache.part(of: snapshot, at: offset) { return part(bytes) }
             guard
-                let bytes = try reader.readSnapshot(
-                    of: key, from: job.offset, limitBytes: Int(job.limitBytes))
-            else { return .snapshotRead(job, .none(of: job.place)) }
-            cache.keep(bytes, of: snapshot, at: job.offset)
-            return chunk(bytes)
+                let bytes = try reader.readSnapshot(of: key, from: offset, limitBytes: limitBytes)
+            else { return .snapshot(.none(of: place)) }
+            cache.keep(bytes, of: snapshot, at: offset)
+            return part(bytes)
         } catch {
-            return .snapshotDamaged(job, error.message)
+            return .snapshot(.none(of: place), failure: error.message)
         }
     }
 }
@@ -114,7 +119,7 @@ package final class ReadWorker {
 /// A job, and the tenure that it is of. What another tenure asked for is not done.
 struct ReadTask: Sendable {
     var epoch: Epoch
-    var job: ReadJob
+    var job: ReaderJob
 }
 
 /// The thread that drives a ``ReadWorker`` and decides nothing.

@@ -211,11 +211,10 @@ final class ServingThread {
         case .append(let append): jobs.post(.append(append))
         case .readSnapshots: jobs.post(.readSnapshots)
         case .saveSnapshot(let part): jobs.post(.saveSnapshot(part))
-        case .readSnapshot(let job): read(.load(job))
         case .keepAside(let stores, let last): read(.gather(AsideRun(stores, through: last)))
         case .removeSnapshots(let store): jobs.post(.removeSnapshots(store))
         case .truncate(let floor): jobs.post(.truncate(below: floor))
-        case .readFetch(let job): read(.fetch(job))
+        case .read(let job): read(.read(job))
         case .confirmTenure: jobs.post(.confirm)
         case .serve(let beat): serve(beat)
         case .publishCommit(let frame): publish(frame)
@@ -227,7 +226,7 @@ final class ServingThread {
         }
     }
 
-    private func read(_ job: ReadJob) {
+    private func read(_ job: ReaderJob) {
         reads.post(ReadTask(epoch: machine.epoch, job: job))
     }
 
@@ -254,7 +253,7 @@ final class ServingThread {
             // hello, or its patience ends: that holds for every message.
             let outcome = try router.send(
                 Frame.encode(message, epoch: machine.epoch), to: RoutingID(connection))
-            if outcome == .wouldBlock, let tag = message.deliveryTag {
+            if outcome != .sent, let tag = message.deliveryTag {
                 perform(.answerLost(tag, to: connection))
             }
         } catch {
@@ -273,11 +272,23 @@ struct EarlyMessages {
     private var bytes = 0
 
     mutating func add(_ input: RouterInput) {
-        guard case .message(_, let frame) = input, inputs.count < Self.countMax,
-            bytes + frame.count <= Self.bytesMax
-        else { return }
-        inputs.append(input)
-        bytes += frame.count
+        switch input {
+        case .message(_, let frame):
+            guard inputs.count < Self.countMax, bytes + frame.count <= Self.bytesMax else { return }
+            inputs.append(input)
+            bytes += frame.count
+        case .ended(let route): remove(route)
+        case .malformed: break
+        }
+    }
+
+    /// Nobody waits for answers on a connection that has ended.
+    private mutating func remove(_ route: RoutingID) {
+        inputs.removeAll { input in
+            guard case .message(route, let frame) = input else { return false }
+            bytes -= frame.count
+            return true
+        }
     }
 
     /// Takes what was kept, oldest first.

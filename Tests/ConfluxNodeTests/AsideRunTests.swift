@@ -63,7 +63,7 @@ struct AsideRunTests {
 
         /// Reads all that a pass needs.
         func gather(_ run: AsideRun) -> AsideRun? {
-            var rest: ReadJob? = .gather(run)
+            var rest: ReaderJob? = .gather(run)
             while let job = rest { rest = reads.work(job) }
             defer { gathered = nil }
             return gathered

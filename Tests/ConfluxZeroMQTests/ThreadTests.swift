@@ -45,9 +45,6 @@ import Testing
         #expect(woken.isWoken && !woken.isReadable(router))
         #expect(try !poller.wait(timeout: .zero).isWoken)
 
-        poller.setInterest(.writable, for: dealer)
-        #expect(try poller.wait(timeout: deadline).isWritable(dealer))
-        poller.setInterest([], for: dealer)
         #expect(try pair.dealer.send([1]) == .sent)
         let readable = try poller.wait(timeout: deadline)
         #expect(readable.isReadable(router) && !readable.isWoken && !readable.isWritable(dealer))

@@ -122,7 +122,7 @@ struct NoEffects {
         }
     }
 
-    static let skippedText = "the entry was skipped"
+    private static let skippedText = "the entry was skipped"
 
     private static func text(_ error: any Error) -> String {
         let text = "\(error)"
@@ -202,9 +202,4 @@ struct NoEffects {
         }
         return low
     }
-}
-
-/// Why a skipped entry had no effect (rule 23).
-struct EntrySkipped: Error, CustomStringConvertible {
-    var description: String { NoEffects.skippedText }
 }

@@ -11,7 +11,7 @@ extension ReplicaMachine {
 
     /// Asks for what is wanted, once the subscription is proven.
     mutating func sendOpens(into effects: inout [ReplicaEffect]) {
-        guard phase == .joined, feed == .following else { return }
+        guard phase == .joined, isFollowing else { return }
         for open in hosting.askForWanted() { effects.append(.send(.open(open))) }
     }
 

@@ -299,8 +299,7 @@ extension ReplicaMachine {
     private var silentSince: Duration? {
         switch feed {
         case .unwanted: nil
-        case .proving(let since): since
-        case .following: fedAt
+        case .proving(let since), .following(let since): since
         }
     }
 

@@ -16,12 +16,6 @@ extension ReplicaMachine {
         case receipt(SequenceNumber, LogID)
     }
 
-    mutating func barrier(
-        _ request: UInt64, at now: Duration, into effects: inout [ReplicaEffect]
-    ) {
-        ask(.barrier(Barrier(request: request)), request, at: now, into: &effects)
-    }
-
     private func say(_ question: Question, into effects: inout [ReplicaEffect]) {
         var question = question
         question.acknowledged = acknowledged
@@ -44,10 +38,6 @@ extension ReplicaMachine {
             return
         }
         unasked.append(question)
-    }
-
-    mutating func drop(_ drop: Drop, at now: Duration, into effects: inout [ReplicaEffect]) {
-        ask(.drop(drop), drop.request, at: now, into: &effects)
     }
 
     mutating func ask(

@@ -41,7 +41,8 @@ public struct ReplicaMachine: Sendable {
         case unwanted
         /// Subscribed; no message of this epoch proves it yet (rule 4).
         case proving(since: Duration)
-        case following
+        /// Proven; when a message of it arrived last.
+        case following(since: Duration)
     }
 
     /// Every bound and interval.
@@ -123,8 +124,6 @@ public struct ReplicaMachine: Sendable {
     /// Since when the sequencer owes this node an outcome or an open, and gave none: chatter does
     /// not count, since an answer that was lost does not come by itself.
     var owedSince = Duration.zero
-    /// When a message of the feed arrived last.
-    var fedAt = Duration.zero
     /// Whether it was told that the sequencer is not heard of.
     var isDisconnected = false
     /// The last epoch below the present one that spoke. *Use*: to report it once.
@@ -159,6 +158,11 @@ public struct ReplicaMachine: Sendable {
 
     /// Whether the session is found again by a key.
     public var isKeyed: Bool { process != nil }
+
+    /// Whether the feed counts.
+    var isFollowing: Bool {
+        if case .following = feed { true } else { false }
+    }
 
     /// Whether the session is there.
     public var isJoined: Bool { phase == .joined }
@@ -247,8 +251,9 @@ public struct ReplicaMachine: Sendable {
             ask(question, into: &effects)
         case .answer(let answer):
             if phase == .joined { effects.append(.send(.answer(answer))) }
-        case .barrier(let request): barrier(request, at: instant, into: &effects)
-        case .drop(let drop): self.drop(drop, at: instant, into: &effects)
+        case .barrier(let request):
+            ask(.barrier(Barrier(request: request)), request, at: instant, into: &effects)
+        case .drop(let drop): ask(.drop(drop), drop.request, at: instant, into: &effects)
         case .freeze(let freeze):
             ask(.freeze(freeze), freeze.request, at: instant, into: &effects)
         case .skip(let skip): ask(.skip(skip), skip.request, at: instant, into: &effects)

@@ -20,13 +20,11 @@ public enum SequencerEffect: Sendable, Equatable {
     case publishBeat(Beat)
     /// Send a message. A connection that can't take it loses it: the node asks again.
     case send(SequencerMessage, to: ConnectionID)
-    /// Read commits for a node; answered by ``SequencerInput/fetchRead(_:_:)``.
-    case readFetch(FetchJob)
+    /// Read the log for a node; answered by ``SequencerInput/read(_:_:)``.
+    case read(ReadJob)
     /// Save the next part of a snapshot; answered by ``SequencerInput/snapshotSaved(_:)``. At most
     /// one of each life is under way.
     case saveSnapshot(SnapshotPart)
-    /// Read a part of a snapshot for a node; answered by ``SequencerInput/snapshotRead(_:_:)``.
-    case readSnapshot(LoadJob)
     /// Keep the entries up to a number that concern these stores beside the log; answered by
     /// ``SequencerInput/keptAside(_:)``. At most one is under way.
     case keepAside([AsideJob], through: SequenceNumber)

@@ -27,10 +27,6 @@ public enum SequencerInput: Sendable {
     case keptAside([AsideKept])
     /// Answers ``SequencerEffect/saveSnapshot(_:)``.
     case snapshotSaved(SnapshotSaved)
-    /// Answers ``SequencerEffect/readSnapshot(_:)``: nothing where there is no such snapshot.
-    case snapshotRead(LoadJob, SnapshotChunk)
-    /// Answers ``SequencerEffect/readSnapshot(_:)``: it is there and can't be read, for this reason.
-    case snapshotDamaged(LoadJob, String)
     /// What is not needed any more could not be given up, for a reason that may pass.
     case truncateFailed(message: String)
     /// A checkpoint at this number is in the log.
@@ -43,20 +39,17 @@ public enum SequencerInput: Sendable {
     case logFailed(SequencerEnd)
     /// Answers ``SequencerEffect/confirmTenure``: nobody has superseded this tenure.
     case tenureConfirmed
-    /// Answers ``SequencerEffect/readFetch(_:)``: the bodies of the commits, ascending.
-    case fetchRead(FetchJob, [Bytes])
-    /// Answers ``SequencerEffect/readFetch(_:)``: what was asked for can't be read.
-    case fetchDamaged(FetchJob, Damage)
-    /// Answers ``SequencerEffect/readFetch(_:)``: it can't be read now. Who asked asks again.
-    case fetchFailed(FetchJob)
-    /// There was no room to send the answer with this delivery tag.
+    /// Answers ``SequencerEffect/read(_:)``.
+    case read(ReadJob, ReadOutcome)
+    /// The answer with this delivery tag was not sent: there was no room, or the connection has ended.
     case answerLost(UInt64, to: ConnectionID)
     /// A message arrived. The speaker is the header's.
     case received(NodeMessage, by: Speaker, from: ConnectionID)
     /// A submit arrived whose counters can be read, and whose rest can't or mustn't.
     case unreadableSubmit(
         BatchOutline, RejectionCode, message: String, by: Speaker, from: ConnectionID)
-    /// A connection has ended: an observer's place is free. What is not told ends by silence.
+    /// A connection has ended. Every one of which a message was told MUST be told of once it has, behind
+    /// its last message; it may be told again.
     case disconnected(ConnectionID)
     /// A frame arrived that is no message.
     case unreadable(ByeCode, message: String, from: ConnectionID)
@@ -99,32 +92,35 @@ public struct ClaimedLog: Sendable, Hashable {
     }
 }
 
-/// A fetch on its way through the log.
-public struct FetchJob: Sendable, Hashable {
+/// What a node wants to read of the log: commits that the feed did not bring it, or a part of a snapshot.
+public struct ReadJob: Sendable, Hashable {
+    /// What is read.
+    public enum Subject: Sendable, Hashable {
+        /// The commits from a number on, up to the last that was in the log when the reading began.
+        case commits(from: SequenceNumber, through: SequenceNumber = .zero)
+        /// A snapshot, from a byte on, which are counted from 0.
+        case snapshot(SnapshotPlace, offset: UInt64)
+    }
+
     /// Who asked.
     public var connection: ConnectionID
     /// The node's number for the request.
     public var request: UInt64
-    /// The first number that is wanted.
-    public var from: SequenceNumber
-    /// The last number in the log.
-    public var last: SequenceNumber
-    /// The most bytes of commits, but for one commit at least.
+    /// What is read.
+    public var subject: Subject
+    /// The most bytes; of commits, one commit at least.
     public var limitBytes: UInt32
 }
 
-/// A load on its way through the log.
-public struct LoadJob: Sendable, Hashable {
-    /// Who asked.
-    public var connection: ConnectionID
-    /// The node's number for the request.
-    public var request: UInt64
-    /// Which snapshot.
-    public var place: SnapshotPlace
-    /// The first byte that is wanted, from 0.
-    public var offset: UInt64
-    /// The most bytes.
-    public var limitBytes: UInt32
+/// What came of a ``ReadJob``.
+public enum ReadOutcome: Sendable {
+    /// The bodies of the commits, ascending; the damage where there are none because of it.
+    case commits([Bytes], damage: Damage? = nil)
+    /// The part of the snapshot: nothing where there is no such snapshot, or it can't be read, for this
+    /// reason.
+    case snapshot(SnapshotChunk, failure: String? = nil)
+    /// It can't be read now. Who asked asks again.
+    case failed
 }
 
 /// A part of a snapshot on its way to the log.

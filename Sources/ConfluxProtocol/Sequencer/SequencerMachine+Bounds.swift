@@ -10,7 +10,7 @@ extension SequencerMachine {
                 "initialStatesBytesMax", directory.initialBytes,
                 of: settings.initialStatesBytesMax),
             Bound("questionsMax", questions.count, of: settings.questionsMax),
-            Bound("barriersMax", barriers.count, of: settings.barriersMax),
+            Bound("barriersMax", confirmations.barrierCount, of: settings.barriersMax),
             Bound("readsMax", reads.underWay, of: settings.readsMax),
             Bound("damagesMax", damages.count, of: Self.damagesMax),
             Bound("unlisted", unlisted.count, of: settings.storesMax),
@@ -20,8 +20,7 @@ extension SequencerMachine {
             Bound(
                 "commitBytesMax", pipeline.gatheringBytes,
                 of: Int(settings.commitBytesMax) + Self.tablesBytesMax + (1 << 20)),
-            Bound("nameInquiries", nameInquiries.count, of: settings.sessionsMax),
-            Bound("keyInquiries", keyInquiries.count, of: settings.sessionsMax),
+            Bound("inquiries", inquiries.count, of: 2 * settings.sessionsMax),
             Bound("statesMax", directory.states.count, of: settings.statesMax),
             Bound("waitingNamesMax", waitingNames, of: Self.waitingNamesMax),
             Bound("uploadsMax", directory.lives.activeCount, of: settings.uploadsMax),

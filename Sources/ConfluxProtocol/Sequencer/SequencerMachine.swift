@@ -53,12 +53,9 @@ public struct SequencerMachine: Sendable {
     /// Hellos whose `joined` entry is not in the log yet, by nonce. *Invariant*: bounded by
     /// `sessionsMax` together with the sessions.
     var joining: [Nonce: PendingJoin] = [:]
-    /// Who wants a name that is taken, by name: one newcomer at most.
-    var nameInquiries: [Name: Inquiry] = [:]
-    /// Who wants a keyed session that a process holds, by session: one newcomer at most.
-    var keyInquiries: [Incarnation: Inquiry] = [:]
+    /// Who wants what another one holds: one newcomer at most for each.
+    var inquiries: [Held: Inquiry] = [:]
     var questions = QuestionTable(of: .none)
-    var barriers = BarrierTable()
     /// The checkpoints that the log has, ascending: the last two that are known of.
     var checkpoints: [SequenceNumber] = []
     /// Whether the log has no room but for what makes room again: nothing of nodes is admitted then.
@@ -84,10 +81,8 @@ public struct SequencerMachine: Sendable {
     var publishedAt = Duration.zero
     /// When presence is looked at next.
     var sweepAt = Duration.zero
-    /// Hellos that wait for the log to say whether this tenure is the newest.
-    var doubts = DoubtTable()
-    /// Whether the log is being asked to confirm this tenure.
-    var isConfirming = false
+    /// What waits for the log to say whether this tenure is the newest.
+    var confirmations = Confirmations()
 
     /// Makes a sequencer without a log.
     ///
@@ -128,11 +123,6 @@ public struct SequencerMachine: Sendable {
             snapshotsRead(snapshots, damage, at: now, into: &effects)
         case .keptAside(let kept): keptAside(kept, at: now, into: &effects)
         case .snapshotSaved(let answer): saved(answer, at: now, into: &effects)
-        case .snapshotRead(let job, let chunk):
-            loaded(job, chunk, failure: nil, at: now.monotonic, into: &effects)
-        case .snapshotDamaged(let job, let message):
-            loaded(
-                job, .none(of: job.place), failure: message, at: now.monotonic, into: &effects)
         case .truncateFailed(let message): effects.append(.note(.truncateFailed(message)))
         case .checkpointSaved(let sequence):
             checkpointSaved(sequence, at: now, into: &effects)
@@ -143,11 +133,8 @@ public struct SequencerMachine: Sendable {
         case .logFailed(let reason):
             end(reason, into: &effects)
         case .tenureConfirmed: confirmed(at: now, into: &effects)
-        case .fetchRead(let job, let bodies):
-            fetched(job, bodies, nil, at: now.monotonic, into: &effects)
-        case .fetchDamaged(let job, let damage):
-            fetched(job, [], damage, at: now.monotonic, into: &effects)
-        case .fetchFailed: endRead(into: &effects)
+        case .read(let job, let outcome):
+            read(outcome, for: job, at: now.monotonic, into: &effects)
         case .answerLost(let tag, let connection): credit.lose(tag, on: connection)
         case .received(let message, let speaker, let connection):
             guard phase == .serving else { return }
@@ -163,7 +150,7 @@ public struct SequencerMachine: Sendable {
             submit(
                 outline, bytes: 0, by: incarnation, on: connection, into: &effects,
                 judging: { $0.judge(outline.count, as: fault, of: incarnation) })
-        case .disconnected(let connection): connections.end(connection)
+        case .disconnected(let connection): disconnected(connection)
         case .unreadable(let code, let message, let connection):
             effects.append(.note(.unreadable(message)))
             effects.append(.send(.bye(Bye(code: code, message: message)), to: connection))
@@ -185,23 +172,9 @@ public struct SequencerMachine: Sendable {
         guard phase == .serving else { return nil }
         var deadline = min(publishedAt + settings.beatInterval, sweepAt, floorReviewAt)
         if let due = questions.nextDeadline { deadline = min(deadline, due) }
-        for inquiry in nameInquiries.values { deadline = min(deadline, inquiry.deadline) }
-        for inquiry in keyInquiries.values { deadline = min(deadline, inquiry.deadline) }
+        for inquiry in inquiries.values { deadline = min(deadline, inquiry.deadline) }
         if let due = directory.lives.nextDeadline { deadline = min(deadline, due) }
         return deadline
-    }
-
-    /// Who speaks: the session that the connection's last welcome named, and no other (rule 33). What is
-    /// said for another tenure or session is about counters and a history that this one doesn't have,
-    /// and its node is told to say hello.
-    private mutating func peer(
-        _ speaker: Speaker, on connection: ConnectionID, at now: Duration
-    ) -> ConnectionTable.Peer? {
-        guard let peer = connections[connection], speaker.epoch == tenure.epoch,
-            speaker.session == peer.session
-        else { return nil }
-        connections.heard(connection, at: now)
-        return peer
     }
 
     private func refuse(_ connection: ConnectionID, into effects: inout [SequencerEffect]) {
@@ -227,7 +200,7 @@ public struct SequencerMachine: Sendable {
         switch (message, peer) {
         case (.hello, _): break
         case (.fetch(let fetch), _):
-            read(.fetch(fetch), from: connection, at: now.monotonic, into: &effects)
+            self.fetch(fetch, from: connection, into: &effects)
         case (.question(let question), _):
             ask(question, from: connection, at: now, into: &effects)
         case (.barrier(let barrier), _):
@@ -236,7 +209,7 @@ public struct SequencerMachine: Sendable {
         case (.freeze(let freeze), _): self.freeze(freeze, from: connection, into: &effects)
         case (.skip(let skip), _): self.skip(skip, from: connection, into: &effects)
         case (.load(let load), _):
-            read(.load(load), from: connection, at: now.monotonic, into: &effects)
+            self.load(load, from: connection, into: &effects)
         case (.digest(let report), .member(let incarnation)):
             take(report, of: incarnation, at: now, into: &effects)
         case (.snapshot(let chunk), .member(let incarnation)):
@@ -251,7 +224,7 @@ public struct SequencerMachine: Sendable {
         case (.progress(let progress), .member(let incarnation)):
             self.progress(progress, of: incarnation)
         case (.answer(let answer), .member(let incarnation)):
-            self.answer(answer, by: incarnation, at: now.monotonic, into: &effects)
+            self.answer(answer, by: incarnation, into: &effects)
         case (.bye, .member(let incarnation)):
             leave(incarnation, on: connection, at: now.monotonic, into: &effects)
         case (.progress, .observer): break

@@ -348,7 +348,7 @@ extension SimulatedCluster {
     func crash(_ node: SimulatedNode) {
         nodes[node.process] = nil
         node.late.end()
-        if let connection = node.connection { connections[connection] = nil }
+        if let connection = node.connection { endConnection(connection) }
         if let subscription = node.subscription { subscriptions[subscription] = nil }
         schedule(
             .startNode(slot: node.slot),

@@ -103,7 +103,7 @@ extension SimulatedCluster {
     }
 
     /// What the thread that reads for others is to do.
-    private func read(_ job: ReadJob, _ sequencer: SimulatedSequencer, of epoch: Epoch? = nil) {
+    private func read(_ job: ReaderJob, _ sequencer: SimulatedSequencer, of epoch: Epoch? = nil) {
         sequencer.readJobs.append((epoch ?? sequencer.machine.epoch, job))
         // Who catches up can't be asked to where reading is slower than the log grows.
         var takes = isHostile ? random.duration(in: plan.logLatency) : plan.logLatency.lowerBound
@@ -187,11 +187,10 @@ extension SimulatedCluster {
         case .readCheckpoint(let last): post(.readCheckpoint(through: last), sequencer)
         case .readLog(let from): post(.read(from: from), sequencer)
         case .append(let append): post(.append(append), sequencer)
-        case .readFetch(let job): read(.fetch(job), sequencer)
+        case .read(let job): read(.read(job), sequencer)
         case .confirmTenure: post(.confirm, sequencer)
         case .readSnapshots: post(.readSnapshots, sequencer)
         case .saveSnapshot(let part): post(.saveSnapshot(part), sequencer)
-        case .readSnapshot(let job): read(.load(job), sequencer)
         case .removeSnapshots(let store): post(.removeSnapshots(store), sequencer)
         case .truncate(let floor):
             try checkFloor(floor, sequencer)

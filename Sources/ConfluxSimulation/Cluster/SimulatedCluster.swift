@@ -147,6 +147,7 @@ final class SimulatedCluster {
         switch event {
         case .arriveUp(let connection): try arriveUp(connection)
         case .arriveDown(let connection): try arriveDown(connection)
+        case .findEnd(let process, let connection): findEnd(of: connection, process)
         case .arriveFeed(let subscription, let frame): try arriveFeed(subscription, frame)
         case .workLog(let process), .workReads(let process), .drained(let process),
             .sequencerTick(let process),

@@ -4,6 +4,8 @@ enum ClusterEvent {
     case arriveUp(connection: UInt64)
     case arriveDown(connection: UInt64)
     case arriveFeed(subscription: UInt64, [UInt8])
+    /// A sequencer finds that a connection has ended.
+    case findEnd(process: Int, connection: UInt64)
 
     // Processes go on.
     case workLog(process: Int)

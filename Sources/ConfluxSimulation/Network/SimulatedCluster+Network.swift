@@ -59,14 +59,51 @@ extension SimulatedCluster {
     ) throws(Violation) {
         try observe(message, to: number, from: sequencer)
         guard let connection = connections[number], connection.sequencer == sequencer.process
-        else { return }
+        else {
+            lose(message, to: number, sequencer)
+            return
+        }
         if strikes(plan.queueLoss) {
             marks.hit(.queueOverflowed)
+            lose(message, to: number, sequencer)
             return
         }
         connection.down.append(Frame.encode(message, epoch: sequencer.machine.epoch))
         connection.downAt = max(connection.downAt, now + latency)
         timeline.schedule(.arriveDown(connection: number), at: connection.downAt)
+    }
+
+    /// A message could not be sent.
+    private func lose(
+        _ message: SequencerMessage, to number: UInt64, _ sequencer: SimulatedSequencer
+    ) {
+        guard let tag = message.deliveryTag else { return }
+        tell(.answerLost(tag, to: ConnectionID(rawValue: number)), sequencer)
+    }
+
+    /// Connections end, and a sequencer that serves is told a while later.
+    func endConnection(_ number: UInt64) {
+        guard let connection = connections.removeValue(forKey: number) else { return }
+        timeline.schedule(
+            .findEnd(process: connection.sequencer, connection: number),
+            at: now + .milliseconds(Int(number % 8) * 50))
+    }
+
+    func findEnd(of number: UInt64, _ process: Int) {
+        guard let sequencer = sequencers[process] else { return }
+        if sequencer.isPaused {
+            sequencer.deferred.append(.findEnd(process: process, connection: number))
+        } else {
+            tell(.disconnected(ConnectionID(rawValue: number)), sequencer)
+        }
+    }
+
+    /// Tells what has no effects.
+    private func tell(_ input: SequencerInput, _ sequencer: SimulatedSequencer) {
+        var effects: [SequencerEffect] = []
+        sequencer.machine.handle(
+            input, at: moment(offset: sequencer.clockOffset), into: &effects)
+        precondition(effects.isEmpty, "\(input) had effects")
     }
 
     func arriveUp(_ number: UInt64) throws(Violation) {
@@ -127,7 +164,8 @@ extension SimulatedCluster {
 
     /// The connection is gone, and most of what was under way on it.
     func breakConnection(_ number: UInt64) {
-        guard let connection = connections.removeValue(forKey: number) else { return }
+        guard let connection = connections[number] else { return }
+        endConnection(number)
         marks.hit(.connectionBroken)
         if !connection.up.isEmpty || !connection.down.isEmpty {
             marks.hit(.connectionBrokenUnderWay)

@@ -17,7 +17,7 @@ final class SimulatedSequencer {
     var logJobs: [LogJob] = []
     var logFreeAt = Duration.zero
     /// The jobs of the thread that reads for others, likewise.
-    var readJobs: [(epoch: Epoch, job: ReadJob)] = []
+    var readJobs: [(epoch: Epoch, job: ReaderJob)] = []
     var readFreeAt = Duration.zero
     /// What the feed welcomes subscribers with, once a tenure was served.
     var welcome: [UInt8]?
@@ -98,7 +98,7 @@ final class SimulatedSequencer {
     /// Does the next job of what is read for others.
     ///
     /// - Returns: As `work()`.
-    func read() -> (inputs: [SequencerInput], rest: ReadJob?) {
+    func read() -> (inputs: [SequencerInput], rest: ReaderJob?) {
         let (epoch, job) = readJobs.removeFirst()
         if case .begin = job {} else { guard epoch == machine.epoch else { return ([], nil) } }
         let rest = reads.work(job)

@@ -36,9 +36,6 @@ public final class PublisherSocket: ServingSocket {
 
     deinit { message.deallocate() }
 
-    /// How many peers subscribe.
-    public var subscriberCount: Int { subscribers.count }
-
     /// Takes what peers have sent.
     ///
     /// - Parameter limit: How many pieces to take at most; the poller tells of what is left.

@@ -36,12 +36,6 @@ public class ServingSocket: ZeroMQSocket {
         try super.init(context, type: ZMQ_STREAM, settings: settings)
     }
 
-    /// How many peers are connected.
-    public var connectionCount: Int { table.count }
-
-    /// How many bytes are held of frames that are not complete.
-    public var heldBytes: Int { table.heldBytes }
-
     /// Ends connections that have been silent for too long. Call it now and then, and at least
     /// whenever the poller has waited.
     ///

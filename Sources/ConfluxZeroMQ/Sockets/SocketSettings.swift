@@ -72,10 +72,6 @@ public struct SocketSettings: Sendable, Hashable {
     /// nodes come at once after a restart.
     public var backlog = 512
 
-    /// Whether host names are looked up as IPv6 addresses. Off, since names such as `localhost`
-    /// have both and servers mostly bind to IPv4. An IPv6 address in brackets always works.
-    public var resolvesToIPv6 = false
-
     /// The settings that this documentation names.
     public init() {}
 
@@ -125,7 +121,9 @@ public struct SocketSettings: Sendable, Hashable {
             (ZMQ_HANDSHAKE_IVL, handshakeInterval.wholeMilliseconds),
             (ZMQ_BACKLOG, Int32(backlog)),
             (ZMQ_TCP_MAXRT, unacknowledgedMax.wholeMilliseconds),
-            (ZMQ_IPV6, resolvesToIPv6 ? 1 : 0),
+            // Names such as `localhost` have both kinds of address, and servers mostly bind to IPv4. An
+            // IPv6 address in brackets always works.
+            (ZMQ_IPV6, 0),
         ]
         if let keepAliveIdle {
             options += [

@@ -27,14 +27,6 @@ public final class SubscriberSocket: ZeroMQSocket {
         try prefix.withRawBytes { bytes throws(ZeroMQError) in try set(ZMQ_SUBSCRIBE, bytes) }
     }
 
-    /// Takes back one `subscribe`.
-    ///
-    /// - Parameter prefix: What was given to `subscribe`.
-    /// - Throws: `closed`.
-    public func unsubscribe(from prefix: Bytes = []) throws(ZeroMQError) {
-        try prefix.withRawBytes { bytes throws(ZeroMQError) in try set(ZMQ_UNSUBSCRIBE, bytes) }
-    }
-
     /// Takes the next message, if one waits.
     ///
     /// - Returns: A message of one frame; nil when nothing waits. Others are thrown away and

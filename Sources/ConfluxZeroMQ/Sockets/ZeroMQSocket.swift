@@ -82,18 +82,6 @@ public class ZeroMQSocket {
             String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self))
     }
 
-    /// Stops accepting connections at an endpoint that `bind` returned. Those that stand end.
-    ///
-    /// - Parameter endpoint: What `bind` returned.
-    /// - Throws: `unreachable` if the socket is not bound there.
-    public func unbind(_ endpoint: Endpoint) throws(ZeroMQError) {
-        let raw = try open()
-        while zmq_unbind(raw, endpoint.bindText) != 0 {
-            let number = zmq_errno()
-            if number != EINTR { throw .system(number, "Unbinding from \(endpoint)") }
-        }
-    }
-
     /// Connects in the background, and again whenever the connection breaks.
     ///
     /// - Parameter endpoint: Whereto; it need not be there yet.
@@ -109,18 +97,6 @@ public class ZeroMQSocket {
         while zmq_connect(raw, endpoint.description) != 0 {
             let number = zmq_errno()
             if number != EINTR { throw .system(number, "Connecting to \(endpoint)") }
-        }
-    }
-
-    /// Ends the connection to an endpoint and stops trying. What waits to be sent there is lost.
-    ///
-    /// - Parameter endpoint: The one that was given to `connect`.
-    /// - Throws: `unreachable` if the socket was not connected there.
-    public func disconnect(_ endpoint: Endpoint) throws(ZeroMQError) {
-        let raw = try open()
-        while zmq_disconnect(raw, endpoint.description) != 0 {
-            let number = zmq_errno()
-            if number != EINTR { throw .system(number, "Disconnecting from \(endpoint)") }
         }
     }
 

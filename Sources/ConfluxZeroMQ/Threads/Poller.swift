@@ -85,16 +85,6 @@ public final class Poller {
         return Token(index: index)
     }
 
-    /// Changes what to wait for.
-    ///
-    /// - Parameters:
-    ///   - interest: What to wait for; nothing pauses the socket.
-    ///   - token: The socket.
-    public func setInterest(_ interest: Interest, for token: Token) {
-        precondition(sockets[token.index] != nil, "the socket was removed from this poller")
-        items[token.index + 1].events = Self.events(of: interest)
-    }
-
     /// Waits for a socket no more, and releases it. Do so before closing it.
     ///
     /// - Parameter token: The socket; its token may be given to another one.

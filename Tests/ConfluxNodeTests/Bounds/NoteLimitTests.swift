@@ -41,4 +41,19 @@ struct EarlyMessageTests {
         let keptOfLarge = early.takeAll().count
         #expect(keptOfLarge == 4)
     }
+
+    @Test func `what was said on a connection that has ended is not kept`() {
+        var early = EarlyMessages()
+        for number in 1...2 as ClosedRange<UInt32> {
+            let body = [UInt8](repeating: 0, count: 2 << 20)[...]
+            early.add(.message(from: RoutingID(number: number), body: body))
+        }
+        early.add(.ended(RoutingID(number: 1)))
+        // There is room again for as much.
+        let next = RouterInput.message(
+            from: RoutingID(number: 3), body: [UInt8](repeating: 0, count: 2 << 20)[...])
+        early.add(next)
+        let peers = early.takeAll().map(\.peer.number)
+        #expect(peers == [2, 3])
+    }
 }

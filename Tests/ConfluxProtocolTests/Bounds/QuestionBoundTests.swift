@@ -114,6 +114,28 @@ struct QuestionBoundTests {
         #expect(peers.heard(on: room + 1).welcomes == 1)
     }
 
+    @Test func `a hello that waits for the log's word goes with its connection`() {
+        var peers = RawPeers()
+        peers.cluster.isConfirmSlow = true
+        let higher = Speaker(epoch: peers.cluster.disk.epoch.raised(by: 1))
+        for connection in 1...4 as ClosedRange<UInt64> {
+            let hello = Hello(
+                request: 100, nonce: Identifier(high: 77, low: connection), name: nil,
+                role: .observer)
+            peers.say(.hello(hello), on: connection, by: higher)
+        }
+        // The log is asked for the first; the others wait.
+        for connection in [1, 3] as [UInt64] {
+            peers.cluster.handle(.disconnected(ConnectionID(rawValue: 1_000 + connection)))
+        }
+        while peers.cluster.waitingConfirms > 0 {
+            peers.cluster.answerConfirm()
+            peers.cluster.run()
+        }
+        #expect((1...4).filter { peers.heard(on: $0).welcomes > 0 } == [2, 4])
+        #expect(peers.cluster.sequencer?.connections.observerCount == 2)
+    }
+
     @Test func `of all that want a key that is held the last one waits, and nobody else`() throws {
         var peers = RawPeers()
         let key = Identifier(high: 5, low: 5)
@@ -126,7 +148,7 @@ struct QuestionBoundTests {
         for connection in 1...20 as ClosedRange<UInt64> {
             peers.say(hello(connection), on: connection)
         }
-        #expect(peers.cluster.sequencer?.keyInquiries.count == 1)
+        #expect(peers.cluster.sequencer?.inquiries.count == 1)
         for bound in peers.cluster.sequencer?.bounds ?? [] {
             #expect(bound.level <= bound.most, "\(bound)")
         }
@@ -139,7 +161,7 @@ struct QuestionBoundTests {
     @Test func `of all that want a name that is held the last one waits, and nobody else`() {
         var peers = RawPeers()
         for connection in 1...20 as ClosedRange<UInt64> { peers.join(connection, named: "a") }
-        #expect(peers.cluster.sequencer?.nameInquiries.count == 1)
+        #expect(peers.cluster.sequencer?.inquiries.count == 1)
         peers.cluster.pass(peers.cluster.settings.nameInquiryMax * 2)
         #expect(peers.heard(on: 20).welcomes == 1)
         #expect((2...19).allSatisfy { peers.heard(on: $0).isEmpty })

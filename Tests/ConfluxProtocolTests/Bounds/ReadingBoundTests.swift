@@ -18,7 +18,7 @@ struct ReadingBoundTests {
     private struct Reading {
         var machine: SequencerMachine
         let speakers: [UInt64: Speaker]
-        var jobs: [FetchJob] = []
+        var jobs: [ReadJob] = []
         var tags: [UInt64] = []
         var now: Moment
 
@@ -36,7 +36,7 @@ struct ReadingBoundTests {
             machine.handle(input, at: now, into: &effects)
             for effect in effects {
                 switch effect {
-                case .readFetch(let job): jobs.append(job)
+                case .read(let job): jobs.append(job)
                 case .send(.entries(let entries), _): tags.append(entries.deliveryTag)
                 default: break
                 }
@@ -63,7 +63,7 @@ struct ReadingBoundTests {
             for request in 0..<count {
                 fetch(UInt64(request), on: connection, acknowledging: tag)
                 while let job = jobs.popLast() {
-                    handle(.fetchRead(job, [[UInt8](repeating: 0, count: bytes)[...]]))
+                    handle(.read(job, .commits([[UInt8](repeating: 0, count: bytes)[...]])))
                 }
             }
             return tags.count - before
@@ -87,7 +87,7 @@ struct ReadingBoundTests {
             #expect(reading.jobs.allSatisfy { $0.limitBytes == 500 })
             let job = reading.jobs.removeFirst()
             order.append(job.connection.rawValue - 1_000)
-            reading.handle(.fetchRead(job, []))
+            reading.handle(.read(job, .commits([])))
         }
         #expect(order.prefix(6) == [1, 1, 1, 2, 3, 4])
         #expect(order.count == 2 + ReadQueue.perConnectionMax + 3)
@@ -118,10 +118,10 @@ struct ReadingBoundTests {
         let connection = ConnectionID(rawValue: 1)
         var count = 0
         while credit.hasRoom(for: connection), count < 100_000 {
-            _ = credit.send(0, to: connection, at: .zero)
+            _ = credit.send(0, to: connection)
             count += 1
         }
-        #expect(count == AnswerCredit.bytesMax / 512)
+        #expect(count == AnswerCredit.bytesMax / AnswerCredit.byteCountMin)
     }
 
     @Test func `an answer that had no room in the queue is not waited for`() throws {
@@ -135,11 +135,15 @@ struct ReadingBoundTests {
     @Test func `a connection that is gone is forgotten with what it did not read`() throws {
         var reading = try Reading(started())
         #expect(reading.answers(100, 4 << 20, on: 1) == 8)
-        for _ in 1...3 {
-            let later = reading.now.monotonic + reading.machine.settings.silenceMax
-            reading.now = Moment(monotonic: later, wall: reading.now.wall)
-            reading.handle(.tick)
+        reading.fetch(1, on: 2)
+        let job = try #require(reading.jobs.last)
+        for connection in 1...2 as ClosedRange<UInt64> {
+            reading.handle(.disconnected(ConnectionID(rawValue: 1_000 + connection)))
         }
+        // What is read for it comes too late to be sent.
+        reading.handle(.read(job, .commits([[1]])))
+        let late = try #require(reading.tags.last)
+        reading.handle(.answerLost(late, to: ConnectionID(rawValue: 1_002)))
         #expect(reading.machine.credit.count == 0)
     }
 
@@ -150,8 +154,8 @@ struct ReadingBoundTests {
             let job = try #require(reading.jobs.first)
             reading.jobs.removeAll()
             let sequence = SequenceNumber(number)
-            reading.handle(
-                .fetchDamaged(job, Damage(first: sequence, last: sequence, message: "damaged")))
+            let damage = Damage(first: sequence, last: sequence, message: "damaged")
+            reading.handle(.read(job, .commits([], damage: damage)))
         }
         #expect(reading.machine.damages.count == SequencerMachine.damagesMax)
         #expect(reading.machine.damages.last?.damage.first == SequenceNumber(200))

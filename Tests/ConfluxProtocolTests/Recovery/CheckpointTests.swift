@@ -115,7 +115,7 @@ struct CheckpointTests {
         cluster.dispatch(["1", "2", "3", "4"], to: "list", from: 1)
         var fold = try cluster.disk.fold(commits: cluster.disk.bodies.count)
         let incarnation = try #require(fold.sessions.incarnations.first)
-        fold.sessions.settle(through: 2, of: incarnation)
+        fold.sessions.change(incarnation) { $0.settle(through: 2) }
         #expect(fold.sessions[incarnation]?.ledger.settled == 2)
         #expect(fold.sessions[incarnation]?.ledger.recordCount == 1)
         #expect(try LogFold(checkpoint: fold.encoded()[...]) == fold)

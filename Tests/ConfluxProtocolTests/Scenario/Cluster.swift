@@ -167,8 +167,7 @@ struct Cluster {
     private mutating func perform(_ effect: SequencerEffect) {
         switch effect {
         case .send(_, let connection): record(.sequencer(effect, node(of: connection)))
-        case .readFetch(let job): record(.sequencer(effect, node(of: job.connection)))
-        case .readSnapshot(let job): record(.sequencer(effect, node(of: job.connection)))
+        case .read(let job): record(.sequencer(effect, node(of: job.connection)))
         default: record(.sequencer(effect, nil))
         }
         switch effect {
@@ -182,7 +181,6 @@ struct Cluster {
             if isDiskSlow { waitingAppends.append(append) } else { queue.append(.logged(append)) }
         case .readSnapshots: listSnapshots()
         case .saveSnapshot(let part): save(part)
-        case .readSnapshot(let job): handle(.snapshotRead(job, disk.chunk(for: job)))
         case .removeSnapshots(let store): disk.removeSnapshots(of: store)
         case .keepAside(let jobs, let last): keepAside(jobs, through: last)
         case .truncate(let floor): disk.truncate(below: floor)
@@ -207,17 +205,7 @@ struct Cluster {
                     queue.append(.toNode(id, connection, frame))
                 }
             }
-        case .readFetch(let job):
-            if let damaged, damaged.contains(job.from) {
-                let damage = Damage(
-                    first: damaged.lowerBound, last: damaged.upperBound,
-                    message: "Entries \(damaged) are damaged.")
-                handle(.fetchDamaged(job, damage))
-                return
-            }
-            let bodies = disk.bodies.filter { $0.last >= job.from }
-                .prefix { damaged?.contains($0.first) != true }.prefix(3).map(\.body)
-            handle(.fetchRead(job, Array(bodies)))
+        case .read(let job): handle(.read(job, read(job)))
         case .confirmTenure:
             waitingConfirms += 1
             if !isConfirmSlow { answerConfirm() }
@@ -225,6 +213,24 @@ struct Cluster {
         case .end(let end):
             ends.append(end)
             sequencer = nil
+        }
+    }
+
+    private func read(_ job: ReadJob) -> ReadOutcome {
+        switch job.subject {
+        case .snapshot(let place, let offset):
+            return .snapshot(
+                disk.chunk(of: place, at: offset, limitBytes: Int(job.limitBytes)))
+        case .commits(let first, _):
+            if let damaged, damaged.contains(first) {
+                let damage = Damage(
+                    first: damaged.lowerBound, last: damaged.upperBound,
+                    message: "Entries \(damaged) are damaged.")
+                return .commits([], damage: damage)
+            }
+            let bodies = disk.bodies.filter { $0.last >= first }
+                .prefix { damaged?.contains($0.first) != true }.prefix(3).map(\.body)
+            return .commits(Array(bodies))
         }
     }
 
@@ -268,6 +274,7 @@ struct Cluster {
     }
 
     private mutating func connect(_ id: NodeID) {
+        endConnection(of: id)
         connections[id] = ConnectionID(rawValue: nextConnection)
         nextConnection += 1
     }
@@ -289,13 +296,18 @@ struct Cluster {
 
     /// The connection breaks, and there is none until ``reconnect(_:)``.
     mutating func disconnect(_ id: NodeID) {
-        connections[id] = nil
+        endConnection(of: id)
         input(.reconnected, to: id)
     }
 
     mutating func removeNode(_ id: NodeID) {
         nodes[id] = nil
-        connections[id] = nil
+        endConnection(of: id)
+    }
+
+    private mutating func endConnection(of id: NodeID) {
+        guard let connection = connections.removeValue(forKey: id) else { return }
+        handle(.disconnected(connection))
     }
 
     mutating func input(_ input: ReplicaInput, to id: NodeID) {

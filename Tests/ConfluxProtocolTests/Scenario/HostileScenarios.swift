@@ -70,10 +70,10 @@ struct HostileScenarios {
         ask(2, requests: 1)
         // It is the other one's turn as soon as one more is read for.
         var askers: [UInt64] = []
-        while case .readFetch(let job)? = effects.first {
+        while case .read(let job)? = effects.first {
             effects.removeFirst()
             askers.append(job.connection.rawValue)
-            machine.handle(.fetchRead(job, []), at: cluster.moment, into: &effects)
+            machine.handle(.read(job, .commits([])), at: cluster.moment, into: &effects)
             effects.removeAll { if case .send = $0 { true } else { false } }
         }
         let most = cluster.settings.readsMax + ReadQueue.perConnectionMax

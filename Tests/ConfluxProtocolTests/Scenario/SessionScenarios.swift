@@ -231,7 +231,7 @@ struct SessionScenarios {
         cluster.run()
         cluster.addNode(4, named: "alpha")
         #expect(cluster.nodes[4]?.machine.isJoined == true)
-        #expect(cluster.sequencer?.nameInquiries.isEmpty == true)
+        #expect(cluster.sequencer?.inquiries.isEmpty == true)
         cluster.pass(.seconds(3))
         #expect(cluster.nodes[4]?.machine.isJoined == true)
     }

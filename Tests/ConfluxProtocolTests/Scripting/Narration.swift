@@ -52,10 +52,6 @@ struct Narration {
         case .readLog(let from): Self.line("sequencer → log", "read from \(from)")
         case .readSnapshots: Self.line("sequencer → log", "read which snapshots there are")
         case .saveSnapshot(let part): Self.line("sequencer → log", "save " + words(of: part))
-        case .readSnapshot(let job):
-            Self.line(
-                "sequencer → log",
-                "read the snapshot of \(words(of: job.place)) from \(job.offset) for \(node)")
         case .keepAside(let jobs, let last):
             Self.line(
                 "sequencer → log",
@@ -77,11 +73,19 @@ struct Narration {
             Self.line("sequencer → feed", "commit " + place(of: frame.dropFirst(Frame.size)))
         case .publishBeat(let beat): Self.line("sequencer → feed", "beat: last \(beat.last)")
         case .send(let message, _): Self.line("sequencer → \(node)", words(of: message))
-        case .readFetch(let job):
-            Self.line("sequencer → log", "read from \(job.from) for \(node)")
+        case .read(let job):
+            Self.line("sequencer → log", "read \(words(of: job.subject)) for \(node)")
         case .confirmTenure: Self.line("sequencer → log", "confirm the tenure")
         case .note(let note): Self.line("sequencer", "notes " + words(of: note))
         case .end(let end): Self.line("sequencer", "ends: \(end)")
+        }
+    }
+
+    private func words(of subject: ReadJob.Subject) -> String {
+        switch subject {
+        case .commits(let first, _): "from \(first)"
+        case .snapshot(let place, let offset):
+            "the snapshot of \(words(of: place)) from \(offset)"
         }
     }
 

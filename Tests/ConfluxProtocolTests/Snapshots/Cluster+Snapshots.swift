@@ -50,16 +50,15 @@ extension Cluster.Disk {
         return true
     }
 
-    func chunk(for job: LoadJob) -> SnapshotChunk {
-        let aside = asides[job.place.store].flatMap { $0.place == job.place ? $0 : nil }
-        guard let saved = snapshots[job.place] ?? aside, job.offset < saved.reference.byteCount
-        else {
-            return .none(of: job.place)
+    func chunk(of place: SnapshotPlace, at offset: UInt64, limitBytes: Int) -> SnapshotChunk {
+        let aside = asides[place.store].flatMap { $0.place == place ? $0 : nil }
+        guard let saved = snapshots[place] ?? aside, offset < saved.reference.byteCount else {
+            return .none(of: place)
         }
-        let rest = saved.bytes[...].dropFirst(Int(job.offset))
+        let rest = saved.bytes[...].dropFirst(Int(offset))
         return SnapshotChunk(
-            place: job.place, offset: job.offset, byteCount: saved.reference.byteCount,
-            bytes: rest.prefix(max(1, Int(job.limitBytes))))
+            place: place, offset: offset, byteCount: saved.reference.byteCount,
+            bytes: rest.prefix(max(1, limitBytes)))
     }
 
     mutating func removeSnapshots(of store: StoreName) {

@@ -60,10 +60,10 @@ extension PlantedBug {
             name: "the subscription is not proven", rule: 4,
             file: "ConfluxProtocol/Replica/ReplicaMachine+Hosting.swift",
             original: """
-                        guard phase == .joined, feed == .following else { return }
+                        guard phase == .joined, isFollowing else { return }
                 """,
             planted: """
-                        guard phase == .joined, PLANTED || feed == .following else { return }
+                        guard phase == .joined, PLANTED || isFollowing else { return }
                         if PLANTED, live == nil { live = remoteLast.next.next }
                 """),
         PlantedBug(

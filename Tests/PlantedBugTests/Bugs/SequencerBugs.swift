@@ -21,7 +21,10 @@ extension PlantedBug {
                     reviewAdmission(at: now.monotonic, into: &effects)
                 """,
             planted: """
-                    if PLANTED { tenure.last = pipeline.lastAdmitted }
+                    if PLANTED {
+                        tenure.land(
+                            through: pipeline.lastAdmitted, byteCount: 0, at: tenure.lastTimestamp)
+                    }
                     publishedAt = now.monotonic
                     reviewAdmission(at: now.monotonic, into: &effects)
                 """),
@@ -64,9 +67,11 @@ extension PlantedBug {
                 """,
             planted: """
                     if PLANTED, batch.firstCounter > expected {
-                        sessions.judge(
-                            count: UInt32(batch.firstCounter - expected), bytes: 0,
-                            fate: .rejected(.unrecorded, "planted"), of: incarnation)
+                        sessions.change(incarnation) {
+                            $0.judge(
+                                count: UInt32(batch.firstCounter - expected), bytes: 0,
+                                fate: .rejected(.unrecorded, "planted"))
+                        }
                     }
                     guard PLANTED || batch.firstCounter <= expected else {
                 """),
@@ -78,9 +83,11 @@ extension PlantedBug {
                 """,
             planted: """
                         if PLANTED {
-                            sessions.judge(
-                                count: batch.count, bytes: 0,
-                                fate: .rejected(.unrecorded, "planted"), of: incarnation)
+                            sessions.change(incarnation) {
+                                $0.judge(
+                                    count: batch.count, bytes: 0,
+                                    fate: .rejected(.unrecorded, "planted"))
+                            }
                         }
                         discard(expecting: expected, .full, connection, into: &effects)
                 """),
@@ -132,10 +139,10 @@ extension PlantedBug {
             name: "as many reads as anybody asks for", rule: 27,
             file: "ConfluxProtocol/Sequencer/Reading/SequencerMachine+Reading.swift",
             original: """
-                    while reads.underWay < settings.readsMax, let
+                    while reads.underWay < settings.readsMax, var
                 """,
             planted: """
-                    while PLANTED || reads.underWay < settings.readsMax, let
+                    while PLANTED || reads.underWay < settings.readsMax, var
                 """),
         PlantedBug(
             name: "an action of a version that nobody has is admitted", rule: 14,

@@ -5,7 +5,7 @@ extension PlantedBug {
     static let sessions: [PlantedBug] = [
         PlantedBug(
             name: "a submit makes a session", rule: 8,
-            file: "ConfluxProtocol/Sequencer/SequencerMachine.swift",
+            file: folder + "SequencerMachine+Session.swift",
             original: """
                     guard let peer = connections[connection], speaker.epoch == tenure.epoch,
                 """,
@@ -19,7 +19,7 @@ extension PlantedBug {
                 """),
         PlantedBug(
             name: "what one session says is judged as another's", rule: 8,
-            file: "ConfluxProtocol/Sequencer/SequencerMachine.swift",
+            file: folder + "SequencerMachine+Session.swift",
             original: """
                         speaker.session == peer.session
                 """,

@@ -28,7 +28,7 @@ extension SequencerMachine {
         require(firstBytes == directory.initialBytes, "\(directory.initialBytes) are counted")
         require(directory.states.count <= settings.statesMax, "\(directory.states.count) states")
         require(questions.count <= settings.questionsMax, "\(questions.count) questions")
-        require(nameInquiries.count <= settings.sessionsMax, "\(nameInquiries.count) inquiries")
+        require(inquiries.count <= 2 * settings.sessionsMax, "\(inquiries.count) inquiries")
         require(reads.underWay <= settings.readsMax, "\(reads.underWay) reads")
         require(reads.longest <= ReadQueue.perConnectionMax, "\(reads.longest) reads wait")
         for session in sessions.all { check(session) }

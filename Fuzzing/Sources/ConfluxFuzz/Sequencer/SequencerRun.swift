@@ -13,7 +13,7 @@ struct SequencerRun {
     private var underWay: Append?
     /// What the log has last; the feed must bring it next.
     private var unpublished: ArraySlice<Append.Commit> = []
-    private var fetches: [FetchJob] = []
+    private var fetches: [(job: ReadJob, from: SequenceNumber)] = []
     /// What of snapshots the log has not answered.
     private var saves: [SnapshotPart] = []
     /// What replicas were asked for, and have not given.
@@ -183,17 +183,17 @@ struct SequencerRun {
 
     mutating func answerFetch() {
         guard !fetches.isEmpty else { return }
-        let job = fetches.remove(at: dice.below(min(fetches.count, 256)))
+        let (job, from) = fetches.remove(at: dice.below(min(fetches.count, 256)))
         let bodies = log.bodies.filter { body in
-            certain { try Commit.decode(body: body) }.last >= job.from
+            certain { try Commit.decode(body: body) }.last >= from
         }
         switch dice.below(8) {
-        case 0: handle(.fetchFailed(job))
+        case 0: handle(.read(job, .failed))
         case 1:
-            let last = job.from.advanced(by: UInt64(dice.below(4)))
-            handle(
-                .fetchDamaged(job, Damage(first: job.from, last: last, message: "not readable")))
-        default: handle(.fetchRead(job, Array(bodies.prefix(2))))
+            let last = from.advanced(by: UInt64(dice.below(4)))
+            let damage = Damage(first: from, last: last, message: "not readable")
+            handle(.read(job, .commits([], damage: damage)))
+        default: handle(.read(job, .commits(Array(bodies.prefix(2)))))
         }
     }
 
@@ -280,7 +280,6 @@ struct SequencerRun {
             require(
                 part.bytes.count <= Int(Self.settings.snapshotPartBytesMax), "a part too large")
             saves.append(part)
-        case .readSnapshot(let job): handle(.snapshotRead(job, log.chunk(for: job)))
         case .removeSnapshots(let store): log.removeSnapshots(of: store)
         case .truncate(let floor):
             log.truncate(
@@ -312,9 +311,15 @@ struct SequencerRun {
             require(
                 beat.last == last, "a beat of \(beat.last), and the log ends at \(log.last)")
         case .send(let message, let connection): check(message, to: connection)
-        case .readFetch(let job):
-            require(job.from >= log.floor, "reads from \(job.from), below \(log.floor)")
-            fetches.append(job)
+        case .read(let job):
+            switch job.subject {
+            case .commits(let from, _):
+                require(from >= log.floor, "reads from \(from), below \(log.floor)")
+                fetches.append((job, from))
+            case .snapshot(let place, let offset):
+                let chunk = log.chunk(of: place, at: offset, limitBytes: Int(job.limitBytes))
+                handle(.read(job, .snapshot(chunk)))
+            }
         case .confirmTenure:
             require(!isConfirming, "asks twice for one confirmation")
             isConfirming = true

@@ -95,7 +95,7 @@ extension SequencerRun {
         case 14: answerFetch()
         case 15: confirmTenure()
         case 16: take(dice.bytes(upTo: 40)[...], from: connection())
-        case 17: handle(.subscribed)
+        case 17: handle(dice.flag() ? .subscribed : .disconnected(connection()))
         case 18:
             if dice.flag() { restart(losing: dice.flag()) } else { rejoin() }
         default: endTenure()

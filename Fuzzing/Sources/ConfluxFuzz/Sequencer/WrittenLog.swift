@@ -182,13 +182,13 @@ struct WrittenLog {
         toldCheckpoints = []
     }
 
-    func chunk(for job: LoadJob) -> SnapshotChunk {
-        guard let saved = snapshots[job.place], job.offset < UInt64(saved.bytes.count) else {
-            return .none(of: job.place)
+    func chunk(of place: SnapshotPlace, at offset: UInt64, limitBytes: Int) -> SnapshotChunk {
+        guard let saved = snapshots[place], offset < UInt64(saved.bytes.count) else {
+            return .none(of: place)
         }
         return SnapshotChunk(
-            place: job.place, offset: job.offset, byteCount: saved.reference.byteCount,
-            bytes: saved.bytes[Int(job.offset)...].prefix(max(1, Int(job.limitBytes))))
+            place: place, offset: offset, byteCount: saved.reference.byteCount,
+            bytes: saved.bytes[Int(offset)...].prefix(max(1, limitBytes)))
     }
 
     /// What is found beside the log: the newest checkpoint, an old one, a broken one or none.

@@ -45,9 +45,12 @@ struct CatchUps: Sendable {
     /// for ever: each answer to a fetch is older than the feed by the time that it took.
     var recent = CommitBuffer()
     /// The bytes that were delivered and not handed to the stores.
-    var outstandingBytes = 0
+    fileprivate(set) var outstandingBytes = 0
 
     var isEmpty: Bool { runners.isEmpty && waiting.isEmpty }
+
+    /// So much of what was delivered was handed to the stores.
+    mutating func handOver(_ byteCount: Int) { outstandingBytes -= byteCount }
 
     /// It has everything up to this number.
     mutating func join(_ subject: HostingSubject, at position: SequenceNumber) {

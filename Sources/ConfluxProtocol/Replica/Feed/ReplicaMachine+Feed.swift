@@ -41,9 +41,9 @@ extension ReplicaMachine {
             meet(epoch, at: now, into: &effects)
             return false
         }
-        fedAt = now
-        if feed != .following {
-            feed = .following
+        let wasFollowing = isFollowing
+        feed = .following(since: now)
+        if !wasFollowing {
             if live == nil {
                 // The beat that a subscription begins with may be as old as the tenure: what the
                 // welcome counts was there before.
@@ -171,7 +171,7 @@ extension ReplicaMachine {
         to progress: ApplyProgress, at now: Duration, into effects: inout [ReplicaEffect]
     ) {
         outstandingBytes -= progress.liveBytes - self.progress.liveBytes
-        catchUps.outstandingBytes -= progress.catchUpBytes - self.progress.catchUpBytes
+        catchUps.handOver(progress.catchUpBytes - self.progress.catchUpBytes)
         self.progress = progress
         // What was applied of a lost history says nothing of this one.
         if progress.resets == resets {

@@ -39,8 +39,7 @@ extension ReplicaMachine {
     /// Question or answer may have been lost.
     mutating func repeatLoads(at now: Duration, into effects: inout [ReplicaEffect]) {
         for request in loads.overdue(at: now) {
-            slowPatience = min(
-                max(settings.fetchPatience, slowPatience) * 2, settings.fetchPatienceMax)
+            slowDown()
             ask(forNextOf: request, at: now, into: &effects)
         }
     }

@@ -13,7 +13,6 @@ extension SequencerMachine {
     /// The log has the commits: they are published first, and then their consequences are told.
     mutating func landed(at now: Moment, into effects: inout [SequencerEffect]) {
         let landed = pipeline.land()
-        tenure.lastEpoch = tenure.epoch
         let wasClaiming = phase == .claiming
         if phase == .claiming {
             phase = .serving
@@ -23,8 +22,7 @@ extension SequencerMachine {
             sessions.measureSilence(from: now.monotonic)
         }
         for (index, commit) in landed.append.commits.enumerated() {
-            tenure.last = commit.last
-            tenure.marks.add(
+            tenure.land(
                 through: commit.last, byteCount: commit.frame.count - Frame.size,
                 at: landed.timestamp)
             if wasClaiming, index == 0 { effects.append(.serve(tenure.beat)) }
@@ -41,9 +39,12 @@ extension SequencerMachine {
         for expectation in landed.expectations {
             switch expectation.action {
             case .batch(let incarnation, let counter, let count, let loads):
-                sessions.commit(
-                    first: counter, at: expectation.sequence, epoch: tenure.epoch,
-                    timestamp: landed.timestamp, of: incarnation)
+                let epoch = tenure.epoch
+                sessions.change(incarnation) {
+                    $0.commit(
+                        first: counter, at: expectation.sequence, epoch: epoch,
+                        timestamp: landed.timestamp)
+                }
                 note(
                     loads,
                     through: expectation.sequence.advanced(by: UInt64(count) - 1))
@@ -85,7 +86,7 @@ extension SequencerMachine {
 
     /// Gives a node the outcomes that are due, in the order of its counters.
     mutating func announce(to incarnation: Incarnation, into effects: inout [SequencerEffect]) {
-        let due = sessions.announce(of: incarnation)
+        let due = sessions.change(incarnation) { $0.announce() } ?? []
         guard let connection = sessions[incarnation]?.connection else { return }
         send(due, to: connection, into: &effects)
     }

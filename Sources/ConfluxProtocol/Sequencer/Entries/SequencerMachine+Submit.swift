@@ -31,7 +31,7 @@ extension SequencerMachine {
             return
         }
         // What was announced stays announced: the settled prefix only ever grows.
-        sessions.settle(through: batch.settled, of: incarnation)
+        sessions.change(incarnation) { $0.settle(through: batch.settled) }
         guard let ledger = sessions[incarnation]?.ledger else { return }
 
         // Deduplication comes before every other check and returns the original outcome.
@@ -162,8 +162,9 @@ extension SequencerMachine {
     }
 
     private mutating func admitWhole(_ batch: Batch, by incarnation: Incarnation) {
-        sessions.judge(
-            count: batch.count, bytes: batch.encoded.count, fate: .pending, of: incarnation)
+        sessions.change(incarnation) {
+            $0.judge(count: batch.count, bytes: batch.encoded.count, fate: .pending)
+        }
         pipeline.admit(batch, from: incarnation)
     }
 
@@ -183,8 +184,9 @@ extension SequencerMachine {
     }
 
     mutating func judge(_ count: UInt32, as fault: Fault, of incarnation: Incarnation) {
-        sessions.judge(
-            count: count, bytes: 0, fate: .rejected(fault.code, fault.message), of: incarnation)
+        sessions.change(incarnation) {
+            $0.judge(count: count, bytes: 0, fate: .rejected(fault.code, fault.message))
+        }
     }
 
     /// Why entries can't be admitted.
@@ -269,7 +271,7 @@ extension SequencerMachine {
     }
 
     mutating func progress(_ progress: Progress, of incarnation: Incarnation) {
-        sessions.settle(through: progress.settled, of: incarnation)
+        sessions.change(incarnation) { $0.settle(through: progress.settled) }
         sessions.advance(incarnation, to: min(progress.applied, tenure.last))
         directory.stop(progress.stopped, of: incarnation)
     }

@@ -18,15 +18,15 @@ struct AnswerCredit: Sendable {
     private struct Queue: Sendable {
         var answers: [Answer] = []
         var byteCount = 0
-        var sentAt = Duration.zero
     }
 
     /// The most bytes for one connection, but for those of the answers under way. *At the bound* its
     /// fetches and loads are left unanswered, and asked again; its questions get a failure. It is
     /// some answers of the largest size, so that an honest node never meets it.
     static let bytesMax = 32 << 20
-    /// What an answer counts for at least: it costs something to keep, however short it is.
-    private static let byteCountMin = 512
+    /// What an answer counts for at least: it costs something to keep, and to look for, however short
+    /// it is.
+    static let byteCountMin = 4 << 10
 
     private var queues: [ConnectionID: Queue] = [:]
     /// *Invariant*: no number is used twice, so that no tag is given twice.
@@ -50,14 +50,22 @@ struct AnswerCredit: Sendable {
     /// An answer is sent.
     ///
     /// - Returns: Its delivery tag.
-    mutating func send(_ byteCount: Int, to connection: ConnectionID, at now: Duration) -> UInt64 {
-        let tag = SipHash.hash(nextNumber, key: secret)
+    mutating func send(_ byteCount: Int, to connection: ConnectionID) -> UInt64 {
+        let tag = tag(of: nextNumber)
         nextNumber += 1
         let cost = max(byteCount, Self.byteCountMin)
         queues[connection, default: Queue()].answers.append(Answer(tag: tag, byteCount: cost))
         queues[connection]?.byteCount += cost
-        queues[connection]?.sentAt = now
         return tag
+    }
+
+    /// Who sees some tags can't compute another one.
+    private func tag(of number: UInt64) -> UInt64 {
+        let message = [secret.high, secret.low, number].flatMap { word in
+            stride(from: 0, to: 64, by: 8).map { UInt8(truncatingIfNeeded: word >> $0) }
+        }
+        let words = SHA256.hash(message)
+        return UInt64(words[0]) << 32 | UInt64(words[1])
     }
 
     /// A request acknowledges an answer, and all before it. A tag of another connection, or one that
@@ -69,16 +77,14 @@ struct AnswerCredit: Sendable {
         keep(Array(queue.answers.dropFirst(index + 1)), on: connection)
     }
 
-    /// The socket had no room for an answer: nobody will read it.
+    /// An answer was not sent: nobody will read it.
     mutating func lose(_ tag: UInt64, on connection: ConnectionID) {
         guard let queue = queues[connection] else { return }
         keep(queue.answers.filter { $0.tag != tag }, on: connection)
     }
 
-    /// Forgets connections that are gone, once what was sent to them must be gone, too.
-    mutating func forget(sentBefore limit: Duration, where isGone: (ConnectionID) -> Bool) {
-        queues = queues.filter { !($0.value.sentAt < limit && isGone($0.key)) }
-    }
+    /// The connection has ended.
+    mutating func end(_ connection: ConnectionID) { queues[connection] = nil }
 
     private mutating func keep(_ answers: [Answer], on connection: ConnectionID) {
         if answers.isEmpty {
@@ -87,41 +93,5 @@ struct AnswerCredit: Sendable {
             queues[connection]?.answers = answers
             queues[connection]?.byteCount = answers.reduce(0) { $0 + $1.byteCount }
         }
-    }
-}
-
-/// SipHash-2-4 of one number: who sees some of its values can't compute another one.
-enum SipHash {
-    static func hash(_ number: UInt64, key: Identifier) -> UInt64 {
-        var state = (
-            key.high ^ 0x736f_6d65_7073_6575, key.low ^ 0x646f_7261_6e64_6f6d,
-            key.high ^ 0x6c79_6765_6e65_7261, key.low ^ 0x7465_6462_7974_6573
-        )
-        func round() {
-            state.0 &+= state.1
-            state.1 = state.1 << 13 | state.1 >> 51
-            state.1 ^= state.0
-            state.0 = state.0 << 32 | state.0 >> 32
-            state.2 &+= state.3
-            state.3 = state.3 << 16 | state.3 >> 48
-            state.3 ^= state.2
-            state.0 &+= state.3
-            state.3 = state.3 << 21 | state.3 >> 43
-            state.3 ^= state.0
-            state.2 &+= state.1
-            state.1 = state.1 << 17 | state.1 >> 47
-            state.1 ^= state.2
-            state.2 = state.2 << 32 | state.2 >> 32
-        }
-        // The last word has the length, eight bytes, in its highest byte.
-        for word in [number, 8 << 56] {
-            state.3 ^= word
-            round()
-            round()
-            state.0 ^= word
-        }
-        state.2 ^= 0xFF
-        for _ in 1...4 { round() }
-        return state.0 ^ state.1 ^ state.2 ^ state.3
     }
 }

@@ -49,10 +49,13 @@ package struct LogFold: Sendable, Equatable {
             case .batch(let incarnation, let batch):
                 let end = sequence.advanced(by: UInt64(batch.count) - 1)
                 directory.note(batch.loads(), through: end)
-                let isAscending = sessions.recover(
-                    batch, at: sequence, epoch: commit.epoch, timestamp: commit.timestamp,
-                    of: incarnation)
-                guard isAscending else { throw LogInconsistency(sequence: sequence) }
+                // A session that was forgotten has no ledger; its actions are history only.
+                let isAscending = sessions.change(incarnation) {
+                    $0.recover(
+                        first: batch.firstCounter, count: batch.count, settled: batch.settled,
+                        at: sequence, epoch: commit.epoch, timestamp: commit.timestamp)
+                }
+                guard isAscending != false else { throw LogInconsistency(sequence: sequence) }
             case .event(let event): apply(event, at: sequence)
             }
             sequence = sequence.advanced(by: UInt64(block.count))

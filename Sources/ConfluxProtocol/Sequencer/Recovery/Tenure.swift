@@ -2,24 +2,37 @@ import ConfluxVocabulary
 
 /// One sequencer's time over the log, and what it knows of the times before: rules 1 and 2.
 struct Tenure: Sendable, Equatable {
-    var log = LogID.none
-    var epoch = Epoch.none
+    fileprivate(set) var log = LogID.none
+    fileprivate(set) var epoch = Epoch.none
     /// The nonce of the present claim.
-    var nonce = Nonce.none
+    fileprivate(set) var nonce = Nonce.none
     /// The last committed number. *Invariant*: never falls.
-    var last = SequenceNumber.zero
+    fileprivate(set) var last = SequenceNumber.zero
     /// The epoch of the commit that ends with `last`. *Use*: the next commit's predecessor.
-    var lastEpoch = Epoch.none
+    fileprivate(set) var lastEpoch = Epoch.none
     /// The lowest number that the log still holds.
-    var floor = SequenceNumber(1)
+    fileprivate(set) var floor = SequenceNumber(1)
     /// The timestamp of the last commit. *Invariant*: never falls, across tenures too (rule 15).
-    var lastTimestamp = Timestamp(0)
+    fileprivate(set) var lastTimestamp = Timestamp(0)
     /// The claims of the log.
-    var claims = ClaimTable()
+    fileprivate(set) var claims = ClaimTable()
     /// What has become too old of it.
-    var marks = LogMarks()
+    fileprivate(set) var marks = LogMarks()
 
     var beat: Beat { Beat(log: log, last: last, floor: floor) }
+
+    /// A commit of this tenure is in the log.
+    mutating func land(through last: SequenceNumber, byteCount: Int, at timestamp: Timestamp) {
+        self.last = last
+        lastEpoch = epoch
+        marks.add(through: last, byteCount: byteCount, at: timestamp)
+    }
+
+    /// Nobody needs what is below the floor any more.
+    mutating func truncate(below floor: SequenceNumber) {
+        self.floor = floor
+        marks.forget(below: floor)
+    }
 
     /// A timestamp that is not below any before it.
     mutating func stamp(_ wall: Timestamp) -> Timestamp {
@@ -156,34 +169,32 @@ extension SequencerMachine {
 
     /// A node that speaks with a higher epoch has heard of a newer tenure: only the log knows.
     mutating func challenge(by epoch: Epoch, into effects: inout [SequencerEffect]) {
-        guard !isConfirming else { return }
+        guard !confirmations.isUnderWay else { return }
         effects.append(.note(.challenged(by: epoch)))
         confirm(into: &effects)
     }
 
     /// Asks the log whether this tenure is the newest, for all that want to know.
     mutating func confirm(into effects: inout [SequencerEffect]) {
-        isConfirming = true
-        barriers.begin()
-        doubts.begin()
+        confirmations.begin()
         effects.append(.confirmTenure)
     }
 
     /// Nobody had superseded this tenure at some moment since the confirmation began.
     mutating func confirmed(at now: Moment, into effects: inout [SequencerEffect]) {
-        isConfirming = false
+        let answered = confirmations.end()
         if case .damaged(let message) = phase {
             end(.logDamaged(message), into: &effects)
             return
         }
         // No receipt was given for a higher number, by this tenure or by a later one.
-        for asker in barriers.end() { confirm(tenure.last, to: asker, into: &effects) }
+        for asker in answered.barriers { confirm(tenure.last, to: asker, into: &effects) }
         if phase == .serving {
-            for (connection, hello) in doubts.end() {
+            for (connection, hello) in answered.hellos {
                 self.hello(hello, from: connection, at: now, into: &effects)
             }
         }
-        if barriers.hasWaiting || doubts.hasWaiting { confirm(into: &effects) }
+        if confirmations.isDue { confirm(into: &effects) }
     }
 
     mutating func stop(at now: Moment, into effects: inout [SequencerEffect]) {

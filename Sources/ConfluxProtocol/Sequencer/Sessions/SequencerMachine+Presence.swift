@@ -2,8 +2,15 @@ import ConfluxVocabulary
 
 /// Presence and unique names: the one place of rule 10. Keys are held as names are (rule 11).
 extension SequencerMachine {
-    /// A node wants a name that a present node holds, or a keyed session that another process
-    /// holds. The holder is asked; when it does not answer in time, it has left.
+    /// What one node has at a time.
+    enum Held: Sendable, Hashable, Comparable {
+        case name(Name)
+        /// The key of this session.
+        case key(Incarnation)
+    }
+
+    /// A node wants what a present node, or another process, holds. The holder is asked; when it does
+    /// not answer in time, it has left.
     struct Inquiry: Sendable {
         var holder: Incarnation
         var newcomer: Hello
@@ -30,12 +37,12 @@ extension SequencerMachine {
         guard !isAwaited else { return false }
         guard let holder = sessions.holder(of: name) else {
             // Who held it when it was asked has left by itself.
-            nameInquiries[name] = nil
+            inquiries[.name(name)] = nil
             return true
         }
         if sessions[holder]?.nonce == hello.nonce { return true }
-        nameInquiries[name] = inquiry(
-            of: holder, behind: nameInquiries[name], for: hello, connection, at: now.monotonic,
+        inquire(
+            about: .name(name), heldBy: holder, for: hello, connection, at: now.monotonic,
             into: &effects)
         return false
     }
@@ -52,16 +59,15 @@ extension SequencerMachine {
     ) -> Bool {
         guard session.presence == .live else {
             // Who held it when it was asked has left by itself.
-            keyInquiries[session.incarnation] = nil
+            inquiries[.key(session.incarnation)] = nil
             return true
         }
         guard session.process != hello.process else { return true }
         // The log doesn't say which process held it: one that had it before is believed.
         if session.process == nil, session.connection == nil, hello.session != nil { return true }
-        let holder = session.incarnation
-        keyInquiries[holder] = inquiry(
-            of: holder, behind: keyInquiries[holder], for: hello, connection, at: now.monotonic,
-            into: &effects)
+        inquire(
+            about: .key(session.incarnation), heldBy: session.incarnation, for: hello, connection,
+            at: now.monotonic, into: &effects)
         return false
     }
 
@@ -70,46 +76,39 @@ extension SequencerMachine {
     ///
     /// One question may be lost, and a live holder must not lose what it has by that. Newcomers say
     /// hello again while they wait: then the holder is asked again, some times a second at most.
-    private func inquiry(
-        of holder: Incarnation, behind former: Inquiry?, for newcomer: Hello,
+    private mutating func inquire(
+        about held: Held, heldBy holder: Incarnation, for newcomer: Hello,
         _ connection: ConnectionID, at now: Duration, into effects: inout [SequencerEffect]
-    ) -> Inquiry {
+    ) {
         var inquiry = Inquiry(
             holder: holder, newcomer: newcomer, connection: connection, askedAt: now,
             deadline: now + settings.nameInquiryMax)
-        if let former, former.holder == holder {
+        defer { inquiries[held] = inquiry }
+        if let former = inquiries[held], former.holder == holder {
             inquiry.deadline = former.deadline
             if now < former.askedAt + settings.nameInquiryMax / 8 {
                 inquiry.askedAt = former.askedAt
-                return inquiry
+                return
             }
         }
-        askWhetherAlive(holder, into: &effects)
-        return inquiry
-    }
-
-    private func askWhetherAlive(_ holder: Incarnation, into effects: inout [SequencerEffect]) {
         guard let reached = sessions[holder]?.connection else { return }
         let question = Question(
             number: Self.aliveQuestion, patience: settings.nameInquiryMax, body: .alive)
         effects.append(.send(.question(question), to: reached))
     }
 
-    /// The holder of a name, or of a key, is there after all: the newcomer is refused.
-    mutating func resolveInquiry(
+    /// The holder is there after all: newcomers are refused.
+    mutating func resolveInquiries(
         heldBy incarnation: Incarnation, into effects: inout [SequencerEffect]
     ) {
-        if let inquiry = keyInquiries.removeValue(forKey: incarnation) {
-            let text =
-                "a live process has this key; wait until it has ended, stop it, or take another key"
-            refuse(inquiry.newcomer, .keyTaken, text, to: inquiry.connection, into: &effects)
+        let name = sessions[incarnation]?.name
+        for held in [Held.key(incarnation), name.map { .name($0) }].compactMap(\.self) {
+            guard let inquiry = inquiries[held], inquiry.holder == incarnation else { continue }
+            inquiries[held] = nil
+            refuse(
+                inquiry.newcomer, held.takenCode, held.takenText, to: inquiry.connection,
+                into: &effects)
         }
-        guard let name = sessions[incarnation]?.name,
-            let inquiry = nameInquiries[name], inquiry.holder == incarnation
-        else { return }
-        nameInquiries[name] = nil
-        let text = "a live node is named \(name); give this one another name, or stop the other"
-        refuse(inquiry.newcomer, .nameTaken, text, to: inquiry.connection, into: &effects)
     }
 
     /// A bye. With everything settled the session is forgotten, unless it is keyed; else only its
@@ -137,7 +136,7 @@ extension SequencerMachine {
         if let connection = sessions[incarnation]?.connection { connections.remove(connection) }
         sessions.leave(incarnation, at: now)
         for (answer, asker) in questions.lose(incarnation) {
-            reply(answer, to: asker, at: now, into: &effects)
+            reply(answer, to: asker, into: &effects)
         }
     }
 
@@ -149,18 +148,13 @@ extension SequencerMachine {
     /// Everything that becomes due by the clock.
     mutating func passTime(at now: Moment, into effects: inout [SequencerEffect]) {
         let instant = now.monotonic
-        for (name, inquiry) in nameInquiries.sorted(by: { $0.key < $1.key })
-        where inquiry.deadline <= instant {
-            nameInquiries[name] = nil
-            replaceHolder(inquiry, at: now, into: &effects)
-        }
-        for (holder, inquiry) in keyInquiries.sorted(by: { $0.key < $1.key })
-        where inquiry.deadline <= instant {
-            keyInquiries[holder] = nil
+        for held in inquiries.keys.sorted() {
+            guard let inquiry = inquiries[held], inquiry.deadline <= instant else { continue }
+            inquiries[held] = nil
             replaceHolder(inquiry, at: now, into: &effects)
         }
         for (answer, asker) in questions.expire(at: instant) {
-            reply(answer, to: asker, at: instant, into: &effects)
+            reply(answer, to: asker, into: &effects)
         }
         reviewAdmission(at: instant, into: &effects)
         decideDue(at: now, into: &effects)
@@ -194,25 +188,45 @@ extension SequencerMachine {
     private mutating func sweep(at now: Duration, into effects: inout [SequencerEffect]) {
         sweepAt = now + settings.silenceMax / 4
         reviewDamage(at: now)
-        // A connection on which nothing is read has ended by then.
-        let connections = connections
-        credit.forget(sentBefore: now - settings.silenceMax) { connections[$0] == nil }
         for incarnation in sessions.incarnations {
             guard let session = sessions[incarnation], !session.isEnding else { continue }
-            let heard = session.connection.flatMap { connections.heardAt($0) }
-            let quietSince = max(session.quietSince, heard ?? .zero)
             switch session.presence {
-            case .live where now - quietSince > settings.silenceMax:
+            case .live where now - session.quietSince > settings.silenceMax:
                 endPresence(of: incarnation, at: now, into: &effects)
                 admitLeft(incarnation)
             case .left
-            where now - quietSince > keptFor(session) && joining[session.nonce] == nil:
+            where now - session.quietSince > keptFor(session) && joining[session.nonce] == nil:
                 forget(incarnation)
             case .live, .left: break
             }
         }
-        for connection in self.connections.removeObservers(silentSince: now - settings.silenceMax) {
-            questions.abandon(askedBy: connection)
+    }
+
+    /// A connection has ended: an observer has gone with it. A member may come back by another one; if
+    /// it does not, it leaves by its silence.
+    mutating func disconnected(_ connection: ConnectionID) {
+        if connections[connection] == .observer { connections.remove(connection) }
+        questions.abandon(askedBy: connection)
+        confirmations.forgetHello(from: connection)
+        credit.end(connection)
+    }
+}
+
+extension SequencerMachine.Held {
+    /// What a newcomer is told where the holder is there.
+    fileprivate var takenCode: ByeCode {
+        switch self {
+        case .name: .nameTaken
+        case .key: .keyTaken
+        }
+    }
+
+    fileprivate var takenText: String {
+        switch self {
+        case .name(let name):
+            "a live node is named \(name); give this one another name, or stop the other"
+        case .key:
+            "a live process has this key; wait until it has ended, stop it, or take another key"
         }
     }
 }

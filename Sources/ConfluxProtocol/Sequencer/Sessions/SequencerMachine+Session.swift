@@ -19,6 +19,19 @@ extension SequencerMachine {
         }
     }
 
+    /// Who speaks: the session that the connection's last welcome named, and no other (rule 33). What is
+    /// said for another tenure or session is about counters and a history that this one doesn't have,
+    /// and its node is told to say hello.
+    mutating func peer(
+        _ speaker: Speaker, on connection: ConnectionID, at now: Duration
+    ) -> ConnectionTable.Peer? {
+        guard let peer = connections[connection], speaker.epoch == tenure.epoch,
+            speaker.session == peer.session
+        else { return nil }
+        if case .member(let incarnation) = peer { sessions.hear(incarnation, at: now) }
+        return peer
+    }
+
     /// A hello arrived.
     mutating func greeted(
         with hello: Hello, by speaker: Speaker, from connection: ConnectionID, at now: Moment,
@@ -28,7 +41,7 @@ extension SequencerMachine {
         if case .member(let incarnation)? = connections[connection],
             sessions[incarnation]?.isTakenUp(by: hello) == true
         {
-            connections.heard(connection, at: now.monotonic)
+            sessions.hear(incarnation, at: now.monotonic)
             answer(hello, of: incarnation, on: connection, into: &effects)
             return
         }
@@ -41,7 +54,7 @@ extension SequencerMachine {
             return
         }
         // Only a confirmation that begins behind the hello may answer it.
-        if hasRoom(for: hello) { doubts.add(hello, from: connection) }
+        if hasRoom(for: hello) { confirmations.add(hello, from: connection) }
         challenge(by: known, into: &effects)
     }
 
@@ -118,7 +131,7 @@ extension SequencerMachine {
             return
         }
         release(connection, at: now.monotonic, into: &effects)
-        connections.insert(connection, as: .observer, at: now.monotonic)
+        connections.insert(connection, as: .observer)
         effects.append(
             .send(
                 .welcome(welcome(hello, incarnation: .none, ledger: nil)), to: connection))
@@ -224,11 +237,11 @@ extension SequencerMachine {
         if connections[connection] != .member(incarnation) {
             release(connection, at: now, into: &effects)
         }
-        connections.insert(connection, as: .member(incarnation), at: now)
+        connections.insert(connection, as: .member(incarnation))
         let former = sessions.takeUp(incarnation, by: hello, on: connection, at: now)
         if let former { connections.remove(former) }
         restateHosting(hello, of: incarnation)
-        resolveInquiry(heldBy: incarnation, into: &effects)
+        resolveInquiries(heldBy: incarnation, into: &effects)
         if let mark = hello.history {
             let agreed = tenure.agreement(with: mark)
             if agreed < mark.sequence {

@@ -19,14 +19,14 @@ struct Session: Sendable, Equatable {
     let name: Name?
     /// Whether it outlives the bye of its process (rule 11).
     let isKeyed: Bool
-    /// Its outcomes (rule 9).
+    /// Its outcomes (rule 9). They change by the ledger's own functions.
     var ledger = OutcomeLedger()
     /// Whether its node is there.
     var presence = Presence.live
     /// Whether a `forgotten` entry for it is on its way to the log. *Use*: nothing is said of the
     /// session until it is there.
     var isEnding = false
-    /// Since when it is silent, or away. *Invariant*: measured afresh in each tenure (rule 10).
+    /// When it was heard of last, or since when it is away. *Invariant*: measured afresh in each tenure (rule 10).
     var quietSince: Duration
     /// Which process holds it, if it is keyed; nil until one said hello in this tenure.
     var process: Nonce?
@@ -155,6 +155,11 @@ struct SessionTable: Sendable, Equatable {
         return former == connection ? nil : former
     }
 
+    /// The session's node has said something.
+    mutating func hear(_ incarnation: Incarnation, at now: Duration) {
+        sessions[incarnation]?.quietSince = now
+    }
+
     /// The session's node is not present any more.
     mutating func leave(_ incarnation: Incarnation, at now: Duration) {
         guard var session = sessions[incarnation] else { return }
@@ -172,43 +177,15 @@ struct SessionTable: Sendable, Equatable {
 
     // MARK: Outcomes
 
-    /// See ``OutcomeLedger/judge(count:bytes:fate:)``.
-    mutating func judge(
-        count: UInt32, bytes: Int, fate: OutcomeLedger.Fate, of incarnation: Incarnation
-    ) {
-        sessions[incarnation]?.ledger.judge(count: count, bytes: bytes, fate: fate)
-    }
-
-    /// See ``OutcomeLedger/commit(first:at:epoch:timestamp:)``.
-    mutating func commit(
-        first: UInt64, at sequence: SequenceNumber, epoch: Epoch, timestamp: Timestamp,
-        of incarnation: Incarnation
-    ) {
-        sessions[incarnation]?.ledger.commit(
-            first: first, at: sequence, epoch: epoch, timestamp: timestamp)
-    }
-
-    /// See ``OutcomeLedger/recover(first:count:settled:at:epoch:timestamp:)``.
+    /// Changes what is known of a session's outcomes.
     ///
-    /// - Returns: false when the log is not ascending for this session.
-    mutating func recover(
-        _ batch: Batch, at sequence: SequenceNumber, epoch: Epoch, timestamp: Timestamp,
-        of incarnation: Incarnation
-    ) -> Bool {
-        // A session that was forgotten has no ledger; its actions are history only.
-        sessions[incarnation]?.ledger.recover(
-            first: batch.firstCounter, count: batch.count, settled: batch.settled, at: sequence,
-            epoch: epoch, timestamp: timestamp) ?? true
-    }
-
-    /// See ``OutcomeLedger/settle(through:)``.
-    mutating func settle(through counter: UInt64, of incarnation: Incarnation) {
-        sessions[incarnation]?.ledger.settle(through: counter)
-    }
-
-    /// See ``OutcomeLedger/announce()``.
-    mutating func announce(of incarnation: Incarnation) -> [OutcomeLedger.Record] {
-        sessions[incarnation]?.ledger.announce() ?? []
+    /// - Returns: What the change returns; nil where there is no such session.
+    @discardableResult
+    mutating func change<Result>(
+        _ incarnation: Incarnation, _ change: (inout OutcomeLedger) -> Result
+    ) -> Result? {
+        guard let index = sessions.index(forKey: incarnation) else { return nil }
+        return change(&sessions.values[index].ledger)
     }
 
     // MARK: Progress

@@ -23,9 +23,8 @@ extension SequencerMachine {
                 $1.nameCount <= Self.fewNamesMax ? $0 : $0 + $1.nameCount
             }
         }
-        return sum(joining.values.lazy.map(\.hello)) + sum(doubts.hellos)
-            + sum(nameInquiries.values.lazy.map(\.newcomer))
-            + sum(keyInquiries.values.lazy.map(\.newcomer))
+        return sum(joining.values.lazy.map(\.hello)) + sum(confirmations.hellos)
+            + sum(inquiries.values.lazy.map(\.newcomer))
     }
 }
 

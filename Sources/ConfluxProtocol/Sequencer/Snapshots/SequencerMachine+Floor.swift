@@ -64,8 +64,7 @@ extension SequencerMachine {
         guard retained > tenure.floor else { return }
         let floor = min(retained, lowestNeeded)
         if floor > tenure.floor {
-            tenure.floor = floor
-            tenure.marks.forget(below: floor)
+            tenure.truncate(below: floor)
             directory.forgetSkips(below: floor)
             effects.append(.note(.truncated(below: floor)))
             effects.append(.truncate(below: floor))

@@ -100,6 +100,7 @@ struct QuestionTable: Sendable {
         }
     }
 
+    /// Nobody waits there for answers any more.
     mutating func abandon(askedBy asker: ConnectionID) {
         pending = pending.filter { $0.value.asker != asker }
     }
@@ -127,7 +128,7 @@ extension SequencerMachine {
     ) {
         func reply(_ body: Answer.Body, into effects: inout [SequencerEffect]) {
             let answer = Answer(number: question.number, isLast: true, node: nil, body: body)
-            self.reply(answer, to: asker, at: now.monotonic, into: &effects)
+            self.reply(answer, to: asker, into: &effects)
         }
         credit.acknowledge(question.acknowledged, on: asker)
         // So that nobody looks for, or sends, an answer that would not be passed on.
@@ -187,28 +188,26 @@ extension SequencerMachine {
     }
 
     mutating func answer(
-        _ answer: Answer, by incarnation: Incarnation, at now: Duration,
-        into effects: inout [SequencerEffect]
+        _ answer: Answer, by incarnation: Incarnation, into effects: inout [SequencerEffect]
     ) {
         guard answer.body != .alive else {
-            resolveInquiry(heldBy: incarnation, into: &effects)
+            resolveInquiries(heldBy: incarnation, into: &effects)
             return
         }
         if let (answer, asker) = questions.answer(
             answer, by: incarnation, named: sessions[incarnation]?.name)
         {
-            reply(answer, to: asker, at: now, into: &effects)
+            reply(answer, to: asker, into: &effects)
         }
     }
 
     /// Sends an answer, or, where the asker has left too much unread, a failure instead of it.
     mutating func reply(
-        _ answer: Answer, to asker: ConnectionID, at now: Duration,
-        into effects: inout [SequencerEffect]
+        _ answer: Answer, to asker: ConnectionID, into effects: inout [SequencerEffect]
     ) {
         var answer = answer
         if credit.hasRoom(for: asker) {
-            answer.deliveryTag = credit.send(answer.byteCount, to: asker, at: now)
+            answer.deliveryTag = credit.send(answer.byteCount, to: asker)
         } else {
             answer.body = .failed(.tableFull, message: Self.unreadText)
         }
