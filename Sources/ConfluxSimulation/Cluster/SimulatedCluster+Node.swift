@@ -380,6 +380,7 @@ extension SimulatedCluster {
                 promise: "P5", message: "\(node.text) has ended, and somebody waits there still")
         }
         // The bye may still be under way: it arrives, or is lost with the connection.
+        if let connection = node.connection { closeConnection(connection) }
         nodes[node.process] = nil
         node.late.end()
         if let subscription = node.subscription { subscriptions[subscription] = nil }

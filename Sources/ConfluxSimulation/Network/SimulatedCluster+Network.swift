@@ -89,13 +89,22 @@ extension SimulatedCluster {
             at: now + .milliseconds(Int(number % 8) * 50))
     }
 
+    /// A process ends its connection: what it said is still read.
+    func closeConnection(_ number: UInt64) {
+        guard let connection = connections[number] else { return }
+        timeline.schedule(
+            .findEnd(process: connection.sequencer, connection: number),
+            at: max(now, connection.upAt) + .milliseconds(1 + Int(number % 8) * 50))
+    }
+
     func findEnd(of number: UInt64, _ process: Int) {
-        guard let sequencer = sequencers[process] else { return }
-        if sequencer.isPaused {
+        if let sequencer = sequencers[process], sequencer.isPaused {
             sequencer.deferred.append(.findEnd(process: process, connection: number))
-        } else {
-            tell(.disconnected(ConnectionID(rawValue: number)), sequencer)
+            return
         }
+        connections[number] = nil
+        guard let sequencer = sequencers[process] else { return }
+        tell(.disconnected(ConnectionID(rawValue: number)), sequencer)
     }
 
     /// Tells what has no effects.
