@@ -7,7 +7,7 @@ public enum SequencerEffect: Sendable, Equatable {
     case readCheckpoint(through: SequenceNumber)
     /// Read the log for the rebuilding of the state; answered by ``SequencerInput/logRead(_:)``.
     case readLog(from: SequenceNumber)
-    /// Read which snapshots there are; answered by ``SequencerInput/snapshotsRead(_:)``.
+    /// Read which snapshots there are; answered by ``SequencerInput/snapshotsRead(_:damage:)``.
     case readSnapshots
     /// Append to the log; answered by ``SequencerInput/appended``. At most one is under way, and
     /// nothing of its commits is said to anybody before it is answered (rule 13).
