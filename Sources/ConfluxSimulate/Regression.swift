@@ -67,6 +67,9 @@ struct Regression: Sendable {
         + found(
             [235_179_627_313_303],
             "two histories of a log gave a process two sessions of one number and one nonce")
+        + found(
+            [233_934_786_861_113, 233_934_786_870_158],
+            "a store was released by a snapshot that the floor had passed while it was saved")
 
     private static func found(
         _ seeds: [UInt64], of states: SampleStates = .journal, in world: SimulationWorld? = nil,

@@ -13,7 +13,6 @@ extension SequencerMachine {
             Bound("barriersMax", confirmations.barrierCount, of: settings.barriersMax),
             Bound("readsMax", reads.underWay, of: settings.readsMax),
             Bound("damagesMax", damages.count, of: Self.damagesMax),
-            Bound("unlisted", unlisted.count, of: settings.storesMax),
             Bound("perConnectionMax", reads.longest, of: ReadQueue.perConnectionMax),
             // What is admitted in pieces repeats its table, and the sequencer's own entries come
             // on top: both have bounds of their own.

@@ -72,9 +72,6 @@ public struct SequencerMachine: Sendable {
     var reads = ReadQueue()
     /// What of the log is known to be damaged, ascending.
     var damages: [KnownDamage] = []
-    /// Stores of which a snapshot may be missing, and what can't be read without it. *Invariant*: of
-    /// stores that there were at the start.
-    var unlisted: [StoreName: KnownDamage] = [:]
     /// Long answers that were sent and not acknowledged. *Use*: to bound what a connection's queue holds.
     var credit: AnswerCredit
     /// When the last commit or beat was published.

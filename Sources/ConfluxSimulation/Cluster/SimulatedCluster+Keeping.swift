@@ -59,8 +59,10 @@ extension SimulatedCluster {
     }
 
     /// The number of the snapshot that openers of a store begin with.
-    private func base(of history: StoreHistory) -> SequenceNumber {
-        disk.shelves.snapshots.listed(through: disk.last).last { snapshot in
+    private func base(
+        of history: StoreHistory, in list: [SavedSnapshot]? = nil
+    ) -> SequenceNumber {
+        (list ?? disk.shelves.snapshots.listed(through: disk.last)).last { snapshot in
             snapshot.store == history.name && snapshot.life == history.life
                 && snapshot.kind == .confirmed
                 && history.takes(version: snapshot.schemaVersion, at: snapshot.sequence)
@@ -99,17 +101,30 @@ extension SimulatedCluster {
     ) throws(Violation) {
         let base = max(base(of: history), keptAside(of: history))
         guard !isHeldOff(history) else { return }
-        guard let need = history.firstNeed(behind: base), need < floor else { return }
+        guard let need = need(of: history, behind: base, floor) else { return }
         throw Violation(
             promise: "floor",
             message: "\(floor) is above \(need), which \(history.name) needs: its snapshot is at "
                 + "\(base)")
     }
 
+    /// The first entry that is needed behind a snapshot, and given up.
+    private func need(
+        of history: StoreHistory, behind base: SequenceNumber, _ floor: SequenceNumber
+    ) -> SequenceNumber? {
+        history.firstNeed(behind: base).flatMap { $0 < floor ? $0 : nil }
+    }
+
     /// The same for a store of which something has just been saved.
     func checkNeed(of store: StoreName) throws(Violation) {
         guard let history = truth.branch.presentLife(store) else { return }
-        try checkNeed(of: history, disk.shelves.floor)
+        let floor = disk.shelves.floor
+        if base(of: history) >= neededAtReading(of: history),
+            need(of: history, behind: base(of: history), floor) == nil
+        {
+            disk.noteWhole(store)
+        }
+        try checkNeed(of: history, floor)
     }
 
     /// What is migrated is the newest snapshot, behind which all is there (rule 17).
@@ -127,12 +142,20 @@ extension SimulatedCluster {
         }
     }
 
-    /// Whether a snapshot of the store is lost without which nobody can begin it.
+    /// Whether a snapshot of the store is lost without which nobody can begin it, and none has taken its
+    /// place.
     private func isHeldOff(_ history: StoreHistory) -> Bool {
-        let needed = max(disk.listedFloor, history.migratedFrom?.next ?? .zero)
-        let base = base(of: history)
-        return disk.unlisted.contains(history.name) && base.next < needed
-            && history.firstNeed(behind: base) != nil
+        guard disk.unlisted.contains(history.name), !disk.whole.contains(history.name) else {
+            return false
+        }
+        let base = base(of: history, in: disk.reading.list)
+        return base < neededAtReading(of: history)
+            && history.firstNeed(behind: base).map { $0 <= disk.reading.last } ?? false
+    }
+
+    /// Up to which number a snapshot had to reach when the list was read.
+    private func neededAtReading(of history: StoreHistory) -> SequenceNumber {
+        max(SequenceNumber(disk.reading.floor.rawValue - 1), history.migratedFrom ?? .zero)
     }
 
     // MARK: Liveness

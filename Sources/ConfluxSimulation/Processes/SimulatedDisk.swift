@@ -30,8 +30,11 @@ final class SimulatedDisk {
     private(set) var damaged: Set<SequenceNumber> = []
     /// Stores that have a damaged row in the list of snapshots.
     private(set) var unlisted: Set<StoreName> = []
-    /// Below this number nothing was there any more when the list was last read.
-    private(set) var listedFloor = SequenceNumber(1)
+    /// What the log and the list of snapshots were when that was last read.
+    private(set) var reading: (floor: SequenceNumber, last: SequenceNumber, list: [SavedSnapshot]) =
+        (SequenceNumber(1), .zero, [])
+    /// Stores of which a snapshot was saved since, behind which the log had everything.
+    private(set) var whole: Set<StoreName> = []
     /// What a loss of power leaves of them.
     private var syncedShelves = Shelves()
 
@@ -100,15 +103,22 @@ final class SimulatedDisk {
     func unlist(_ snapshot: SavedSnapshot) {
         change { $0.snapshots.lose(snapshot.key) }
         unlisted.insert(snapshot.store)
-        listedFloor = shelves.floor
+        read()
+    }
+
+    private func read() {
+        reading = (shelves.floor, last, shelves.snapshots.listed(through: last))
+        whole = []
     }
 
     func list() -> SnapshotList {
-        listedFloor = shelves.floor
+        read()
         return SnapshotList(
-            intact: shelves.snapshots.listed(through: last),
+            intact: reading.list,
             damage: unlisted.isEmpty ? nil : SnapshotList.Damage(stores: unlisted))
     }
+
+    func noteWhole(_ store: StoreName) { whole.insert(store) }
 
     /// A copy is checked while it is made: there is none of a log that is damaged.
     func takeCopy() {

@@ -85,7 +85,44 @@ struct UnlistedScenarios {
         cluster.pass(.seconds(60))
         #expect(cluster.nodes[3]?.texts(of: "list").count == 4)
         cluster.expectAgreement()
-        #expect(cluster.sequencer?.unlisted.isEmpty == true)
+        #expect(cluster.sequencer?.directory.life(of: Self.list)?.work.missing == nil)
+    }
+
+    @Test func `a snapshot that the floor passed on its way releases nobody`() throws {
+        var cluster = Cluster.eager()
+        func grow(_ rounds: Range<Int>, in cluster: inout Cluster) throws {
+            for round in rounds {
+                cluster.grow("list", by: 20_000, from: 1, text: "\(round)")
+                try cluster.saveCheckpoint()
+                cluster.pass(.seconds(2))
+            }
+        }
+        try grow(0..<4, in: &cluster)
+        cluster.unlisted = ([Self.list], { $0.place.store == Self.list })
+        cluster.isSavingSlow = true
+        cluster.restartFromDisk()
+        cluster.pass(.seconds(2))
+        // The log saves a part while it gives up entries that follow the snapshot.
+        try grow(4..<8, in: &cluster)
+        let floor = cluster.disk.floor
+        let life = cluster.sequencer?.directory.life(of: Self.list)
+        let point = try #require(life?.work.upload?.place.sequence)
+        #expect(point.next < floor)
+        while cluster.sequencer?.directory.store(Self.list)?.baseSequence != point {
+            let parts = cluster.waitingSaves
+            #expect(!parts.isEmpty)
+            cluster.waitingSaves.removeAll()
+            cluster.queue += parts
+            cluster.run()
+        }
+        cluster.published.removeAll()
+        cluster.addNode(3, named: "gamma", store: "list")
+        cluster.pass(.seconds(5))
+        #expect(beginnings(in: cluster, of: life?.record.life) == 0)
+        cluster.finishSaves()
+        cluster.pass(.seconds(60))
+        #expect(cluster.nodes[3]?.texts(of: "list").count == 8)
+        cluster.expectAgreement()
     }
 
     @Test func `what is kept aside goes on from no other snapshot than its own`() throws {

@@ -158,10 +158,10 @@ extension PlantedBug {
             name: "a store whose snapshot is lost begins with an older state", rule: 19,
             file: "ConfluxProtocol/Sequencer/Reading/SequencerMachine+Damage.swift",
             original: """
-                    if let known = missing(of: name) { return known }
+                    if let missing = directory.life(of: name)?.work.missing { return missing }
                 """,
             planted: """
-                    if !PLANTED, let known = missing(of: name) { return known }
+                    if !PLANTED, let missing = directory.life(of: name)?.work.missing { return missing }
                 """,
             fault: "damage"),
         PlantedBug(

@@ -23,10 +23,10 @@ extension PlantedBug {
             name: "the floor passes a store's snapshot", rule: 20,
             file: "ConfluxProtocol/Sequencer/Snapshots/SequencerMachine+Floor.swift",
             original: """
-                return store.keptThrough.next
+                return life.record.keptThrough.next
                 """,
             planted: """
-                return PLANTED ? nil : store.keptThrough.next
+                return PLANTED ? nil : life.record.keptThrough.next
                 """),
         PlantedBug(
             name: "a snapshot that came is not checked", rule: 19,

@@ -68,6 +68,9 @@ struct StoreWork: Sendable {
     private(set) var save: Save?
     /// Its entries could not be kept aside; when it is tried again.
     private(set) var asideRetryAt: Duration?
+    /// What can't be read since a snapshot may be missing. Nobody begins with it until there is a snapshot
+    /// behind which the log has everything.
+    private(set) var missing: SequencerMachine.KnownDamage?
 
     /// A part of a snapshot on its way to the log's disk.
     struct Save: Sendable {
@@ -79,6 +82,12 @@ struct StoreWork: Sendable {
     /// Whether a digest point may be admitted now. It waits for the votes for the last one, and for what
     /// the log saves of an upload that was given up: that may be whole with it.
     var isPointReady: Bool { point.isDue && !votes.isOpen && (save == nil || upload != nil) }
+
+    // MARK: A snapshot that may be missing
+
+    mutating func holdOff(_ missing: SequencerMachine.KnownDamage?) { self.missing = missing }
+
+    mutating func endAwaiting() { missing?.isAwaited = false }
 
     // MARK: Words
 

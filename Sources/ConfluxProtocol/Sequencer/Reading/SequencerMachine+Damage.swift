@@ -45,28 +45,34 @@ extension SequencerMachine {
             let base = store.baseSequence
             let needed = max(SequenceNumber(tenure.floor.rawValue - 1), store.migratedFrom)
             guard directory.stamp(of: name) > base, base < needed else { continue }
-            unlisted[name] = KnownDamage(
+            let missing = KnownDamage(
                 damage: Damage(first: base.next, last: needed, message: damage.message),
                 awaitedUntil: now + settings.silenceMax + settings.votePatience * 2)
-            directory.change(name) { $0.point.want() }
+            directory.change(name) {
+                $0.holdOff(missing)
+                $0.point.want()
+            }
             let place = SnapshotPlace(store: name, life: store.life, sequence: needed)
             effects.append(.note(.snapshotFailed(place, damage.message)))
         }
     }
 
-    /// Whether a snapshot of a store is missing without which nobody can begin it.
-    func isUnlisted(_ name: StoreName) -> Bool { missing(of: name) != nil }
-
-    private func missing(of name: StoreName) -> KnownDamage? {
-        guard let known = unlisted[name], let store = directory.store(name),
-            store.baseSequence < known.damage.last
-        else { return nil }
-        return known
+    /// A snapshot is saved. Where one was missing, this one takes its place if the log has all that
+    /// follows it: the floor does not wait for it, and may have passed it on its way.
+    mutating func release(_ place: SnapshotPlace) {
+        guard let life = directory.life(place), let missing = life.work.missing else { return }
+        let base = life.record.baseSequence
+        let isWhole =
+            base >= missing.damage.last
+            && (base.next >= tenure.floor || directory.stamp(of: place.store) <= base)
+        directory.change(place) { work in
+            if isWhole { work.holdOff(nil) } else { work.point.want() }
+        }
     }
 
     /// The damage that who begins with what is kept of a store would have to read.
     private func knownDamage(ahead name: StoreName) -> KnownDamage? {
-        if let known = missing(of: name) { return known }
+        if let missing = directory.life(of: name)?.work.missing { return missing }
         guard let store = directory.store(name), directory.stamp(of: name) > store.keptThrough
         else { return nil }
         return damages.first { $0.damage.last > store.keptThrough }
@@ -111,12 +117,9 @@ extension SequencerMachine {
         for index in damages.indices where damages[index].awaitedUntil <= now {
             damages[index].isAwaited = false
         }
-        for (name, known) in unlisted {
-            if !isUnlisted(name) {
-                unlisted[name] = nil
-            } else if known.awaitedUntil <= now {
-                unlisted[name]?.isAwaited = false
-            }
+        let late = directory.lives.lives.filter { _, life in
+            life.work.missing.map { $0.isAwaited && $0.awaitedUntil <= now } ?? false
         }
+        for name in late.keys { directory.change(name) { $0.endAwaiting() } }
     }
 }

@@ -51,10 +51,10 @@ extension SequencerMachine {
     /// The number behind what is kept of a store; nil where no entry behind that concerns it, or nobody
     /// could begin with those that are there.
     private func lowestNeeded(by name: StoreName) -> SequenceNumber? {
-        guard !isUnlisted(name), let store = directory.store(name),
-            directory.stamp(of: name) > store.keptThrough
+        guard let life = directory.life(of: name), life.work.missing == nil,
+            directory.stamp(of: name) > life.record.keptThrough
         else { return nil }
-        return store.keptThrough.next
+        return life.record.keptThrough.next
     }
 
     mutating func reviewFloor(at now: Moment, into effects: inout [SequencerEffect]) {

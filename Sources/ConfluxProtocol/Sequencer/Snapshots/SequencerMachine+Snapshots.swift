@@ -165,6 +165,7 @@ extension SequencerMachine {
             directory.take(reference, of: place)
         else { return }
         directory.change(place) { $0.point.take(load: load) }
+        release(place)
         effects.append(.note(.snapshotTaken(place, byteCount: reference.byteCount)))
         if life.work.point.isWanted { tellReload(of: place, into: &effects) }
     }
