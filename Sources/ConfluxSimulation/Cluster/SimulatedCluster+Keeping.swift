@@ -93,6 +93,7 @@ extension SimulatedCluster {
                 promise: "floor", message: "\(floor) is above the older of two checkpoints")
         }
         for history in truth.branch.presentLives { try checkNeed(of: history, floor) }
+        disk.noteFloor(floor)
     }
 
     /// What an opener of the store needs is there: its snapshot, and all that concerns it behind that.
@@ -101,30 +102,24 @@ extension SimulatedCluster {
     ) throws(Violation) {
         let base = max(base(of: history), keptAside(of: history))
         guard !isHeldOff(history) else { return }
-        guard let need = need(of: history, behind: base, floor) else { return }
+        guard let need = history.firstNeed(behind: base), need < floor else { return }
         throw Violation(
             promise: "floor",
             message: "\(floor) is above \(need), which \(history.name) needs: its snapshot is at "
                 + "\(base)")
     }
 
-    /// The first entry that is needed behind a snapshot, and given up.
-    private func need(
-        of history: StoreHistory, behind base: SequenceNumber, _ floor: SequenceNumber
-    ) -> SequenceNumber? {
-        history.firstNeed(behind: base).flatMap { $0 < floor ? $0 : nil }
-    }
-
     /// The same for a store of which something has just been saved.
     func checkNeed(of store: StoreName) throws(Violation) {
         guard let history = truth.branch.presentLife(store) else { return }
-        let floor = disk.shelves.floor
-        if base(of: history) >= neededAtReading(of: history),
-            need(of: history, behind: base(of: history), floor) == nil
+        let base = base(of: history)
+        // Whether what is given up behind it concerned the store is more than a sequencer knows.
+        if base >= neededAtReading(of: history),
+            base.next >= disk.orderedFloor || history.firstNeed(behind: base) == nil
         {
             disk.noteWhole(store)
         }
-        try checkNeed(of: history, floor)
+        try checkNeed(of: history, disk.shelves.floor)
     }
 
     /// What is migrated is the newest snapshot, behind which all is there (rule 17).

@@ -33,6 +33,8 @@ final class SimulatedDisk {
     /// What the log and the list of snapshots were when that was last read.
     private(set) var reading: (floor: SequenceNumber, last: SequenceNumber, list: [SavedSnapshot]) =
         (SequenceNumber(1), .zero, [])
+    /// What was last to be given up of the log since. It is done later.
+    private(set) var orderedFloor = SequenceNumber(1)
     /// Stores of which a snapshot was saved since, behind which the log had everything.
     private(set) var whole: Set<StoreName> = []
     /// What a loss of power leaves of them.
@@ -108,6 +110,7 @@ final class SimulatedDisk {
 
     private func read() {
         reading = (shelves.floor, last, shelves.snapshots.listed(through: last))
+        orderedFloor = shelves.floor
         whole = []
     }
 
@@ -119,6 +122,8 @@ final class SimulatedDisk {
     }
 
     func noteWhole(_ store: StoreName) { whole.insert(store) }
+
+    func noteFloor(_ floor: SequenceNumber) { orderedFloor = max(orderedFloor, floor) }
 
     /// A copy is checked while it is made: there is none of a log that is damaged.
     func takeCopy() {
