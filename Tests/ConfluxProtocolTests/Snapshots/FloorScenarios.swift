@@ -88,6 +88,20 @@ struct FloorScenarios {
         #expect(cluster.nodes[3]?.texts(of: "quiet") == ["a"])
     }
 
+    /// Actions wait then: nothing comes that would have the store digested.
+    @Test func `a store that keeps a log that is nearly full is digested at once`() throws {
+        var cluster = Cluster.eager {
+            $0.digestBytesMin = 1 << 20
+            $0.snapshotBytesMin = 1 << 20
+        }
+        try grow(&cluster, times: 3)
+        let floor = cluster.disk.floor
+        cluster.handle(.logRoom(isNearlyFull: true))
+        cluster.pass(cluster.settings.floorReviewInterval * 2)
+        #expect(try #require(cluster.base(of: "list")) > floor)
+        #expect(cluster.disk.floor > floor)
+    }
+
     @Test func `a store that keeps the log, and of which nobody votes, is not digested for ever`()
         throws
     {

@@ -100,10 +100,7 @@ extension SequencerMachine {
                         former: store.aside?.reference))
             } else if life.work.upload == nil,
                 directory.lives.readyCount < PointPlan.perCommitMax,
-                tenure.marks.byteCount(behind: store.lastPoint) >= spacing(of: name),
-                // Where nobody votes, or nobody sends what it voted for, it is tried again with
-                // what comes next for others: a point is an entry, too.
-                logBytes - life.work.point.keptLogBytes >= spacing(of: name)
+                isLogNearlyFull || isPointWorthwhile(for: name, logBytes)
             {
                 directory.change(name) { $0.point.want(keeping: logBytes) }
             }
@@ -111,6 +108,16 @@ extension SequencerMachine {
         guard !jobs.isEmpty, !isKeepingAside else { return }
         isKeepingAside = true
         effects.append(.keepAside(jobs, through: SequenceNumber(retained.rawValue - 1)))
+    }
+
+    /// Whether enough of the log grew since the last point. Where nobody votes, or nobody sends what it
+    /// voted for, it is tried again with what comes next for others: a point is an entry, too. But in a
+    /// log that is nearly full nothing comes next.
+    private func isPointWorthwhile(for name: StoreName, _ logBytes: UInt64) -> Bool {
+        guard let life = directory.life(of: name) else { return false }
+        let spacing = spacing(of: name)
+        return tenure.marks.byteCount(behind: life.record.lastPoint) >= spacing
+            && logBytes - life.work.point.keptLogBytes >= spacing
     }
 
     /// Whether it is worth the while: what is kept aside is written anew each time.
