@@ -70,6 +70,12 @@ struct Regression: Sendable {
         + found(
             [233_934_786_861_113, 233_934_786_870_158],
             "a store was released by a snapshot that the floor had passed while it was saved")
+        + found(
+            [240_252_259_488_568],
+            "the checks had a replica go on by a snapshot of others that differ for ever")
+        + found(
+            [240_252_259_495_723, 240_252_259_511_384],
+            "the checks had a cluster catch up whose disk was slower than its log grew")
 
     private static func found(
         _ seeds: [UInt64], of states: SampleStates = .journal, in world: SimulationWorld? = nil,

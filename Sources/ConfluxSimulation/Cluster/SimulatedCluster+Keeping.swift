@@ -164,6 +164,24 @@ extension SimulatedCluster {
         }
     }
 
+    /// Whether no snapshot may come that gets a replica on: a store that is frozen has no digest point,
+    /// and where the others differ none may have a majority.
+    private func mayStayStopped(_ store: StoreName) -> Bool {
+        guard let history = truth.branch.presentLife(store) else { return false }
+        return history.isFrozen || isDivided(history)
+    }
+
+    /// Whether the replicas of a store have different states, and none of these a majority.
+    private func isDivided(_ history: StoreHistory) -> Bool {
+        let hosts = hosts(of: history)
+        let digests = Dictionary(
+            grouping: hosts.compactMap { node in
+                node.store(history.name).map { Digest(of: $0.encoded) }
+            }, by: { $0 }
+        ).mapValues(\.count)
+        return !hosts.isEmpty && !digests.values.contains { $0 * 2 > hosts.count }
+    }
+
     /// Whether a node has room for what it is asked for: the encodings of its stores at their last two
     /// points. In less than that one may give way before it was asked for in full.
     private func canGive(_ node: SimulatedNode) -> Bool {
@@ -177,10 +195,9 @@ extension SimulatedCluster {
         }
         for node in nodes.values.sorted(by: { $0.slot < $1.slot }) {
             if !node.late.isIdle { return "stores of \(node.text) have something to do" }
-            // One that is frozen has no digest point, and so no snapshot that gets it past.
             for store in node.stores
             where node.applier.place(of: store.name)?.stopped != nil
-                && truth.branch.presentLife(store.name)?.isFrozen != true
+                && !mayStayStopped(store.name)
             {
                 return "\(store.name) has stopped on \(node.text)"
             }
@@ -188,13 +205,9 @@ extension SimulatedCluster {
         var mayKeepLog = false
         for history in truth.branch.presentLives {
             let hosts = hosts(of: history)
-            let digests = Dictionary(
-                grouping: hosts.compactMap { node in
-                    node.store(history.name).map { Digest(of: $0.encoded) }
-                }, by: { $0 }
-            ).mapValues(\.count)
-            let isAgreed = digests.values.contains { $0 * 2 > hosts.count }
-            if hosts.isEmpty || history.isFrozen || !isAgreed || !hosts.contains(where: canGive) {
+            if hosts.isEmpty || history.isFrozen || isDivided(history)
+                || !hosts.contains(where: canGive)
+            {
                 mayKeepLog = true
                 continue
             }

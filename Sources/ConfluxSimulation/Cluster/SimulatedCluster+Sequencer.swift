@@ -76,9 +76,15 @@ extension SimulatedCluster {
 
     // MARK: The log's thread
 
+    /// How long the disk takes. Once faults are over it is fast: nothing can be asked of a cluster whose
+    /// log grows faster than it is read, or given up.
+    private var logLatency: Duration {
+        isHostile ? random.duration(in: plan.logLatency) : plan.logLatency.lowerBound
+    }
+
     func post(_ job: LogJob, _ sequencer: SimulatedSequencer) {
         sequencer.logJobs.append(job)
-        var takes = random.duration(in: plan.logLatency)
+        var takes = logLatency
         if strikes(plan.slowLog) {
             marks.hit(.logSlow)
             takes = random.duration(in: .milliseconds(50)...(.seconds(3)))
@@ -105,8 +111,7 @@ extension SimulatedCluster {
     /// What the thread that reads for others is to do.
     private func read(_ job: ReaderJob, _ sequencer: SimulatedSequencer, of epoch: Epoch? = nil) {
         sequencer.readJobs.append((epoch ?? sequencer.machine.epoch, job))
-        // Who catches up can't be asked to where reading is slower than the log grows.
-        var takes = isHostile ? random.duration(in: plan.logLatency) : plan.logLatency.lowerBound
+        var takes = logLatency
         if strikes(plan.slowRead) {
             marks.hit(.readSlow)
             takes += random.duration(in: .milliseconds(10)...(.seconds(1)))
