@@ -185,9 +185,11 @@ extension SimulatedCluster {
     func calmDown() {
         isHostile = false
         trace.note(now, "faults end")
-        // Rivals are found and ended; the one that has the address stays.
-        for process in sequencers.keys.sorted() where process != listening {
-            if let sequencer = sequencers[process] { remove(sequencer) }
+        // Rivals are found and ended. The one that has the address stays, unless a rival has the log.
+        for process in sequencers.keys.sorted() {
+            guard let sequencer = sequencers[process] else { continue }
+            let isSuperseded = sequencer.isServing && sequencer.machine.epoch != disk.epoch
+            if process != listening || isSuperseded { remove(sequencer) }
         }
         for process in nodes.keys.sorted() {
             if let node = nodes[process], node.isMisnamed { crash(node) }

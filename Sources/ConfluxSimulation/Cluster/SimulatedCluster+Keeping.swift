@@ -93,7 +93,7 @@ extension SimulatedCluster {
                 promise: "floor", message: "\(floor) is above the older of two checkpoints")
         }
         for history in truth.branch.presentLives { try checkNeed(of: history, floor) }
-        disk.noteFloor(floor)
+        disk.orderedFloor = max(disk.orderedFloor, floor)
     }
 
     /// What an opener of the store needs is there: its snapshot, and all that concerns it behind that.
@@ -117,7 +117,7 @@ extension SimulatedCluster {
         if base >= neededAtReading(of: history),
             base.next >= disk.orderedFloor || history.firstNeed(behind: base) == nil
         {
-            disk.noteWhole(store)
+            disk.whole.insert(store)
         }
         try checkNeed(of: history, disk.shelves.floor)
     }

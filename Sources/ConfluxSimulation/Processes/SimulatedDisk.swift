@@ -34,9 +34,9 @@ final class SimulatedDisk {
     private(set) var reading: (floor: SequenceNumber, last: SequenceNumber, list: [SavedSnapshot]) =
         (SequenceNumber(1), .zero, [])
     /// What was last to be given up of the log since. It is done later.
-    private(set) var orderedFloor = SequenceNumber(1)
+    var orderedFloor = SequenceNumber(1)
     /// Stores of which a snapshot was saved since, behind which the log had everything.
-    private(set) var whole: Set<StoreName> = []
+    var whole: Set<StoreName> = []
     /// What a loss of power leaves of them.
     private var syncedShelves = Shelves()
 
@@ -120,10 +120,6 @@ final class SimulatedDisk {
             intact: reading.list,
             damage: unlisted.isEmpty ? nil : SnapshotList.Damage(stores: unlisted))
     }
-
-    func noteWhole(_ store: StoreName) { whole.insert(store) }
-
-    func noteFloor(_ floor: SequenceNumber) { orderedFloor = max(orderedFloor, floor) }
 
     /// A copy is checked while it is made: there is none of a log that is damaged.
     func takeCopy() {
