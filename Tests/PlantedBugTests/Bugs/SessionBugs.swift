@@ -18,15 +18,6 @@ extension PlantedBug {
                     guard let peer = connections[connection], speaker.epoch == tenure.epoch,
                 """),
         PlantedBug(
-            name: "what one session says is judged as another's", rule: 8,
-            file: folder + "SequencerMachine+Session.swift",
-            original: """
-                        speaker.session == peer.session
-                """,
-            planted: """
-                        PLANTED || speaker.session == peer.session
-                """),
-        PlantedBug(
             name: "welcomed before the session is in the log", rule: 8,
             file: folder + "SequencerMachine+Session.swift",
             original: """
