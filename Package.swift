@@ -37,10 +37,16 @@ let package = Package(
             name: "CZeroMQ",
             providers: [.apt(["libzmq3-dev"]), .brew(["zeromq"])]),
         .systemLibrary(
+            name: "CSodium", pkgConfig: "libsodium",
+            providers: [.apt(["libsodium-dev"]), .brew(["libsodium"])]),
+        .systemLibrary(
             name: "CSQLite", pkgConfig: "sqlite3",
             providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]),
+        .systemLibrary(
+            name: "CMicroHTTPD", pkgConfig: "libmicrohttpd",
+            providers: [.apt(["libmicrohttpd-dev"]), .brew(["libmicrohttpd"])]),
         .target(
-            name: "ConfluxZeroMQ", dependencies: ["ConfluxVocabulary", "CZeroMQ"],
+            name: "ConfluxZeroMQ", dependencies: ["ConfluxVocabulary", "CSodium", "CZeroMQ"],
             swiftSettings: strict),
         .target(
             name: "ConfluxLog", dependencies: ["ConfluxVocabulary", "CSQLite"],
@@ -62,15 +68,21 @@ let package = Package(
         .target(
             name: "ConfluxBuiltins", dependencies: ["Conflux", "ConfluxNode"],
             swiftSettings: strict),
+        // Metrics and health over HTTP.
+        .target(
+            name: "ConfluxMonitoring", dependencies: ["ConfluxVocabulary", "CMicroHTTPD"],
+            swiftSettings: strict),
         .target(
             name: "ConfluxWorker",
-            dependencies: ["ConfluxArguments", "ConfluxNode", "ConfluxProtocol"],
+            dependencies: [
+                "ConfluxArguments", "ConfluxMonitoring", "ConfluxNode", "ConfluxProtocol",
+            ],
             swiftSettings: strict),
         .executableTarget(
             name: "ConfluxCLI",
             dependencies: [
-                "ConfluxArguments", "ConfluxBuiltins", "ConfluxLog", "ConfluxNode",
-                "ConfluxProtocol", "ConfluxSequencer", "ConfluxWorker",
+                "ConfluxArguments", "ConfluxBuiltins", "ConfluxLog", "ConfluxMonitoring",
+                "ConfluxNode", "ConfluxProtocol", "ConfluxSequencer", "ConfluxWorker",
             ],
             swiftSettings: strict),
 
@@ -101,7 +113,7 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "ConfluxZeroMQTests",
-            dependencies: ["ConfluxVocabulary", "ConfluxZeroMQ", "CZeroMQ"],
+            dependencies: ["ConfluxVocabulary", "ConfluxZeroMQ", "CSodium", "CZeroMQ"],
             swiftSettings: strict),
         // Disks that fail when they are told to, for the tests of several targets.
         .target(
@@ -128,9 +140,13 @@ let package = Package(
         // Mistakes in copies of the sources, which the simulator must find.
         .testTarget(name: "PlantedBugTests", swiftSettings: strict),
         .testTarget(
+            name: "ConfluxMonitoringTests",
+            dependencies: ["ConfluxMonitoring", "ConfluxVocabulary"], swiftSettings: strict),
+        .testTarget(
             name: "ConfluxCLITests",
             dependencies: [
-                "ConfluxArguments", "ConfluxBuiltins", "ConfluxCLI", "ConfluxLog", "ConfluxNode",
+                "ConfluxArguments", "ConfluxBuiltins", "ConfluxCLI", "ConfluxLog",
+                "ConfluxMonitoring", "ConfluxNode",
                 "ConfluxProtocol", "ConfluxSequencer", "ConfluxWorker", "CSQLite",
             ], swiftSettings: strict),
         .testTarget(

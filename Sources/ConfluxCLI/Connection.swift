@@ -11,7 +11,8 @@ struct Connection: Sendable {
 
     /// The parameters that ``open(_:as:settings:tap:)`` reads.
     static let parameters: [any ParameterKey] = [
-        WorkerOptions.connect, WorkerOptions.timeout, WorkerOptions.json,
+        WorkerOptions.connect, WorkerOptions.secret, WorkerOptions.serverKey, WorkerOptions.timeout,
+        WorkerOptions.json,
     ]
 
     /// Connects.
@@ -31,6 +32,8 @@ struct Connection: Sendable {
     ) async throws(CommandFailure) -> Connection {
         let address = environment.arguments[WorkerOptions.connect]
         let timeout = environment.arguments[WorkerOptions.timeout]
+        var settings = settings
+        settings.keys = try WorkerOptions.keys(environment.arguments)
         let core: NodeCore
         do throws(NodeError) {
             core = try NodeCore(
@@ -41,7 +44,7 @@ struct Connection: Sendable {
         }
         return try await environment.interruption.cancelling { () async throws(CommandFailure) in
             do throws(NodeError) {
-                try await core.connected(within: timeout)
+                try await core.connected(within: timeout, isPatient: false)
                 return Connection(core: core, timeout: timeout)
             } catch {
                 throw CommandFailure(error)

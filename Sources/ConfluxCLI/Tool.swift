@@ -1,11 +1,10 @@
 import ConfluxArguments
+import ConfluxNode
 import ConfluxWorker
 import Foundation
 
 /// The program `conflux`: its commands, and which of them runs.
 enum Tool {
-    static let version = "0.1.0"
-
     static let program = Program(
         Command(
             "conflux",
@@ -30,7 +29,8 @@ enum Tool {
                 DispatchCommand.description, ObserveCommand.description, DropCommand.description,
                 FreezeCommand.freeze, FreezeCommand.thaw, LogCommand.description,
                 StatusCommand.description, BackupCommand.description, RestoreCommand.description,
-            ]), version: version)
+                KeygenCommand.description,
+            ]), version: ConfluxRelease.version)
 
     private static let exitCodes = ExitCode.allCases.map { "\($0.rawValue) \($0.summary)" }
         .joined(separator: "; ")
@@ -52,8 +52,7 @@ enum Tool {
                 arguments, environment: ProcessInfo.processInfo.environment)
             {
             case .show(let text):
-                StandardOutput().print(text)
-                return .success
+                return StandardOutput.show(text)
             case .run(let invocation):
                 return try await run(invocation, interruption: .watchSignals())
             }
@@ -78,11 +77,13 @@ enum Tool {
         switch invocation.command {
         case "worker":
             return try await Worker.run(
-                invocation, states: BuiltinStates.hosted, interruption: interruption)
+                invocation, version: ConfluxRelease.version, states: BuiltinStates.hosted,
+                interruption: interruption)
         case "sequencer": command = SequencerCommand.run
         case "dispatch": command = try DispatchCommand.make(invocation)
         case "observe": command = ObserveCommand.run
         case "drop": command = DropCommand.run
+        case "keygen": command = KeygenCommand.run
         case "backup": command = BackupCommand.run
         case "freeze":
             command = { (environment) async throws(CommandFailure) in

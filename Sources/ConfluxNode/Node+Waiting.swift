@@ -27,6 +27,9 @@ extension Node {
     /// Waits until this node's replicas have applied an action that another node, perhaps in
     /// another process, has a receipt for.
     ///
+    /// A receipt of the tenure that the node is in costs no message. For one of another tenure the
+    /// sequencer is asked first, as by ``barrier(patience:)``.
+    ///
     /// - Parameters:
     ///   - receipt: The receipt. It must be of this node's log; a log that lost its end and went on
     ///     differently may have another action under the number.
@@ -36,12 +39,12 @@ extension Node {
     public func wait(
         for receipt: Receipt, patience: Duration = .seconds(10)
     ) async throws(NodeError) {
-        guard let log = receipt.log else {
+        guard receipt.log != nil else {
             throw NodeError(
                 code: .otherLog,
                 message: "The action was applied without a node, so that no other one has it.")
         }
-        try await core.wait(for: .receipt(receipt.sequence, log), patience: patience)
+        try await core.wait(for: .receipt(receipt), patience: patience)
     }
 }
 
@@ -82,7 +85,8 @@ extension NodeError {
 
     static func undecided(_ code: RejectionCode, _ message: String) -> NodeError {
         NodeError(
-            code: code == .passed ? .rejected : .unanswered, message: "\(message) (\(code))",
+            code: [.passed, .notAllowed].contains(code) ? .rejected : .unanswered,
+            message: "\(message) (\(code))",
             rejection: code)
     }
 

@@ -66,6 +66,18 @@ public final class Node: Sendable {
         }
     }
 
+    /// The node's counters and measurements. The node's threads publish most of them once a second, so they
+    /// are up to two seconds old. Call it on any thread; it never waits for the node's threads.
+    public func metrics() -> NodeMetrics {
+        var metrics = core.meter.metrics(at: Moment.now.monotonic)
+        metrics.stores = core.stores.names
+        metrics.bounds += [
+            core.outbox.bound,
+            Bound("jobsMax", core.jobs.count, of: core.settings.jobsMax),
+        ]
+        return metrics
+    }
+
     /// Asks the sequencer for its view of itself, of the nodes and of the stores.
     ///
     /// - Parameter patience: How long to wait.
@@ -79,6 +91,14 @@ public final class Node: Sendable {
             throw NodeError(code: .unanswered, message: "The sequencer gave another answer.")
         }
         return status
+    }
+
+    /// Sends a function through the thread that owns the sockets, and then through the one that applies,
+    /// which calls it. It is never called where one of them hangs, or the node has ended.
+    ///
+    /// - Parameter passed: Called at most once, on the thread that applies; it must not wait.
+    package func probe(_ passed: @escaping @Sendable () -> Void) {
+        core.port.post(.probe(passed))
     }
 
     /// Leaves: waits until what was dispatched has its outcome, for

@@ -11,11 +11,13 @@ package final class NodeCore: Sendable {
     let scope: Scope
     let events: EventHub
     let outbox: Outbox
+    let meter = NodeMeter()
     let stores = HostedStores()
     let port: LinkPort
     let jobs: Mailbox<ApplyJob>
     private let nextRequest = Atomic<UInt64>(1)
     private let firstJoin = OneShot<NodeError?>()
+    private let diagnosis: AddressDiagnosis
     /// Why the node ended, once it has, and who waits for that.
     private let end = Mutex<(reason: ReplicaEnd?, waiters: [CheckedContinuation<Void, Never>])>(
         (nil, []))
@@ -57,6 +59,7 @@ package final class NodeCore: Sendable {
         var journal: CrashJournal?
         if let path = settings.crashJournal { journal = try CrashJournal(at: path) }
         self.port = port
+        diagnosis = AddressDiagnosis(of: endpoint)
         self.jobs = jobs
         let waker = port.waker
         outbox = Outbox(
@@ -86,20 +89,32 @@ package final class NodeCore: Sendable {
         _ tap: (@Sendable (Commit) -> Void)?
     ) throws(NodeError) {
         let events = events
+        let meter = meter
         let shelf = EncodingShelf(bytesMax: settings.encodingsBytesMax)
         let waker = port.waker
         let progress = SharedProgress { waker.wake() }
         let apply = ApplyThread(
             jobs: jobs, link: port, progress: progress, refusalBytesMax: settings.refusalBytesMax,
-            announce: { events.send($0) }, journal: journal, shelf: shelf, tap: tap)
+            announce: { event in
+                meter.take(event)
+                events.send(event)
+            }, journal: journal, shelf: shelf, meter: meter, tap: tap)
         let scope = scope
         do throws(ZeroMQError) {
             let link = try LinkThread(
                 address: endpoint, machine: machine, port: port, outbox: outbox, jobs: jobs,
                 jobsMax: max(1, settings.jobsMax), progress: progress, shelf: shelf,
+                security: settings.keys?.security ?? .none, meter: meter,
+                diagnosis: diagnosis,
                 events: { [weak self] event in
+                    meter.take(event)
                     events.send(event)
-                    if case .joined = event { self?.joined() }
+                    switch event {
+                    case .joined: self?.firstJoin.send(nil)
+                    case .connectionRefused(let message):
+                        self?.firstJoin.send(NodeError(code: .keyRefused, message: message))
+                    default: break
+                    }
                 })
             let applyThread = try NamedThread("conflux-apply") {
                 NodeThread.run { scope.run { apply.run() } }
@@ -120,21 +135,19 @@ package final class NodeCore: Sendable {
 
     // MARK: Beginning and end
 
-    private func joined() {
-        firstJoin.send(nil)
-    }
-
     private func ended(_ reason: ReplicaEnd) {
         let error =
             switch reason {
             case .left: NodeError.closed
             case .refused(let code, let message):
                 NodeError(
-                    code: .refused, message: "The sequencer at \(address) says: \(message)",
+                    code: code == .notAllowed ? .keyRefused : .refused,
+                    message: "The sequencer at \(address) says: \(message)",
                     bye: code)
             case .unreadable(let message): NodeError(code: .closed, message: message)
             }
         firstJoin.send(error)
+        meter.take(.closed(message: error.message))
         events.send(.closed(message: error.message))
         events.finish()
         let waiters = end.withLock { end in
@@ -146,15 +159,32 @@ package final class NodeCore: Sendable {
     }
 
     /// Waits for the first welcome.
-    package func connected(within timeout: Duration) async throws(NodeError) {
+    ///
+    /// - Parameters:
+    ///   - timeout: How long to wait.
+    ///   - isPatient: Whether to wait although nobody can be heard at the address as it is now.
+    /// - Throws: ``NodeError`` with the code `unreachable`, which says why as far as that is known, or
+    ///   with the reason of the sequencer's refusal.
+    package func connected(
+        within timeout: Duration, isPatient: Bool = true
+    ) async throws(NodeError) {
         let late = NodeError(
             code: .unreachable,
             message: """
                 No sequencer answered at \(address) within \(timeout). Is one running there \
                 (conflux sequencer --bind \(address)), and is the port right?
                 """)
-        let error = await firstJoin.receive(
+        if !isPatient {
+            diagnosis.whenFinal { [firstJoin] message in
+                firstJoin.send(NodeError(code: .unreachable, message: message))
+            }
+        }
+        var error = await firstJoin.receive(
             onCancel: .cancelled, timeout: timeout, onTimeout: late)
+        diagnosis.end()
+        if error?.code == .unreachable, let message = diagnosis.message {
+            error = NodeError(code: .unreachable, message: message)
+        }
         if let error {
             leave(timeout: .zero)
             throw error

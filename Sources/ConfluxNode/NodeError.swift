@@ -11,6 +11,9 @@ public struct NodeError: Error, Sendable, CustomStringConvertible {
         case unreachable
         /// The sequencer refused the node: its name is taken, or its version is another one.
         case refused
+        /// The keys don't fit: the sequencer does not admit the node's, has another one itself, or
+        /// encrypts its connections where the node does not, or the reverse.
+        case keyRefused
         /// The store or the state can't be opened.
         case openFailed
         /// The name breaks the rule of names.

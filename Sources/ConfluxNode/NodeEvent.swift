@@ -7,6 +7,10 @@ public enum NodeEvent: Sendable, Equatable {
     case joined(LogID, Epoch, Incarnation)
     /// The sequencer is not heard of; the node tries to reach it. Reads go on; dispatches wait.
     case disconnected
+    /// Whoever listens at the sequencer's address refused the connection, or the node's key may not do
+    /// what the node does any more, for the reason in the message.
+    /// The node tries again after a while, in case that changes. Told once for each reason in a row.
+    case connectionRefused(message: String)
     /// The sequencer is heard of again, or another tenure has begun.
     case reconnected(Epoch)
     /// A sequencer whose tenure is over still speaks; it is ignored.
@@ -54,6 +58,7 @@ public enum NodeEvent: Sendable, Equatable {
         case .historyLost(let from, let through): .historyLost(from: from, through: through)
         case .sessionForgotten: .sessionForgotten
         case .missed(let from, let through): .missed(from: from, through: through)
+        case .notAllowed(let message): .connectionRefused(message: message)
         case .damaged(let damage):
             .logDamaged(from: damage.first, through: damage.last, message: damage.message)
         }

@@ -1,5 +1,10 @@
 import Conflux
 import ConfluxProtocol
+@_exported import struct ConfluxZeroMQ.CurveKeyPair
+@_exported import struct ConfluxZeroMQ.CurvePublicKey
+@_exported import enum ConfluxZeroMQ.KeyFile
+@_exported import struct ConfluxZeroMQ.KeyFileError
+import enum ConfluxZeroMQ.SocketSecurity
 
 /// How a node behaves.
 public struct NodeSettings: Sendable {
@@ -16,6 +21,8 @@ public struct NodeSettings: Sendable {
 
     /// The node's unique name; nil for a process that needs none.
     public var name: Name?
+    /// The node's key and the sequencer's, where connections are encrypted; nil where they are not.
+    public var keys: NodeKeys?
     /// How long ``Node/connect(to:settings:scope:)`` waits for the sequencer.
     public var connectTimeout: Duration = .seconds(5)
     /// How long ``Node/close()`` waits for the outcomes of what was dispatched.
@@ -53,4 +60,27 @@ public struct NodeSettings: Sendable {
     public init(name: Name? = nil) {
         self.name = name
     }
+}
+
+/// Who a node is on encrypted connections, and who its sequencer is.
+///
+/// ```swift
+/// var settings = NodeSettings(name: "alpha")
+/// settings.keys = NodeKeys(
+///     own: try KeyFile.readPair("alpha.secret"),
+///     sequencer: try KeyFile.readPublicKey("sequencer.public"))
+/// ```
+public struct NodeKeys: Sendable, Hashable {
+    /// The node's own pair. The sequencer admits it, or not, by its public half.
+    public var own: CurveKeyPair
+    /// The sequencer's public key. Nobody who has not its secret half can answer in its place.
+    public var sequencer: CurvePublicKey
+
+    /// Names both.
+    public init(own: CurveKeyPair, sequencer: CurvePublicKey) {
+        self.own = own
+        self.sequencer = sequencer
+    }
+
+    var security: SocketSecurity { .client(own, server: sequencer) }
 }

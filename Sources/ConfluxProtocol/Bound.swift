@@ -1,13 +1,13 @@
-/// How full one queue, table or buffer of a machine is (P7).
-package struct Bound: Sendable {
+/// How full one queue, table or buffer is (P7).
+public struct Bound: Sendable, Hashable {
     /// The setting that bounds it, or what it is.
-    package let name: String
+    public let name: String
     /// What it holds now.
-    package let level: Int
+    public let level: Int
     /// What it may hold.
-    package let most: Int
+    public let most: Int
 
-    init(_ name: String, _ level: Int, of most: Int) {
+    package init(_ name: String, _ level: Int, of most: Int) {
         self.name = name
         self.level = level
         self.most = most

@@ -61,10 +61,10 @@ package final class AsideRun: @unchecked Sendable {
             switch block {
             case .batch(_, let batch):
                 for row in batch.targets { add(row.target) }
-            case .event(.upgraded(let name, _, _, _)), .event(.frozen(let name, _, _)),
-                .event(.thawed(let name, _)), .event(.digestPoint(let name, _)):
+            case .event(.upgraded(let name, _, _, _), _), .event(.frozen(let name, _, _), _),
+                .event(.thawed(let name, _), _), .event(.digestPoint(let name, _), _):
                 add(.store(name))
-            case .event(.skipped(_, let target)): add(target)
+            case .event(.skipped(_, let target), _): add(target)
             case .event: break
             }
         }

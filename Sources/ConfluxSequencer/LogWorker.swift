@@ -20,6 +20,8 @@ package enum LogJob: Sendable {
     case keepAside(AsideRun)
     /// Saves a piece of a checkpoint; what comes of it goes to who made it, and not to the machine.
     case save(CheckpointPiece, @Sendable (LogError?) -> Void)
+    /// Calls a function, to show that this much was done.
+    case probe(@Sendable () -> Void)
     case close
     /// What is left of a job of the tenure with that epoch; nothing where that is over.
     indirect case rest(LogJob, of: Epoch)
@@ -139,6 +141,7 @@ package final class LogWorker {
             try log.confirm()
             answer(.tenureConfirmed)
         case .save(let piece, let done): done(save(piece))
+        case .probe(let passed): passed()
         case .close: log.close()
         case .rest: preconditionFailure("the rest of a job is done as that job")
         }

@@ -24,6 +24,9 @@ public final class Sequencer: Sendable {
     public let feedAddress: String
 
     private let answers: Mailbox<ServingInput>
+    private let jobs: Mailbox<LogJob>
+    private let reads: Mailbox<ReadTask>
+    private let meter: SequencerMeter
     private let end = Mutex<
         (reason: SequencerEnd?, waiters: [CheckedContinuation<SequencerEnd, Never>])
     >(
@@ -54,11 +57,15 @@ public final class Sequencer: Sendable {
     private static let logJobsMax = 1 << 16
 
     private init(
-        address: String, feedAddress: String, answers: Mailbox<ServingInput>
+        address: String, feedAddress: String, answers: Mailbox<ServingInput>,
+        jobs: Mailbox<LogJob>, reads: Mailbox<ReadTask>, meter: SequencerMeter
     ) {
         self.address = address
         self.feedAddress = feedAddress
         self.answers = answers
+        self.jobs = jobs
+        self.reads = reads
+        self.meter = meter
     }
 
     /// Opens the log, binds the sockets and begins a tenure.
@@ -73,6 +80,7 @@ public final class Sequencer: Sendable {
         _ configuration: SequencerConfiguration,
         events: @escaping @Sendable (SequencerEvent) -> Void = { _ in }
     ) throws(SequencerError) -> Sequencer {
+        try checkAddresses(configuration)
         let log = try openLog(configuration.storage)
         do throws(SequencerError) {
             return try start(configuration, log: log, events: events)
@@ -107,8 +115,13 @@ public final class Sequencer: Sendable {
 
     private static func start(
         _ configuration: SequencerConfiguration, log: Handover<any ActionLog>,
-        events: @escaping @Sendable (SequencerEvent) -> Void
+        events tell: @escaping @Sendable (SequencerEvent) -> Void
     ) throws(SequencerError) -> Sequencer {
+        let meter = SequencerMeter()
+        let events: @Sendable (SequencerEvent) -> Void = { event in
+            meter.take(event)
+            tell(event)
+        }
         do throws(ZeroMQError) {
             var settings = SequencerSettings(feed: "")
             settings.allow(payloadBytesMax: configuration.payloadBytesMax)
@@ -124,11 +137,15 @@ public final class Sequencer: Sendable {
                 max(
                     Int(settings.batchBytesMax), Int(settings.initialStateBytesMax),
                     WireLimits.shownStateBytesMax) + messageOverheadBytes
+            socketSettings.security = configuration.access.security
             let router = try RouterSocket(context, settings: socketSettings)
             var feedSettings = SocketSettings()
             feedSettings.receiveQueueMessages = 1
             feedSettings.connectionsMax = connectionsMax
+            feedSettings.security = configuration.access.security
             let feed = try PublisherSocket(context, settings: feedSettings)
+            var keys: AuthorizedKeys?
+            if case .keys(_, let authorized) = configuration.access { keys = authorized }
             let bound = try router.bind(Endpoint(configuration.bind))
             let feedBound = try feed.bind(feedEndpoint(configuration, router: bound))
 
@@ -143,19 +160,20 @@ public final class Sequencer: Sendable {
             let jobs = Mailbox<LogJob>(capacity: logJobsMax, waker: try Waker())
             let reads = Mailbox<ReadTask>(capacity: logJobsMax, waker: try Waker())
             let sequencer = Sequencer(
-                address: bound.description, feedAddress: feedBound.description, answers: answers)
+                address: bound.description, feedAddress: feedBound.description, answers: answers,
+                jobs: jobs, reads: reads, meter: meter)
             let serving = Handover(
                 try ServingThread(
                     machine: SequencerMachine(settings: settings, secret: .random()),
                     router: router, feed: feed,
                     waker: waker, answers: answers, jobs: jobs, reads: reads,
                     renewal: TenureRenewal(pauseMax: configuration.renewalPauseMax),
-                    events: events))
+                    authorized: keys, meter: meter, events: events))
             let checkpoints = try CheckpointThread(log: jobs, events: events)
             let intervalBytes = configuration.checkpointBytes
             let storage = configuration.storage
             let logThread = try NamedThread("conflux-log", stackBytes: 1 << 20) {
-                LogThread(jobs: jobs, answer: { answers.post(.log($0)) }) { answer in
+                LogThread(jobs: jobs, meter: meter, answer: { answers.post(.log($0)) }) { answer in
                     LogWorker(
                         log: log.value,
                         checkpoints: checkpoints.schedule(intervalBytes: intervalBytes),
@@ -215,6 +233,25 @@ public final class Sequencer: Sendable {
         }
     }
 
+    /// Whoever reaches a port may do anything, unless keys count.
+    private static func checkAddresses(
+        _ configuration: SequencerConfiguration
+    ) throws(SequencerError) {
+        guard case .local = configuration.access else { return }
+        for text in [configuration.bind, configuration.feed].compactMap({ $0 }) {
+            // What is no address is told when it is bound.
+            guard let endpoint = try? Endpoint(text), !endpoint.isLocal else { continue }
+            throw SequencerError(
+                code: .insecure,
+                message: """
+                    \(endpoint) can be reached from other machines, and everybody there might connect. \
+                    Give the sequencer a key and say who may connect (conflux keygen, then \
+                    --curve-secret and --authorized), bind it to 127.0.0.1, or allow everybody \
+                    (--insecure).
+                    """)
+        }
+    }
+
     /// The feed stands beside the router: on the next port, or under the next name.
     private static func feedEndpoint(
         _ configuration: SequencerConfiguration, router: Endpoint
@@ -239,6 +276,34 @@ public final class Sequencer: Sendable {
     private static func announced(_ feed: Endpoint, router: Endpoint) -> String {
         guard let port = feed.port, feed.host == router.host else { return feed.description }
         return "tcp://*:\(port)"
+    }
+
+    /// The sequencer's counters and measurements. Its threads publish most of them once a second, so they
+    /// are up to two seconds old. Call it on any thread; it never waits for the sequencer's threads.
+    public func metrics() -> SequencerMetrics {
+        var metrics = meter.metrics(at: Moment.now.monotonic)
+        metrics.bounds += [
+            Bound("answers", answers.count, of: answers.capacity),
+            Bound("logJobs", jobs.count, of: jobs.capacity),
+            Bound("readTasks", reads.count, of: reads.capacity),
+        ]
+        return metrics
+    }
+
+    /// Changes who may connect. Connections of keys that are not among these any more end; the others
+    /// don't notice.
+    ///
+    /// - Parameter keys: Who may connect from now on. Nothing happens where keys don't count.
+    public func authorize(_ keys: AuthorizedKeys) {
+        answers.post(.authorize(keys))
+    }
+
+    /// Sends a function through the thread that owns the sockets, and then through the one that owns the
+    /// log, which calls it. It is never called where one of them hangs, or the sequencer has ended.
+    ///
+    /// - Parameter passed: Called at most once, on the log's thread; it must not wait.
+    package func probe(_ passed: @escaping @Sendable () -> Void) {
+        answers.post(.probe(passed))
     }
 
     /// Ends the tenure cleanly: what was admitted is committed and receipted, nodes are told, the

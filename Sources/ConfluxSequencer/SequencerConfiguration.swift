@@ -1,5 +1,10 @@
 import ConfluxLog
 import ConfluxProtocol
+@_exported import struct ConfluxZeroMQ.CurveKeyPair
+@_exported import struct ConfluxZeroMQ.CurvePublicKey
+@_exported import enum ConfluxZeroMQ.KeyFile
+@_exported import struct ConfluxZeroMQ.KeyFileError
+import enum ConfluxZeroMQ.SocketSecurity
 
 /// What a sequencer is started with.
 public struct SequencerConfiguration: Sendable {
@@ -15,8 +20,27 @@ public struct SequencerConfiguration: Sendable {
         case memory
     }
 
+    /// Who may connect.
+    public enum Access: Sendable {
+        /// Whoever is on this machine: the sequencer starts only where its addresses are on the loopback
+        /// interface, or no network's at all. Nothing is encrypted.
+        case local
+        /// Whoever reaches the addresses, wherever they are: they may read, dispatch and drop what
+        /// they like, and whoever is on the way may read and change what passes.
+        case insecure
+        /// Only who has one of these keys. Connections are encrypted, and nobody can answer in the
+        /// sequencer's place who has not the secret half of its pair. See ``Sequencer/authorize(_:)``.
+        case keys(CurveKeyPair, authorized: AuthorizedKeys)
+
+        var security: SocketSecurity {
+            if case .keys(let own, _) = self { .server(own) } else { .none }
+        }
+    }
+
     /// Where nodes connect: `tcp://host:port`; port 0 for a free one.
     public var bind: String
+    /// Who may connect.
+    public var access: Access = .local
     /// Where the feed is; nil for the port above that of `bind`, or for a free one with port 0.
     public var feed: String?
     /// Where the log is kept.
@@ -59,6 +83,8 @@ public struct SequencerError: Error, Sendable, CustomStringConvertible {
     public enum Code: String, Sendable, Hashable, CaseIterable {
         /// An address is none.
         case invalidAddress
+        /// An address can be reached from elsewhere, and everybody might connect.
+        case insecure
         /// Another process listens at the address.
         case addressInUse
         /// The folder can't be used, or another sequencer uses it.

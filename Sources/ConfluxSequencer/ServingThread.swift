@@ -17,9 +17,11 @@ final class ServingThread {
     private let jobs: Mailbox<LogJob>
     private let reads: Mailbox<ReadTask>
     private let events: @Sendable (SequencerEvent) -> Void
+    private let meter: SequencerMeter
 
     private var effects: [SequencerEffect] = []
     private var pending: [ServingInput] = []
+    private var access = Access()
     /// Whether the tenure has begun.
     private var isServing = false
     /// What nodes said before the tenure began.
@@ -33,15 +35,22 @@ final class ServingThread {
     /// Which tenure of this process it is. Answers to the others are too late.
     private var tenure: UInt64 = 1
     private var renewal: TenureRenewal
+    /// When the append that is under way was handed to the log.
+    private var appendedAt = Duration.zero
+    private var commitTimes = CommitTimes()
+    /// When it was published last how things are.
+    private var publishedAt = Duration.zero
 
     /// How many frames are taken before the log's answers have their turn.
     private static let framesPerTurn = 1_024
+    /// How often it is published how things are. No turn waits for longer.
+    private static let publishInterval = Duration.seconds(1)
 
     init(
         machine: SequencerMachine, router: RouterSocket, feed: PublisherSocket, waker: Waker,
         answers: Mailbox<ServingInput>, jobs: Mailbox<LogJob>, reads: Mailbox<ReadTask>,
-        renewal: TenureRenewal,
-        events: @escaping @Sendable (SequencerEvent) -> Void
+        renewal: TenureRenewal, authorized: AuthorizedKeys?,
+        meter: SequencerMeter, events: @escaping @Sendable (SequencerEvent) -> Void
     ) throws(ZeroMQError) {
         self.machine = machine
         self.router = router
@@ -50,10 +59,12 @@ final class ServingThread {
         self.jobs = jobs
         self.reads = reads
         self.renewal = renewal
+        self.meter = meter
         self.events = events
         poller = Poller(waker: waker)
         routerToken = try poller.add(router)
         feedToken = try poller.add(feed)
+        if let authorized { try access.admit(authorized, on: [router, feed]) }
     }
 
     /// Serves until the last tenure ends.
@@ -70,7 +81,9 @@ final class ServingThread {
                 reason = isCutOff ? end ?? reason : .stopped
                 break
             }
+            let tally = machine.tally
             machine = SequencerMachine(settings: machine.settings, secret: .random())
+            machine.tally = tally
             tenure += 1
             jobs.post(.renew(.random()))
             reason = serveTenure()
@@ -94,8 +107,23 @@ final class ServingThread {
             if let due = machine.nextDeadline, Moment.now.monotonic >= due { perform(.tick) }
             perform(.drained)
             tellOmissions()
+            publish()
             if let end { return end }
         }
+    }
+
+    /// Behind each turn: as often as is due.
+    private func publish() {
+        let now = Moment.now.monotonic
+        guard now - publishedAt >= Self.publishInterval else { return }
+        publishedAt = now
+        let (routed, fed) = (router.connectionCount, feed.connectionCount)
+        meter.publish(
+            machine.gauges, machine.tally, commitTimes,
+            bounds: [
+                Bound("routerConnections", routed.level, of: routed.most),
+                Bound("feedConnections", fed.level, of: fed.most),
+            ], at: now)
     }
 
     private func tellOmissions() {
@@ -115,7 +143,8 @@ final class ServingThread {
             let left = until - Moment.now.monotonic
             guard left > .zero else { return true }
             do {
-                let readiness = try poller.wait(timeout: left)
+                let readiness = try poller.wait(timeout: min(left, Self.publishInterval))
+                publish()
                 takeAnswers()
                 try takeMessages(readiness)
                 _ = try takeSubscriptions(readiness)
@@ -132,8 +161,9 @@ final class ServingThread {
         end = .logFailed(error.message)
     }
 
-    private var timeout: Duration? {
-        machine.nextDeadline.map { max(.zero, $0 - Moment.now.monotonic) }
+    private var timeout: Duration {
+        let due = machine.nextDeadline.map { max(.zero, $0 - Moment.now.monotonic) }
+        return min(due ?? Self.publishInterval, Self.publishInterval)
     }
 
     private func perform(_ input: SequencerInput) {
@@ -153,13 +183,30 @@ final class ServingThread {
             case .stop:
                 isStopping = true
                 perform(.stop)
+            case .authorize(let keys): authorize(keys)
+            case .probe(let passed): jobs.post(.probe(passed))
             case .log(let answer):
                 if answer.tenure == tenure { perform(answer.input) }
+                if case .appended = answer.input { measureCommit() }
             case .read(let answer):
                 if answer.epoch == machine.epoch { perform(answer.input) }
             }
         }
         pending.removeAll(keepingCapacity: true)
+    }
+
+    private func measureCommit() {
+        let now = Moment.now.monotonic
+        meter.committed(after: now - appendedAt)
+        commitTimes.add(through: machine.last, at: now)
+    }
+
+    private func authorize(_ keys: AuthorizedKeys) {
+        do throws(ZeroMQError) {
+            try access.admit(keys, on: [router, feed])
+        } catch {
+            cutOff(error)
+        }
     }
 
     /// Sockets are read at all times, whoever is served, so that peers can connect and be ended.
@@ -183,7 +230,12 @@ final class ServingThread {
     private func take(_ input: RouterInput) {
         switch input {
         case .message(let route, let frame):
-            take(.frame(frame, limits: machine.limits, from: ConnectionID(route)), from: route)
+            // Where the key counts no more, or the connection is gone, nobody has said it.
+            guard let principal = access.principal(of: router.key(of: route)) else { return }
+            take(
+                .frame(
+                    frame, limits: machine.limits, from: ConnectionID(route), as: principal),
+                from: route)
         case .malformed(let route, let frames):
             let text = "a message has one frame, not \(frames)"
             take(.unreadable(.malformed, message: text, from: ConnectionID(route)), from: route)
@@ -208,7 +260,9 @@ final class ServingThread {
         switch effect {
         case .readCheckpoint(let last): jobs.post(.readCheckpoint(through: last))
         case .readLog(let from): jobs.post(.read(from: from))
-        case .append(let append): jobs.post(.append(append))
+        case .append(let append):
+            appendedAt = Moment.now.monotonic
+            jobs.post(.append(append))
         case .readSnapshots: jobs.post(.readSnapshots)
         case .saveSnapshot(let part): jobs.post(.saveSnapshot(part))
         case .keepAside(let stores, let last): read(.gather(AsideRun(stores, through: last)))
@@ -241,60 +295,28 @@ final class ServingThread {
     private func publish(_ frame: Bytes) {
         do throws(ZeroMQError) {
             // A subscriber that can't keep up loses it, and fetches it later (rule 39).
-            try feed.send(frame)
+            try access.publish(frame, on: feed)
         } catch {
             cutOff(error)
         }
     }
 
     private func send(_ message: SequencerMessage, to connection: ConnectionID) {
+        let route = RoutingID(connection)
         do throws(ZeroMQError) {
-            // What a full queue has no room for is lost. Whoever waits for it asks again, or says
-            // hello, or its patience ends: that holds for every message.
-            let outcome = try router.send(
-                Frame.encode(message, epoch: machine.epoch), to: RoutingID(connection))
+            // What a full queue has no room for is lost, and so is what nobody may hear any more. Whoever
+            // waits for it asks again, or says hello, or its patience ends: that holds for every message.
+            var outcome = SendOutcome.unreachable
+            if let principal = access.principal(of: router.key(of: route)) {
+                let visible = principal.rights.visible(message)
+                outcome = try router.send(Frame.encode(visible, epoch: machine.epoch), to: route)
+            }
             if outcome != .sent, let tag = message.deliveryTag {
                 perform(.answerLost(tag, to: connection))
             }
         } catch {
             cutOff(error)
         }
-    }
-}
-
-/// What nodes say while the sequencer reads its log: within a bound, and the rest is lost, as on a
-/// connection that breaks, and said again.
-struct EarlyMessages {
-    static let countMax = 1_024
-    static let bytesMax = 4 << 20
-
-    private var inputs: [RouterInput] = []
-    private var bytes = 0
-
-    mutating func add(_ input: RouterInput) {
-        switch input {
-        case .message(_, let frame):
-            guard inputs.count < Self.countMax, bytes + frame.count <= Self.bytesMax else { return }
-            inputs.append(input)
-            bytes += frame.count
-        case .ended(let route): remove(route)
-        case .malformed: break
-        }
-    }
-
-    /// Nobody waits for answers on a connection that has ended.
-    private mutating func remove(_ route: RoutingID) {
-        inputs.removeAll { input in
-            guard case .message(route, let frame) = input else { return false }
-            bytes -= frame.count
-            return true
-        }
-    }
-
-    /// Takes what was kept, oldest first.
-    mutating func takeAll() -> [RouterInput] {
-        defer { self = EarlyMessages() }
-        return inputs
     }
 }
 
@@ -320,41 +342,8 @@ enum ServingInput: Sendable {
     case read(ReadThread.Answer)
     /// End the tenure cleanly.
     case stop
-}
-
-/// When a further tenure begins after the log has failed.
-struct TenureRenewal {
-    /// The first pause. It doubles with each tenure that fails soon.
-    static let pauseMin = Duration.milliseconds(100)
-    /// A tenure that served for this long is no sign that the next one will fail soon.
-    static let steadyMin = Duration.seconds(30)
-
-    /// The longest pause; nil when the first failure ends the sequencer.
-    let pauseMax: Duration?
-    private var lastPause: Duration?
-    private var begunAt: Duration?
-    private var hasServed = false
-
-    init(pauseMax: Duration?) {
-        self.pauseMax = pauseMax
-    }
-
-    /// A tenure serves.
-    mutating func begun(at now: Moment) {
-        begunAt = now.monotonic
-        hasServed = true
-    }
-
-    /// The log has failed.
-    ///
-    /// - Returns: How long to wait; nil when no further tenure is to begin: also when none has
-    ///   served yet, since then whoever started it is there to see it.
-    mutating func pause(after now: Moment) -> Duration? {
-        guard let pauseMax, hasServed else { return nil }
-        let isSteady = begunAt.map { now.monotonic - $0 >= Self.steadyMin } ?? false
-        begunAt = nil
-        let pause = isSteady ? Self.pauseMin : lastPause.map { $0 * 2 } ?? Self.pauseMin
-        lastPause = min(pause, max(pauseMax, Self.pauseMin))
-        return lastPause
-    }
+    /// Only these may connect.
+    case authorize(AuthorizedKeys)
+    /// Pass this on to the thread that owns the log.
+    case probe(@Sendable () -> Void)
 }

@@ -76,6 +76,34 @@ struct Regression: Sendable {
         + found(
             [240_252_259_495_723, 240_252_259_511_384],
             "the checks had a cluster catch up whose disk was slower than its log grew")
+        + found(
+            [153_213_086_323_745, 153_213_086_340_110],
+            "a barrier waited for ever for a number that the log had lost with its end")
+        + found(
+            [226_236_160_678_120],
+            "a copy of a hello, which waited for the log, ended what its node hosted since")
+        + found(
+            [122_604_227_635_850],
+            "the checks forgot what spoilt replicas had agreed upon when a copy brought it back")
+        + found(
+            [6_518_484_456_955], of: .service,
+            "who opened a store was sent to read damage that what was kept aside lies behind")
+        + found(
+            [6_518_484_449_918], of: .service,
+            "the checks had the log give up a part of a commit")
+        + found(
+            [18_298_702_667_452],
+            "a replica had the version that its store got by an entry that the log lost")
+        + found(
+            [153_771_244_441_749],
+            "a receipt was waited for with another entry, of a history that the log had lost")
+        + found(
+            [124_197_931_304_426], of: .service,
+            "nodes forgot what was refused sooner than the checks took them to")
+        + found(
+            [70_804_493_209_015],
+            "the checks had a replica go on by a snapshot that the log had lost, and nobody else had"
+        )
 
     private static func found(
         _ seeds: [UInt64], of states: SampleStates = .journal, in world: SimulationWorld? = nil,

@@ -1,3 +1,4 @@
+import Conflux
 import ConfluxArguments
 import ConfluxSimulation
 import Foundation
@@ -55,7 +56,7 @@ enum Simulate {
                 .init("A thousand seeds", "conflux-simulate"),
                 .init("What happens in one of them", "conflux-simulate --seed 42"),
                 .init("Fresh seeds for an hour", "conflux-simulate --seconds 3600"),
-            ]), version: "0.1.0")
+            ]), version: ConfluxRelease.version)
 
     static func main() -> Int32 {
         do throws(UsageError) {

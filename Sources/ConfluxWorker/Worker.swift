@@ -9,7 +9,9 @@ import Foundation
 /// ```swift
 /// import ConfluxWorker
 ///
-/// await Worker.main("stock-worker", states: [HostedState(Stock.self), HostedState(CartState.self)])
+/// await Worker.main(
+///     "stock-worker", version: "2.1.0",
+///     states: [HostedState(Stock.self), HostedState(CartState.self)])
 /// ```
 ///
 /// It takes the options of `conflux worker` (`--connect`, `--name`, `--store` …), prints a line
@@ -20,15 +22,23 @@ public enum Worker {
     ///
     /// - Parameters:
     ///   - program: The program's name, in its help and its messages.
-    ///   - version: What `--version` shows.
+    ///   - version: The version of your program. `--version` prints it with that of Conflux:
+    ///     `stock-worker 2.1.0 (Conflux 0.2.0)`. Without one, it prints only that of Conflux.
     ///   - states: The states it can host. `--store` chooses among their stores; without it, the
     ///     shared store of each is hosted.
     public static func main(
-        _ program: String, version: String = "1.0", states: [HostedState]
+        _ program: String, version: String? = nil, states: [HostedState]
     ) async -> Never {
         let description = Program(
-            command(program, knowing: states), version: version, environmentPrefix: "CONFLUX")
-        exit(await run(description, states: states).rawValue)
+            command(program, knowing: states), version: fullVersion(version),
+            environmentPrefix: "CONFLUX")
+        exit(await run(description, version ?? ConfluxRelease.version, states: states).rawValue)
+    }
+
+    /// The version of a program, with that of Conflux.
+    private static func fullVersion(_ version: String?) -> String {
+        let conflux = "(Conflux \(ConfluxRelease.version))"
+        return version.map { "\($0) \(conflux)" } ?? conflux
     }
 
     /// Describes a worker's command line.
@@ -53,18 +63,20 @@ public enum Worker {
             parameters: WorkerOptions.all, examples: examples)
     }
 
-    private static func run(_ program: Program, states: [HostedState]) async -> ExitCode {
+    private static func run(
+        _ program: Program, _ version: String, states: [HostedState]
+    ) async -> ExitCode {
         do throws(UsageError) {
             let arguments = Array(CommandLine.arguments.dropFirst())
             switch try program.parse(
                 arguments, environment: ProcessInfo.processInfo.environment)
             {
             case .show(let text):
-                StandardOutput().print(text)
-                return .success
+                return StandardOutput.show(text)
             case .run(let invocation):
                 return try await run(
-                    invocation, states: states, interruption: .watchSignals())
+                    invocation, version: version, states: states,
+                    interruption: .watchSignals())
             }
         } catch {
             Diagnostics.write(error.description)
@@ -74,14 +86,21 @@ public enum Worker {
 
     /// Runs a worker that was called by a parsed command line.
     ///
+    /// - Parameters:
+    ///   - arguments: The command and its values.
+    ///   - version: The program's version, which metrics tell.
+    ///   - states: The states it can host.
+    ///   - interruption: The wish that it ends.
+    /// - Returns: How the process ends.
     /// - Throws: A usage error, when a store's state is not known.
     package static func run(
-        _ arguments: Invocation, states: [HostedState], interruption: Interruption
+        _ arguments: Invocation, version: String, states: [HostedState],
+        interruption: Interruption
     ) async throws(UsageError) -> ExitCode {
         let environment = CommandEnvironment(
             arguments, isJSON: arguments[WorkerOptions.json], isService: true,
             interruption: interruption)
-        let session = try WorkerSession(environment, states: states)
+        let session = try WorkerSession(environment, version: version, states: states)
         return await environment.run { _ async throws(CommandFailure) in try await session.run() }
     }
 }

@@ -12,6 +12,16 @@ package enum WorkerOptions {
         "--timeout", default: .seconds(5),
         parse: .duration(in: .milliseconds(1) ... .seconds(86_400)),
         summary: "How long to wait for the sequencer: for a session, and then for each answer.")
+    /// The process's key.
+    package static let secret = Option<String?>(
+        "--curve-secret", valueName: "FILE", parse: .text,
+        summary: "This process's secret key, as conflux keygen writes it. Needs --server-key.")
+    /// The sequencer's key.
+    package static let serverKey = Option<String?>(
+        "--server-key", valueName: "FILE|KEY", parse: .text,
+        summary: """
+            The sequencer's public key: the file with it, or its 40 characters. Needs --curve-secret.
+            """)
     /// The node's name.
     package static let name = Option<Name?>(
         "--name", parse: .nodeName,
@@ -40,8 +50,34 @@ package enum WorkerOptions {
 
     /// All of them.
     package static let all: [any ParameterKey] = [
-        connect, name, stores, journal, timeout, payloadMax, json,
+        connect, secret, serverKey, name, stores, journal, timeout, payloadMax,
+        MonitoringOptions.http, MonitoringOptions.httpToken, EventLevel.option, json,
     ]
+
+    /// Reads the keys that the command line names.
+    ///
+    /// - Returns: nil where it names none.
+    /// - Throws: What is wrong with one of them.
+    package static func keys(_ arguments: Invocation) throws(CommandFailure) -> NodeKeys? {
+        switch (arguments[secret], arguments[serverKey]) {
+        case (nil, nil): return nil
+        case (let secret?, let server?):
+            do throws(KeyFileError) {
+                let own = try KeyFile.readPair(secret)
+                if let key = CurvePublicKey(server) {
+                    return NodeKeys(own: own, sequencer: key)
+                }
+                return NodeKeys(own: own, sequencer: try KeyFile.readPublicKey(server))
+            } catch {
+                throw CommandFailure(error)
+            }
+        default:
+            throw CommandFailure(
+                .usage, code: "usage",
+                "--curve-secret and --server-key go together: who this process is, and who the "
+                    + "sequencer is.")
+        }
+    }
 }
 
 extension ValueParser where Value == Name {

@@ -1,18 +1,23 @@
 import ConfluxArguments
+import ConfluxMonitoring
 import ConfluxNode
 
 /// One run of a worker: it connects, opens its stores, says that it is ready, tells what happens,
 /// and leaves when it is asked to.
 struct WorkerSession: Sendable {
     let environment: CommandEnvironment
+    let version: String
     let states: [HostedState]
     let address: String
     let name: Name?
     let stores: [StoreName]
 
-    init(_ environment: CommandEnvironment, states: [HostedState]) throws(UsageError) {
+    init(
+        _ environment: CommandEnvironment, version: String, states: [HostedState]
+    ) throws(UsageError) {
         let arguments = environment.arguments
         self.environment = environment
+        self.version = version
         self.states = states
         address = arguments[WorkerOptions.connect]
         name = arguments[WorkerOptions.name]
@@ -36,24 +41,32 @@ struct WorkerSession: Sendable {
         settings.connectTimeout = environment.arguments[WorkerOptions.timeout]
         settings.payloadBytesMax = environment.arguments[WorkerOptions.payloadMax]
         settings.crashJournal = environment.arguments[WorkerOptions.journal]
+        settings.keys = try WorkerOptions.keys(environment.arguments)
+        let manager = try ServiceManager.find(environment.diagnostics)
+        defer { manager?.stopping() }
+        let monitoring = try MonitoringOptions(environment.arguments)
         let node = try await connect(settings)
         let events = node.events
         environment.interruption.whenFired {
+            manager?.stopping()
             Task { await node.close() }
         }
         let printing = Task { await tell(events) }
         let opened: [StoreName: HostedHandle]
+        var server: MonitoringServer?
         do throws(CommandFailure) {
+            server = try monitoring?.serve(monitored(node))
             opened = try await open(node)
         } catch {
             await node.close()
             _ = await printing.value
             throw error
         }
-        await announceReady(node, opened.keys.sorted())
+        await announceReady(node, opened.keys.sorted(), http: server?.address)
+        manager?.ready { node.probe($0) }
         let reason = await printing.value
         await node.close()
-        return try withExtendedLifetime(opened) { () throws(CommandFailure) in
+        return try withExtendedLifetime((opened, server)) { () throws(CommandFailure) in
             if environment.interruption.reason != nil {
                 environment.announce("stopped", text: "stopped")
                 return .success
@@ -96,20 +109,42 @@ struct WorkerSession: Sendable {
         }
     }
 
-    private func announceReady(_ node: Node, _ stores: [StoreName]) async {
+    private func announceReady(_ node: Node, _ stores: [StoreName], http: String?) async {
         let status = await node.status
         var fields: JSONObject = [
             "address": .string(address), "incarnation": .number(status.incarnation),
             "stores": .texts(stores),
         ]
         fields["name"] = name.map { .string($0.text) }
+        fields["http"] = http.map { .string($0) }
         let title = name.map { "\($0) is ready" } ?? "ready"
         environment.announce(
             "ready", fields,
             text: """
                 \(title): node \(status.incarnation) of \(address) hosts \
-                \(stores.map(\.description).joined(separator: ", "))
+                \(stores.map(\.description).joined(separator: ", "))\
+                \(http.map { "; metrics at http://\($0)/metrics" } ?? "")
                 """)
+    }
+
+    /// What is served over HTTP.
+    private func monitored(_ node: Node) -> Monitored {
+        let process = ProcessFamilies(
+            program: environment.arguments.path.joined(separator: " "), version: version)
+        let stores = stores
+        let readinessFaults: @Sendable (NodeMetrics) -> [String] = { metrics in
+            let missing = stores.filter { !metrics.stores.contains($0) }
+            return metrics.readinessFaults + missing.map { "\($0) is not open" }
+        }
+        return Monitored(
+            metrics: {
+                let metrics = node.metrics()
+                return process.families(
+                    isReady: readinessFaults(metrics).isEmpty, bounds: metrics.bounds)
+                    + metrics.families
+            },
+            livenessFaults: { node.metrics().livenessFaults },
+            readinessFaults: { readinessFaults(node.metrics()) })
     }
 
     /// Tells what happens until the node has ended.
@@ -156,6 +191,8 @@ struct WorkerSession: Sendable {
             environment.announce(
                 "disconnected",
                 text: "disconnected: the sequencer is not heard of; trying to reach it again")
+        case .connectionRefused(let message):
+            environment.announce("connectionRefused", ["message": .string(message)], text: message)
         case .reconnected(let epoch):
             environment.announce(
                 "reconnected", ["epoch": .number(epoch)], text: "reconnected in epoch \(epoch)")

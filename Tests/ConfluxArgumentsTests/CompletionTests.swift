@@ -20,12 +20,15 @@ struct CompletionTests {
         #expect(try bash("conflux", "s") == ["sequencer"])
         #expect(try bash("conflux", "--") == ["--help", "--version"])
         #expect(try bash("conflux", "log", "s") == ["skip"])
-        #expect(try bash("conflux", "completions", "") == ["bash", "zsh", "fish", "--help"])
+        #expect(
+            try bash("conflux", "completions", "") == [
+                "bash", "zsh", "fish", "--help", "--version",
+            ])
     }
 
     @Test func `bash completes options of the command at hand`() throws {
         #expect(try bash("conflux", "sequencer", "--b") == ["--bind", "--beat-interval"])
-        #expect(try bash("conflux", "log", "skip", "--") == ["--help"])
+        #expect(try bash("conflux", "log", "skip", "--") == ["--help", "--version"])
         #expect(try bash("conflux", "worker", "--connect", "a", "--j") == ["--json"])
     }
 

@@ -54,6 +54,7 @@ struct HelpTextTests {
                                          How often an idle sequencer says that it lives.
                                          [default: 100ms; environment: CONFLUX_BEAT_INTERVAL]
                   -h, --help             Show this help.
+                  --version              Show the version.
 
                 Examples:
                   Serve a durable log:
@@ -107,6 +108,7 @@ struct HelpTextTests {
 
                 Options:
                   -h, --help  Show this help.
+                  --version   Show the version.
 
                 Examples:
                   Bash, in ~/.bashrc:
@@ -118,8 +120,10 @@ struct HelpTextTests {
                 """)
     }
 
-    @Test func `the version is the program's`() throws {
+    @Test func `every command shows the program's version`() throws {
         #expect(try show("--version") == "conflux 0.1.0")
-        #expect(try mistake("worker", "--version").code == .unknownOption)
+        #expect(try show("worker", "--nonsense", "--version") == "conflux 0.1.0")
+        #expect(try show("log", "skip", "--version") == "conflux 0.1.0")
+        #expect(try invoke("echo", "--", "--version")[Sample.words] == ["--version"])
     }
 }

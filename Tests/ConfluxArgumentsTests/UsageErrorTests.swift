@@ -48,6 +48,7 @@ struct UsageErrorTests {
         #expect(try mistake("sequencer", "-bind").suggestion == "--bind")
         #expect(try mistake("sequencer", "--hepl").suggestion == "--help")
         #expect(try mistake("--verison").suggestion == "--version")
+        #expect(try mistake("sequencer", "--verison").suggestion == "--version")
     }
 
     @Test func `an option without its value shows its form`() throws {

@@ -202,7 +202,7 @@ import Testing
         }
         let file = try TemporaryFile()
         var telling = SequencerTelling(
-            sequencer,
+            sequencer, isInsecure: false, http: nil,
             CommandEnvironment(
                 invocation, isJSON: true, isService: true, interruption: Interruption(),
                 output: file.descriptor))
@@ -221,7 +221,7 @@ import Testing
         #expect(told.count == 4)
         #expect(
             told.first == """
-                {"event":"diverged","firstUnequal":90,"lastEqual":4,"majority":true,\
+                {"event":"diverged","firstUnequal":90,"lastEqual":4,"level":"error","majority":true,\
                 "nodes":[{"incarnation":2,"name":"alpha"}],"store":"cart/7"}
                 """)
         #expect(told[1].hasSuffix(#""path":"/a","store":"cart/7"}"#))

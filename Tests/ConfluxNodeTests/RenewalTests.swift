@@ -97,12 +97,15 @@ struct RenewalTests {
             // The tenure ends, and so does at least one that tried to follow it.
             try await setup.hasFailed(failures + 2)
             #expect(store.computed.count == (round - 1) * 50 + 20)
+            #expect(setup.sequencer.metrics().logFailures >= failures + 2)
+            #expect(!setup.sequencer.metrics().readinessFaults.isEmpty)
             setup.setFault(fault, false)
             for handle in handles {
                 receipts.append(try await withDeadline { try await handle.receipt() })
             }
             #expect(store.computed.count == round * 50)
         }
+        #expect(setup.sequencer.metrics().isServing)
         let numbers = receipts.map(\.sequence)
         #expect(numbers == numbers.sorted() && Set(numbers).count == receipts.count)
 
@@ -194,7 +197,10 @@ struct RenewalTests {
             jobs.post(job)
         }
         let answers = Mutex<[UInt64]>([])
-        LogThread(jobs: jobs, answer: { answer in answers.withLock { $0.append(answer.tenure) } }) {
+        LogThread(
+            jobs: jobs, meter: SequencerMeter(),
+            answer: { answer in answers.withLock { $0.append(answer.tenure) } }
+        ) {
             LogWorker(log: MemoryLog(), answer: $0)
         }.run()
         #expect(answers.withLock { $0 } == [1, 1, 2, 2])
@@ -216,5 +222,32 @@ struct RenewalTests {
         var never = TenureRenewal(pauseMax: nil)
         never.begun(at: moment(1))
         #expect(never.pause(after: moment(100)) == nil)
+    }
+
+    @Test func `a disk that hangs lets no probe pass, and nothing else stands still`() async throws
+    {
+        let setup = try await Setup()
+        let (passes, passed) = AsyncStream.makeStream(of: Void.self)
+        setup.sequencer.probe { passed.yield() }
+        _ = try await first(of: passes) { _ in true }
+
+        let (hangs, hung) = AsyncStream.makeStream(of: Void.self)
+        setup.disk.hang { hung.yield() }
+        let handle = setup.store.actions.dispatch(.add(1))
+        _ = try await first(of: hangs) { _ in true }
+        let count = Atomic(0)
+        setup.sequencer.probe {
+            count.add(1, ordering: .relaxed)
+            passed.yield()
+        }
+        // The thread that owns the sockets has come to the probe before it answers.
+        _ = try await setup.node.sequencerStatus()
+        #expect(count.load(ordering: .relaxed) == 0)
+
+        setup.disk.recover()
+        _ = try await first(of: passes) { _ in true }
+        #expect(count.load(ordering: .relaxed) == 1)
+        _ = try await withDeadline { try await handle.receipt() }
+        try await setup.close()
     }
 }

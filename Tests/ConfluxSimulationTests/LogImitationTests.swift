@@ -68,7 +68,7 @@ struct LogImitationTests {
         // Two processes each: the one that claimed last has the log.
         let simulated = (0..<2).map { _ in
             SimulatedLog(
-                disk: disk, nextFault: { .none }, appended: { _ in }, saved: { _, _ in })
+                disk: disk, nextFault: { _ in .none }, appended: { _ in }, saved: { _, _ in })
         }
         let real = [MemoryLog(sharing: memory), MemoryLog(sharing: memory)]
         for step in 0..<200 {

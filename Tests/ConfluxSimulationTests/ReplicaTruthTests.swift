@@ -75,7 +75,7 @@ struct ReplicaTruthTests {
             for block in blocks {
                 switch block {
                 case .batch(let incarnation, let batch): builder.append(batch, from: incarnation)
-                case .event(let event): builder.append(event)
+                case .event(let event, _): builder.append(event)
                 }
             }
             let body = builder.finish(timestamp: Timestamp(0)).dropFirst(Frame.size)

@@ -9,7 +9,7 @@ struct SimulatedLogTests {
     private let store = StoreName(state: .shared, instance: .shared)
 
     private func open(_ disk: SimulatedDisk, _ fault: SimulatedLog.Fault = .none) -> SimulatedLog {
-        SimulatedLog(disk: disk, nextFault: { fault }, appended: { _ in }, saved: { _, _ in })
+        SimulatedLog(disk: disk, nextFault: { _ in fault }, appended: { _ in }, saved: { _, _ in })
     }
 
     /// Adds an entry, and its checkpoint and snapshot, which are of one byte.

@@ -125,6 +125,45 @@ struct TruthTests {
         #expect(truth.branch.place(of: other) == nil)
     }
 
+    @Test func `what spoilt replicas agreed upon is so again once a copy brings it back`() throws {
+        let truth = Truth(log: log, states: [Self.state.name: Self.state])
+        var author = Author(log: log)
+        let created = try author.commit {
+            $0.append(.created(Self.store, schemaVersion: 1, initial: Self.initial))
+        }
+        let tail = try author.commit { $0.append(batch([7]), from: Incarnation(1)) }
+        try truth.place(
+            record(7, process: 1, index: 1),
+            at: DispatchRecord.Key(
+                session: DispatchRecord.Session(
+                    log: log, incarnation: Incarnation(1), nonce: .none), counter: 1))
+        try truth.appended(created)
+        try truth.appended(tail)
+        let (life, end) = (created.last, tail.last)
+        let spoilt = try CanonicalEncoder().encode(["left": 9])
+        let reference = SavedSnapshot(
+            store: Self.store, life: life, sequence: end, schemaVersion: 1,
+            digest: Digest(of: spoilt), byteCount: UInt64(spoilt.count), kind: .confirmed)
+        truth.snapshots.spoil(Self.store)
+        truth.snapshots.hear(
+            Vote(
+                place: SnapshotPlace(store: Self.store, life: life, sequence: end),
+                schemaVersion: 1, digest: reference.digest, refusals: Digest(of: []),
+                byteCount: reference.byteCount), of: Incarnation(1))
+        try truth.snapshots.saved(reference, spoilt[...], in: truth.branch)
+        func isRight() -> Bool? {
+            truth.branch.history(of: Self.store, life: life)?
+                .isRight(reference.digest, of: 1, at: end)
+        }
+        #expect(isRight() == true)
+        try truth.lost(keeping: [created], of: log)
+        try truth.lost(keeping: [created, tail], of: log)
+        #expect(isRight() == true)
+        // In another log it is not.
+        try truth.lost(keeping: [], of: LogID.random())
+        #expect(isRight() == nil)
+    }
+
     @Test func `what was told not to be in the log must not come into it`() throws {
         let truth = Truth(log: log, states: [Self.state.name: Self.state])
         var author = Author(log: log)

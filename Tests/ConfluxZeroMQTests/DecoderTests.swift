@@ -25,7 +25,7 @@ import Testing
     private func events(
         of bytes: [UInt8], pieceBytes: Int = .max, messageBytesMax: Int = 1_000
     ) -> (events: [ZMTPDecoder.Event], fault: ZMTPFault?) {
-        var decoder = ZMTPDecoder(messageBytesMax: messageBytesMax)
+        var decoder = ZMTPDecoder(.router, messageBytesMax: messageBytesMax)
         var events: [ZMTPDecoder.Event] = []
         var rest = bytes[...]
         while !rest.isEmpty {
@@ -55,7 +55,7 @@ import Testing
         let (events, fault) = events(of: bytes, pieceBytes: pieceBytes)
         #expect(
             events == [
-                .greeted, .ready(socketType: "DEALER"), .message([1, 2, 3]), .message([]),
+                .answer(Self.ready("ROUTER")), .message([1, 2, 3]), .message([]),
                 .message(long[...]), .ping([8, 9]), .malformed(frames: 3),
                 .subscription(isOn: true), .subscription(isOn: false), .message([4]),
             ])
@@ -73,6 +73,7 @@ import Testing
             greeting + command([4] + Array("PING".utf8)),
             greeting + command(Array("\u{5}READY\u{B}Socket-Type".utf8) + [0, 0, 0, 9, 1]),
             greeting + command(Array("\u{5}READY".utf8)),
+            greeting + ready("SUB"),
             // Flags that there are not, a command with more, an error, and what is too long.
             greeting + ready("DEALER") + [8, 0],
             greeting + ready("DEALER") + [5, 0],
@@ -90,7 +91,7 @@ import Testing
     }
 
     @Test func `a message without an end is not read for ever, and nothing of it is kept`() throws {
-        var decoder = ZMTPDecoder(messageBytesMax: 1_000)
+        var decoder = ZMTPDecoder(.router, messageBytesMax: 1_000)
         var events: [ZMTPDecoder.Event] = []
         let beginning = Self.greeting + Self.ready("DEALER")
         try beginning[...].withRawBytes { try decoder.decode($0, into: &events) }
@@ -104,11 +105,11 @@ import Testing
             }
         }
         #expect(parts == ZMTPDecoder.framesMax - 1)
-        #expect(events.count == 2)
+        #expect(events.count == 1)
     }
 
     @Test func `no more is reserved than has come, whatever a frame announces`() throws {
-        var decoder = ZMTPDecoder(messageBytesMax: 1 << 30)
+        var decoder = ZMTPDecoder(.router, messageBytesMax: 1 << 30)
         var events: [ZMTPDecoder.Event] = []
         let beginning = Self.greeting + Self.ready("DEALER") + [2, 0, 0, 0, 0, 0x3F, 0, 0, 0]
         try beginning[...].withRawBytes { try decoder.decode($0, into: &events) }
@@ -122,11 +123,11 @@ import Testing
 /// What a serving socket gives its peers.
 @Suite struct ConnectionTests {
     private static let handshake: [UInt8] =
-        ZMTP.greeting + [4, 25] + Array("\u{5}READY\u{B}Socket-Type".utf8) + [0, 0, 0, 3]
+        ZMTP.greeting(.null) + [4, 25] + Array("\u{5}READY\u{B}Socket-Type".utf8) + [0, 0, 0, 3]
         + Array("SUB".utf8)
 
     private static let limits = ConnectionTable.Limits(
-        connectionsMax: 3, messageBytesMax: 1 << 20, heldBytesMax: 200_000,
+        type: .publisher, connectionsMax: 3, messageBytesMax: 1 << 20, heldBytesMax: 200_000,
         handshakeMax: .seconds(10), silenceMax: .seconds(60))
 
     private func id(_ number: UInt32) -> RoutingID { RoutingID(number: number) }

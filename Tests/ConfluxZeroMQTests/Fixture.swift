@@ -90,7 +90,13 @@ struct Pair {
 
 extension RouterSocket {
     /// Reads until a dealer's connection stands. Nothing else may send meanwhile.
-    func shakeHands(with dealer: DealerSocket) throws {
+    ///
+    /// - Parameters:
+    ///   - dealer: The dealer.
+    ///   - othersMayEnd: Whether another peer does not read: it may be cut off meanwhile, and connect
+    ///     again.
+    /// - Throws: `Overdue`, or what the sockets throw.
+    func shakeHands(with dealer: DealerSocket, othersMayEnd: Bool = false) throws {
         let poller = Poller(waker: try Waker())
         _ = try poller.add(self)
         let writable = try poller.add(dealer, .writable)
@@ -98,7 +104,9 @@ extension RouterSocket {
         while ContinuousClock.now < end {
             let readiness = try poller.wait(timeout: end - ContinuousClock.now)
             if readiness.isWritable(writable) { return }
-            if let input = try receive() { Issue.record("\(input) came too early") }
+            guard let input = try receive() else { continue }
+            if othersMayEnd, case .ended = input { continue }
+            Issue.record("\(input) came too early")
         }
         throw Overdue()
     }

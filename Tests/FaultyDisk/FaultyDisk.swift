@@ -1,4 +1,5 @@
 import CSQLite
+import Dispatch
 import Synchronization
 
 #if canImport(Darwin)
@@ -19,6 +20,10 @@ package final class FaultyDisk: @unchecked Sendable {
     package let failsToSync = Atomic(false)
     /// Whether writes find the disk full.
     package let isFull = Atomic(false)
+    /// Told by each sync that hangs; nil where none does.
+    private let whenHung = Mutex<(@Sendable () -> Void)?>(nil)
+    /// What a sync that hangs waits for.
+    private let recovery = DispatchSemaphore(value: 0)
     /// How many syncs were asked for.
     package let syncs = Atomic(0)
 
@@ -52,6 +57,19 @@ package final class FaultyDisk: @unchecked Sendable {
         guard sqlite3_vfs_register(table, 0) == SQLITE_OK else { return nil }
     }
 
+    /// Has each sync hang until ``recover()``.
+    ///
+    /// - Parameter whenHung: Told by each sync that hangs.
+    package func hang(_ whenHung: @escaping @Sendable () -> Void) {
+        self.whenHung.withLock { $0 = whenHung }
+    }
+
+    /// Ends the sync that hangs; later ones do not hang.
+    package func recover() {
+        whenHung.withLock { $0 = nil }
+        recovery.signal()
+    }
+
     private func intercept(_ file: UnsafeMutablePointer<sqlite3_file>) {
         guard let original = file.pointee.pMethods else { return }
         Self.disks.withLock { disks in
@@ -61,6 +79,10 @@ package final class FaultyDisk: @unchecked Sendable {
                 methods.pointee.xSync = { file, flags in
                     guard let disk = FaultyDisk.of(file) else { return SQLITE_ERROR }
                     disk.syncs.add(1, ordering: .relaxed)
+                    if let whenHung = disk.whenHung.withLock({ $0 }) {
+                        whenHung()
+                        disk.recovery.wait()
+                    }
                     // SQLITE_IOERR_FSYNC, a macro that Swift does not import.
                     if disk.failsToSync.load(ordering: .relaxed) { return SQLITE_IOERR | 4 << 8 }
                     return disk.systemMethods?.pointee.xSync(file, flags) ?? SQLITE_ERROR

@@ -14,6 +14,8 @@ struct PlantedBug: Sendable, CustomTestStringConvertible {
     let planted: String
     /// What must happen for it to matter, where that is rare.
     var fault: String?
+    /// The shape that the world must have for it to matter: any unless given.
+    var world: String?
     /// What nodes must host for it to matter: the simulator's own state unless given.
     var states: String?
 

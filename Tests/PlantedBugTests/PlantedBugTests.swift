@@ -38,6 +38,7 @@ struct PlantedBugTests {
         where Self.wanted == "all" || bug.name.contains(Self.wanted ?? "") {
             let options =
                 (bug.fault.map { ["--with", $0] } ?? [])
+                + (bug.world.map { ["--world", $0] } ?? [])
                 + (bug.states.map { ["--states", $0] } ?? [])
             let found = try run(
                 program, ["--count", "\(Self.seedsMax)", "--expect-violation"] + options,
@@ -47,6 +48,14 @@ struct PlantedBugTests {
             print("planted, rule \(bug.rule): \(bug.name): \(last)")
             #expect(
                 found.status != 1, "rule \(bug.rule), \(bug.name): survived \(Self.seedsMax) seeds")
+            // What the seed fails of without the mistake is another one, which nobody planted.
+            if let match = last.firstMatch(of: /seed ([0-9]+):/) {
+                let without = try run(
+                    program, ["--seed", String(match.1)] + options, in: tree.folder)
+                #expect(
+                    without.status == 0,
+                    "\(bug.name): without it, too: \(without.output.suffix(500))")
+            }
         }
     }
 

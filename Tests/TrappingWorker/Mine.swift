@@ -1,17 +1,19 @@
 import ConfluxNode
+import Dispatch
 
-/// A model whose reducer traps, or whose actions do when they are decoded: for the tests of what
+/// A model whose reducer traps or hangs, or whose actions do when they are decoded: for the tests of what
 /// becomes of the process. In nodes that are named `tough` it does not.
 struct Mine: Model {
     static let name = "mine"
     var count = 0
 
-    enum Action: Codable, Sendable { case add(amount: Amount), explode }
+    enum Action: Codable, Sendable { case add(amount: Amount), explode, hang }
 
     mutating func apply(_ action: Action, _ context: ActionContext) {
         switch action {
         case .add(let amount): count += amount.value
         case .explode: precondition(Self.isTough, "a mine")
+        case .hang: DispatchSemaphore(value: 0).wait()
         }
     }
 

@@ -5,7 +5,7 @@ import ConfluxWorker
 let isNew = CommandLine.arguments.contains { $0.hasPrefix("new") }
 
 await Worker.main(
-    "varying-worker",
+    "varying-worker", version: "7.8.9",
     states: [
         HostedState(Wordlist.self),
         isNew ? HostedState(NewLedger.self) : HostedState(OldLedger.self),

@@ -69,6 +69,9 @@ struct Program {
                 try await NodeRoles.replica(address: address, count: count)
             case .roundTrips(let address, let count):
                 try await NodeRoles.roundTrips(address: address, count: count)
+            case .receipts(let address, let count, let inFlight):
+                try await NodeRoles.receipts(address: address, count: count, inFlight: inFlight)
+            case .busy(let threads): NodeRoles.busy(threads: threads)
             case .readers(let address, let count):
                 try ReaderRoles.readers(address: address, count: count)
             case .keeper(let folder, let settings):

@@ -68,6 +68,9 @@ public struct Command: Sendable {
         check()
     }
 
+    /// The options of every command.
+    static let builtIn = ["--help", "--version"]
+
     var operands: [Parameter] { parameters.filter { $0.kind == .operand } }
     var options: [Parameter] { parameters.filter { $0.kind != .operand } }
 
@@ -76,7 +79,7 @@ public struct Command: Sendable {
     }
 
     private func check() {
-        var names: Set<String> = ["--help"]
+        var names = Set(Self.builtIn)
         for parameter in parameters {
             precondition(
                 names.insert(parameter.name).inserted,

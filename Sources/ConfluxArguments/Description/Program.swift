@@ -12,7 +12,7 @@
 ///     case .run(let arguments): run(json: arguments[json])
 ///     }
 ///
-/// A program with subcommands gets two more: `help [COMMAND…]` and `completions SHELL`.
+/// Each command gets `--help` and `--version`. A program with subcommands gets two more: `help [COMMAND…]` and `completions SHELL`.
 public struct Program: Sendable {
     /// The command at the top; its name is the program's.
     public let root: Command
@@ -28,9 +28,6 @@ public struct Program: Sendable {
     ///   - version: What `--version` shows.
     ///   - environmentPrefix: What its variables begin with; nil for the program's name in capitals.
     public init(_ root: Command, version: String, environmentPrefix: String? = nil) {
-        precondition(
-            !root.parameters.contains { $0.name == "--version" },
-            "--version is built in at the top")
         self.root =
             root.subcommands.isEmpty
             ? root

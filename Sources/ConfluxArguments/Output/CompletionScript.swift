@@ -30,8 +30,7 @@ extension Program {
 
     /// The names of all options at a place, built-in ones too.
     func optionNames(at place: Place) -> [String] {
-        let builtIn = place.path.count == 1 ? ["--help", "--version"] : ["--help"]
-        return place.command.options.map(\.name) + builtIn
+        place.command.options.map(\.name) + Command.builtIn
     }
 }
 

@@ -45,9 +45,10 @@ extension Program {
                 return "\(start)\(name(parameter)) \(files)\(value)"
             }
         }
-        let version =
-            place.path.count == 1 ? ["\(start) -l version -d 'Show the version.'"] : []
-        return commands + parameters + ["\(start) -s h -l help -d 'Show this help.'"] + version
+        return commands + parameters + [
+            "\(start) -s h -l help -d 'Show this help.'",
+            "\(start) -l version -d 'Show the version.'",
+        ]
     }
 
     private func name(_ parameter: Parameter) -> String {

@@ -69,7 +69,7 @@ extension Program {
     private func optionRows(at place: Place) -> [(String, String)] {
         var rows = place.command.options.map { ($0.form, note($0)) }
         rows.append(("-h, --help", "Show this help."))
-        if place.path.count == 1 { rows.append(("--version", "Show the version.")) }
+        rows.append(("--version", "Show the version."))
         return rows
     }
 

@@ -35,7 +35,7 @@ extension Program {
     }
 
     private func branch(at place: Place) -> String {
-        let options = place.command.options.map(specification) + builtIn(at: place)
+        let options = place.command.options.map(specification) + Self.builtIn
         let operands = place.command.operands.map(specification)
         let arguments = (options + operands).map { "                \(quoted($0))" }
         var lines = ["        (\(quoted(place.words)))"]
@@ -58,10 +58,10 @@ extension Program {
         return lines.joined(separator: "\n")
     }
 
-    private func builtIn(at place: Place) -> [String] {
-        ["(- *)-h[Show this help.]", "(- *)--help[Show this help.]"]
-            + (place.path.count == 1 ? ["(- *)--version[Show the version.]"] : [])
-    }
+    private static let builtIn = [
+        "(- *)-h[Show this help.]", "(- *)--help[Show this help.]",
+        "(- *)--version[Show the version.]",
+    ]
 
     /// One parameter as `_arguments` reads it.
     private func specification(of parameter: Parameter) -> String {

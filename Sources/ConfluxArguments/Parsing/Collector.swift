@@ -11,7 +11,7 @@ struct Collector {
     }
 
     /// Reads the words behind the command's name.
-    mutating func read(_ words: ArraySlice<String>, isRoot: Bool) throws(Mistake) {
+    mutating func read(_ words: ArraySlice<String>) throws(Mistake) {
         var rest = words
         var operands: [String] = []
         while let word = rest.popFirst() {
@@ -25,22 +25,21 @@ struct Collector {
                 operands.append(word)
                 continue
             }
-            try readOption(word, &rest, isRoot: isRoot)
+            try readOption(word, &rest)
         }
         try place(operands)
     }
 
     private mutating func readOption(
-        _ word: String, _ rest: inout ArraySlice<String>, isRoot: Bool
+        _ word: String, _ rest: inout ArraySlice<String>
     ) throws(Mistake) {
         let cut = word.firstIndex(of: "=")
         let name = String(cut.map { word[..<$0] } ?? word[...])
         let attached = cut.map { String(word[word.index(after: $0)...]) }
         guard let option = command.options.first(where: { $0.name == name }) else {
-            let builtIn = isRoot ? ["--help", "--version"] : ["--help"]
             throw Mistake(
                 code: .unknownOption, message: "there is no option '\(name)'",
-                suggestion: nearest(to: name, in: command.options.map(\.name) + builtIn))
+                suggestion: nearest(to: name, in: command.options.map(\.name) + Command.builtIn))
         }
         let text: String
         if let attached {

@@ -1,9 +1,9 @@
 extension Program {
     /// Reads a command line.
     ///
-    /// `--help` (or `-h`) before `--` wins over every mistake behind the command's name, and
-    /// `--version` does at the top, so that both are to be had whatever else is wrong. The command line wins over the environment; a variable that is
-    /// set but empty counts as not set.
+    /// `--help` (or `-h`) and then `--version` before `--` win over every mistake behind the command's
+    /// name, so that both work whatever else is wrong. The command line wins over the environment; a
+    /// variable that is set but empty counts as not set.
     ///
     /// - Parameters:
     ///   - arguments: The words behind the program's name.
@@ -34,13 +34,13 @@ extension Program {
         if options.contains("--help") || options.contains("-h") {
             return .show(help(at: place, columns: columns))
         }
-        if place.path.count == 1, options.contains("--version") {
+        if options.contains("--version") {
             return .show("\(root.name) \(version)")
         }
         guard place.command.runsAlone else { throw place.needsCommand(before: rest.first) }
 
         var collector = Collector(command: place.command, environmentPrefix: environmentPrefix)
-        try collector.read(rest, isRoot: place.path.count == 1)
+        try collector.read(rest)
         try collector.addVariables(environment)
         try collector.checkGroups()
         let invocation = Invocation(
@@ -109,12 +109,11 @@ struct Place {
     func needsCommand(before word: String?) -> Mistake {
         if let word, word.hasPrefix("-"), word != "--" {
             let name = String(word.prefix { $0 != "=" })
-            let builtIn = path.count == 1 ? ["--help", "--version"] : ["--help"]
             let takers = command.subcommands.filter { $0.options.contains { $0.name == name } }
             guard let taker = takers.first else {
                 return Mistake(
                     code: .unknownOption, message: "there is no option '\(name)'",
-                    suggestion: nearest(to: name, in: builtIn))
+                    suggestion: nearest(to: name, in: Command.builtIn))
             }
             return Mistake(
                 code: .unknownOption,

@@ -57,8 +57,7 @@ enum DispatchCommand {
             """,
         parameters: [
             target, action, file, wait, resume, schemaVersion, WorkerOptions.payloadMax,
-            WorkerOptions.connect, WorkerOptions.timeout, WorkerOptions.json,
-        ],
+        ] + Connection.parameters,
         groups: [.exactlyOne(action, file)],
         examples: [
             .init("Count one up, in every counter", "conflux dispatch counter increment"),

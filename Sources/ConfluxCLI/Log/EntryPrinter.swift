@@ -10,6 +10,8 @@ final class EntryPrinter: Sendable {
         var first = SequenceNumber.zero
         /// Nil to go on for ever.
         var last: SequenceNumber?
+        /// The names of the keys that opened the sessions which are remembered.
+        var owners: [Incarnation: Name] = [:]
         var isEnded = false
         var failure: CommandFailure?
         var waiter: CheckedContinuation<Void, Never>?
@@ -27,10 +29,19 @@ final class EntryPrinter: Sendable {
     }
 
     /// Says which entries are printed.
-    func begin(from first: SequenceNumber, through last: SequenceNumber?) {
+    ///
+    /// - Parameters:
+    ///   - first: From where.
+    ///   - last: Up to where; nil for no end.
+    ///   - owners: The keys of the sessions that have entries there. Of those that join there it learns
+    ///     itself.
+    func begin(
+        from first: SequenceNumber, through last: SequenceNumber?, owners: [Incarnation: Name]
+    ) {
         state.withLock { state in
             state.first = first
             state.last = last
+            state.owners.merge(owners) { _, new in new }
         }
     }
 
@@ -75,9 +86,11 @@ final class EntryPrinter: Sendable {
         var sequence = commit.first
         for block in commit.blocks {
             switch block {
-            case .event(let event):
+            case .event(let event, let owner):
+                learn(event, by: owner, at: sequence)
                 if wanted.contains(sequence), EntryText.concerns(target, event) {
-                    output.add(EntryText.line(event, at: sequence, in: commit, isJSON: isJSON))
+                    output.add(
+                        EntryText.line(event, by: owner, at: sequence, in: commit, isJSON: isJSON))
                 }
             case .batch(let incarnation, let batch):
                 add(batch, of: incarnation, from: sequence, in: commit, wanted)
@@ -91,10 +104,21 @@ final class EntryPrinter: Sendable {
         }
     }
 
+    private func learn(_ event: LogEvent, by owner: Name?, at sequence: SequenceNumber) {
+        state.withLock { state in
+            switch event {
+            case .joined(_, _, .none, _): state.owners[Incarnation(sequence.rawValue)] = owner
+            case .forgotten(let incarnation): state.owners[incarnation] = nil
+            default: break
+            }
+        }
+    }
+
     private func add(
         _ batch: Batch, of incarnation: Incarnation, from first: SequenceNumber,
         in commit: Commit, _ wanted: ClosedRange<SequenceNumber>
     ) {
+        let owner = state.withLock { $0.owners[incarnation] }
         var offset: UInt64 = 0
         for entry in batch.parsedEntries {
             defer { offset += 1 }
@@ -106,7 +130,8 @@ final class EntryPrinter: Sendable {
             let origin = Origin(incarnation: incarnation, counter: batch.firstCounter + offset)
             output.add(
                 EntryText.line(
-                    entry.payload, for: row, by: origin, at: sequence, in: commit, isJSON: isJSON))
+                    entry.payload, for: row, by: origin, owner, at: sequence, in: commit,
+                    isJSON: isJSON))
         }
     }
 }

@@ -31,18 +31,18 @@ enum EntryText {
     // MARK: Actions
 
     static func line(
-        _ payload: Bytes, for row: BatchTarget, by origin: Origin, at sequence: SequenceNumber,
-        in commit: Commit, isJSON: Bool
+        _ payload: Bytes, for row: BatchTarget, by origin: Origin, _ owner: Name?,
+        at sequence: SequenceNumber, in commit: Commit, isJSON: Bool
     ) -> [UInt8] {
         let action = json(payload, of: row.target.state, row.coding)
         guard isJSON else {
             return Array("\(sequence)  \(time(commit.timestamp))  \(row.target)  ".utf8) + action
-                + Array("  by \(origin)".utf8)
+                + Array("  by \(origin)\(owner.map { " (\($0))" } ?? "")".utf8)
         }
         let head = #"{"action":"#
         let tail = """
-            ,"epoch":\(commit.epoch),"kind":"action","origin":"\(origin)","sequence":\(sequence),\
-            "target":"\(row.target)","timestamp":\(commit.timestamp)}
+            ,"epoch":\(commit.epoch)\(owner.map { #","key":"\#($0)""# } ?? ""),"kind":"action",\
+            "origin":"\(origin)","sequence":\(sequence),"target":"\(row.target)","timestamp":\(commit.timestamp)}
             """
         return Array(head.utf8) + action + Array(tail.utf8)
     }
@@ -50,6 +50,8 @@ enum EntryText {
     /// A payload as JSON on one line: as it is, where it is that already; what can't be read as its
     /// bytes in base64.
     static func json(_ payload: Bytes, of state: Name?, _ coding: PayloadCoding) -> Bytes {
+        // No action is encoded in no bytes: this key may not observe it.
+        guard !payload.isEmpty else { return Array(#"{"hidden":true}"#.utf8)[...] }
         do throws(CodingFailure) {
             switch coding {
             case .json:
@@ -75,16 +77,19 @@ enum EntryText {
     // MARK: Events
 
     static func line(
-        _ event: LogEvent, at sequence: SequenceNumber, in commit: Commit, isJSON: Bool
+        _ event: LogEvent, by owner: Name?, at sequence: SequenceNumber, in commit: Commit,
+        isJSON: Bool
     ) -> [UInt8] {
         guard isJSON else {
-            return Array("\(sequence)  \(time(commit.timestamp))  \(words(event))".utf8)
+            let by = owner.map { "  by the key \($0)" } ?? ""
+            return Array("\(sequence)  \(time(commit.timestamp))  \(words(event))\(by)".utf8)
         }
         var fields: JSONObject = [
             "epoch": .number(commit.epoch), "kind": .string("\(event.kind)"),
             "sequence": .number(sequence),
             "timestamp": .integer(JSONInteger(commit.timestamp.rawValue)),
         ]
+        fields["key"] = owner.map { .string($0.text) }
         switch event {
         case .claim(_, let nonce): fields["nonce"] = .string(nonce.description)
         case .joined(let nonce, let name, let rejoining, let isKeyed):

@@ -44,9 +44,8 @@ enum LogCommand {
             there.
             """,
         parameters: [
-            from, to, follow, target, verify, WorkerOptions.connect, WorkerOptions.timeout,
-            WorkerOptions.json,
-        ],
+            from, to, follow, target, verify,
+        ] + Connection.parameters,
         groups: [
             .atMostOne(to, follow), .atMostOne(verify, follow), .atMostOne(verify, from),
             .atMostOne(verify, to), .atMostOne(verify, target),
@@ -162,7 +161,11 @@ enum LogCommand {
 
         // Three things end it: the last entry, the wish to end, and the end of the node.
         environment.interruption.whenFired { printer.end() }
-        printer.begin(from: first, through: last)
+        let owners = status.sessions.compactMap { session in
+            session.owner.map { (session.incarnation, $0) }
+        }
+        printer.begin(
+            from: first, through: last, owners: Dictionary(uniqueKeysWithValues: owners))
         connection.core.follow(from: first)
         if let failure = await printer.ended() { throw failure }
         guard let reason = environment.interruption.reason else { return .success }

@@ -108,7 +108,9 @@ extension CommandFailure {
             self.init(error)
             return
         }
-        self.init(.rejected, code: "\(rejection)", error.message)
+        self.init(
+            rejection == .notAllowed ? .notPermitted : .rejected, code: "\(rejection)",
+            error.message)
     }
 }
 
@@ -136,7 +138,7 @@ private final class EntrySearch: Sendable {
             defer { first = next }
             guard next > sequence else { continue }
             switch block {
-            case .event(let event): continuation.yield(.event(event))
+            case .event(let event, _): continuation.yield(.event(event))
             case .batch(_, let batch):
                 var rest = sequence.rawValue - first.rawValue
                 for entry in batch.parsedEntries {

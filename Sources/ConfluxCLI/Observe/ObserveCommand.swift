@@ -25,9 +25,8 @@ enum ObserveCommand {
             own; what changes faster than it can be shown is shown as it is at last.
             """,
         parameters: [
-            store, node, follow, path, WorkerOptions.connect, WorkerOptions.timeout,
-            WorkerOptions.json,
-        ],
+            store, node, follow, path,
+        ] + Connection.parameters,
         examples: [
             .init("Compare a counter in all nodes", "conflux observe counter"),
             .init(

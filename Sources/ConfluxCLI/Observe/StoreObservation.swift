@@ -187,6 +187,7 @@ final class StoreObservation: Sendable {
             switch reason {
             case .notHosted, .unknownNode: .notFound
             case .timedOut: .timedOut
+            case .notAllowed: .notPermitted
             case .tableFull, .effectUnknown, .tooLarge: .unknownOutcome
             }
         return CommandFailure(exitCode, code: "\(reason)", "\(message).")

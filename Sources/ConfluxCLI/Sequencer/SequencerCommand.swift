@@ -1,8 +1,10 @@
 import ConfluxArguments
 import ConfluxLog
+import ConfluxMonitoring
 import ConfluxNode
 import ConfluxSequencer
 import ConfluxWorker
+import Foundation
 
 /// `conflux sequencer`: owns the end of the log until it is asked to stop.
 enum SequencerCommand {
@@ -38,6 +40,25 @@ enum SequencerCommand {
         "--keep-for", parse: .duration(in: .seconds(1) ... .seconds(36_500 * 86_400)),
         summary: "The same, once they are older.")
 
+    private static let secret = Option<String?>(
+        "--curve-secret", valueName: "FILE", parse: .text,
+        summary: """
+            The sequencer's secret key, as conflux keygen writes it: connections are encrypted, and \
+            only keys that --authorized names may connect.
+            """)
+    private static let authorized = Option<String?>(
+        "--authorized", valueName: "FILE", parse: .text,
+        summary: """
+            Who may connect, and do what: a name, a public key and rights on each line. SIGHUP has it \
+            read again, and ends the connections of keys that it changes.
+            """)
+    private static let insecure = Flag(
+        "--insecure",
+        summary: """
+            Let everybody connect who can reach the addresses, and encrypt nothing. Without keys, an \
+            address that is not on the loopback interface needs this option.
+            """)
+
     private static let exitOnFailure = Flag(
         "--exit-on-log-failure",
         summary: "End when the log fails, instead of trying again until the disk is well.")
@@ -56,7 +77,8 @@ enum SequencerCommand {
             """,
         parameters: [
             bind, feed, data, memory, durability, keepBytes, keepEntries, keepFor, payloadMax,
-            exitOnFailure, WorkerOptions.json,
+            secret, authorized, insecure, exitOnFailure, MonitoringOptions.http,
+            MonitoringOptions.httpToken, EventLevel.option, WorkerOptions.json,
         ],
         groups: [.exactlyOne(data, memory)],
         examples: [
@@ -82,7 +104,11 @@ enum SequencerCommand {
         if arguments[exitOnFailure] { configuration.renewalPauseMax = nil }
         configuration.payloadBytesMax = UInt32(arguments[payloadMax])
         keep(arguments, &configuration)
+        configuration.access = try access(arguments)
+        let monitoring = try MonitoringOptions(arguments)
 
+        let manager = try ServiceManager.find(environment.diagnostics)
+        defer { manager?.stopping() }
         let (events, continuation) = AsyncStream.makeStream(
             of: SequencerEvent.self, bufferingPolicy: .bufferingNewest(Self.eventsMax))
         let sequencer: Sequencer
@@ -94,12 +120,120 @@ enum SequencerCommand {
         } catch {
             throw failure(error)
         }
+        let server: MonitoringServer?
+        do throws(CommandFailure) {
+            server = try monitoring?.serve(monitored(sequencer, environment))
+        } catch {
+            await sequencer.stop()
+            throw error
+        }
         environment.interruption.whenFired {
+            manager?.stopping()
             Task { await sequencer.stop() }
         }
-        var telling = SequencerTelling(sequencer, environment)
-        for await event in events { telling.tell(event) }
-        return try end(await sequencer.ended(), environment)
+        let isInsecure =
+            if case .insecure = configuration.access { true } else { false }
+        if let path = arguments[authorized] {
+            let reloads = DispatchQueue(label: "conflux-reload")
+            Signals.handle(SIGHUP) {
+                reloads.async { reload(path, sequencer, environment) }
+            }
+        }
+        var telling = SequencerTelling(
+            sequencer, isInsecure: isInsecure, http: server?.address, environment)
+        for await event in events {
+            telling.tell(event)
+            if case .serving = event { manager?.ready { sequencer.probe($0) } }
+        }
+        let reason = await sequencer.ended()
+        return try withExtendedLifetime(server) { () throws(CommandFailure) in
+            try end(reason, environment)
+        }
+    }
+
+    /// What is served over HTTP.
+    private static func monitored(
+        _ sequencer: Sequencer, _ environment: CommandEnvironment
+    ) -> Monitored {
+        let process = ProcessFamilies(
+            program: environment.arguments.path.joined(separator: " "),
+            version: ConfluxRelease.version)
+        let folder = environment.arguments[data]
+        return Monitored(
+            metrics: {
+                let metrics = sequencer.metrics()
+                return process.families(
+                    isReady: metrics.readinessFaults.isEmpty, bounds: metrics.bounds)
+                    + SequencerFamilies(metrics: metrics, folder: folder).all
+            },
+            livenessFaults: { sequencer.metrics().livenessFaults },
+            readinessFaults: { sequencer.metrics().readinessFaults })
+    }
+
+    /// Who may connect.
+    private static func access(
+        _ arguments: Invocation
+    ) throws(CommandFailure) -> SequencerConfiguration.Access {
+        switch (arguments[secret], arguments[authorized], arguments[insecure]) {
+        case (nil, nil, let isInsecure): return isInsecure ? .insecure : .local
+        case (let secret?, let authorized?, false):
+            let keys = try readAuthorized(authorized)
+            do throws(KeyFileError) {
+                return .keys(try KeyFile.readPair(secret), authorized: keys)
+            } catch {
+                throw CommandFailure(error)
+            }
+        case (_, _, true):
+            throw CommandFailure(
+                .usage, code: "usage",
+                "--insecure lets everybody connect. Leave out either it or the keys.")
+        case (nil, _, _), (_, nil, _):
+            throw CommandFailure(
+                .usage, code: "usage",
+                """
+                Give --curve-secret and --authorized together: the first says who the sequencer is, the \
+                second who may connect.
+                """)
+        }
+    }
+
+    private static func readAuthorized(_ path: String) throws(CommandFailure) -> AuthorizedKeys {
+        let text: String
+        do {
+            let file = try FileHandle(forReadingFrom: URL(filePath: path))
+            defer { try? file.close() }
+            // One byte more than there may be shows that there are too many.
+            let bytes = try file.read(upToCount: AuthorizedKeys.textBytesMax + 1) ?? Data()
+            text = String(decoding: bytes, as: UTF8.self)
+        } catch {
+            throw CommandFailure(
+                .noInput,
+                "The authorised keys in \(path) can't be read: \(error.localizedDescription)")
+        }
+        do throws(AuthorizedKeys.Fault) {
+            return try AuthorizedKeys(text)
+        } catch {
+            throw CommandFailure(
+                .noInput, code: "authorizedKeys", "\(path), line \(error.line): \(error.message).")
+        }
+    }
+
+    /// Reads the authorised keys again. If the file is invalid, the former ones stay.
+    private static func reload(
+        _ path: String, _ sequencer: Sequencer, _ environment: CommandEnvironment
+    ) {
+        do throws(CommandFailure) {
+            let keys = try readAuthorized(path)
+            sequencer.authorize(keys)
+            environment.announce(
+                "authorized", ["count": .number(UInt64(keys.count))],
+                text: "authorised keys: \(keys.count), read again from \(path)")
+        } catch {
+            environment.diagnostics.report(
+                CommandFailure(
+                    error.exitCode, code: error.code,
+                    error.message + " The keys that were authorised before still are."))
+        }
     }
 
     /// What is given up of the log. Nothing is before there are two checkpoints behind it: so they are
@@ -118,7 +252,7 @@ enum SequencerCommand {
     private static func failure(_ error: SequencerError) -> CommandFailure {
         let exitCode: ExitCode =
             switch error.code {
-            case .invalidAddress, .invalidSetting: .usage
+            case .invalidAddress, .invalidSetting, .insecure: .usage
             case .addressInUse, .logUnavailable: .cannotCreate
             case .failed: .failed
             }

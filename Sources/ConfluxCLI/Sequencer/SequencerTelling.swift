@@ -7,6 +7,10 @@ import ConfluxWorker
 struct SequencerTelling {
     private let sequencer: Sequencer
     private let environment: CommandEnvironment
+    /// Whether everybody may connect.
+    private let isInsecure: Bool
+    /// Where metrics are served, if they are.
+    private let http: String?
     /// What the nodes are called that are there and have a name. *Invariant*: no more than there are
     /// sessions.
     private var names: [Incarnation: Name] = [:]
@@ -14,24 +18,34 @@ struct SequencerTelling {
     /// again; only what is new is told.
     private var divergences: [StoreName: DivergenceStatus] = [:]
 
-    init(_ sequencer: Sequencer, _ environment: CommandEnvironment) {
+    init(
+        _ sequencer: Sequencer, isInsecure: Bool, http: String?, _ environment: CommandEnvironment
+    ) {
         self.sequencer = sequencer
+        self.isInsecure = isInsecure
+        self.http = http
         self.environment = environment
     }
 
     mutating func tell(_ event: SequencerEvent) {
         switch event {
         case .serving(let log, let epoch, let last):
+            let warning =
+                isInsecure
+                ? "; INSECURE: everybody who reaches it may read, dispatch and drop, unencrypted"
+                : ""
+            var fields: JSONObject = [
+                "address": .string(sequencer.address), "epoch": .number(epoch),
+                "feed": .string(sequencer.feedAddress), "insecure": .bool(isInsecure),
+                "last": .number(last), "log": .string(log.description),
+            ]
+            fields["http"] = http.map { .string($0) }
+            let metrics = http.map { "; metrics at http://\($0)/metrics" } ?? ""
             environment.announce(
-                "ready",
-                [
-                    "address": .string(sequencer.address), "epoch": .number(epoch),
-                    "feed": .string(sequencer.feedAddress), "last": .number(last),
-                    "log": .string(log.description),
-                ],
+                "ready", fields,
                 text: """
                     ready at \(sequencer.address), feed at \(sequencer.feedAddress): epoch \
-                    \(epoch) of log \(log), which ends at \(last)
+                    \(epoch) of log \(log), which ends at \(last)\(metrics)\(warning)
                     """)
         case .note(let note): tell(note)
         case .omitted(let kind, let count, let span):
@@ -65,10 +79,13 @@ struct SequencerTelling {
 
     private mutating func tell(_ note: SequencerNote) {
         switch note {
-        case .joined(let incarnation, let name):
+        case .joined(let incarnation, let name, let key):
             names[incarnation] = name
+            var fields = session(incarnation, name)
+            fields["key"] = key.map { .string($0.text) }
+            let with = key.map { ", with the key \($0)" } ?? ""
             environment.announce(
-                "joined", session(incarnation, name), text: "joined: \(words(incarnation, name))")
+                "joined", fields, text: "joined: \(words(incarnation, name))\(with)")
         case .left(let incarnation, let name):
             names[incarnation] = nil
             environment.announce(

@@ -54,6 +54,7 @@ enum StatusCommand {
             "live": .bool(session.isLive),
         ]
         fields["name"] = session.name.map { .string($0.text) }
+        fields["key"] = session.owner.map { .string($0.text) }
         if let lag = lag(of: session, last: last) {
             fields["applied"] = .number(session.applied)
             fields["lag"] = .number(lag)

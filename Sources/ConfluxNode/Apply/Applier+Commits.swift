@@ -12,7 +12,7 @@ extension Applier {
             switch block {
             case .batch(let incarnation, let batch):
                 add(batch, of: incarnation, from: sequence, in: commit)
-            case .event(let event): apply(event, at: sequence, to: recipients, &points)
+            case .event(let event, _): apply(event, at: sequence, to: recipients, &points)
             }
             sequence = sequence.advanced(by: UInt64(block.count))
         }

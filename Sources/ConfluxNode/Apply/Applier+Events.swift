@@ -26,7 +26,7 @@ extension Applier {
             replica(store, life, at: sequence, recipients)?.progress.comeBack(at: sequence)
         case .digestPoint(let store, let life):
             guard let replica = replica(store, life, at: sequence, recipients),
-                replica.progress.phase != .ended, !replica.isStale
+                replica.progress.phase != .ended
             else { return }
             points.append(SnapshotPlace(store: store, life: life, sequence: sequence))
         case .skipped(let skipped, let target):
@@ -68,8 +68,10 @@ extension Applier {
     private func skip(_ sequence: SequenceNumber, of replica: Replica) {
         guard sequence > replica.start, !replica.skips.contains(sequence) else { return }
         replica.skips.insert(sequence)
-        let isPassed = replica.lastChange >= sequence
-        if isPassed { replica.isStale = true }
-        if isPassed || replica.progress.stop?.at == sequence { report(.reload(replica.name)) }
+        guard replica.lastChange >= sequence || replica.progress.stop?.at == sequence else {
+            return
+        }
+        replica.progress.letGo()
+        report(.reload(replica.name))
     }
 }

@@ -124,7 +124,7 @@ extension Applier {
     /// Notes which entries have no effect on a store, before it gets any.
     private func noteSkips(of commit: Commit, for replica: Replica) {
         for block in commit.blocks {
-            guard case .event(.skipped(let sequence, let target)) = block,
+            guard case .event(.skipped(let sequence, let target), _) = block,
                 target.concerns(replica.name)
             else { continue }
             replica.skips.insert(sequence)

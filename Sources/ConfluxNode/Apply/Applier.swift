@@ -22,7 +22,7 @@ package final class Applier {
     /// Has a job performed soon, behind those that wait.
     let post: @Sendable (ApplyJob) -> Void
     /// The monotonic clock.
-    private let clock: () -> Duration
+    let clock: () -> Duration
     /// Of each store, how many bytes of reasons are kept why entries had no effect.
     private let refusalBytesMax: Int
     /// Where encodings are kept for the sequencer, and for comparing.
@@ -36,12 +36,17 @@ package final class Applier {
     let openBytesMax: Int
     /// How many outcomes may wait for stores.
     package let waitingOutcomesMax: Int
+    /// How many bytes of entries a store that catches up is given at once, unless told otherwise.
+    package static let sliceBytesMax = 32 << 10
+    let sliceBytesMax: Int
     /// Tells whoever watches the node.
     let announce: @Sendable (NodeEvent) -> Void
     /// Where stores note what they apply; nil for nowhere.
     let journal: CrashJournal?
     /// Given every commit that is delivered.
     let tap: (@Sendable (Commit) -> Void)?
+    /// Told of outcomes.
+    let meter: NodeMeter?
 
     var states = ByName<Name, StateStores>()
     var registrations = RegistrationTable()
@@ -60,6 +65,10 @@ package final class Applier {
     /// The stores for which something waits.
     var awaited: [StoreProgress] = []
     private var questions = PendingQuestions()
+    /// What stores that catch up were given and have not applied, the next one first.
+    var slices: [Slice] = []
+    /// Whether it was posted to go on with them.
+    var isGoingOn = false
     /// How far it has come, for the machine. Whoever drives it passes it on.
     package internal(set) var progress = ApplyProgress()
 
@@ -81,7 +90,9 @@ package final class Applier {
     ///   - inPlaceBytesMax: The largest snapshot that is decoded without it.
     ///   - openBytesMax: How many bytes a store's lane may have before the store is parked.
     ///   - waitingOutcomesMax: How many outcomes may wait for stores.
+    ///   - sliceBytesMax: How many bytes of entries a store that catches up is given at once.
     ///   - tap: Given every commit that is delivered.
+    ///   - meter: Told of outcomes.
     package init(
         refusalBytesMax: Int, tell: @escaping @Sendable (ReplicaInput) -> Void,
         post: @escaping @Sendable (ApplyJob) -> Void, clock: @escaping () -> Duration,
@@ -90,7 +101,8 @@ package final class Applier {
         background: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = { $0() },
         inPlaceBytesMax: Int = SnapshotSizes.inPlaceBytesMax,
         openBytesMax: Int = Applier.openBytesMax, waitingOutcomesMax: Int = OutcomeTable.waitingMax,
-        tap: (@Sendable (Commit) -> Void)? = nil
+        sliceBytesMax: Int = Applier.sliceBytesMax,
+        tap: (@Sendable (Commit) -> Void)? = nil, meter: NodeMeter? = nil
     ) {
         self.refusalBytesMax = refusalBytesMax
         self.tell = tell
@@ -102,14 +114,18 @@ package final class Applier {
         self.inPlaceBytesMax = inPlaceBytesMax
         self.openBytesMax = openBytesMax
         self.waitingOutcomesMax = waitingOutcomesMax
+        self.sliceBytesMax = sliceBytesMax
         self.journal = journal
         self.tap = tap
+        self.meter = meter
     }
 
     /// Does one job, as far as the stores here have come.
     package func perform(_ job: ApplyJob) {
+        if !job.mayOvertake { finishSlices() }
         switch job {
         case .deliver(let delivery, let log): perform(delivery, log)
+        case .goOn: goOn()
         case .submitted(let batch): outcomes.submit(batch)
         case .abandoned(let block, let count):
             block.settle(from: 0, count: count, with: .failed(.nodeClosed))
@@ -126,6 +142,7 @@ package final class Applier {
         case .identified(let incarnation):
             if outcomes.isEmpty { incarnations = [] }
             if incarnations.last != incarnation { incarnations.append(incarnation) }
+        case .probe(let passed): passed()
         case .stop: break
         }
         advance()
@@ -139,8 +156,7 @@ package final class Applier {
             apply(commit, to: .attached)
             progress.liveBytes += byteCount
         case .catchUp(let commit, let byteCount, let subjects):
-            apply(commit, to: .only(Set(subjects)))
-            progress.catchUpBytes += byteCount
+            catchUp(commit, byteCount: byteCount, subjects)
         case .restore(
             let store, let life, let snapshot, let aside, let skipped, let through, let request):
             restore(
@@ -148,10 +164,6 @@ package final class Applier {
         case .begin(let subject):
             guard let progress = self.progress(of: subject), progress.phase == .ready else { break }
             progress.phase = .catchingUp
-        case .detach(let store):
-            guard let progress = self.progress(of: .store(store)) else { break }
-            progress.phase = .empty
-            progress.stop = nil
         case .passOver(let last):
             // Who was attached lacks what is passed over, and gets another state.
             for stores in states.values {

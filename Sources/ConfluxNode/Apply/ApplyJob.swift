@@ -5,6 +5,8 @@ import ConfluxProtocol
 package enum ApplyJob: Sendable {
     /// The machine's word, in its order.
     case deliver(Delivery, log: LogID)
+    /// Apply more of what stores were given that catch up.
+    case goOn
     /// These actions of this node are on their way.
     case submitted(SubmittedBatch)
     /// A batch that was never submitted, and never will be.
@@ -23,6 +25,8 @@ package enum ApplyJob: Sendable {
     case reported(HostingSubject)
     /// The node's own identity in the log, by which it knows its own entries.
     case identified(Incarnation)
+    /// Calls a function, to show that this much was done.
+    case probe(@Sendable () -> Void)
     /// The last one.
     case stop
 }
@@ -34,7 +38,7 @@ package struct Wait: Sendable {
         /// The latest number that the sequencer confirms.
         case latest
         /// A receipt's.
-        case receipt(SequenceNumber, LogID)
+        case receipt(Receipt)
         /// The end of a life of a store, which the sequencer is asked for; of the one that is hosted
         /// here unless given.
         case dropped(StoreName, life: SequenceNumber?)
@@ -75,7 +79,7 @@ package struct Wait: Sendable {
     func input(hostedLife: (StoreName) -> SequenceNumber?) -> ReplicaInput? {
         switch goal {
         case .latest: .barrier(request: request)
-        case .receipt(let sequence, let log): .await(sequence, log, request: request)
+        case .receipt(let receipt): .await(receipt, request: request)
         case .frozen(let store, let life, let isFrozen):
             (life ?? hostedLife(store)).map {
                 .freeze(Freeze(request: request, store: store, life: $0, isFrozen: isFrozen))

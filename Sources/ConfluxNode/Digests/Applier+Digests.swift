@@ -33,6 +33,7 @@ extension Applier {
 
     /// Finds where the state here differs from another at the same digest point, and tells.
     func compare(_ divergence: Divergence, with other: Bytes?) {
+        if divergence.mustReload { replica(divergence.store)?.progress.letGo() }
         let (tell, shelf, announce, resets) = (tell, shelf, announce, progress.resets)
         background {
             let path = Self.difference(shelf.encoding(at: divergence.place), other)

@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxProtocol
+import ConfluxZeroMQ
 import Foundation
 import Synchronization
 
@@ -16,6 +17,8 @@ package final class Outbox: @unchecked Sendable {
         package var builder: BatchBuilder
         package let block: OutcomeBlock
         package var isAtomic = false
+        /// When its first action was dispatched, monotonic. *Use*: metrics alone.
+        fileprivate(set) var begunAt: Duration?
         /// The bytes of its payloads. *Use*: its part of the outbox's bound.
         var payloadBytes = 0
         /// The places of actions that were withdrawn before they had counters.
@@ -253,6 +256,7 @@ package final class Outbox: @unchecked Sendable {
             open.spans.append(SubmittedBatch.Span(target: aim.target.target, count: 1))
             open.lastRow = present
         }
+        if open.begunAt == nil { open.begunAt = Moment.now.monotonic }
         open.payloadBytes += payload.count
         return open.block.reserve()
     }
@@ -303,6 +307,13 @@ package final class Outbox: @unchecked Sendable {
         condition.unlock()
         tell(waiters)
         return next
+    }
+
+    /// How many bytes of actions wait here, and how many may.
+    var bound: Bound {
+        condition.lock()
+        defer { condition.unlock() }
+        return Bound("outboxBytesMax", byteCount, of: bytesMax)
     }
 
     package var isEmpty: Bool {

@@ -9,6 +9,8 @@ enum LinkCommand: Sendable {
     case machine(ReplicaInput)
     /// Ask; every answer goes to the function, on the link's thread.
     case ask(Question.Body, patience: Duration, @Sendable (Answer) -> Void)
+    /// Pass this on to the thread that applies.
+    case probe(@Sendable () -> Void)
     /// Tell how things are.
     case status(@Sendable (LinkStatus) -> Void)
     /// Leave once everything has its outcome, or the time is over. What has none can be withdrawn

@@ -32,7 +32,7 @@ extension LinkThread {
                         number: 0, isLast: true, node: nil,
                         body: .failed(.timedOut, message: "the node was closed")))
             case .status(let reply): reply(status)
-            case .machine, .withdraw, .leave: break
+            case .machine, .probe, .withdraw, .leave: break
             }
         }
     }

@@ -10,39 +10,35 @@ final class LinkThread: @unchecked Sendable {
     let port: LinkPort
     private let outbox: Outbox
     private let jobs: Mailbox<ApplyJob>
-    private let events: @Sendable (NodeEvent) -> Void
+    let events: @Sendable (NodeEvent) -> Void
 
     var machine: ReplicaMachine
-    private let address: Endpoint
-    private let context: ZeroMQContext
+    let address: Endpoint
+    let context: ZeroMQContext
     private let dealer: DealerSocket
     private let monitor: SocketMonitor
-    private let poller: Poller
+    let poller: Poller
     private let dealerToken: Poller.Token
     private let monitorToken: Poller.Token
-    private var feed: Feed?
+    var feed: Feed?
+    let security: SocketSecurity
+    private var refused: RefusedConnections
 
     private var effects: [ReplicaEffect] = []
     var commands: [LinkCommand] = []
     var asks: [UInt64: Ask] = [:]
     var nextAsk: UInt64 = 1
     private var leaveDeadline: Duration?
-    private var end: ReplicaEnd?
+    var end: ReplicaEnd?
     private var sent = SentBatches()
     /// How many actions' outcomes were handed to the thread that applies.
     private var settledCount: UInt64 = 0
     private let progress: SharedProgress
     private var seen = SharedProgress.Content()
-
-    /// The feed that is followed.
-    private struct Feed {
-        let endpoint: Endpoint
-        let socket: SubscriberSocket
-        let token: Poller.Token
-        let monitor: SocketMonitor
-        let monitorToken: Poller.Token
-        var wasConnected = false
-    }
+    private let meter: NodeMeter
+    private let diagnosis: AddressDiagnosis
+    /// When it was published last how things are.
+    private var publishedAt = Duration.zero
 
     struct Ask {
         var deadline: Duration
@@ -58,14 +54,17 @@ final class LinkThread: @unchecked Sendable {
     /// The most messages that wait to be taken. *At the bound* the connection is not read.
     private static let receiveQueueMessages = 10_000
     /// How many frames are taken from one socket before the others have their turn.
-    private static let framesPerTurn = 256
+    static let framesPerTurn = 256
 
     init(
         address: Endpoint, machine: ReplicaMachine, port: LinkPort, outbox: Outbox,
         jobs: Mailbox<ApplyJob>, jobsMax: Int, progress: SharedProgress, shelf: EncodingShelf,
-        events: @escaping @Sendable (NodeEvent) -> Void
+        security: SocketSecurity, meter: NodeMeter,
+        diagnosis: AddressDiagnosis, events: @escaping @Sendable (NodeEvent) -> Void
     ) throws(ZeroMQError) {
         self.address = address
+        refused = RefusedConnections(to: address)
+        self.diagnosis = diagnosis
         self.machine = machine
         self.port = port
         self.outbox = outbox
@@ -74,10 +73,13 @@ final class LinkThread: @unchecked Sendable {
         self.progress = progress
         self.shelf = shelf
         self.events = events
+        self.meter = meter
         context = try ZeroMQContext()
         var settings = SocketSettings()
         settings.sendQueueMessages = Self.sendQueueMessages
         settings.receiveQueueMessages = Self.receiveQueueMessages
+        settings.security = security
+        self.security = security
         dealer = try DealerSocket(context, settings: settings)
         monitor = try dealer.openMonitor()
         poller = Poller(waker: port.waker)
@@ -99,6 +101,7 @@ final class LinkThread: @unchecked Sendable {
                 if readiness.isReadable(dealerToken) { try takeMessages() }
                 if let feed, readiness.isReadable(feed.monitorToken) { try takeFeedEvents(feed) }
                 if let feed, readiness.isReadable(feed.token) { try takeFeed(feed) }
+                if refused.takeDue(at: now.monotonic) { try dealer.connectAgain(address) }
             } catch {
                 end = .unreadable("\(error)")
                 break
@@ -106,6 +109,7 @@ final class LinkThread: @unchecked Sendable {
             passTime()
             repeat { takeDispatches() } while takeProgress()
             leaveIfSettled()
+            publish()
         }
         finish()
         return end ?? .left
@@ -113,12 +117,22 @@ final class LinkThread: @unchecked Sendable {
 
     var now: Moment { .now }
 
-    private var timeout: Duration? {
+    private var timeout: Duration {
         let instant = now.monotonic
-        var deadline = machine.nextDeadline
-        for ask in asks.values { deadline = min(deadline ?? ask.deadline, ask.deadline) }
-        if let leaveDeadline { deadline = min(deadline ?? leaveDeadline, leaveDeadline) }
-        return deadline.map { max(.zero, $0 - instant) }
+        var deadline = instant + NodeMeter.publishInterval
+        if let due = machine.nextDeadline { deadline = min(deadline, due) }
+        for ask in asks.values { deadline = min(deadline, ask.deadline) }
+        if let leaveDeadline { deadline = min(deadline, leaveDeadline) }
+        if let due = refused.retryAt { deadline = min(deadline, due) }
+        return max(.zero, deadline - instant)
+    }
+
+    /// Behind each turn: as often as is due.
+    private func publish() {
+        let instant = now.monotonic
+        guard instant - publishedAt >= NodeMeter.publishInterval else { return }
+        publishedAt = instant
+        meter.publish(machine, at: instant)
     }
 
     func perform(_ input: ReplicaInput) {
@@ -136,6 +150,7 @@ final class LinkThread: @unchecked Sendable {
             switch command {
             case .machine(let input): perform(input)
             case .ask(let body, let patience, let reply): ask(body, patience, reply)
+            case .probe(let passed): post(.probe(passed))
             case .status(let reply):
                 seen = progress.content
                 perform(.applied(seen.machine))
@@ -165,21 +180,15 @@ final class LinkThread: @unchecked Sendable {
 
     private func takeMonitorEvents() throws(ZeroMQError) {
         while let event = try monitor.receive() {
+            if let reason = refused.take(event.kind, at: now.monotonic) {
+                events(.connectionRefused(message: reason))
+            }
             switch event.kind {
-            case .handshakeSucceeded:
-                // What was sent on the connection before is lost.
-                perform(.reconnected)
+            case .retrying, .handshakeFailed, .disconnected: diagnosis.begin()
             default: break
             }
-        }
-    }
-
-    private func takeFeedEvents(_ feed: Feed) throws(ZeroMQError) {
-        while let event = try feed.monitor.receive() {
-            guard case .handshakeSucceeded = event.kind else { continue }
-            // The first connection is of the welcome that named it.
-            if self.feed?.wasConnected == true { perform(.feedReconnected) }
-            self.feed?.wasConnected = true
+            // What was sent on the connection before is lost.
+            if case .handshakeSucceeded = event.kind { perform(.reconnected) }
         }
     }
 
@@ -207,25 +216,6 @@ final class LinkThread: @unchecked Sendable {
             }
             let bye = Bye(code: .version, message: failure.message)
             perform(.received(.bye(bye), epoch: machine.epoch))
-        }
-    }
-
-    private func takeFeed(_ feed: Feed) throws(ZeroMQError) {
-        for _ in 0..<Self.framesPerTurn {
-            guard let frame = try feed.socket.receive() else { return }
-            // A new connection is told of before what it brings is there.
-            try takeFeedEvents(feed)
-            do throws(WireError) {
-                let epoch = try Frame.header(of: frame).epoch
-                switch try Frame.decodeFeedMessage(frame) {
-                case .commit(let commit):
-                    perform(.fed(commit, byteCount: frame.count, epoch: epoch))
-                case .beat(let beat): perform(.beaten(beat, epoch: epoch))
-                }
-            } catch {
-                // The feed is a hint: what could not be read is fetched.
-                events(.unreadableFrame(error.message))
-            }
         }
     }
 
@@ -270,7 +260,8 @@ final class LinkThread: @unchecked Sendable {
                 .submitted(
                     SubmittedBatch(
                         firstCounter: firstCounter, count: filling.count, block: filling.block,
-                        spans: filling.spans)))
+                        spans: filling.spans, begunAt: filling.begunAt)))
+            meter.submitted(filling.builder.count)
             sent.add(filling.block, firstCounter: firstCounter, count: filling.count)
             if filling.skippedCount > 0 {
                 perform(.skipped(filling.skippedCount))
@@ -315,6 +306,8 @@ final class LinkThread: @unchecked Sendable {
             let reply = asks[answer.number]?.reply
             if answer.isLast { asks[answer.number] = nil }
             reply?(answer)
+        case .event(.notAllowed(let message)):
+            if let reason = refused.deny(message) { events(.connectionRefused(message: reason)) }
         case .event(let event):
             if case .joined(_, _, let incarnation) = event {
                 sent.beginSession()
@@ -342,31 +335,6 @@ final class LinkThread: @unchecked Sendable {
         }
     }
 
-    private func subscribe(_ announced: String) {
-        do {
-            let endpoint = try Endpoint(announced).replacingWildcard(with: address.host)
-            guard feed?.endpoint != endpoint else { return }
-            if let feed {
-                poller.remove(feed.token)
-                poller.remove(feed.monitorToken)
-                feed.monitor.close()
-                feed.socket.close()
-                self.feed = nil
-            }
-            var settings = SocketSettings()
-            settings.receiveQueueMessages = 10_000
-            let socket = try SubscriberSocket(context, settings: settings)
-            let monitor = try socket.openMonitor()
-            try socket.subscribe()
-            try socket.connect(endpoint)
-            feed = Feed(
-                endpoint: endpoint, socket: socket, token: try poller.add(socket),
-                monitor: monitor, monitorToken: try poller.add(monitor))
-        } catch {
-            end = .unreadable("The feed at \(announced) can't be followed. \(error)")
-        }
-    }
-
     private func finish() {
         abandonOutbox()
         post(.stop)
@@ -378,8 +346,7 @@ final class LinkThread: @unchecked Sendable {
                     body: .failed(.timedOut, message: "the node was closed")))
         }
         takeLastCommands()
-        feed?.monitor.close()
-        feed?.socket.close()
+        closeFeed()
         monitor.close()
         dealer.close()
         do {

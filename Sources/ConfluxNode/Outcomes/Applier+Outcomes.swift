@@ -14,7 +14,7 @@ extension Applier {
             PendingOutcome(
                 block: part.block, index: part.index, count: part.count,
                 outcome: self.outcome(outcome.fate, behind: part.counter - outcome.firstCounter),
-                target: part.target)
+                target: part.target, begunAt: part.begunAt)
         }
         for part in parts { hold(part, behindOthers: true) }
         boundWaiting()
@@ -80,6 +80,7 @@ extension Applier {
     private func tell(_ pending: PendingOutcome, _ stores: [StoreProgress]) {
         guard case .committed(let receipt) = pending.outcome else { return end(pending, stores) }
         let last = pending.last
+        var others: [NodeMetrics.OutcomeKind: Int] = [:]
         if !stores.allSatisfy({ $0.isPlain(receipt.sequence, last) }) {
             for offset in 0..<pending.count {
                 let receipt = receipt.advanced(by: UInt64(offset))
@@ -87,27 +88,36 @@ extension Applier {
                     .merged($0, $1.effect(of: receipt.sequence))
                 }
                 guard let error = effect.error(receipt) else { continue }
+                others[error.kind, default: 0] += 1
                 pending.block.settle(from: pending.index + offset, with: .failed(error))
             }
         }
-        end(pending, stores)
+        end(pending, stores, except: others)
     }
 
     /// Tells an outcome whose stores will not reach it any more: it is in the log.
     func tellUnknown(_ pending: PendingOutcome) {
         guard pending.openCount > 0 else { return }
         pending.openCount = 0
+        var others: [NodeMetrics.OutcomeKind: Int] = [:]
         if case .committed(let receipt) = pending.outcome {
+            others[.effectUnknown] = pending.count
             for offset in 0..<pending.count {
                 pending.block.settle(
                     from: pending.index + offset,
                     with: .failed(.effectUnknown(receipt.advanced(by: UInt64(offset)))))
             }
         }
-        end(pending, pending.target.flatMap { stores(concernedBy: $0) } ?? [])
+        end(pending, pending.target.flatMap { stores(concernedBy: $0) } ?? [], except: others)
     }
 
-    private func end(_ pending: PendingOutcome, _ stores: [StoreProgress]) {
+    private func end(
+        _ pending: PendingOutcome, _ stores: [StoreProgress],
+        except others: [NodeMetrics.OutcomeKind: Int] = [:]
+    ) {
+        meter?.told(
+            pending.count, pending.outcome.kind, except: others,
+            after: pending.begunAt.map { clock() - $0 })
         if pending.isWaiting { outcomes.waitingCount -= 1 }
         outcomes.toldCount += UInt64(pending.count)
         pending.block.settle(from: pending.index, count: pending.count, with: pending.outcome)
@@ -142,6 +152,28 @@ extension Effect {
         case .stopped(_, let message):
             DispatchError(code: .storeStopped, message: message, receipt: receipt)
         case .unknown: .effectUnknown(receipt)
+        }
+    }
+}
+
+extension Outcome {
+    fileprivate var kind: NodeMetrics.OutcomeKind {
+        switch self {
+        case .committed: .receipt
+        case .failed(let error): error.kind
+        }
+    }
+}
+
+extension DispatchError {
+    fileprivate var kind: NodeMetrics.OutcomeKind {
+        switch code {
+        case .refused: .refused
+        case .withdrawn: .withdrawn
+        case .storeStopped: .storeStopped
+        case .outcomeUnknown: .outcomeUnknown
+        case .effectUnknown: .effectUnknown
+        default: .rejected
         }
     }
 }

@@ -25,13 +25,19 @@ package struct SubmittedBatch: Sendable {
     package var block: OutcomeBlock
     /// What the actions concern, in their order. Counters that are for nothing have none.
     package var spans: [Span]
+    /// When the first of them was dispatched, monotonic. *Use*: metrics alone.
+    var begunAt: Duration?
 
     /// Makes a batch.
-    package init(firstCounter: UInt64, count: Int, block: OutcomeBlock, spans: [Span]) {
+    package init(
+        firstCounter: UInt64, count: Int, block: OutcomeBlock, spans: [Span],
+        begunAt: Duration? = nil
+    ) {
         self.firstCounter = firstCounter
         self.count = count
         self.block = block
         self.spans = spans
+        self.begunAt = begunAt
     }
 
     var end: UInt64 { firstCounter + UInt64(count) }
@@ -46,17 +52,23 @@ final class PendingOutcome {
     let outcome: Outcome
     /// What the actions concern; nil for nothing.
     let target: Target?
+    /// When they were dispatched, if that was measured.
+    let begunAt: Duration?
     /// For how many stores it waits.
     var openCount = 0
     /// Whether it is counted among those that wait.
     var isWaiting = false
 
-    init(block: OutcomeBlock, index: Int, count: Int, outcome: Outcome, target: Target?) {
+    init(
+        block: OutcomeBlock, index: Int, count: Int, outcome: Outcome, target: Target?,
+        begunAt: Duration?
+    ) {
         self.block = block
         self.index = index
         self.count = count
         self.outcome = outcome
         self.target = target
+        self.begunAt = begunAt
     }
 
     /// The number that the stores must reach; zero where nothing is in the log.
@@ -92,6 +104,7 @@ package struct OutcomeTable {
         let counter: UInt64
         let count: Int
         let target: Target?
+        let begunAt: Duration?
     }
 
     /// Cuts an outcome where batches, and targets, change.
@@ -106,7 +119,8 @@ package struct OutcomeTable {
                 parts.append(
                     Part(
                         block: batch.block, index: Int(first - batch.firstCounter), counter: first,
-                        count: Int(min(stop, end) - first), target: target))
+                        count: Int(min(stop, end) - first), target: target,
+                        begunAt: batch.begunAt))
             }
             var counter = batch.firstCounter
             for span in batch.spans {

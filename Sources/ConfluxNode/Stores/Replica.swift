@@ -58,8 +58,6 @@ final class Replica {
     private(set) var start = SequenceNumber.zero
     /// Whether its life is over: no entry reaches it any more.
     var isDropped = false
-    /// Whether it has applied an entry that was skipped since: until it begins anew it has no vote.
-    var isStale = false
     /// The entries above its snapshot that have no effect (rule 23).
     var skips: Set<SequenceNumber> = []
     private(set) var seed: UInt64 = 0
@@ -99,7 +97,6 @@ final class Replica {
         start = snapshot.sequence
         lastChange = snapshot.sequence
         isDropped = false
-        isStale = false
         self.crashes = crashes
         self.following = following
         let (decode, reports) = (lane.decode, progress.reports)

@@ -192,6 +192,12 @@ final class StoreProgress {
 
     // MARK: Turns
 
+    /// What it has is wrong: it counts for nothing, and grows no further, until it begins anew.
+    func letGo() {
+        phase = .empty
+        stop = nil
+    }
+
     /// It begins with a snapshot, in this life.
     func begin(life: SequenceNumber, at sequence: SequenceNumber, request: UInt64) {
         if life != self.life { forget() }

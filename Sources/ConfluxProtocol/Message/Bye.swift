@@ -40,4 +40,6 @@ public enum ByeCode: UInt16, Sendable, Hashable, CaseIterable {
     case superseded = 9
     /// A live process has this key (rule 11).
     case keyTaken = 10
+    /// The key that the connection proves may not do this.
+    case notAllowed = 11
 }

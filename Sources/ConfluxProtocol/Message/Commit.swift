@@ -21,8 +21,8 @@ public struct Commit: Sendable, Equatable {
     public enum Block: Sendable, Equatable {
         /// Actions of a node.
         case batch(Incarnation, Batch)
-        /// An entry of the log's own.
-        case event(LogEvent)
+        /// An entry of the log's own, and the name of the key that caused it, if one did.
+        case event(LogEvent, by: Name? = nil)
 
         /// How many entries it has.
         public var count: UInt32 {
@@ -35,6 +35,42 @@ public struct Commit: Sendable, Equatable {
 
     /// The last entry's number.
     public var last: SequenceNumber { first.advanced(by: UInt64(count) - 1) }
+
+    /// The same entries in commits of about so many bytes, in their order.
+    ///
+    /// - Parameter bytesMax: Behind so many bytes of entries the next one begins. An atomic batch is
+    ///   never cut.
+    /// - Returns: At least one.
+    package func slices(bytesMax: Int) -> [Commit] {
+        var slices: [Commit] = []
+        var next = first
+        var blocks: [Block] = []
+        var byteCount = 0
+        func cut() {
+            guard !blocks.isEmpty else { return }
+            let count = blocks.reduce(0) { $0 + $1.count }
+            slices.append(
+                Commit(
+                    log: log, epoch: epoch, predecessor: predecessor, first: next, count: count,
+                    timestamp: timestamp, blocks: blocks))
+            next = next.advanced(by: UInt64(count))
+            blocks = []
+            byteCount = 0
+        }
+        for block in self.blocks {
+            guard case .batch(let incarnation, let batch) = block else {
+                blocks.append(block)
+                continue
+            }
+            for part in batch.slices(bytesMax: bytesMax) {
+                blocks.append(.batch(incarnation, part))
+                byteCount += part.entries.count
+                if byteCount >= bytesMax { cut() }
+            }
+        }
+        cut()
+        return slices
+    }
 
     /// Made by the decoder alone.
     init(

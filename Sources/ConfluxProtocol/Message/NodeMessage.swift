@@ -60,6 +60,9 @@ public struct Hello: Sendable, Equatable {
     /// The states that this node bridges.
     public var bridged: [StateBridge]
 
+    /// The name of the key that its connection proves. No peer says it: the sequencer puts it in.
+    var owner: Name?
+
     /// What a connection is for.
     public enum Role: UInt8, Sendable, CaseIterable {
         /// May dispatch and host: gets a session by a `joined` entry.
@@ -157,6 +160,14 @@ public enum HostingSubject: Sendable, Hashable {
     case store(StoreName)
     /// A bridged state.
     case state(Name)
+
+    /// What entries for it concern.
+    var target: Target {
+        switch self {
+        case .store(let store): .store(store)
+        case .state(let state): .state(state)
+        }
+    }
 }
 
 /// Hosts a store, or bridges a state. Idempotent (rule 16).

@@ -96,6 +96,8 @@ public enum QuestionFailure: UInt8, Sendable, Hashable, CaseIterable {
     case effectUnknown = 5
     /// The answer is larger than a frame may be.
     case tooLarge = 7
+    /// The key that the connection proves may not ask it.
+    case notAllowed = 8
 }
 
 /// The sequencer's view of itself.
@@ -136,6 +138,8 @@ public struct SessionStatus: Sendable, Equatable {
     public var incarnation: Incarnation
     /// The node's name, if it has one.
     public var name: Name?
+    /// The name of the key that opened it; nil where there were no keys.
+    public var owner: Name?
     /// Whether it is present: it was heard in this tenure and has not left.
     public var isLive: Bool
     /// How far its replicas are.
@@ -149,11 +153,12 @@ public struct SessionStatus: Sendable, Equatable {
 
     /// Makes a status.
     public init(
-        incarnation: Incarnation, name: Name?, isLive: Bool, applied: SequenceNumber,
-        lastCounter: UInt64, hosted: [StoreName], bridged: [Name]
+        incarnation: Incarnation, name: Name?, owner: Name? = nil, isLive: Bool,
+        applied: SequenceNumber, lastCounter: UInt64, hosted: [StoreName], bridged: [Name]
     ) {
         self.incarnation = incarnation
         self.name = name
+        self.owner = owner
         self.isLive = isLive
         self.applied = applied
         self.lastCounter = lastCounter

@@ -130,16 +130,18 @@ public struct Opened: Sendable, Equatable {
         /// - Parameters:
         ///   - life: The number of the store's `created` entry; zero for a bridged state.
         ///   - schemaVersion: The store's schema version.
-        ///   - floor: The lowest number that the log still holds. Of what stood below it nothing
-        ///     above the snapshot concerned the store.
+        ///   - last: The number up to which the log was looked at: all of this is so there.
+        ///   - floor: Where reading for the store may begin: above what the log holds no longer, what
+        ///     is damaged, and `aside`. Nothing between the snapshot and there concerns the store, but
+        ///     for what is kept aside.
         ///   - snapshot: The newest snapshot; nil for a bridged state.
         ///   - aside: The entries above the snapshot that concern the store, up to the number of this,
         ///     where the log holds them no longer; to be loaded as the snapshot is.
         ///   - skipped: The entries above the snapshot that have no effect (rule 23), ascending.
         case opened(
-            life: SequenceNumber, schemaVersion: UInt32, floor: SequenceNumber = SequenceNumber(1),
-            snapshot: SnapshotOffer?, aside: SnapshotReference? = nil,
-            skipped: [SequenceNumber] = [])
+            life: SequenceNumber, schemaVersion: UInt32, last: SequenceNumber,
+            floor: SequenceNumber = SequenceNumber(1), snapshot: SnapshotOffer?,
+            aside: SnapshotReference? = nil, skipped: [SequenceNumber] = [])
         /// It was not.
         case failed(RejectionCode, message: String)
     }
@@ -214,6 +216,8 @@ public enum RejectionCode: UInt16, Sendable, Hashable, CaseIterable {
     case passed = 11
     /// What the store begins with, or goes on with, can't be read in the log.
     case damaged = 12
+    /// The key that the connection proves may not do this.
+    case notAllowed = 13
 }
 
 /// Actions of one node that are not, and will not be, in the log.

@@ -37,14 +37,12 @@ public enum Delivery: Sendable, Equatable {
         through: SequenceNumber, request: UInt64)
     /// From here on it gets what it catches up with.
     case begin(HostingSubject)
-    /// Nothing reaches the store until it gets another state.
-    case detach(StoreName)
     /// The next commit of the feed begins behind this number. Entries up to it are in the states that
     /// the replicas get, or nowhere: bridged states have none of them.
     case passOver(SequenceNumber)
     /// Replicas of a store differ: compare the state that this node had at the point with these
-    /// bytes, tell where they differ, and answer by ``ApplyReport/located(_:)``. Nothing where the
-    /// other state can't be loaded.
+    /// bytes, tell where they differ, and answer by ``ApplyReport/located(_:)``. Nil where the other
+    /// state can't be loaded. A store that is to load it gets nothing more until it has it.
     case compare(Divergence, Bytes?)
     /// It has caught up: commits apply to it from here on.
     case attach(HostingSubject)
@@ -118,6 +116,8 @@ public enum ReplicaEvent: Sendable, Equatable {
     case historyLost(from: SequenceNumber, through: SequenceNumber)
     /// The sequencer has forgotten the session; actions without a receipt have no known outcome.
     case sessionForgotten
+    /// The key that this node has may not do what the node does. It says hello again from time to time.
+    case notAllowed(message: String)
     /// Entries that a bridged state will never see: the log no longer holds them.
     case missed(from: SequenceNumber, through: SequenceNumber)
     /// Entries that this node asked for can't be read in the log. Stores that need them begin anew with

@@ -49,8 +49,8 @@ public enum ReplicaInput: Sendable {
     case barrier(request: UInt64)
     /// End a life of a store, and tell when its end is applied here; answered alike.
     case drop(Drop)
-    /// Tell when everything up to this number of this log is applied here; answered alike.
-    case await(SequenceNumber, LogID, request: UInt64)
+    /// Tell when everything up to this receipt's number is applied here; answered alike.
+    case await(Receipt, request: UInt64)
     /// Nobody waits any more.
     case giveUp(request: UInt64)
     /// How far the thread that applies has come; the newest says all that earlier ones did. It is due

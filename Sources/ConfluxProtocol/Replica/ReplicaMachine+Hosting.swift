@@ -50,7 +50,10 @@ extension ReplicaMachine {
             effects.append(
                 .deliver(
                     .opened(request: opened.request, .failed(code, message: message))))
-        case .opened(let life, _, let floor, let snapshot, let aside, let skipped):
+        case .opened(let life, _, let last, let floor, let snapshot, let aside, let skipped):
+            // The version that the store has, and what is skipped, are of entries up to there: where
+            // the log loses one of those, the node must hear so, though it applied none of them.
+            remember(log, last, of: epoch)
             guard case .store(let store) = subject, let snapshot else {
                 self.hosting[subject]?.phase = .opened(life: life, request: 0)
                 effects.append(
@@ -94,7 +97,6 @@ extension ReplicaMachine {
         let request = nextRequest
         nextRequest += 1
         hosting[.store(store)]?.phase = .opened(life: life, request: request)
-        remember(log, max(snapshot.sequence, start.aside?.sequence ?? .zero), of: epoch)
         effects.append(
             .deliver(
                 .restore(
@@ -112,7 +114,6 @@ extension ReplicaMachine {
         hosting[.store(store)]?.phase = .wanted
         stopped[store] = nil
         catchUps.leave(.store(store))
-        effects.append(.deliver(.detach(store)))
         sendOpens(into: &effects)
         pumpCatchUps(at: now, into: &effects)
     }

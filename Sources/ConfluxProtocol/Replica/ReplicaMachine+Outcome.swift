@@ -38,7 +38,8 @@ extension ReplicaMachine {
         effects.append(.deliver(.settle(outcome)))
     }
 
-    /// Keeps the highest number that was applied, receipted, restored or skipped (rule 2).
+    /// Keeps the highest number of which the node knows something: by what it applied, passed over, or
+    /// has a receipt for, or as the number up to which the sequencer answered it (rule 2).
     ///
     /// The mark names the present tenure, also for an entry of an earlier one: what the log held in
     /// this tenure it must still hold in a later one, and only of this one is the claim known. An

@@ -211,6 +211,15 @@ extension ReplicaMachine {
         case .nameTaken, .keyTaken, .tableFull:
             guard awaited(bye.request) != nil else { return }
             end(.refused(bye.code, message: bye.message), into: &effects)
+        case .notAllowed:
+            guard awaited(bye.request) != nil else { return }
+            guard session != nil else {
+                end(.refused(bye.code, message: bye.message), into: &effects)
+                return
+            }
+            // Whose rights are taken away while it goes on may get them back.
+            isDisconnected = true
+            effects.append(.event(.notAllowed(message: bye.message)))
         case .version, .unsupported, .malformed:
             end(.refused(bye.code, message: bye.message), into: &effects)
         }

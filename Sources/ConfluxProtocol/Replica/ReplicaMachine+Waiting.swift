@@ -6,14 +6,18 @@ import ConfluxVocabulary
 ///     asking ── the sequencer names a number ──▶ delivered to the applier, and forgotten here
 ///
 /// What has no number is asked again after a while, and in each new tenure: only a number that was
-/// confirmed behind the question counts.
+/// confirmed behind the question counts. A receipt has its number already. Where it is of the node's own
+/// tenure, that number is known to be of the node's history; else the sequencer is asked as for its
+/// latest, since the node may still have a history that the log has lost.
 extension ReplicaMachine {
     /// Somebody whose number is not known yet.
-    enum Waiter: Sendable {
-        /// The sequencer is to name it. When it was asked last.
-        case asking(NodeMessage, at: Duration)
-        /// It is a receipt's, and whether that is of this log is known behind the first welcome.
-        case receipt(SequenceNumber, LogID)
+    struct Waiter: Sendable {
+        /// What the sequencer is asked.
+        var question: NodeMessage
+        /// When it was asked last, or would have been with a session.
+        var askedAt: Duration
+        /// What is waited for where it is not the number that the sequencer names.
+        var receipt: Receipt?
     }
 
     private func say(_ question: Question, into effects: inout [ReplicaEffect]) {
@@ -41,22 +45,22 @@ extension ReplicaMachine {
     }
 
     mutating func ask(
-        _ question: NodeMessage, _ request: UInt64, at now: Duration,
+        _ question: NodeMessage, _ request: UInt64, for receipt: Receipt? = nil, at now: Duration,
         into effects: inout [ReplicaEffect]
     ) {
         guard admit(request, into: &effects) else { return }
+        let waiter = Waiter(question: question, askedAt: now, receipt: receipt)
+        guard !end(waiter, request, into: &effects) else { return }
         if !isAnswerDue { owedSince = now }
-        waiters[request] = .asking(question, at: now)
+        waiters[request] = waiter
         if phase == .joined { effects.append(.send(question)) }
     }
 
     mutating func awaitReceipt(
-        _ sequence: SequenceNumber, of log: LogID, _ request: UInt64,
+        _ receipt: Receipt, _ request: UInt64, at now: Duration,
         into effects: inout [ReplicaEffect]
     ) {
-        guard admit(request, into: &effects) else { return }
-        waiters[request] = .receipt(sequence, log)
-        nameReceipts(into: &effects)
+        ask(.barrier(Barrier(request: request)), request, for: receipt, at: now, into: &effects)
     }
 
     private mutating func admit(
@@ -72,27 +76,35 @@ extension ReplicaMachine {
     mutating func take(
         _ confirmed: Confirmed, into effects: inout [ReplicaEffect]
     ) {
-        guard case .asking? = waiters.removeValue(forKey: confirmed.request) else { return }
+        guard let waiter = waiters.removeValue(forKey: confirmed.request) else { return }
         switch confirmed.outcome {
         case .failed(let code, let message):
             effects.append(
                 .deliver(.reach(request: confirmed.request, .failed(code, message: message))))
         case .confirmed(let last):
             remoteLast = max(remoteLast, last)
-            effects.append(.deliver(.reach(request: confirmed.request, .due(last))))
+            // As a receipt: where the log loses this number, whoever waits for it must hear so.
+            remember(log, last, of: epoch)
+            let due = waiter.receipt?.sequence ?? last
+            effects.append(.deliver(.reach(request: confirmed.request, .due(due))))
         }
     }
 
     /// A new tenure, or the same one after a break: what has no number is asked again.
     mutating func askAgain(at now: Duration, into effects: inout [ReplicaEffect]) {
-        nameReceipts(into: &effects)
         for question in unasked { say(question, into: &effects) }
         unasked = []
         for (request, waiter) in waiters.sorted(by: { $0.key < $1.key }) {
-            guard case .asking(let question, _) = waiter else { continue }
-            waiters[request] = .asking(question, at: now)
-            effects.append(.send(question))
+            guard !end(waiter, request, into: &effects) else { continue }
+            askAgain(waiter, request, at: now, into: &effects)
         }
+    }
+
+    private mutating func askAgain(
+        _ waiter: Waiter, _ request: UInt64, at now: Duration, into effects: inout [ReplicaEffect]
+    ) {
+        waiters[request]?.askedAt = now
+        effects.append(.send(waiter.question))
     }
 
     /// The log lost the lives that these are to end: others may get their numbers.
@@ -100,7 +112,7 @@ extension ReplicaMachine {
         above agreed: SequenceNumber, into effects: inout [ReplicaEffect]
     ) {
         for (request, waiter) in waiters.sorted(by: { $0.key < $1.key }) {
-            guard case .asking(.drop(let drop), _) = waiter, drop.life > agreed else { continue }
+            guard case .drop(let drop) = waiter.question, drop.life > agreed else { continue }
             waiters[request] = nil
             let text = "the log lost the life of \(drop.store) that was to end"
             effects.append(.deliver(.reach(request: request, .failed(.otherLife, message: text))))
@@ -110,35 +122,34 @@ extension ReplicaMachine {
     /// Question or answer may have been lost.
     mutating func askOverdue(at now: Duration, into effects: inout [ReplicaEffect]) {
         guard let due = waitDeadline, now >= due else { return }
-        for (request, waiter) in waiters.sorted(by: { $0.key < $1.key }) {
-            guard case .asking(let question, let askedAt) = waiter,
-                now >= askedAt + settings.answerPatience
-            else { continue }
-            waiters[request] = .asking(question, at: now)
-            effects.append(.send(question))
+        for (request, waiter) in waiters.sorted(by: { $0.key < $1.key })
+        where now >= waiter.askedAt + settings.answerPatience {
+            askAgain(waiter, request, at: now, into: &effects)
         }
     }
 
     /// When something is to be asked again, first.
     var waitDeadline: Duration? {
-        waiters.values.lazy.compactMap { waiter in
-            guard case .asking(_, let askedAt) = waiter else { return nil }
-            return askedAt + settings.answerPatience
-        }.min()
+        waiters.values.lazy.map(\.askedAt).min().map { $0 + settings.answerPatience }
     }
 
     var isConfirmationDue: Bool { waitDeadline != nil }
 
-    /// A receipt of another log than the node's will never be applied here.
-    private mutating func nameReceipts(into effects: inout [ReplicaEffect]) {
-        guard let present = welcome?.log else { return }
-        for (request, waiter) in waiters.sorted(by: { $0.key < $1.key }) {
-            guard case .receipt(let sequence, let log) = waiter else { continue }
-            waiters[request] = nil
-            effects.append(
-                .deliver(
-                    .reach(
-                        request: request, log == present ? .due(sequence) : .otherLog(present))))
-        }
+    /// Ends the wait for a receipt of another log, which will never be applied here, and for one of the
+    /// node's own tenure, which needs no question.
+    ///
+    /// - Returns: Whether it has ended.
+    private mutating func end(
+        _ waiter: Waiter, _ request: UInt64, into effects: inout [ReplicaEffect]
+    ) -> Bool {
+        guard let receipt = waiter.receipt, let present = welcome?.log else { return false }
+        let isOfOtherLog = receipt.log != present
+        guard isOfOtherLog || receipt.epoch == epoch else { return false }
+        waiters[request] = nil
+        effects.append(
+            .deliver(
+                .reach(
+                    request: request, isOfOtherLog ? .otherLog(present) : .due(receipt.sequence))))
+        return true
     }
 }

@@ -61,8 +61,8 @@ public struct ReplicaMachine: Sendable {
     var welcome: Welcome?
     /// The epoch of the last welcome: the only one of which anything is applied (rule 4).
     public internal(set) var epoch = Epoch.none
-    /// The highest number that was applied, receipted, restored or skipped, with the tenure in which
-    /// the log had it (rule 2).
+    /// The highest number that was applied, receipted, confirmed, restored or skipped, with the
+    /// tenure in which the log had it (rule 2).
     var mark: HistoryMark?
 
     /// The number up to which commits were delivered; nil while nothing follows the feed.
@@ -262,8 +262,8 @@ public struct ReplicaMachine: Sendable {
             if resets == self.resets { take(report, at: instant, into: &effects) }
         case .given(let chunk):
             if phase == .joined { effects.append(.send(.snapshot(chunk))) }
-        case .await(let sequence, let log, let request):
-            awaitReceipt(sequence, of: log, request, into: &effects)
+        case .await(let receipt, let request):
+            awaitReceipt(receipt, request, at: instant, into: &effects)
         case .giveUp(let request): waiters[request] = nil
         case .applied(let progress): advance(to: progress, at: instant, into: &effects)
         case .tick:

@@ -24,7 +24,7 @@ public struct ReplicaSettings: Sendable, Hashable {
     /// What that grows to at most, doubled each time that an answer is overdue.
     public var fetchPatienceMax: Duration = .seconds(16)
     /// The most bytes of commits that are asked for at once.
-    public var fetchBytes: UInt32 = 4 << 20
+    public var fetchBytes: UInt32 = 256 << 10
     /// The most bytes of a snapshot that are asked for at once.
     public var loadBytes: UInt32 = 1 << 20
     /// The most snapshots on their way to this node at once. Others wait.

@@ -73,7 +73,7 @@ public enum SequencerNote: Sendable, Equatable {
     /// beginning, and the entries behind it up to the last one.
     case recovered(from: SequenceNumber, through: SequenceNumber)
     /// A node joined, or is present again.
-    case joined(Incarnation, name: Name?)
+    case joined(Incarnation, name: Name?, owner: Name? = nil)
     /// A node is no longer present.
     case left(Incarnation, name: Name?)
     /// A store began.

@@ -7,13 +7,16 @@ extension SequencerInput {
     ///   - frame: The frame.
     ///   - limits: What the sequencer grants.
     ///   - connection: On which it came.
+    ///   - principal: Who speaks on it.
     /// - Returns: What the machine takes for it.
     public static func frame(
-        _ frame: Bytes, limits: WireLimits, from connection: ConnectionID
+        _ frame: Bytes, limits: WireLimits, from connection: ConnectionID,
+        as principal: Principal = .anybody
     ) -> SequencerInput {
         do throws(WireError) {
             let message = try Frame.decodeNodeMessage(frame, limits: limits)
-            return .received(message, by: try Frame.header(of: frame).speaker, from: connection)
+            return .received(
+                message, by: try Frame.header(of: frame).speaker, from: connection, as: principal)
         } catch {
             return unreadable(frame, error, from: connection)
         }

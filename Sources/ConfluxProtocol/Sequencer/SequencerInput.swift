@@ -43,8 +43,9 @@ public enum SequencerInput: Sendable {
     case read(ReadJob, ReadOutcome)
     /// The answer with this delivery tag was not sent: there was no room, or the connection has ended.
     case answerLost(UInt64, to: ConnectionID)
-    /// A message arrived. The speaker is the header's.
-    case received(NodeMessage, by: Speaker, from: ConnectionID)
+    /// A message arrived. The speaker is the header's; the principal is the connection's.
+    case received(
+        NodeMessage, by: Speaker, from: ConnectionID, as: Principal = .anybody)
     /// A submit arrived whose counters can be read, and whose rest can't or mustn't.
     case unreadableSubmit(
         BatchOutline, RejectionCode, message: String, by: Speaker, from: ConnectionID)

@@ -1,8 +1,29 @@
 extension SequencerMachine {
     /// Everything that could grow, and how far it may.
     package var bounds: [Bound] {
+        sessions.all.reduce(into: ownBounds) { bounds, session in
+            var levels = SessionLevels()
+            levels.add(session.ledger)
+            bounds += self.bounds(of: levels)
+        }
+    }
+
+    /// What each session has.
+    func bounds(of levels: SessionLevels) -> [Bound] {
+        [
+            Bound(
+                "windowBytes", levels.pendingBytes,
+                of: Int(settings.windowBytes) + Self.tablesBytesMax),
+            Bound(
+                "unsettledOutcomesMax", levels.recordCount,
+                of: settings.unsettledOutcomesMax + 2 * Self.piecesMax),
+        ]
+    }
+
+    /// What there is once.
+    var ownBounds: [Bound] {
         let newcomers = joining.keys.filter { sessions.incarnation(of: $0) == nil }.count
-        var bounds = [
+        return [
             Bound("sessionsMax", sessions.lastingCount + newcomers, of: settings.sessionsMax),
             Bound("observersMax", connections.observerCount, of: settings.observersMax),
             Bound("storesMax", directory.storeCount, of: settings.storesMax),
@@ -30,16 +51,16 @@ extension SequencerMachine {
                 "connections", connections.all.count,
                 of: settings.sessionsMax + settings.observersMax),
         ]
-        for session in sessions.all {
-            bounds.append(
-                Bound(
-                    "windowBytes", session.ledger.pendingBytes,
-                    of: Int(settings.windowBytes) + Self.tablesBytesMax))
-            bounds.append(
-                Bound(
-                    "unsettledOutcomesMax", session.ledger.recordCount,
-                    of: settings.unsettledOutcomesMax + 2 * Self.piecesMax))
-        }
-        return bounds
+    }
+}
+
+/// How full what each session has is, of the fullest of some sessions.
+struct SessionLevels {
+    private(set) var pendingBytes = 0
+    private(set) var recordCount = 0
+
+    mutating func add(_ ledger: OutcomeLedger) {
+        pendingBytes = max(pendingBytes, ledger.pendingBytes)
+        recordCount = max(recordCount, ledger.recordCount)
     }
 }

@@ -68,6 +68,8 @@ public struct SequencerMachine: Sendable {
     var servingSince = Duration.zero
     /// Whether the replicas keep up.
     var admission = Admission()
+    /// How fast keys dispatch.
+    var pace = Pace()
     /// What nodes want to read of the log.
     var reads = ReadQueue()
     /// What of the log is known to be damaged, ascending.
@@ -80,6 +82,8 @@ public struct SequencerMachine: Sendable {
     var sweepAt = Duration.zero
     /// What waits for the log to say whether this tenure is the newest.
     var confirmations = Confirmations()
+    /// What was counted. *Use*: metrics alone. The next tenure of a process goes on with it.
+    package var tally = SequencerTally()
 
     /// Makes a sequencer without a log.
     ///
@@ -133,9 +137,10 @@ public struct SequencerMachine: Sendable {
         case .read(let job, let outcome):
             read(outcome, for: job, at: now.monotonic, into: &effects)
         case .answerLost(let tag, let connection): credit.lose(tag, on: connection)
-        case .received(let message, let speaker, let connection):
+        case .received(let message, let speaker, let connection, let principal):
             guard phase == .serving else { return }
-            received(message, by: speaker, from: connection, at: now, into: &effects)
+            received(
+                message, by: speaker, from: connection, as: principal, at: now, into: &effects)
         case .unreadableSubmit(let outline, let code, let message, let speaker, let connection):
             guard phase == .serving else { return }
             guard case .member(let incarnation)? = peer(speaker, on: connection, at: now.monotonic)
@@ -145,7 +150,7 @@ public struct SequencerMachine: Sendable {
             }
             let fault = Fault(code: code, message: message)
             submit(
-                outline, bytes: 0, by: incarnation, on: connection, into: &effects,
+                outline, bytes: 0, by: incarnation, on: connection, isPaced: true, into: &effects,
                 judging: { $0.judge(outline.count, as: fault, of: incarnation) })
         case .disconnected(let connection): disconnected(connection)
         case .unreadable(let code, let message, let connection):
@@ -180,11 +185,17 @@ public struct SequencerMachine: Sendable {
     }
 
     private mutating func received(
-        _ message: NodeMessage, by speaker: Speaker, from connection: ConnectionID, at now: Moment,
-        into effects: inout [SequencerEffect]
+        _ message: NodeMessage, by speaker: Speaker, from connection: ConnectionID,
+        as principal: Principal, at now: Moment, into effects: inout [SequencerEffect]
     ) {
         if case .hello(let hello) = message {
-            greeted(with: hello, by: speaker, from: connection, at: now, into: &effects)
+            if let denial = principal.denial(of: message) {
+                refuse(hello, .notAllowed, denial, to: connection, into: &effects)
+            } else {
+                greeted(
+                    with: hello.owned(by: principal.name), by: speaker, from: connection, at: now,
+                    into: &effects)
+            }
             return
         }
         if speaker.epoch > tenure.epoch { challenge(by: speaker.epoch, into: &effects) }
@@ -192,6 +203,10 @@ public struct SequencerMachine: Sendable {
             // Who leaves needs no answer.
             if case .bye = message { return }
             refuse(connection, into: &effects)
+            return
+        }
+        if let denial = principal.denial(of: message) {
+            deny(message, denial, to: connection, into: &effects)
             return
         }
         switch (message, peer) {
@@ -202,9 +217,12 @@ public struct SequencerMachine: Sendable {
             ask(question, from: connection, at: now, into: &effects)
         case (.barrier(let barrier), _):
             self.barrier(barrier, from: connection, into: &effects)
-        case (.drop(let drop), _): self.drop(drop, from: connection, into: &effects)
-        case (.freeze(let freeze), _): self.freeze(freeze, from: connection, into: &effects)
-        case (.skip(let skip), _): self.skip(skip, from: connection, into: &effects)
+        case (.drop(let drop), _):
+            self.drop(drop, from: connection, by: principal.name, into: &effects)
+        case (.freeze(let freeze), _):
+            self.freeze(freeze, from: connection, by: principal.name, into: &effects)
+        case (.skip(let skip), _):
+            self.skip(skip, from: connection, by: principal.name, into: &effects)
         case (.load(let load), _):
             self.load(load, from: connection, into: &effects)
         case (.digest(let report), .member(let incarnation)):
@@ -217,7 +235,9 @@ public struct SequencerMachine: Sendable {
         case (.close(let close), .member(let incarnation)):
             endHosting(of: close.subject, by: incarnation)
         case (.submit(let batch), .member(let incarnation)):
-            submit(batch, by: incarnation, on: connection, into: &effects)
+            submit(
+                batch, by: incarnation, on: connection, as: principal, at: now.monotonic,
+                into: &effects)
         case (.progress(let progress), .member(let incarnation)):
             self.progress(progress, of: incarnation)
         case (.answer(let answer), .member(let incarnation)):

@@ -18,11 +18,13 @@ public struct SequencerSettings: Sendable, Hashable {
     public var unsettledOutcomesMax: Int = 1 << 16
     /// The most bytes of the state that an opener brings along.
     public var initialStateBytesMax: UInt32 = 16 << 20
-    /// The most bytes of commits in one answer to a fetch, but for one commit at least.
-    public var fetchBytesMax: UInt32 = 4 << 20
+    /// The most bytes of commits in one answer to a fetch, but for one commit at least. It is small,
+    /// so that what is sent and applied meanwhile waits for little.
+    public var fetchBytesMax: UInt32 = 256 << 10
     /// The most answers to fetches and loads that the log reads for at once. Others wait for the turn
-    /// of who asked, one node after the other.
-    public var readsMax: Int = 4
+    /// of who asked, one node after the other. One thread reads: what more it had read would stand in
+    /// front of receipts at the socket.
+    public var readsMax: Int = 1
     /// The most sessions remembered, at most ``sessionsMost``. The one that left first is forgotten
     /// for a new one.
     public var sessionsMax: Int = 10_000

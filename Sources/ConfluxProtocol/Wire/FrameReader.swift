@@ -95,15 +95,24 @@ struct FrameReader {
     /// - Throws: ``WireError/unsupportedExtension(tag:at:)`` where one must be understood: none is
     ///   in this version.
     mutating func skipExtensions() throws(WireError) {
-        while remaining > 0 {
-            let at = offset
-            let tag = try fixed(UInt16.self, "an extension's tag")
-            let length = Int(try fixed(UInt32.self, "an extension's length"))
-            _ = try cut(length, "an extension")
-            guard tag < Frame.criticalTagMin else {
-                throw .unsupportedExtension(tag: tag, at: at)
-            }
+        while try nextExtension() != nil {}
+    }
+
+    /// Reads one of the extensions that fill the rest.
+    ///
+    /// - Returns: Its tag, and a reader of its body; nil at the end.
+    /// - Throws: ``WireError/unsupportedExtension(tag:at:)`` where one must be understood: none is
+    ///   in this version.
+    mutating func nextExtension() throws(WireError) -> (tag: UInt16, body: FrameReader)? {
+        guard remaining > 0 else { return nil }
+        let at = offset
+        let tag = try fixed(UInt16.self, "an extension's tag")
+        let length = Int(try fixed(UInt32.self, "an extension's length"))
+        let body = try nested(length, "an extension")
+        guard tag < Frame.criticalTagMin else {
+            throw .unsupportedExtension(tag: tag, at: at)
         }
+        return (tag, body)
     }
 }
 

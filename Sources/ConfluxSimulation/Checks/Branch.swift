@@ -119,7 +119,7 @@ final class Branch {
         var concerned: [StoreName: SequenceNumber] = [:]
         for block in commit.blocks {
             switch block {
-            case .event(let event):
+            case .event(let event, _):
                 facts.append(Fact(commit: commits.count - 1))
                 try take(event, at: sequence)
                 sequence = sequence.next

@@ -60,7 +60,8 @@ public enum Mark: String, Sendable, Hashable, CaseIterable {
 
     // Versions, freezing, skipping (rules 17, 21, 23)
     case upgraded, olderStopped, frozen, frozenUnconfirmed, thawed
-    case poisoned, poisonStopped, skipAsked, skipped, skipRefused, reloadAsked, effectUnknown
+    case poisoned, poisonStopped, skipAsked, skipped, skipRefused, reloadAsked, skippedBehind,
+        effectUnknown
 
     // The floor (rule 20)
     case truncated, truncateFailed, startedAboveFloor, fallback, fallbackAboveFloor

@@ -7,6 +7,15 @@ final class SnapshotTruth {
     private struct Agreed {
         var snapshot: SavedSnapshot
         var bytes: Bytes
+        /// Whose log it is of, and which commit of it: an earlier copy may bring back what was lost.
+        var log: LogID
+        var commit: Commit?
+
+        /// Whether it is of this history.
+        func belongs(to branch: Branch) -> Bool {
+            branch.log == log && snapshot.sequence <= branch.last
+                && branch.commit(containing: snapshot.sequence) == commit
+        }
     }
 
     private var confirmed: [SavedSnapshot.Key: (bytes: Bytes, version: UInt32)] = [:]
@@ -63,7 +72,10 @@ final class SnapshotTruth {
                     promise: "snapshot",
                     message: "\(snapshot.key) was confirmed, and differs from the log")
             }
-            agreed.append(Agreed(snapshot: snapshot, bytes: bytes))
+            agreed.append(
+                Agreed(
+                    snapshot: snapshot, bytes: bytes, log: branch.log,
+                    commit: branch.commit(containing: snapshot.sequence)))
             add(agreed[agreed.count - 1], to: branch)
         }
         confirmed[snapshot.key] = (bytes, snapshot.schemaVersion)
@@ -75,14 +87,9 @@ final class SnapshotTruth {
             as: agreed.snapshot.schemaVersion)
     }
 
-    /// The log lost its end: what was agreed before that stays so.
-    func restate(in branch: Branch, in former: Branch) {
+    /// The log has another history: what was agreed in what it still has, or has again, stays so.
+    func restate(in branch: Branch) {
         forgetVotes()
-        agreed = agreed.filter { agreed in
-            let end = agreed.snapshot.sequence
-            return branch.log == former.log && end <= branch.last
-                && branch.commit(containing: end) == former.commit(containing: end)
-        }
-        for agreed in agreed { add(agreed, to: branch) }
+        for agreed in agreed where agreed.belongs(to: branch) { add(agreed, to: branch) }
     }
 }

@@ -46,7 +46,7 @@ final class Truth {
                 origin?.fact(sequence)?.record
             }
         }
-        snapshots.restate(in: next, in: former[former.count - 1])
+        snapshots.restate(in: next)
         branch = next
         reached = [:]
     }

@@ -65,7 +65,7 @@ extension SimulatedCluster {
         for block in commit.blocks {
             let sequence = next
             next = next.advanced(by: UInt64(block.count))
-            guard case .event(let event) = block else { continue }
+            guard case .event(let event, _) = block else { continue }
             switch event {
             case .joined(_, _, let rejoining, _) where rejoining != .none:
                 marks.hit(.rejoinedAfterLeft)
@@ -142,7 +142,7 @@ extension SimulatedCluster {
             }
             node.delivered = last
         case .compare(_, let bytes): marks.hit(bytes == nil ? .comparedInVain : .compared)
-        case .settle, .opened, .reach, .begin, .detach: break
+        case .settle, .opened, .reach, .begin: break
         }
     }
 
@@ -156,8 +156,6 @@ extension SimulatedCluster {
             guard let place = node.applier.place(of: store.name) else { continue }
             guard place.isAttached else { continue }
             if let message = place.stopped { try checkStopped(store, message, node) }
-            // What is about to be loaded anew is not compared.
-            if node.reloading.contains(store.name) { continue }
             guard isFinal || node.compared[store.name] != place.position else { continue }
             // Before it has done what it was given it is not at its position.
             if store.isLate, !node.late.isIdle { continue }

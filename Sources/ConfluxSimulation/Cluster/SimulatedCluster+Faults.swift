@@ -57,11 +57,7 @@ extension SimulatedCluster {
             marks.hit(.stoppedInHandshake)
         }
         if random.chance(0.5), let node = pick(nodes.keys).flatMap({ nodes[$0] }) {
-            guard !node.isPaused else { return }
-            node.isPaused = true
-            marks.hit(.nodePaused)
-            trace.note(now, "\(node.text) is stopped for \(pause.text) s")
-            schedule(.resume(process: node.process), after: pause)
+            self.pause(node, for: pause)
         } else if let sequencer = pick(sequencers.keys).flatMap({ sequencers[$0] }) {
             guard !sequencer.isPaused else { return }
             sequencer.isPaused = true
@@ -72,6 +68,14 @@ extension SimulatedCluster {
                 schedule(.startSequencer, after: random.duration(in: plan.rivalsAfter))
             }
         }
+    }
+
+    func pause(_ node: SimulatedNode, for pause: Duration) {
+        guard !node.isPaused else { return }
+        node.isPaused = true
+        marks.hit(.nodePaused)
+        trace.note(now, "\(node.text) is stopped for \(pause.text) s")
+        schedule(.resume(process: node.process), after: pause)
     }
 
     func resume(_ process: Int) {

@@ -165,10 +165,12 @@ extension SimulatedCluster {
     }
 
     /// Whether no snapshot may come that gets a replica on: a store that is frozen has no digest point,
-    /// and where the others differ none may have a majority.
+    /// where the others differ none may have a majority, and where the log has lost what a replica
+    /// could begin with, and no other goes on, nobody has one to give.
     private func mayStayStopped(_ store: StoreName) -> Bool {
         guard let history = truth.branch.presentLife(store) else { return false }
         return history.isFrozen || isDivided(history)
+            || hosts(of: history).isEmpty && isHeldOff(history)
     }
 
     /// Whether the replicas of a store have different states, and none of these a majority.
@@ -193,8 +195,12 @@ extension SimulatedCluster {
         guard let listening, let sequencer = sequencers[listening], sequencer.isServing else {
             return "no sequencer serves"
         }
-        for node in nodes.values.sorted(by: { $0.slot < $1.slot }) {
-            if !node.late.isIdle { return "stores of \(node.text) have something to do" }
+        let nodes = nodes.values.sorted { $0.slot < $1.slot }
+        // What is asked below can be told of stores that have done what they were given.
+        if let busy = nodes.first(where: { !$0.late.isIdle }) {
+            return "stores of \(busy.text) have something to do"
+        }
+        for node in nodes {
             for store in node.stores
             where node.applier.place(of: store.name)?.stopped != nil
                 && !mayStayStopped(store.name)
@@ -231,10 +237,16 @@ extension SimulatedCluster {
 
     private var whatIsKeptTooLong: String? {
         let floor = disk.shelves.floor
+        // Whole commits are given up, and the ends of small ones are no places to cut at: the first
+        // place may have anything in front of it.
         var kept = 0
-        for commit in disk.commits.reversed() {
-            guard commit.first >= floor else { break }
-            kept += commit.bytes.count
+        var uncut = 0
+        for commit in disk.commits where commit.first >= floor {
+            if uncut < 1 << 10 {
+                uncut += commit.bytes.count
+            } else {
+                kept += commit.bytes.count
+            }
         }
         let checkpoint =
             disk.shelves.checkpoints.newest(through: disk.last)?.bytes.count ?? 0

@@ -220,6 +220,8 @@ extension SimulatedCluster {
         case .sessionForgotten:
             marks.hit(.sessionForgotten)
             node.hasLostSession = true
+        case .notAllowed(let message):
+            throw Violation(promise: "P5", message: "\(node.text) was denied: \(message)")
         case .missed: marks.hit(.missed)
         case .damaged: marks.hit(.damageMet)
         case .disconnected: break
@@ -391,10 +393,7 @@ extension SimulatedCluster {
 
     func finishLeaving(_ process: Int, isForced: Bool) throws(Violation) {
         guard let node = nodes[process], node.isLeaving, !node.isPaused else { return }
-        let isSettled =
-            node.outbox.isEmpty && node.machine.isSettled
-            && node.applier.toldCount >= node.settledCount
-        guard isForced || isSettled else { return }
+        guard isForced || node.isSettled else { return }
         try handle(.leave, node)
     }
 }

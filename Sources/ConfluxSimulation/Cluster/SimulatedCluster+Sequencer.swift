@@ -10,7 +10,7 @@ extension SimulatedCluster {
         if let listening, let running = sequencers[listening], !running.isPaused { return }
         let process = takeProcess()
         let log = SimulatedLog(
-            disk: disk, nextFault: { [unowned self] in logFault() },
+            disk: disk, nextFault: { [unowned self] in logFault(at: $0) },
             appended: { [unowned self] in appended($0) },
             saved: { [unowned self] in saved($0, $1) })
         log.isNewestDamaged = strikes(plan.damagedCheckpoint)
@@ -63,8 +63,9 @@ extension SimulatedCluster {
         }
     }
 
-    private func logFault() -> SimulatedLog.Fault {
-        if strikes(plan.logFailure) {
+    private func logFault(at work: SimulatedLog.Work) -> SimulatedLog.Fault {
+        // Truncating is rarer than the rest, and a tenure outlives its failures.
+        if strikes(work == .truncate ? min(0.5, plan.logFailure * 8) : plan.logFailure) {
             marks.hit(.logFailed)
             return .failed
         }
@@ -156,7 +157,7 @@ extension SimulatedCluster {
         var effects: [SequencerEffect] = []
         sequencer.machine.handle(
             input, at: moment(offset: sequencer.clockOffset), into: &effects)
-        if case .received(.fetch, _, _) = input, effects.isEmpty { marks.hit(.fetchWaited) }
+        if case .received(.fetch, _, _, _) = input, effects.isEmpty { marks.hit(.fetchWaited) }
         for effect in effects {
             try carryOut(effect, sequencer)
             if strikes(plan.crashAtEffect) {

@@ -74,8 +74,13 @@ extension SimulatedCluster {
         marks.hit(.poisoned)
         trace.note(now, "processes die of \(at) in \(name)")
         deaths.append(Death(store: name, life: history.life, log: disk.id, at: at))
-        for process in nodes.keys.sorted() where random.chance(0.7) {
-            if let node = nodes[process], node.role == .member { crash(node) }
+        for node in nodes.keys.sorted().compactMap({ nodes[$0] }) where node.role == .member {
+            if random.chance(0.7) {
+                crash(node)
+            } else if random.chance(0.5) {
+                // It has the entry, and may be away while people skip it.
+                pause(node, for: random.duration(in: .seconds(2) ... .seconds(12)))
+            }
         }
     }
 
@@ -100,6 +105,13 @@ extension SimulatedCluster {
             !stuck.contains(death)
         else { return }
         stuck.append(death)
+        // Who has the entry may be away while people look at who has stopped. Only then it is skipped
+        // behind somebody's back.
+        guard isHostile, random.chance(0.5) else { return }
+        for other in nodes.keys.sorted().compactMap({ nodes[$0] })
+        where other !== node && other.applier.place(of: store) != nil {
+            pause(other, for: random.duration(in: .seconds(2) ... .seconds(12)))
+        }
     }
 
     /// People have stores get past what they stopped at.
@@ -176,19 +188,15 @@ extension SimulatedCluster {
     func noteLoading(_ job: ApplyJob, _ node: SimulatedNode) {
         if case .deliver(let delivery, _) = job {
             switch delivery {
-            case .restore(let store, _, _, _, _, _, _), .detach(let store):
-                node.spoilt.remove(store)
-                node.reloading.remove(store)
-            case .reset:
-                node.spoilt = []
-                node.reloading = []
+            case .restore(let store, _, _, _, _, _, _): node.spoilt.remove(store)
+            case .reset: node.spoilt = []
             default: break
             }
         }
         node.tells.inputs.withLock { inputs in
             for case .reported(let report, _) in inputs {
                 switch report {
-                case .reload(let store): node.reloading.insert(store)
+                case .reload: marks.hit(.skippedBehind)
                 case .parked: node.hasParked = true
                 default: break
                 }

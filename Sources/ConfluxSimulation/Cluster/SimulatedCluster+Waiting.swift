@@ -14,9 +14,13 @@ extension SimulatedCluster {
     func awaitReceipt(_ node: SimulatedNode) {
         guard let last = disk.commits.last?.last, last > .zero else { return }
         let sequence = SequenceNumber(UInt64(random.int(in: 1...Int(last.rawValue))))
-        guard sequence <= disk.durableThrough else { return }
+        guard sequence <= disk.durableThrough,
+            let commit = disk.commits.first(where: { $0.last >= sequence })
+        else { return }
         marks.hit(.receiptAwaited)
-        wait(for: .receipt(sequence, disk.id), behind: sequence, on: node)
+        let receipt = Receipt(
+            log: disk.id, epoch: commit.epoch, sequence: sequence, timestamp: Timestamp(0))
+        wait(for: .receipt(receipt), behind: sequence, on: node)
     }
 
     /// The program ends a store, for everybody.

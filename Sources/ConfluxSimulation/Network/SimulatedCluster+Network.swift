@@ -137,7 +137,7 @@ extension SimulatedCluster {
     ) throws(Violation) {
         let input = SequencerInput.frame(frame, limits: sequencer.machine.limits, from: connection)
         var vote: Vote?
-        if case .received(let message, _, _) = input {
+        if case .received(let message, _, _, _) = input {
             trace.note(now, "  ↑ \(connection.rawValue) \(message.summary)")
             hear(message, from: connection)
             if case .digest(.vote(let heard)) = message { vote = heard }

@@ -84,8 +84,6 @@ final class SimulatedNode {
     let states: [SimulatedState]
     /// The stores that were given another state behind everybody's back, until they are loaded anew.
     var spoilt: Set<StoreName> = []
-    /// The stores that asked to be loaded anew, until they let go of what they have.
-    var reloading: Set<StoreName> = []
     /// The highest number of a snapshot that each store got, and up to which the log was passed over.
     var restoredAt: [StoreName: SequenceNumber] = [:]
     var passedOver = SequenceNumber.zero
@@ -138,7 +136,7 @@ final class SimulatedNode {
         self.tells = tells
         self.shelf = shelf
         applier = Applier(
-            refusalBytesMax: 64 << 10,
+            refusalBytesMax: NodeSettings().refusalBytesMax,
             tell: { input in tells.inputs.withLock { $0.append(input) } },
             post: { job in tells.work.withLock { $0.posted.append(job) } }, clock: clock,
             announce: { event in tells.events.withLock { $0.append(event) } },
@@ -149,7 +147,9 @@ final class SimulatedNode {
             shelf: shelf,
             background: { work in tells.work.withLock { $0.background.append(work) } },
             inPlaceBytesMax: inPlaceBytesMax, openBytesMax: openBytesMax,
-            waitingOutcomesMax: waitingOutcomesMax)
+            waitingOutcomesMax: waitingOutcomesMax,
+            // Batches here are small: some are cut.
+            sliceBytesMax: 200)
     }
 
     /// When the machine wants to be told the time. Looked at in place: a copy of the whole machine
@@ -180,6 +180,10 @@ final class SimulatedNode {
 
     /// Whether outcomes may be told without their effect: the history is lost, the process ends, or so
     /// many wait for a store that is parked.
+    /// Whether every action has an outcome that its program was told.
+    var isSettled: Bool {
+        outbox.isEmpty && machine.isSettled && applier.toldCount >= settledCount
+    }
     var mayLoseEffects: Bool { hasLostHistory || hasLostSession || hasParked }
 
     /// What every store that its applier has is of, whether the program knows it to be open or not.

@@ -82,7 +82,6 @@ extension Delivery {
             "gets \(store), life \(life), at \(snapshot.sequence), version "
                 + "\(snapshot.schemaVersion), without \(skipped), aside: \(aside?.count ?? 0) bytes, "
                 + "through \(through), by request \(request)"
-        case .detach(let store): "lets go of \(store)"
         case .attach(let subject): "attaches \(subject)"
         case .begin(let subject): "begins \(subject)"
         case .passOver(let last): "passes over the log up to \(last)"

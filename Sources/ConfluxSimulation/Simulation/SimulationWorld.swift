@@ -21,6 +21,9 @@ public enum SimulationWorld: String, Sendable, Hashable, CaseIterable {
     /// Replicas that differ often, and snapshots that come in many small parts, over connections that
     /// lose messages and break. They are outdated before a log that reads slowly has read them.
     case parted
+    /// Entries that processes die of, and are skipped while nodes that have applied them are away.
+    /// Little else happens.
+    case poisoned
 
     /// The shape of a seed's world.
     init(of seed: UInt64) {
@@ -32,7 +35,8 @@ public enum SimulationWorld: String, Sendable, Hashable, CaseIterable {
             case 10..<15: .mixed
             case 8, 15: .parted
             case 16..<18: .newcomers
-            default: .bulky
+            case 18: .bulky
+            default: .poisoned
             }
     }
 }
@@ -53,6 +57,7 @@ extension SimulationPlan {
         case .bulky: drawBulk(from: &random)
         case .rivals: drawRivals(from: &random)
         case .parted: drawParted(from: &random)
+        case .poisoned: drawPoisoned(from: &random)
         }
         if world != .parted { fitParts() }
     }
@@ -205,6 +210,23 @@ extension SimulationPlan {
         keeping.partBytesMax = 64
         keeping.votePatience = .milliseconds(100)
         keeping.partPatience = .milliseconds(100)
+    }
+
+    private mutating func drawPoisoned(from random: inout SimulationRandom) {
+        nodes = random.int(in: 3...4)
+        faultsFor = random.duration(in: .seconds(10)...(.seconds(25)))
+        dispatchEvery = random.pick([.milliseconds(60), .milliseconds(300)])
+        lateStart = 0
+        poisonEvery = random.pick([.milliseconds(500), .seconds(2)])
+        // Who crashes would not come back with what it has.
+        (durability, nodeCrashEvery, leaveEvery) = (.fsync, nil, nil)
+        (powerLossEvery, oldCopyEvery, pauseEvery, hasRivals) = (nil, nil, nil, false)
+        (crashAtEffect, unknownAppend, logFailure) = (0, 0, 0)
+        if random.chance(0.5) { sequencerCrashEvery = nil }
+        if random.chance(0.5) { (freezeEvery, upgradeEvery, spoilEvery) = (nil, nil, nil) }
+        // A snapshot with the entry in it ends the matter.
+        keeping.digestBytesMin = random.pick([2_000, 20_000])
+        keeping.snapshotBytesMin = keeping.digestBytesMin
     }
 
     /// What is large would not come in time, part by part.

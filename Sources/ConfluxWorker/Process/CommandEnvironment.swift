@@ -17,6 +17,8 @@ package struct CommandEnvironment: Sendable {
     package let diagnostics: Diagnostics
     /// The wish to end.
     package let interruption: Interruption
+    /// The least level of events that are printed.
+    private let eventLevelMin: EventLevel
 
     /// Makes the environment of a command.
     ///
@@ -35,25 +37,31 @@ package struct CommandEnvironment: Sendable {
         self.isJSON = isJSON
         self.isService = isService
         self.interruption = interruption
+        // Commands that end by themselves have no events.
+        eventLevelMin = isService ? arguments[EventLevel.option] : .info
         output = StandardOutput(descriptor: descriptor) {
             if !isService { interruption.fire(.outputClosed) }
         }
         diagnostics = Diagnostics(program: arguments.path[0], isJSON: isJSON)
     }
 
-    /// Prints an event: JSON with its name, or a line for people.
+    /// Prints an event: JSON with its name and its level, or a line for people. One that matters less than
+    /// is asked for is not printed.
     ///
     /// - Parameters:
     ///   - event: The event's name.
     ///   - fields: What else is known.
     ///   - text: The line for people.
     package func announce(_ event: String, _ fields: JSONObject = [:], text: String) {
+        let level = EventLevel(of: event)
+        guard level >= eventLevelMin else { return }
         guard isJSON else {
             output.print(text)
             return
         }
         var fields = fields
         fields["event"] = .string(event)
+        fields["level"] = .string(level.rawValue)
         output.print(.object(fields))
     }
 
@@ -66,12 +74,21 @@ package struct CommandEnvironment: Sendable {
             exitCode = try await command(self)
         } catch {
             output.flush()
-            if let reason = interruption.reason { return isService ? .success : reason }
-            diagnostics.report(error)
-            return error.exitCode
+            if let reason = interruption.reason, reason != .outputClosed {
+                return isService ? .success : reason
+            }
+            return end(with: error)
         }
         output.flush()
-        return exitCode
+        return exitCode == .success || exitCode == .outputClosed ? end(with: nil) : exitCode
+    }
+
+    /// How a command ends that failed, or whose results may not have been written.
+    private func end(with failure: CommandFailure?) -> ExitCode {
+        guard let failure = isService ? failure : output.failure ?? failure else { return .success }
+        // Whoever closes the output needs no words.
+        if failure.exitCode != .outputClosed { diagnostics.report(failure) }
+        return failure.exitCode
     }
 }
 

@@ -36,12 +36,13 @@ package struct CommandFailure: Error, Sendable {
             case .invalidAddress, .invalidName: .usage
             case .unreachable: .unreachable
             case .refused, .closed: .nodeRefused
+            case .keyRefused: .notPermitted
             case .openFailed, .alreadyHosted, .storeStopped: .failed
             case .journalInUse, .journalUnusable: .cannotCreate
             case .unanswered, .otherLog, .notHosted, .dropped: .notFound
             case .timedOut: .timedOut
             case .cancelled: .interrupted
-            case .rejected: .rejected
+            case .rejected: error.rejection == .notAllowed ? .notPermitted : .rejected
             }
         // A node that is refused is told apart from an action that is.
         let bye = error.code == .refused ? error.bye.map { "\($0)" } ?? "nodeRefused" : nil
@@ -49,10 +50,22 @@ package struct CommandFailure: Error, Sendable {
         self.init(exitCode, code: bye ?? rejection ?? error.code.rawValue, error.message)
     }
 
-    /// What became of an action.
-    package init(_ error: DispatchError) {
+    /// What is wrong with a key.
+    package init(_ error: KeyFileError) {
         let exitCode: ExitCode =
             switch error.code {
+            case .exists, .unwritable: .cannotCreate
+            case .unreadable, .tooOpen, .notAKey: .noInput
+            }
+        self.init(exitCode, code: error.code.rawValue, error.message)
+    }
+
+    /// What became of an action.
+    package init(_ error: DispatchError) {
+        let reason = error.reason as? RejectionReason
+        let exitCode: ExitCode =
+            switch error.code {
+            case .rejected where reason?.code == .notAllowed: .notPermitted
             case .rejected, .withdrawn: .rejected
             case .refused: .refused
             case .invalidAction: .invalidInput
@@ -61,7 +74,6 @@ package struct CommandFailure: Error, Sendable {
             case .storeStopped: .storeStopped
             default: .failed
             }
-        let reason = error.reason as? RejectionReason
         self.init(
             exitCode, code: reason.map { "\($0.code)" } ?? error.code.rawValue,
             receipt: error.receipt, reason?.message ?? error.message)

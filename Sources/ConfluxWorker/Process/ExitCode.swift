@@ -18,8 +18,10 @@ package enum ExitCode: Int32, Error, Sendable, CaseIterable {
     case failed = 70
     /// The port, the folder, or the journal, can't be had.
     case cannotCreate = 73
-    /// The log failed, so that the sequencer stopped.
+    /// The log failed, so that the sequencer stopped; or the output can't be written.
     case logFailed = 74
+    /// The keys do not fit, or the key may not do it: see the sequencer's file of authorised keys.
+    case notPermitted = 77
     /// An action, or another wish, was rejected: it is not in the log.
     case rejected = 80
     /// An action was refused: it is in the log, and changed nothing.
@@ -55,7 +57,8 @@ package enum ExitCode: Int32, Error, Sendable, CaseIterable {
         case .unreachable: "no sequencer answered"
         case .failed: "the program itself failed"
         case .cannotCreate: "the port, the folder or the journal is in use or can't be made"
-        case .logFailed: "the log failed"
+        case .logFailed: "the log failed, or the output can't be written"
+        case .notPermitted: "the key is not admitted or may not do it, or the sequencer has another key"
         case .rejected: "rejected: nothing was added to the log"
         case .refused: "refused: an action is in the log and changed nothing"
         case .unknownOutcome: "the outcome of an action can't be known"

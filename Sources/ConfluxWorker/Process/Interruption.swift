@@ -15,35 +15,19 @@ package final class Interruption: Sendable {
     }
 
     private let state = Mutex(State())
-    // Immutable once made; a source is thread-safe itself.
-    private nonisolated(unsafe) let sources: [any DispatchSourceSignal]
 
     /// Takes the signals of this process from now on.
     package static func watchSignals() -> Interruption {
         // What a closed pipe means is decided where it is written to.
         signal(SIGPIPE, SIG_IGN)
-        let numbers = [SIGINT, SIGTERM]
-        for number in numbers { signal(number, SIG_IGN) }
-        let sources = numbers.map {
-            DispatchSource.makeSignalSource(signal: $0, queue: .global(qos: .userInitiated))
-        }
-        let interruption = Interruption(sources: sources)
-        for (number, source) in zip(numbers, sources) {
-            let reason = number == SIGINT ? ExitCode.interrupted : .terminated
-            source.setEventHandler { [weak interruption] in interruption?.signalled(reason) }
-            source.resume()
-        }
+        let interruption = Interruption()
+        Signals.handle(SIGINT) { interruption.signalled(.interrupted) }
+        Signals.handle(SIGTERM) { interruption.signalled(.terminated) }
         return interruption
     }
 
     /// Makes one that only ``fire(_:)`` fires.
-    package convenience init() {
-        self.init(sources: [])
-    }
-
-    private init(sources: [any DispatchSourceSignal]) {
-        self.sources = sources
-    }
+    package init() {}
 
     private func signalled(_ reason: ExitCode) {
         guard !fire(reason) else { return }

@@ -5,12 +5,13 @@ import Synchronization
 /// The results of a command on the way to standard output.
 ///
 /// Writes gather in a buffer that is written out when it is large, and whenever whoever writes says
-/// that nothing more follows at once. Once nobody reads any more, what is written is dropped, and
-/// `whenClosed` is told once; a service goes on, and a command ends.
+/// that nothing more follows at once. Once nobody reads any more, or it can't be written, the rest is
+/// dropped, and `whenClosed` is told once; a service goes on, and a command ends.
 package final class StandardOutput: Sendable {
     private struct State {
         var buffer: [UInt8] = []
-        var isClosed = false
+        /// Why nothing is written any more: the error's number.
+        var failure: Int32?
     }
 
     private static let bufferBytes = 64 << 10
@@ -22,12 +23,23 @@ package final class StandardOutput: Sendable {
     ///
     /// - Parameters:
     ///   - descriptor: Where to write.
-    ///   - whenClosed: Told once when nobody reads any more, on the thread that writes.
+    ///   - whenClosed: Told once when nothing is written any more, on the thread that writes.
     package init(
         descriptor: Int32 = STDOUT_FILENO, whenClosed: @escaping @Sendable () -> Void = {}
     ) {
         self.descriptor = descriptor
         self.whenClosed = whenClosed
+    }
+
+    /// Prints a text that is all there is to print.
+    ///
+    /// - Returns: How the process ends.
+    package static func show(_ text: String) -> ExitCode {
+        let output = StandardOutput()
+        output.print(text)
+        guard let failure = output.failure else { return .success }
+        if failure.exitCode != .outputClosed { Diagnostics.write(failure.message) }
+        return failure.exitCode
     }
 
     /// Adds a line to the buffer.
@@ -38,7 +50,7 @@ package final class StandardOutput: Sendable {
     /// Adds a line to the buffer.
     package func add(_ line: [UInt8]) {
         let closed = state.withLock { state -> Bool in
-            guard !state.isClosed else { return false }
+            guard state.failure == nil else { return false }
             state.buffer += line
             state.buffer.append(UInt8(ascii: "\n"))
             return state.buffer.count >= Self.bufferBytes ? write(&state) : false
@@ -68,21 +80,31 @@ package final class StandardOutput: Sendable {
         print(value.description)
     }
 
-    /// - Returns: Whether it was found out just now that nobody reads any more.
-    private func write(_ state: inout State) -> Bool {
-        guard !state.isClosed, !state.buffer.isEmpty else { return false }
-        defer { state.buffer.removeAll(keepingCapacity: true) }
-        guard Self.write(state.buffer, to: descriptor) else {
-            state.isClosed = true
-            return true
+    /// How a command ends whose results could not be written; nil where they were.
+    package var failure: CommandFailure? {
+        guard let number = state.withLock({ $0.failure }) else { return nil }
+        guard number != EPIPE else {
+            return CommandFailure(.outputClosed, "Nobody reads the output any more.")
         }
-        return false
+        return CommandFailure(
+            .logFailed, code: "outputFailed",
+            "The output can't be written: \(String(cString: strerror(number))).")
+    }
+
+    /// - Returns: Whether it was found out just now that nothing is written any more.
+    private func write(_ state: inout State) -> Bool {
+        guard state.failure == nil, !state.buffer.isEmpty else { return false }
+        defer { state.buffer.removeAll(keepingCapacity: true) }
+        let number = Self.write(state.buffer, to: descriptor)
+        guard number != 0 else { return false }
+        state.failure = number
+        return true
     }
 
     /// Writes everything, however long the reader takes.
     ///
-    /// - Returns: Whether it could be written.
-    static func write(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
+    /// - Returns: 0, or the error's number.
+    static func write(_ bytes: [UInt8], to descriptor: Int32) -> Int32 {
         bytes.withUnsafeBytes { buffer in
             var offset = 0
             while offset < buffer.count {
@@ -95,10 +117,10 @@ package final class StandardOutput: Sendable {
                     var room = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
                     poll(&room, 1, -1)
                 } else if errno != EINTR {
-                    return false
+                    return errno
                 }
             }
-            return true
+            return 0
         }
     }
 }

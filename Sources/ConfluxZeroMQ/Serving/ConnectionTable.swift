@@ -6,6 +6,9 @@ import ConfluxVocabulary
 struct ConnectionTable {
     /// What a socket gives its peers.
     struct Limits {
+        /// What the socket is, and its key, where connections are encrypted.
+        var type: ZMTP.SocketType
+        var key: CurveKeyPair?
         /// How many connections there may be.
         var connectionsMax: Int
         /// The most bytes of a frame.
@@ -16,16 +19,26 @@ struct ConnectionTable {
         var handshakeMax: Duration
         /// How long a connection may say nothing; nil: for ever.
         var silenceMax: Duration?
+        /// How many pieces wait of a connection at most. *At the bound* it is not read.
+        var queuePieces = 1
     }
 
     private struct Connection {
-        /// nil when it is about to end: nothing of it is read any more.
+        /// nil when it is about to end: what it sends is thrown away.
         var decoder: ZMTPDecoder?
+        /// The key that the peer proved to have, once it is admitted.
+        var key: CurvePublicKey?
         var heardAt: Duration
         /// When its frame under way began: the piece of all pieces.
         var frameBegan: UInt64 = 0
         /// How many of its messages nobody could read.
         var refusals = 0
+        /// How many pieces were taken of it. That it connected is one.
+        var pieces = 1
+        /// At how many pieces it ends at the earliest, once it is about to.
+        var endPieces = 0
+        /// Whether it is one of those that may be there.
+        var hasPlace = true
 
         var heldBytes: Int { decoder?.heldBytes ?? 0 }
     }
@@ -33,6 +46,8 @@ struct ConnectionTable {
     let limits: Limits
     private var connections: [RoutingID: Connection] = [:]
     private var pieces: UInt64 = 0
+    /// How many have a place.
+    private var placeCount = 0
     /// How many bytes are held of frames under way.
     private(set) var heldBytes = 0
 
@@ -40,6 +55,8 @@ struct ConnectionTable {
     static let refusalsMax = 64
     /// A frame that holds less than this is never what fills the memory.
     private static let evictedBytesMin = 16 << 10
+    /// How many pieces are thrown away of a connection that is about to end, for as long as more wait: 4 MiB.
+    static let drainedPiecesMax = 512
 
     init(limits: Limits) {
         self.limits = limits
@@ -54,25 +71,69 @@ struct ConnectionTable {
 
     /// A peer has connected.
     ///
-    /// - Returns: Whether there is room for it.
+    /// - Returns: Whether there is room for it; if not, it must end.
     mutating func add(_ id: RoutingID, at now: Duration) -> Bool {
-        guard connections.count < limits.connectionsMax else { return false }
+        guard placeCount < limits.connectionsMax else {
+            connections[id] = Connection(
+                decoder: nil, heardAt: now, endPieces: Self.drainedPiecesMax, hasPlace: false)
+            return false
+        }
+        placeCount += 1
         connections[id] = Connection(
-            decoder: ZMTPDecoder(messageBytesMax: limits.messageBytesMax), heardAt: now)
+            decoder: ZMTPDecoder(
+                limits.type, messageBytesMax: limits.messageBytesMax, key: limits.key),
+            heardAt: now)
         return true
+    }
+
+    /// Who proved to have a key is admitted, if its connection is there still.
+    ///
+    /// - Returns: What is to be said to it.
+    mutating func admit(_ id: RoutingID, _ key: CurvePublicKey) -> [UInt8]? {
+        guard let answer = connections[id]?.decoder?.admit() else { return nil }
+        connections[id]?.key = key
+        return answer
+    }
+
+    /// The key of an admitted peer; nil where keys don't count.
+    func key(of id: RoutingID) -> CurvePublicKey? { connections[id]?.key }
+
+    /// What seals what is sent to a peer; nil where nothing is encrypted.
+    func curve(of id: RoutingID) -> CurveSession? { connections[id]?.decoder?.curve }
+
+    /// The connections of admitted peers whose keys are among these.
+    func connections(of isMeant: (CurvePublicKey) -> Bool) -> [RoutingID] {
+        connections.compactMap { id, connection in
+            connection.decoder != nil && connection.key.map(isMeant) == true ? id : nil
+        }
     }
 
     /// A connection has ended.
     mutating func remove(_ id: RoutingID) {
         guard let connection = connections.removeValue(forKey: id) else { return }
         heldBytes -= connection.heldBytes
+        if connection.hasPlace { placeCount -= 1 }
     }
 
-    /// A connection must end, and can't yet: it keeps its place, and nothing else.
+    /// A connection must end. Until it does it keeps its place, and nothing else.
     mutating func markEnding(_ id: RoutingID) {
         guard let index = connections.index(forKey: id) else { return }
         heldBytes -= connections.values[index].heldBytes
         connections.values[index].decoder = nil
+        connections.values[index].endPieces =
+            connections.values[index].pieces + Self.drainedPiecesMax
+    }
+
+    /// Another piece was taken of a connection.
+    mutating func countPiece(of id: RoutingID) { connections[id]?.pieces += 1 }
+
+    /// Whether a connection that is about to end may end behind its last piece, though more may wait:
+    /// enough was thrown away, and libzmq has just been told that there is room in its queue. It is told so
+    /// each time that half of the queue was taken.
+    func mayEnd(_ id: RoutingID) -> Bool {
+        guard let connection = connections[id] else { return false }
+        return connection.decoder == nil && connection.pieces >= connection.endPieces
+            && connection.pieces.isMultiple(of: (limits.queuePieces + 1) / 2)
     }
 
     /// Reads what a peer sent.

@@ -50,18 +50,36 @@ public final class PublisherSocket: ServingSocket {
         return newSubscriptions
     }
 
-    /// Queues one frame for every subscriber that has room for it. They share one copy.
+    /// Queues one frame for every subscriber that has room for it. They share one copy, unless
+    /// connections are encrypted.
     ///
     /// - Parameter frame: The whole frame.
     /// - Throws: `outOfMemory`, `closed` or `terminated`.
     public func send(_ frame: Bytes) throws(ZeroMQError) {
-        let shared = ZMTP.header(bodyBytes: frame.count)[...].withRawBytes { header in
-            frame.withRawBytes { SharedFrame(header, $0) }
+        guard !isEncrypted else {
+            try send { _ in frame }
+            return
         }
+        let shared = SharedFrame(frame)
+        for (id, queue) in subscribers where queue.hasRoom { try send(shared, queue, to: id) }
+    }
+
+    /// Queues for every subscriber that has room a frame of its own, on an encrypted socket.
+    ///
+    /// - Parameter frame: The frame for whoever has the key; nil for none.
+    /// - Throws: `outOfMemory`, `closed` or `terminated`.
+    public func send(_ frame: (CurvePublicKey?) -> Bytes?) throws(ZeroMQError) {
         for (id, queue) in subscribers where queue.hasRoom {
-            guard shared.fill(message, for: queue) else { throw .system(ENOMEM, "Sending") }
-            try send(message, to: id)
+            guard let session = curve(of: id), let frame = frame(key(of: id)) else { continue }
+            try send(SharedFrame(frame, sealedBy: session), queue, to: id)
         }
+    }
+
+    private func send(
+        _ frame: SharedFrame, _ queue: SubscriberQueue, to id: RoutingID
+    ) throws(ZeroMQError) {
+        guard frame.fill(message, for: queue) else { throw .system(ENOMEM, "Sending") }
+        try send(message, to: id)
     }
 
     override func take(_ event: ZMTPDecoder.Event, from id: RoutingID) {
@@ -70,7 +88,7 @@ public final class PublisherSocket: ServingSocket {
         case .message(let body) where body.first == 1: subscribe(id, true)
         case .message(let body) where body.first == 0: subscribe(id, false)
         case .message, .malformed: malformedCount += 1
-        case .greeted, .ready, .ping: break
+        case .answer, .identified, .ping: break
         }
     }
 

@@ -79,7 +79,7 @@ public final class RouterSocket: ServingSocket {
         case .malformed(let frames):
             malformedCount += 1
             inputs.append(.malformed(from: id, frames: frames))
-        case .greeted, .ready, .ping, .subscription: break
+        case .answer, .identified, .ping, .subscription: break
         }
     }
 
@@ -91,11 +91,7 @@ public final class RouterSocket: ServingSocket {
     /// - Returns: What became of it; neither a full queue nor a peer that is gone is an error.
     /// - Throws: `outOfMemory`, `closed` or `terminated`.
     public func send(_ frame: Bytes, to peer: RoutingID) throws(ZeroMQError) -> SendOutcome {
-        try ZMTP.header(bodyBytes: frame.count)[...].withRawBytes { header throws(ZeroMQError) in
-            try frame.withRawBytes { bytes throws(ZeroMQError) in
-                try sendPieces(header, bytes, to: peer)
-            }
-        }
+        try frame.withRawBytes { bytes throws(ZeroMQError) in try sendMessage(bytes, to: peer) }
     }
 
     /// Queues one frame for a peer, in one copy.

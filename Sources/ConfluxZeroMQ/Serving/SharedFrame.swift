@@ -7,10 +7,19 @@ final class SharedFrame: Sendable {
     // No thread writes it once it is made, and the last one to let go frees it.
     private nonisolated(unsafe) let bytes: UnsafeMutableRawBufferPointer
 
-    init(_ head: UnsafeRawBufferPointer, _ tail: UnsafeRawBufferPointer) {
-        bytes = .allocate(byteCount: head.count + tail.count, alignment: 16)
-        bytes.copyMemory(from: head)
-        UnsafeMutableRawBufferPointer(rebasing: bytes[head.count...]).copyMemory(from: tail)
+    /// A message of one frame.
+    init(_ message: Bytes) {
+        let header = ZMTP.header(bodyBytes: message.count)
+        bytes = .allocate(byteCount: header.count + message.count, alignment: 16)
+        bytes.copyBytes(from: header)
+        UnsafeMutableRawBufferPointer(rebasing: bytes[header.count...]).copyBytes(from: message)
+    }
+
+    /// The same for one peer alone.
+    init(_ message: Bytes, sealedBy curve: CurveSession) {
+        bytes = .allocate(
+            byteCount: CurveSession.frameBytes(payloadBytes: message.count), alignment: 16)
+        message.withUnsafeBytes { curve.seal($0, into: bytes) }
     }
 
     deinit { bytes.deallocate() }

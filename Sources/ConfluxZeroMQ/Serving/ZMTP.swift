@@ -1,18 +1,20 @@
 import ConfluxVocabulary
 
-/// The part of ZMTP 3.0 that a serving socket speaks: the greeting and the commands of the
-/// mechanism NULL. See [the RFC](https://rfc.zeromq.org/spec/23/).
+/// The part of ZMTP 3.0 that a serving socket speaks: the greeting, and the commands of the mechanisms
+/// NULL and CURVE. See [the RFC](https://rfc.zeromq.org/spec/23/).
 enum ZMTP {
     /// Which socket a serving socket says that it is.
     enum SocketType: String {
         case router = "ROUTER"
         case publisher = "XPUB"
+        case dealer = "DEALER"
 
         /// The types of peers that may connect.
         var peers: [String] {
             switch self {
             case .router: ["DEALER", "REQ", "ROUTER"]
             case .publisher: ["SUB", "XSUB"]
+            case .dealer: ["ROUTER", "REP", "DEALER"]
             }
         }
     }
@@ -27,32 +29,48 @@ enum ZMTP {
     static let longFlag: UInt8 = 2
     static let commandFlag: UInt8 = 4
 
-    /// Version 3.0, so that peers subscribe by messages; not as a server; no security.
-    static let greeting: [UInt8] =
-        [0xFF] + [UInt8](repeating: 0, count: 8) + [0x7F, 3, 0]
-        + padded(Array("NULL".utf8), to: 20) + [UInt8](repeating: 0, count: 32)
-
-    /// The command that ends the handshake: what this socket is.
-    static func ready(_ type: SocketType) -> [UInt8] {
-        let value = Array(type.rawValue.utf8)
-        return command(
-            "READY",
-            string("Socket-Type") + [0, 0, 0, UInt8(value.count)] + value)
+    /// How both sides of a connection know each other.
+    enum Mechanism: String {
+        case null = "NULL"
+        case curve = "CURVE"
     }
 
-    /// The answer to a ping.
-    static func pong(_ context: Bytes) -> [UInt8] { command("PONG", Array(context)) }
+    /// Version 3.0, so that peers subscribe by messages; as a server where that matters.
+    static func greeting(_ mechanism: Mechanism) -> [UInt8] {
+        [0xFF] + [UInt8](repeating: 0, count: 8) + [0x7F, 3, 0]
+            + padded(Array(mechanism.rawValue.utf8), to: 20) + [mechanism == .curve ? 1 : 0]
+            + [UInt8](repeating: 0, count: 31)
+    }
+
+    /// What a socket says of itself at the end of the handshake.
+    static func metadata(_ type: SocketType) -> [UInt8] {
+        let value = Array(type.rawValue.utf8)
+        return string("Socket-Type") + [0, 0, 0, UInt8(value.count)] + value
+    }
+
+    /// The client's key is not authorised.
+    static let refusedStatus = "400"
+    /// The client speaks to another server than it believes.
+    static let otherServerStatus = "500"
+
+    /// Why the connection will end: a number of three digits, which libzmq passes on to its user.
+    static func error(_ status: String) -> [UInt8] { command("ERROR", string(status)) }
+
+    /// The answer to a ping: what stands in the frame.
+    static func pong(_ context: Bytes) -> [UInt8] { string("PONG") + context }
 
     /// What stands before a message of one frame.
-    static func header(bodyBytes: Int) -> [UInt8] {
-        guard bodyBytes > 255 else { return [0, UInt8(bodyBytes)] }
-        return [longFlag] + (0..<8).map { UInt8(truncatingIfNeeded: bodyBytes >> (56 - 8 * $0)) }
+    static func header(bodyBytes: Int, isCommand: Bool = false) -> [UInt8] {
+        let flags = isCommand ? commandFlag : 0
+        guard bodyBytes > 255 else { return [flags, UInt8(bodyBytes)] }
+        return [flags | longFlag]
+            + (0..<8).map { UInt8(truncatingIfNeeded: bodyBytes >> (56 - 8 * $0)) }
     }
 
-    private static func command(_ name: String, _ data: [UInt8]) -> [UInt8] {
-        let body = string(name) + data
-        return [commandFlag, UInt8(body.count)] + body
-    }
+    /// A command of less than 256 bytes, as a frame.
+    static func command(_ name: String, _ data: [UInt8]) -> [UInt8] { command(string(name) + data) }
+
+    static func command(_ body: [UInt8]) -> [UInt8] { [commandFlag, UInt8(body.count)] + body }
 
     private static func string(_ text: String) -> [UInt8] { [UInt8(text.utf8.count)] + text.utf8 }
 
@@ -64,6 +82,11 @@ enum ZMTP {
 /// A peer broke ZMTP, or a bound. Its connection ends.
 struct ZMTPFault: Error, Equatable {
     let reason: String
+    /// What the peer is told before.
+    let says: [UInt8]?
 
-    init(_ reason: String) { self.reason = reason }
+    init(_ reason: String, says: [UInt8]? = nil) {
+        self.reason = reason
+        self.says = says
+    }
 }

@@ -7,10 +7,11 @@ import ConfluxVocabulary
 struct ZMTPDecoder {
     /// What the peer said.
     enum Event: Equatable {
-        /// The peer's greeting is complete. The next thing is `ready`.
-        case greeted
-        /// The handshake is complete; the peer says which socket it is.
-        case ready(socketType: String)
+        /// The handshake goes on with these bytes to the peer.
+        case answer([UInt8])
+        /// The peer has proven which key it has. It is admitted by ``ZMTPDecoder/admit()``, or its
+        /// connection ends.
+        case identified(CurvePublicKey)
         /// A message of one frame.
         case message(Bytes)
         /// A message of this many frames, which was thrown away.
@@ -21,9 +22,12 @@ struct ZMTPDecoder {
         case subscription(isOn: Bool)
     }
 
-    private enum Phase { case greeting, handshake, traffic }
+    private enum Phase { case greeting, handshake, admission, traffic }
 
+    private let type: ZMTP.SocketType
     private let messageBytesMax: Int
+    /// What opens and seals messages; nil where nothing is encrypted.
+    let curve: CurveSession?
     private var phase = Phase.greeting
     /// What has come of the greeting, or of the frame under way: its header and its body.
     private var unit: [UInt8] = []
@@ -34,9 +38,25 @@ struct ZMTPDecoder {
 
     /// Makes a decoder for a new connection.
     ///
-    /// - Parameter messageBytesMax: The most bytes of one frame.
-    init(messageBytesMax: Int) {
-        self.messageBytesMax = messageBytesMax
+    /// - Parameters:
+    ///   - type: What this side's socket is.
+    ///   - messageBytesMax: The most bytes of one message.
+    ///   - key: This side's key, where connections are encrypted.
+    init(_ type: ZMTP.SocketType, messageBytesMax: Int, key: CurveKeyPair? = nil) {
+        self.type = type
+        self.messageBytesMax = messageBytesMax + (key == nil ? 0 : CurveSession.overheadBytes)
+        curve = key.map { CurveSession($0) }
+    }
+
+    private var mechanism: ZMTP.Mechanism { curve == nil ? .null : .curve }
+
+    /// The peer is admitted that proved its key: messages come now.
+    ///
+    /// - Returns: What is to be said to the peer; nil when none proved a key.
+    mutating func admit() -> [UInt8]? {
+        guard phase == .admission, let curve else { return nil }
+        phase = .traffic
+        return curve.ready(ZMTP.metadata(type))
     }
 
     /// How many bytes are reserved for the frame under way.
@@ -79,7 +99,9 @@ struct ZMTPDecoder {
             if phase == .greeting {
                 try checkGreeting(whole)
                 phase = .handshake
-                events.append(.greeted)
+                if curve == nil {
+                    events.append(.answer(ZMTP.command("READY", ZMTP.metadata(type))))
+                }
             } else {
                 let headerBytes = whole[0] & ZMTP.longFlag == 0 ? 2 : ZMTP.headerBytesMax
                 try take(whole[headerBytes...], flags: whole[0], into: &events)
@@ -121,8 +143,18 @@ struct ZMTPDecoder {
     }
 
     private mutating func take(
-        _ body: Bytes, flags: UInt8, into events: inout [Event]
+        _ frame: Bytes, flags frameFlags: UInt8, into events: inout [Event]
     ) throws(ZMTPFault) {
+        var (flags, body) = (frameFlags, frame)
+        if phase == .traffic, let curve {
+            guard frameFlags & (ZMTP.commandFlag | ZMTP.moreFlag) == 0 else {
+                throw ZMTPFault("a frame that is not sealed")
+            }
+            let content = try curve.open(frame)
+            flags =
+                (content.flags & 1) * ZMTP.moreFlag + (content.flags >> 1 & 1) * ZMTP.commandFlag
+            body = content.payload
+        }
         if flags & ZMTP.commandFlag != 0 {
             try takeCommand(body, into: &events)
         } else if flags & ZMTP.moreFlag != 0 {
@@ -145,8 +177,16 @@ struct ZMTPDecoder {
         guard greeting[0] == 0xFF, greeting[9] & 1 == 1, greeting[10] >= 3 else {
             throw ZMTPFault("a greeting that is not of ZMTP 3")
         }
-        guard greeting[12..<32] == ZMTP.greeting[12..<32] else {
-            throw ZMTPFault("a security mechanism other than NULL")
+        guard greeting[12..<32] == ZMTP.greeting(mechanism)[12..<32] else {
+            throw ZMTPFault("a security mechanism other than \(mechanism.rawValue)")
+        }
+    }
+
+    private func checkType(_ properties: CommandReader) throws(ZMTPFault) {
+        var properties = properties
+        let peer = try properties.socketType()
+        guard type.peers.contains(peer) else {
+            throw ZMTPFault("a \(peer) that connects to a \(type.rawValue)")
         }
     }
 
@@ -155,21 +195,26 @@ struct ZMTPDecoder {
     ) throws(ZMTPFault) {
         var reader = CommandReader(rest: body)
         let name = try reader.text()
-        if phase == .handshake {
-            guard name == "READY" else { throw ZMTPFault("\(name) in place of READY") }
-            var socketType: String?
-            while !reader.rest.isEmpty {
-                let property = try reader.text()
-                let value = try reader.value()
-                if property.lowercased() == "socket-type" {
-                    socketType = String(decoding: value, as: UTF8.self)
-                }
-            }
-            guard let socketType else { throw ZMTPFault("READY without a socket type") }
+        switch (phase, name) {
+        case (.handshake, "READY") where curve == nil:
+            try checkType(reader)
+            // Whoever proves nothing may speak at once.
             phase = .traffic
-            events.append(.ready(socketType: socketType))
             return
+        case (.handshake, "HELLO"):
+            guard let curve else { break }
+            events.append(.answer(try curve.welcome(reader.rest)))
+            return
+        case (.handshake, "INITIATE"):
+            guard let curve else { break }
+            let (key, metadata) = try curve.initiate(reader.rest)
+            try checkType(CommandReader(rest: metadata))
+            phase = .admission
+            events.append(.identified(key))
+            return
+        default: break
         }
+        guard phase == .traffic else { throw ZMTPFault("\(name) in the handshake") }
         switch name {
         case "PING":
             // Behind the time to live come up to 16 bytes of its own.
@@ -190,6 +235,20 @@ private struct CommandReader {
     mutating func text() throws(ZMTPFault) -> String {
         guard let count = rest.popFirst() else { throw ZMTPFault("a command that is cut off") }
         return String(decoding: try take(UInt64(count)), as: UTF8.self)
+    }
+
+    /// The socket type among properties.
+    mutating func socketType() throws(ZMTPFault) -> String {
+        var socketType: String?
+        while !rest.isEmpty {
+            let property = try text()
+            let value = try value()
+            if property.lowercased() == "socket-type" {
+                socketType = String(decoding: value, as: UTF8.self)
+            }
+        }
+        guard let socketType else { throw ZMTPFault("no socket type") }
+        return socketType
     }
 
     /// A property's value, with its length in four bytes.

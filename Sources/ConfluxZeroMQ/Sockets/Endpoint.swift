@@ -86,6 +86,16 @@ public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
         return try Endpoint(host: host ?? "127.0.0.1", port: port)
     }
 
+    /// Whether it can be reached from this machine alone.
+    public var isLocal: Bool {
+        guard case .tcp(let host, _) = transport else { return true }
+        // 127/8, ::1 and the name that stands for them.
+        let parts = host.split(separator: ".", omittingEmptySubsequences: false)
+        let isLoopback =
+            parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
+        return host == "localhost" || host == "::1" || isLoopback
+    }
+
     var isIPv6Literal: Bool { host?.utf8.contains(UInt8(ascii: ":")) ?? false }
 
     /// The endpoint as it is parsed.

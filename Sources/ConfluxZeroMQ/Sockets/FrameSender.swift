@@ -14,7 +14,9 @@ extension FrameSender {
     public func send(
         _ head: UnsafeRawBufferPointer, _ tail: UnsafeRawBufferPointer
     ) throws(ZeroMQError) -> SendOutcome {
-        try prepareFrame(head, tail)
+        let frame = try prepareFrame(head.count + tail.count)
+        frame.copyMemory(from: head)
+        UnsafeMutableRawBufferPointer(rebasing: frame[head.count...]).copyMemory(from: tail)
         return try sendFrame()
     }
 

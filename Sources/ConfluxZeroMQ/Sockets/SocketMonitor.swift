@@ -33,6 +33,12 @@ public struct SocketEvent: Sendable, Hashable {
         case other(UInt16)
     }
 
+    /// The number of `protocolViolated` where one side encrypts and the other does not.
+    public static let mechanismMismatch = Int32(ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH)
+
+    /// The status of `authenticationFailed` where a serving socket was taken for another one.
+    public static let otherServer = Int32(ZMTP.otherServerStatus) ?? 0
+
     /// What it was.
     public let kind: Kind
     /// The address concerned, as libzmq writes it.

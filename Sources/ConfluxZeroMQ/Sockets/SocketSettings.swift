@@ -68,6 +68,9 @@ public struct SocketSettings: Sendable, Hashable {
     /// It ends whoever connects and stays silent.
     public var handshakeInterval = Duration.seconds(10)
 
+    /// Whether connections are encrypted, and who each side is.
+    public var security = SocketSecurity.none
+
     /// How many connections wait to be accepted, 1 to 65,535; the system caps it further. All
     /// nodes come at once after a restart.
     public var backlog = 512
@@ -134,6 +137,22 @@ public struct SocketSettings: Sendable, Hashable {
             ]
         }
         return options
+    }
+}
+
+/// Whether a socket's connections are encrypted, and who each side is, by CURVE: see
+/// [the RFC](https://rfc.zeromq.org/spec/26/).
+public enum SocketSecurity: Sendable, Hashable {
+    /// They are not: whoever reaches the port may connect, read and change what passes.
+    case none
+    /// The side that peers connect to, with its key. Peers without a key, or with one that
+    /// ``ServingSocket/isAuthorized`` refuses, are cut off.
+    case server(CurveKeyPair)
+    /// The side that connects, with its key, to whoever has the secret half of the server's.
+    case client(CurveKeyPair, server: CurvePublicKey)
+
+    var serverKey: CurveKeyPair? {
+        if case .server(let key) = self { key } else { nil }
     }
 }
 

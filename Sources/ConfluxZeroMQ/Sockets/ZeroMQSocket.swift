@@ -32,6 +32,17 @@ public class ZeroMQSocket {
         raw = try context.openSocket(type: type)
         for (option, value) in settings.options { try set(option, value) }
         try set(ZMQ_MAXMSGSIZE, Int64(settings.messageBytesMax))
+        if case .client(let key, let server) = settings.security {
+            try server.bytes[...].withRawBytes { bytes throws(ZeroMQError) in
+                try set(ZMQ_CURVE_SERVERKEY, bytes)
+            }
+            try key.publicKey.bytes[...].withRawBytes { bytes throws(ZeroMQError) in
+                try set(ZMQ_CURVE_PUBLICKEY, bytes)
+            }
+            try set(
+                ZMQ_CURVE_SECRETKEY,
+                UnsafeRawBufferPointer(start: key.secret.pointer, count: CurvePublicKey.byteCount))
+        }
     }
 
     deinit {
@@ -47,6 +58,18 @@ public class ZeroMQSocket {
 
     /// Whether `close()` was called.
     public var isClosed: Bool { raw == nil }
+
+    /// Whether something waits to be received.
+    final var isReadable: Bool {
+        get throws(ZeroMQError) {
+            var events: Int32 = 0
+            var length = MemoryLayout<Int32>.size
+            guard zmq_getsockopt(try open(), ZMQ_EVENTS, &events, &length) == 0 else {
+                throw .system(zmq_errno(), "Asking a socket for what it has")
+            }
+            return events & ZMQ_POLLIN != 0
+        }
+    }
 
     /// Closes the socket; what it still had to send is sent in the background for as long as its
     /// linger setting says. Doing it again does nothing.
@@ -98,6 +121,21 @@ public class ZeroMQSocket {
             let number = zmq_errno()
             if number != EINTR { throw .system(number, "Connecting to \(endpoint)") }
         }
+    }
+
+    /// Connects where libzmq has given up, since the other side refused the handshake.
+    ///
+    /// - Parameter endpoint: Whereto this socket was connected.
+    /// - Throws: Errors of the system.
+    public func connectAgain(_ endpoint: Endpoint) throws(ZeroMQError) {
+        let raw = try open()
+        while zmq_disconnect(raw, endpoint.description) != 0 {
+            let number = zmq_errno()
+            // It may know nothing of it any more.
+            if number == ENOENT { break }
+            if number != EINTR { throw .system(number, "Disconnecting from \(endpoint)") }
+        }
+        try connect(endpoint)
     }
 
     /// Begins to report what happens to the socket's connections. Repeated calls give the same
@@ -198,20 +236,14 @@ public class ZeroMQSocket {
         return nil
     }
 
-    /// Copies two pieces into the one frame that `sendFrame` or `discardFrame` must follow.
-    func prepareFrame(
-        _ head: UnsafeRawBufferPointer, _ tail: UnsafeRawBufferPointer
-    ) throws(ZeroMQError) {
-        guard zmq_msg_init_size(outgoing, head.count + tail.count) == 0 else {
+    /// Makes room for the one frame that `sendFrame` or `discardFrame` must follow.
+    func prepareFrame(_ byteCount: Int) throws(ZeroMQError) -> UnsafeMutableRawBufferPointer {
+        guard zmq_msg_init_size(outgoing, byteCount) == 0 else {
             let number = zmq_errno()
             zmq_msg_init(outgoing)
-            throw .system(number, "Sending \(head.count + tail.count) bytes")
+            throw .system(number, "Sending \(byteCount) bytes")
         }
-        let target = UnsafeMutableRawBufferPointer(
-            start: zmq_msg_data(outgoing), count: head.count + tail.count)
-        target.copyMemory(from: head)
-        UnsafeMutableRawBufferPointer(rebasing: target.dropFirst(head.count))
-            .copyMemory(from: tail)
+        return UnsafeMutableRawBufferPointer(start: zmq_msg_data(outgoing), count: byteCount)
     }
 
     func discardFrame() {

@@ -30,7 +30,7 @@ final class ApplierSetup {
     init(
         executor: Executor = .immediate, journal: CrashJournal? = nil, inPlaceBytesMax: Int = .max,
         refusalBytesMax: Int = 1 << 20, openBytesMax: Int = 16 << 20,
-        waitingOutcomesMax: Int = 1_024
+        waitingOutcomesMax: Int = 1_024, sliceBytesMax: Int = Applier.sliceBytesMax
     ) throws {
         let told = Told()
         self.told = told
@@ -43,7 +43,7 @@ final class ApplierSetup {
                 inPlaceBytesMax == .max
                     ? body() : told.background.withLock { $0.append(body) }
             }, inPlaceBytesMax: inPlaceBytesMax, openBytesMax: openBytesMax,
-            waitingOutcomesMax: waitingOutcomesMax)
+            waitingOutcomesMax: waitingOutcomesMax, sliceBytesMax: sliceBytesMax)
         let name = StoreName(state: try #require(Name("tally")), instance: .shared)
         applier.perform(.identified(own))
         store = Self.register(name, request: 1, executor, with: applier, outbox)
@@ -96,11 +96,16 @@ final class ApplierSetup {
             return bodies
         }
         for body in bodies { body() }
-        let jobs = told.posted.withLock { jobs in
+        while case let jobs = takePosted(), !jobs.isEmpty {
+            for job in jobs { applier.perform(job) }
+        }
+    }
+
+    private func takePosted() -> [ApplyJob] {
+        told.posted.withLock { jobs in
             defer { jobs = [] }
             return jobs
         }
-        for job in jobs { applier.perform(job) }
     }
 
     func deliver(_ delivery: Delivery) {

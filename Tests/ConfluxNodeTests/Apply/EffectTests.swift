@@ -47,6 +47,7 @@ struct EffectTests {
         // It was opened behind the entry.
         restore(name, at: 2)
         setup.deliver(.catchUp(commit, byteCount: 100, to: [.store(name)]))
+        setup.workBehind()
         ask(name)
         #expect(setup.store.computed.count == 1)
         #expect(answers == [.applied])

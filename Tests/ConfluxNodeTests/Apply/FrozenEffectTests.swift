@@ -92,7 +92,7 @@ struct FrozenEffectTests {
                     firstCounter: 1, count: 1, block: block,
                     spans: [SubmittedBatch.Span(target: .state(name.state), count: 1)])))
         let refused = action(at: 5, .state(name.state), "{\"fail\":{}}")
-        setup.deliver(.detach(name))
+        setup.deliver(.passOver(SequenceNumber(2)))
         setup.deliver(.catchUp(refused, byteCount: 100, to: [.store(other)]))
         setup.settle(1, 1, .committed(setup.log, refused.first, Epoch(1), Timestamp(0)))
         restore([commit(at: 4, frozen)], through: 5)

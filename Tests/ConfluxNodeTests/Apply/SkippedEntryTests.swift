@@ -83,6 +83,42 @@ struct SkippedEntryTests {
         #expect(reloads == 0)
     }
 
+    @Test func `nothing counts of a store that has applied what is skipped, until it begins anew`()
+        throws
+    {
+        let life = SequenceNumber(2)
+        restore(skipped: [], aside: nil)
+        setup.deliver(.commit(commit(at: 3, schemaVersion: 1), byteCount: 100))
+        setup.deliver(
+            .commit(
+                commit(at: 4, .event(.skipped(SequenceNumber(3), .store(name)))), byteCount: 100))
+        #expect(reloads == 1)
+        setup.deliver(
+            .commit(commit(at: 5, .event(.digestPoint(name, life: life))), byteCount: 100))
+        setup.deliver(.commit(commit(at: 6, schemaVersion: 1), byteCount: 100))
+        setup.workBehind()
+        #expect(votes.isEmpty)
+        #expect(setup.store.computed.count == 1)
+        restore(skipped: [SequenceNumber(3)], aside: nil)
+        setup.deliver(.commit(commit(at: 7, schemaVersion: 1), byteCount: 100))
+        #expect(setup.store.computed.count == 1)
+        #expect(reloads == 1)
+    }
+
+    @Test func `a store that is to load the others' state goes on with it alone`() {
+        let life = SequenceNumber(2)
+        restore(skipped: [], aside: nil)
+        let point = SnapshotReference(
+            sequence: SequenceNumber(3), schemaVersion: 1, digest: Digest(of: [0]), byteCount: 1)
+        setup.deliver(
+            .compare(
+                Divergence(
+                    store: name, life: life, lastEqual: life, reference: point, isMajority: true,
+                    mustReload: true), nil))
+        setup.deliver(.commit(commit(at: 4, schemaVersion: 1), byteCount: 100))
+        #expect(setup.store.computed.count == 0)
+    }
+
     @Test func `what was refused before a digest point that is kept aside counts no more`() throws {
         let life = SequenceNumber(2)
         var aside = AsideEntries(name, life: life, after: life)
@@ -111,11 +147,13 @@ struct SkippedEntryTests {
         // Another store begins, and all of it comes once more.
         setup.deliver(.catchUp(refused, byteCount: 100, to: [.store(name)]))
         setup.deliver(.catchUp(point, byteCount: 100, to: [.store(name)]))
+        setup.workBehind()
         #expect(votes.map(\.place.sequence) == [SequenceNumber(4)])
         setup.deliver(
             .catchUp(
                 commit(at: 6, .event(.digestPoint(name, life: life))), byteCount: 100,
                 to: [.store(name)]))
+        setup.workBehind()
         var refusals = DigestHasher()
         refusals.update(UInt64(5))
         #expect(votes.last?.place.sequence == SequenceNumber(6))

@@ -14,7 +14,7 @@ struct SlowStoreTests {
     private let store: Store<TallyState>
 
     init() throws {
-        setup = try ApplierSetup(openBytesMax: 400, waitingOutcomesMax: 40)
+        setup = try ApplierSetup(openBytesMax: 400, waitingOutcomesMax: 40, sliceBytesMax: 50)
         store = setup.register(slow, executor: .queue(queue))
         setup.restore(slow, life: SequenceNumber(2), ApplierSetup.state(0))
         queue.sync {}
@@ -145,5 +145,43 @@ struct SlowStoreTests {
             Issue.record("\(String(describing: late[0].outcome))")
             return
         }
+    }
+
+    @Test func `a store that catches up is given a little at a time, behind what comes meanwhile`()
+        throws
+    {
+        let late = StoreName(state: slow.state, instance: try #require(Name("late")))
+        let lateStore = setup.register(late)
+        setup.restore(late, life: SequenceNumber(2), ApplierSetup.state(0))
+        var builder = BatchBuilder()
+        for _ in 0..<12 {
+            builder.append(
+                target: BatchTarget(target: .store(late), schemaVersion: 1, coding: .json),
+                payload: Array("{\"add\":{\"_0\":1}}".utf8))
+        }
+        let batch = builder.finish(firstCounter: 1, settled: 0)
+        setup.deliver(
+            .catchUp(
+                Commit(
+                    log: setup.log, epoch: Epoch(1), predecessor: Epoch(1),
+                    first: SequenceNumber(3), count: 12, timestamp: Timestamp(0),
+                    blocks: [.batch(Incarnation(9), batch)]), byteCount: 300, to: [.store(late)]))
+        setup.applier.perform(.goOn)
+        let given = lateStore.computed.count
+        #expect(0 < given && given < 12)
+        #expect(setup.applier.progress.catchUpBytes == 0)
+        // What concerns another store does not wait for the rest.
+        let handle = dispatch([.store(quick)], at: 15, counter: 1)[0]
+        #expect(lateStore.computed.count == given)
+        guard case .committed? = handle.outcome else {
+            Issue.record("\(String(describing: handle.outcome))")
+            return
+        }
+        // What concerns the store itself is done behind it.
+        setup.deliver(.attach(.store(late)))
+        #expect(lateStore.computed.count == 12)
+        #expect(setup.applier.progress.catchUpBytes == 300)
+        setup.workBehind()
+        #expect(lateStore.computed.count == 12)
     }
 }

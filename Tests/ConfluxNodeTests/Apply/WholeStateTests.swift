@@ -74,7 +74,7 @@ struct WholeStateTests {
         async throws
     {
         let shared = StoreName(state: other.state, instance: .shared)
-        setup.deliver(.detach(shared))
+        setup.deliver(.passOver(SequenceNumber(2)))
         let (handle, commit) = try dispatch("{\"fail\":{}}")
         settle(commit)
         let store = restore(at: 2, count: 0)
@@ -83,6 +83,7 @@ struct WholeStateTests {
         setup.restore(shared, life: SequenceNumber(4), state)
         #expect(handle.outcome == nil)
         setup.deliver(.catchUp(commit, byteCount: 100, to: [.store(other)]))
+        setup.workBehind()
         let error = await #expect(throws: DispatchError.self) { try await handle.receipt() }
         #expect(error?.code == .refused)
         #expect(store.computed.count == 0)

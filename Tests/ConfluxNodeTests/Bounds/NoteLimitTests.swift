@@ -11,7 +11,7 @@ struct NoteLimitTests {
         let told = (0..<12_345).filter { _ in limit.admits(.unreadable("x"), at: .seconds(1)) }
         #expect(told.count == 20)
         // What is not theirs to cause is told always, and each kind by itself.
-        for note in [SequencerNote.resumed, .joined(Incarnation(1), name: nil)] {
+        for note in [SequencerNote.resumed, .joined(Incarnation(1), name: nil, owner: nil)] {
             let isTold = limit.admits(note, at: .seconds(2))
             #expect(isTold)
         }

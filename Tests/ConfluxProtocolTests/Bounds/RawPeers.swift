@@ -5,6 +5,8 @@ import ConfluxVocabulary
 /// Connections that say what a test wants, beside the nodes of a cluster: mistaken or hostile ones.
 struct RawPeers {
     var cluster: Cluster
+    /// Who speaks on a connection: anybody, unless it is here.
+    var principals: [UInt64: Principal] = [:]
 
     /// Starts a sequencer with these settings.
     init(_ adjust: (inout SequencerSettings) -> Void = { _ in }) {
@@ -27,7 +29,10 @@ struct RawPeers {
         _ message: NodeMessage, on connection: UInt64, by speaker: Speaker? = nil
     ) {
         let from = ConnectionID(rawValue: 1_000 + connection)
-        cluster.handle(.received(message, by: speaker ?? cluster.speaker(from), from: from))
+        cluster.handle(
+            .received(
+                message, by: speaker ?? cluster.speaker(from), from: from,
+                as: principals[connection] ?? .anybody))
     }
 
     /// Says hello with a nonce that is the connection's number, or another one.

@@ -82,7 +82,9 @@ enum GoldenFile {
             }
             return "{\(quoted(label)): \(rendered(alternative.value))}"
         default:
-            let fields = mirror.children.map { child in
+            // Who owns a hello no peer says.
+            let said = mirror.children.filter { !(value is Hello && $0.label == "owner") }
+            let fields = said.map { child in
                 let label = child.label.map { $0.hasPrefix(".") ? String($0.dropFirst()) : $0 }
                 return "\(quoted(label ?? "")): \(rendered(child.value))"
             }

@@ -69,7 +69,7 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                 initial: EncodedState(coding: .json, bytes: utf8(#"{"count":0}"#))))
         builder.append(.left(Incarnation(5)))
         builder.append(.forgotten(Incarnation(6)))
-        builder.append(.dropped(counter, life: SequenceNumber(7)))
+        builder.append(.dropped(counter, life: SequenceNumber(7)), by: Name("ops"))
         builder.append(
             .upgraded(
                 counter, life: SequenceNumber(8), schemaVersion: 2, base: SequenceNumber(9)))
@@ -117,7 +117,8 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                         floor: SequenceNumber(3), checkpoint: SequenceNumber(12),
                         sessions: [
                             SessionStatus(
-                                incarnation: Incarnation(11), name: alpha, isLive: true,
+                                incarnation: Incarnation(11), name: alpha,
+                                owner: Name("orders-api"), isLive: true,
                                 applied: SequenceNumber(16), lastCounter: 9, hosted: [counter],
                                 bridged: [prefs.state])
                         ],
@@ -274,6 +275,7 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                             request: 1,
                             outcome: .opened(
                                 life: SequenceNumber(4), schemaVersion: 1,
+                                last: SequenceNumber(17),
                                 snapshot: .whole(
                                     Snapshot(
                                         sequence: SequenceNumber(4), schemaVersion: 1,
@@ -287,7 +289,8 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                             request: 1,
                             outcome: .opened(
                                 life: SequenceNumber(4), schemaVersion: 2,
-                                floor: SequenceNumber(10), snapshot: .saved(reference),
+                                last: SequenceNumber(17), floor: SequenceNumber(10),
+                                snapshot: .saved(reference),
                                 skipped: [SequenceNumber(11), SequenceNumber(14)]))))),
             GoldenSample(
                 "opened, a store of which entries are kept aside",
@@ -297,7 +300,8 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                             request: 1,
                             outcome: .opened(
                                 life: SequenceNumber(4), schemaVersion: 2,
-                                floor: SequenceNumber(10), snapshot: .saved(reference),
+                                last: SequenceNumber(17), floor: SequenceNumber(10),
+                                snapshot: .saved(reference),
                                 aside: SnapshotReference(
                                     sequence: SequenceNumber(9), schemaVersion: 0,
                                     digest: reference.digest, byteCount: 96)))))),
@@ -307,7 +311,9 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                     .opened(
                         Opened(
                             request: 2,
-                            outcome: .opened(life: .zero, schemaVersion: 1, snapshot: nil))))),
+                            outcome: .opened(
+                                life: .zero, schemaVersion: 1, last: SequenceNumber(17),
+                                snapshot: nil))))),
             GoldenSample(
                 "opened, failed",
                 .sequencer(

@@ -98,8 +98,7 @@ struct HandshakeScenarios {
         let opened = Opened(
             request: 1,
             outcome: .opened(
-                life: .zero, schemaVersion: 1, floor: SequenceNumber(1), snapshot: nil,
-                aside: nil, skipped: []))
+                life: .zero, schemaVersion: 1, last: SequenceNumber(9), snapshot: nil))
         node.input(.received(.opened(opened), epoch: Epoch(1)))
         node.input(.reconnected)
         node.input(.close(bus))

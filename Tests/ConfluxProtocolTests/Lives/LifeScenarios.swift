@@ -11,7 +11,7 @@ struct LifeScenarios {
 
     private func drops(in cluster: Cluster) throws -> Int {
         let blocks = try cluster.disk.bodies.flatMap { try Commit.decode(body: $0.body).blocks }
-        return blocks.count { if case .event(.dropped) = $0 { true } else { false } }
+        return blocks.count { if case .event(.dropped, _) = $0 { true } else { false } }
     }
 
     @Test func `a drop ends a store in every node, by one entry`() throws {

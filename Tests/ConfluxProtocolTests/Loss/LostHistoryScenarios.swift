@@ -84,6 +84,46 @@ struct LostHistoryScenarios {
         #expect(cluster.nodes[3]?.bridgedTexts.suffix(4).map { $0.last } == ["4", "5", "6", "7"])
     }
 
+    @Test(arguments: ["upgraded", "skipped"])
+    func `a node that was told of an entry when it opened a store notices that the log lost it`(
+        _ entry: String
+    ) throws {
+        var cluster = Cluster.twoNodes()
+        let list = try #require(StoreName("list"))
+        cluster.dispatch(["1"], to: "list", from: 1)
+        let first = cluster.disk.last
+        cluster.addNode(3, named: "gamma")
+        cluster.bridge("other", on: 3)
+        let copy = cluster.disk
+        // Nothing of what follows reaches the node, but the answer to its open.
+        cluster.nodes[3]?.feedDrops = 1_000
+        if entry == "upgraded" {
+            cluster.nodes[3]?.schemaVersion = 2
+        } else {
+            _ = cluster.nodes[1]?.skip(first, .store(list))
+            cluster.flushInputs(of: 1)
+            cluster.run()
+        }
+        cluster.nodes[3]?.open("list")
+        cluster.flushInputs(of: 3)
+        while cluster.nodes[3]?.replicas[list] == nil {
+            if cluster.queue.isEmpty { cluster.handle(.drained) }
+            cluster.deliver(cluster.queue.removeFirst())
+        }
+        #expect(cluster.disk.last > copy.last && cluster.nodes[3]?.resets == 0)
+        cluster.killSequencer()
+        cluster.disk = copy
+        cluster.nodes[3]?.feedDrops = 0
+        cluster.restartSequencer()
+        cluster.pass(.seconds(2))
+        cluster.dispatch(["2"], to: "list", from: 1)
+        #expect(cluster.nodes[3]?.resets == 1)
+        // It asked again, and the store was upgraded again.
+        let version = cluster.nodes[3]?.schemaVersion
+        #expect(cluster.sequencer?.directory.store(list)?.schemaVersion == version)
+        #expect(cluster.nodes[3]?.texts(of: "list").suffix(2) == ["1", "2"])
+    }
+
     @Test func `a node that passed over what the log gave up, and lost then, notices it`() {
         var cluster = Cluster.twoNodes()
         cluster.addNode(3, role: .observer)

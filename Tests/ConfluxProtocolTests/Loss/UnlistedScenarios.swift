@@ -35,7 +35,7 @@ struct UnlistedScenarios {
     private func beginnings(in cluster: Cluster, of life: SequenceNumber?) -> Int {
         cluster.published.count { effect in
             guard case .send(.opened(let opened), _) = effect,
-                case .opened(let opened, _, _, _, _, _) = opened.outcome
+                case .opened(let opened, _, _, _, _, _, _) = opened.outcome
             else { return false }
             return opened == life
         }

@@ -65,7 +65,7 @@ struct CheckpointTests {
             let cluster = history(&random)
             for entry in cluster.disk.bodies {
                 for block in try Commit.decode(body: entry.body).blocks {
-                    guard case .event(let event) = block else { continue }
+                    guard case .event(let event, _) = block else { continue }
                     seen.insert(event.kind)
                     if case .joined(_, _, let former, let isKeyed) = event {
                         if former != .none { rejoined += 1 }

@@ -85,7 +85,7 @@ struct HostileCheckpointTests {
             _ incarnation: Incarnation, _ nonce: Nonce, _ name: Name?
         ) -> Session {
             Session(
-                incarnation: incarnation, nonce: nonce, name: name, isKeyed: false,
+                incarnation: incarnation, nonce: nonce, name: name, owner: nil, isKeyed: false,
                 quietSince: .zero)
         }
         expectRefused(

@@ -108,7 +108,8 @@ struct AdmissionScenarios {
         settings.slowBytesPerBeat = 100
         var sessions = SessionTable()
         var session = Session(
-            incarnation: Incarnation(2), nonce: .none, name: nil, isKeyed: false, quietSince: .zero)
+            incarnation: Incarnation(2), nonce: .none, name: nil, owner: nil, isKeyed: false,
+            quietSince: .zero)
         let list = StoreName("list")!
         var directory = StoreDirectory()
         directory.insert(

@@ -130,6 +130,28 @@ struct BarrierScenarios {
         #expect(number == named && cluster.nodes[2]?.texts(of: "list") == ["1", "2"])
     }
 
+    @Test
+    func
+        `who waits for a number that the log loses hears so, though it had nothing of what is lost`()
+    {
+        var cluster = Cluster.twoNodes()
+        let copy = cluster.disk
+        // Nothing of what is lost later reaches the node, but the number of its barrier.
+        cluster.nodes[2]?.feedDrops = 1_000
+        cluster.dispatch(["lost"], to: "list", from: 1)
+        cluster.input(.barrier(request: 1), to: 2)
+        while cluster.nodes[2]?.due[1] == nil, !cluster.queue.isEmpty {
+            cluster.deliver(cluster.queue.removeFirst())
+        }
+        #expect(cluster.nodes[2]?.due[1] != nil && cluster.nodes[2]?.resets == 0)
+        cluster.nodes[2]?.feedDrops = 0
+        cluster.killSequencer()
+        cluster.disk = copy
+        cluster.restartSequencer()
+        cluster.pass(.seconds(2))
+        #expect(cluster.nodes[2]?.resets == 1)
+    }
+
     @Test func `above the bounds a barrier fails, on either side, and others go on`() {
         var cluster = Cluster.twoNodes()
         cluster.sequencer = nil
@@ -172,19 +194,63 @@ struct BarrierScenarios {
         var cluster = Cluster.twoNodes()
         cluster.nodes[2]?.feedDrops = 1
         cluster.dispatch(["x"], to: "list", from: 1)
-        guard case .committed(let log, let sequence, _, _)? = cluster.nodes[1]?.outcomes[1] else {
+        guard let receipt = receipt(cluster, of: 1) else {
             Issue.record("no receipt")
             return
         }
-        cluster.input(.await(sequence, log, request: 1), to: 2)
+        cluster.input(.await(receipt, request: 1), to: 2)
         cluster.run()
         #expect(cluster.nodes[2]?.reached.isEmpty == true)
         cluster.pass(cluster.settings.beatInterval * 2)
-        #expect(cluster.nodes[2]?.reached[1] == .due(sequence))
+        #expect(cluster.nodes[2]?.reached[1] == .due(receipt.sequence))
         #expect(cluster.nodes[2]?.texts(of: "list") == ["x"])
-        let other = Identifier(high: 1, low: 1)
-        cluster.input(.await(sequence, other, request: 2), to: 2)
-        #expect(cluster.nodes[2]?.reached[2] == .otherLog(log))
+        // Its number is known to be of the node's history: nobody is asked.
+        #expect(barriers(cluster, of: 2) == 0)
+        let other = Receipt(
+            log: Identifier(high: 1, low: 1), epoch: receipt.epoch, sequence: receipt.sequence,
+            timestamp: receipt.timestamp)
+        cluster.input(.await(other, request: 2), to: 2)
+        #expect(cluster.nodes[2]?.reached[2] == .otherLog(cluster.disk.id))
+    }
+
+    @Test
+    func `a node that has a lost history's entry of a receipt's number waits for the receipt's`() {
+        var cluster = Cluster.twoNodes()
+        let copy = cluster.disk
+        for _ in 1...6 { cluster.dispatch(["lost"], to: "list", from: 1) }
+        #expect(cluster.nodes[2]?.texts(of: "list").count == 6)
+        // An earlier copy of the log is put back, and another node gets a receipt there.
+        cluster.killSequencer()
+        var restored = Cluster()
+        restored.disk = copy
+        restored.startSequencer()
+        restored.addNode(9, named: "gamma")
+        for text in ["1", "2", "3"] { restored.dispatch([text], to: "list", from: 9) }
+        restored.pass(.seconds(1))
+        guard let receipt = receipt(restored, of: 9), receipt.sequence <= cluster.disk.last else {
+            Issue.record("no receipt below what the node has")
+            return
+        }
+
+        // The node has heard of none of it when it is to wait.
+        cluster.input(.await(receipt, request: 1), to: 2)
+        cluster.run()
+        #expect(cluster.nodes[2]?.reached.isEmpty == true)
+        cluster.disk = restored.disk
+        cluster.restartSequencer()
+        cluster.pass(.seconds(2))
+        #expect(cluster.nodes[2]?.reached[1] == .due(receipt.sequence))
+        #expect(cluster.nodes[2]?.texts(of: "list").first == "1")
+        #expect(barriers(cluster, of: 2) > 0)
+    }
+
+    /// The receipt of a node's first action.
+    private func receipt(_ cluster: Cluster, of node: Int) -> Receipt? {
+        guard
+            case .committed(let log, let sequence, let epoch, let timestamp)? =
+                cluster.nodes[node]?.outcomes[1]
+        else { return nil }
+        return Receipt(log: log, epoch: epoch, sequence: sequence, timestamp: timestamp)
     }
 
     @Test func `a barrier waits for stores that begin anew after a history was lost`() {

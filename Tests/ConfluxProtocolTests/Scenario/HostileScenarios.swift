@@ -126,6 +126,57 @@ struct HostileScenarios {
         #expect(outcomes(of: cluster.nodes[1]?.opened) == [nil, nil, nil, nil])
     }
 
+    @Test func `a hello that was said again, and waited for the log, takes back nothing`() throws {
+        var peers = RawPeers()
+        peers.cluster.isConfirmSlow = true
+        let hello = Hello(
+            request: 1, nonce: Identifier(high: 1, low: 1), name: nil, role: .member)
+        let newer = Speaker(epoch: peers.cluster.disk.epoch.raised(by: 5), session: .none)
+        peers.say(.hello(hello), on: 1, by: newer)
+        peers.cluster.isDiskSlow = true
+        peers.cluster.answerConfirm()
+        peers.cluster.run()
+        // Its session is on its way to the log.
+        peers.say(.hello(hello), on: 1, by: newer)
+        peers.cluster.isDiskSlow = false
+        peers.cluster.finishAppends()
+        peers.cluster.run()
+        let incarnation = Incarnation(peers.cluster.disk.last.rawValue)
+        peers.open("list", request: 1, on: 1)
+        func isHosted() -> Bool? {
+            StoreName("list").flatMap { peers.cluster.sequencer?.directory.life(of: $0) }?
+                .work.hosts.keys.contains(incarnation)
+        }
+        #expect(isHosted() == true && peers.cluster.waitingConfirms == 1)
+        peers.cluster.answerConfirm()
+        peers.cluster.run()
+        #expect(isHosted() == true)
+    }
+
+    @Test func `whoever learns a session's nonce has no part in it by another key`() throws {
+        var cluster = started()
+        func join(_ connection: UInt64, by owner: String, session: SessionToken? = nil) {
+            let connection = ConnectionID(rawValue: connection)
+            let hello = Hello(
+                request: 1, nonce: Identifier(high: 1, low: 1), name: nil, role: .member,
+                session: session)
+            cluster.handle(
+                .received(
+                    .hello(hello), by: cluster.speaker(connection), from: connection,
+                    as: Principal(name: Name(owner), rights: .all)))
+            cluster.run()
+        }
+        join(70, by: "alpha")
+        let session = Incarnation(cluster.disk.last.rawValue)
+        let token = SessionToken(log: cluster.disk.id, incarnation: session)
+        join(71, by: "thief")
+        join(72, by: "thief", session: token)
+        #expect(cluster.sequencer?.sessions[session]?.connection == ConnectionID(rawValue: 70))
+        // Its owner takes it up on another connection.
+        join(73, by: "alpha", session: token)
+        #expect(cluster.sequencer?.sessions[session]?.connection == ConnectionID(rawValue: 73))
+    }
+
     @Test(arguments: [Hello.Role.member, .observer])
     func `what is said to a session is not said to another one on its connection`(
         role: Hello.Role

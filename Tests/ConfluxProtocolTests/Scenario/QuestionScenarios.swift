@@ -53,7 +53,7 @@ struct QuestionScenarios {
         for number in 1_001...1_026 as ClosedRange<UInt64> {
             let session = Session(
                 incarnation: Incarnation(number), nonce: Identifier(high: 5, low: number),
-                name: nil, isKeyed: false, quietSince: cluster.now)
+                name: nil, owner: nil, isKeyed: false, quietSince: cluster.now)
             cluster.sequencer?.sessions.insert(session)
             for store in hosted {
                 cluster.sequencer?.directory.host(

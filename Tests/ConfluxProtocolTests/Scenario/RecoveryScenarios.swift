@@ -64,7 +64,7 @@ struct RecoveryScenarios {
         #expect(cluster.nodes[3]?.machine.isJoined == true)
         let events = try cluster.disk.bodies.flatMap { try Commit.decode(body: $0.body).blocks }
         let departures = events.filter { block in
-            if case .event(.left) = block { true } else { false }
+            if case .event(.left, _) = block { true } else { false }
         }
         #expect(departures.isEmpty)
     }
@@ -165,7 +165,11 @@ struct RecoveryScenarios {
         #expect(cluster.nodes[1]?.machine.isJoined == true)
         let events = try cluster.disk.bodies.flatMap { try Commit.decode(body: $0.body).blocks }
         let returns = events.filter { block in
-            if case .event(.joined(_, _, let former, _)) = block { former != .none } else { false }
+            if case .event(.joined(_, _, let former, _), _) = block {
+                former != .none
+            } else {
+                false
+            }
         }
         #expect(returns.count == 1)
     }

@@ -14,7 +14,8 @@ struct SessionScenarios {
             commits.first?.blocks.first
                 == .event(
                     .claim(epoch: Epoch(1), nonce: Identifier(high: 99, low: 1 << 32))))
-        guard case .event(.joined(_, let name, _, false)) = commits.dropFirst().first?.blocks.first
+        guard
+            case .event(.joined(_, let name, _, false), _) = commits.dropFirst().first?.blocks.first
         else {
             Issue.record("the second entry is not joined: \(commits)")
             return
@@ -304,7 +305,7 @@ struct SessionScenarios {
         cluster.finishAppends()
         #expect(liveNames(cluster) == ["alpha", "beta", "gamma"])
         let commit = try Commit.decode(body: try #require(cluster.disk.bodies.last).body)
-        guard case .event(.joined(_, let logged, _, false))? = commit.blocks.last else {
+        guard case .event(.joined(_, let logged, _, false), _)? = commit.blocks.last else {
             Issue.record("no joined entry: \(commit.blocks)")
             return
         }

@@ -36,7 +36,7 @@ extension SimulatedNode {
         }.keys
         for block in commit.blocks {
             switch block {
-            case .event(let event):
+            case .event(let event, _):
                 for name in reached.sorted() where sequence > replicas[name]?.position ?? .zero {
                     told += apply(event, at: sequence, to: name)
                 }
@@ -100,6 +100,7 @@ extension SimulatedNode {
             return [.close(.store(name))]
         case .skipped(let skipped, let target)
         where target.concerns(name) && replica.stoppedAt == skipped:
+            replicas[name] = nil
             return [.reported(.reload(name), resets: resets)]
         default: break
         }
@@ -151,6 +152,7 @@ extension SimulatedNode {
     /// - Returns: Where the lists differ.
     mutating func compare(_ divergence: Divergence, _ bytes: Bytes?) -> [ReplicaInput] {
         compared.append((divergence, bytes))
+        defer { if divergence.mustReload { replicas[divergence.store] = nil } }
         guard let bytes, let own = encoding(of: divergence.place) else { return [] }
         let (left, right) = (Self.decoded(own), Self.decoded(bytes))
         let same = zip(left, right).prefix { $0 == $1 }.count

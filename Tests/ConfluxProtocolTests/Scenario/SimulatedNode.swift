@@ -217,8 +217,8 @@ struct SimulatedNode {
                 .reported(
                     .ready(.store(store), through: through, request: request), resets: resets))
         case .begin(.store(let store)): replicas[store]?.isBegun = true
-        case .detach(let store): replicas[store] = nil
         case .passOver(let last):
+            replicas = replicas.filter { !$1.isAttached }
             progress.applied = max(progress.applied, last)
             told = [.applied(progress)]
         case .compare(let divergence, let bytes): told = compare(divergence, bytes)

@@ -95,7 +95,7 @@ struct Narration {
         case .recovered(let from, let through): "recovered from \(from) through \(through)"
         case .slowed(let lagging, let all): "admission slow: \(lagging) of \(all) lag"
         case .resumed: "admission as before"
-        case .joined(let incarnation, let name): "joined \(incarnation), \(Self.text(name))"
+        case .joined(let incarnation, let name, _): "joined \(incarnation), \(Self.text(name))"
         case .left(let incarnation, let name): "left \(incarnation), \(Self.text(name))"
         case .created(let store, let life): "created \(store) at \(life)"
         case .dropped(let store, let life): "dropped \(store) of \(life)"
@@ -131,7 +131,7 @@ struct Narration {
         case .opened(let opened):
             switch opened.outcome {
             case .failed(let code, _): "opened \(opened.request): failed, \(code)"
-            case .opened(let life, _, let floor, let snapshot, let aside, let skipped):
+            case .opened(let life, _, _, let floor, let snapshot, let aside, let skipped):
                 "opened \(opened.request): life \(life)" + words(of: snapshot)
                     + (aside.map { ", aside up to \($0.sequence)" } ?? "")
                     + (floor > SequenceNumber(1) ? ", floor \(floor)" : "")
@@ -179,20 +179,20 @@ struct Narration {
             switch block {
             case .batch(let incarnation, let batch):
                 "\(Self.range(batch.firstCounter, batch.count)) of \(incarnation)"
-            case .event(.claim(let epoch, _)): "claim of epoch \(epoch)"
-            case .event(.joined(_, let name, .none, _)): "joined \(Self.text(name))"
-            case .event(.joined(_, let name, let former, _)):
+            case .event(.claim(let epoch, _), _): "claim of epoch \(epoch)"
+            case .event(.joined(_, let name, .none, _), _): "joined \(Self.text(name))"
+            case .event(.joined(_, let name, let former, _), _):
                 "joined \(Self.text(name)), again as \(former)"
-            case .event(.left(let incarnation)): "left \(incarnation)"
-            case .event(.forgotten(let incarnation)): "forgotten \(incarnation)"
-            case .event(.created(let store, _, _)): "created \(store)"
-            case .event(.dropped(let store, let life)): "dropped \(store) of \(life)"
-            case .event(.upgraded(let store, _, let version, let base)):
+            case .event(.left(let incarnation), _): "left \(incarnation)"
+            case .event(.forgotten(let incarnation), _): "forgotten \(incarnation)"
+            case .event(.created(let store, _, _), _): "created \(store)"
+            case .event(.dropped(let store, let life), _): "dropped \(store) of \(life)"
+            case .event(.upgraded(let store, _, let version, let base), _):
                 "upgraded \(store) to version \(version) from \(base)"
-            case .event(.frozen(let store, _, let reason)): "frozen \(store), \(reason)"
-            case .event(.thawed(let store, _)): "thawed \(store)"
-            case .event(.digestPoint(let store, _)): "digest point of \(store)"
-            case .event(.skipped(let sequence, let target)): "skipped \(sequence) for \(target)"
+            case .event(.frozen(let store, _, let reason), _): "frozen \(store), \(reason)"
+            case .event(.thawed(let store, _), _): "thawed \(store)"
+            case .event(.digestPoint(let store, _), _): "digest point of \(store)"
+            case .event(.skipped(let sequence, let target), _): "skipped \(sequence) for \(target)"
             }
         }.joined(separator: "; ")
     }
@@ -268,7 +268,6 @@ struct Narration {
                 + (aside.map { ", with \($0.count) bytes kept aside" } ?? "")
                 + (skipped.isEmpty ? "" : ", skipping \(skipped)")
         case .begin(let subject): "begins to catch up \(words(of: subject))"
-        case .detach(let store): "detaches \(store)"
         case .passOver(let last): "passes over what is up to \(last)"
         case .compare(let divergence, let bytes):
             "compares \(words(of: divergence.place)) with "
@@ -297,6 +296,7 @@ struct Narration {
         case .joined(let log, let epoch, let incarnation):
             "joined as \(incarnation) of log \(log.low), epoch \(epoch)"
         case .disconnected: "disconnected"
+        case .notAllowed(let message): "may not: \(message)"
         case .reconnected(let epoch): "reconnected, epoch \(epoch)"
         case .staleSequencer(let epoch): "stale sequencer of epoch \(epoch)"
         case .historyLost(let from, let through): "history lost: \(Self.range(from, through))"

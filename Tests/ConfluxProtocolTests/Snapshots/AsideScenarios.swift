@@ -38,6 +38,30 @@ struct AsideScenarios {
         cluster.expectBounds()
     }
 
+    @Test func `who opens a store of which nothing had to be kept aside reads nothing of before`()
+        throws
+    {
+        var cluster = Cluster.eager()
+        cluster.open("list/old", on: 2)
+        cluster.removeNode(2)
+        for _ in 0..<14 { cluster.pass(.seconds(1)) }
+        let name = try #require(StoreName("list/old"))
+        let lost = cluster.disk.last.next
+        for round in 0..<4 {
+            cluster.grow("list/shared", by: 20_000, from: 1, text: "\(round)")
+        }
+        // It concerns the store, and is newer than what the log could be cut of.
+        cluster.dispatch(["all"], to: "list", from: 1)
+        cluster.pass(.seconds(2))
+        let kept = try #require(cluster.sequencer?.directory.store(name)?.aside)
+        #expect(kept.reference == nil && kept.through > lost && cluster.disk.floor < lost)
+        cluster.damaged = lost...lost
+        cluster.addNode(3, named: "gamma", store: "list/old")
+        cluster.pass(.seconds(2))
+        #expect(cluster.nodes[3]?.texts(of: "list/old") == ["all"])
+        #expect(cluster.notes.allSatisfy { if case .damaged = $0 { false } else { true } })
+    }
+
     @Test func `what is kept aside outlives the sequencer`() throws {
         var cluster = try abandoned()
         cluster.restartFromDisk()

@@ -215,7 +215,7 @@ extension Cluster {
             let commit = try Commit.decode(body: entry.body)
             var sequence = commit.first
             for block in commit.blocks {
-                if case .event(let event) = block { events.append((event, sequence)) }
+                if case .event(let event, _) = block { events.append((event, sequence)) }
                 sequence = sequence.advanced(by: UInt64(block.count))
             }
         }

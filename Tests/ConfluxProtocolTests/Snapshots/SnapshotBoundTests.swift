@@ -30,7 +30,7 @@ struct SnapshotBoundTests {
         for entry in cluster.disk.bodies {
             let blocks = try Commit.decode(body: entry.body).blocks
             let count = blocks.count { block in
-                if case .event(.digestPoint) = block { true } else { false }
+                if case .event(.digestPoint, _) = block { true } else { false }
             }
             if count > 0 { points.append(count) }
         }

@@ -38,7 +38,9 @@ enum AnyMessage: Equatable, Sendable {
         switch speaker {
         case .node:
             let message = try Frame.decodeNodeMessage(frame, limits: limits)
-            if case .submit(let batch) = message { _ = try batch.validate(limits) }
+            if case .submit(let batch) = message {
+                _ = try batch.validate(payloadBytesMax: limits.payloadBytesMax)
+            }
             return .node(message)
         case .sequencer:
             let message = try Frame.decodeSequencerMessage(frame, limits: limits)

@@ -104,7 +104,7 @@ struct BatchTests {
             builder.append(target: Self.target, payload: [UInt8](repeating: 0, count: size))
         }
         let batch = builder.finish(firstCounter: 1, settled: 0)
-        #expect(try batch.validate(limits) == [1, 3])
+        #expect(try batch.validate(payloadBytesMax: limits.payloadBytesMax) == [1, 3])
         #expect(try batch.validate() == [])
     }
 

@@ -37,6 +37,56 @@ struct CommitTests {
         #expect(try Frame.decodeFeedMessage(later) == .commit(commit))
     }
 
+    @Test
+    func `a commit is cut into smaller ones with the same entries, and no transaction is cut`()
+        throws
+    {
+        func batch(_ count: Int, from counter: UInt64, isAtomic: Bool = false) throws -> Batch {
+            var builder = BatchBuilder()
+            for index in 0..<count {
+                builder.append(
+                    target: BatchTarget(
+                        target: try #require(Target("list")), schemaVersion: 1, coding: .json),
+                    payload: Array("\"action \(index)\"".utf8))
+            }
+            return builder.finish(firstCounter: counter, settled: 0, isAtomic: isAtomic)
+        }
+        var builder = builder()
+        builder.append(try batch(20, from: 1), from: Incarnation(7))
+        builder.append(.left(Incarnation(3)))
+        builder.append(try batch(20, from: 1, isAtomic: true), from: Incarnation(8))
+        builder.append(try batch(1, from: 21), from: Incarnation(7))
+        let commit = try Commit.decode(
+            body: builder.finish(timestamp: Timestamp(42)).dropFirst(Frame.size))
+        #expect(commit.slices(bytesMax: 1 << 20) == [commit])
+
+        let slices = commit.slices(bytesMax: 64)
+        #expect(slices.count > 4)
+        var next = commit.first
+        var payloads: [Bytes] = []
+        for slice in slices {
+            #expect(slice.first == next && slice.timestamp == commit.timestamp)
+            #expect(slice.count == slice.blocks.reduce(0) { $0 + $1.count })
+            next = slice.last.next
+            for case .batch(_, let batch) in slice.blocks {
+                #expect(!batch.isAtomic || batch.count == 20)
+                payloads += batch.parsedEntries.map(\.payload)
+            }
+        }
+        #expect(next == commit.last.next)
+        let whole = commit.blocks.flatMap { block -> [Bytes] in
+            guard case .batch(_, let batch) = block else { return [] }
+            return batch.parsedEntries.map(\.payload)
+        }
+        #expect(payloads == whole)
+        // Each entry keeps its counter.
+        guard case .batch(_, let second)? = slices.dropFirst().first?.blocks.first else {
+            Issue.record("the second slice has no batch")
+            return
+        }
+        #expect(second.firstCounter == 1 + UInt64(slices[0].count))
+    }
+
     @Test func `the next commit follows`() throws {
         var builder = builder()
         builder.append(GoldenSample.batch, from: Incarnation(7))

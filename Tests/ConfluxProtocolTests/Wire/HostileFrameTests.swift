@@ -190,7 +190,7 @@ struct HostileFrameTests {
         unknown[Frame.size + 8] = 0xF0
         for frame in [bye, other, unknown, Array(bye.prefix(Frame.size)), bye + [1]] {
             let input = SequencerInput.frame(frame[...], limits: .standard, from: connection)
-            guard case .received(.bye, let said, connection) = input else {
+            guard case .received(.bye, let said, connection, _) = input else {
                 Issue.record("no bye: \(input)")
                 continue
             }

@@ -170,8 +170,9 @@ struct RandomMessages {
             flag()
             ? .failed(element(of: RejectionCode.self), message: text())
             : .opened(
-                life: SequenceNumber(start()), schemaVersion: word(), floor: sequence(),
-                snapshot: optional { $0.offer() }, aside: optional { $0.reference() },
+                life: SequenceNumber(start()), schemaVersion: word(), last: sequence(),
+                floor: sequence(), snapshot: optional { $0.offer() },
+                aside: optional { $0.reference() },
                 skipped: list { $0.sequence() })
         return Opened(request: random.next(), outcome: outcome)
     }
@@ -246,7 +247,8 @@ struct RandomMessages {
             sessions: list {
                 SessionStatus(
                     incarnation: $0.incarnation(), name: $0.optional { $0.name() },
-                    isLive: $0.flag(), applied: $0.sequence(), lastCounter: $0.number(),
+                    owner: $0.optional { $0.name() }, isLive: $0.flag(), applied: $0.sequence(),
+                    lastCounter: $0.number(),
                     hosted: $0.list { $0.storeName() }, bridged: $0.list { $0.name() })
             },
             stores: list {

@@ -52,14 +52,14 @@ struct RoundTripTests {
         let opened = Opened(
             request: 1,
             outcome: .opened(
-                life: SequenceNumber(1), schemaVersion: 1,
+                life: SequenceNumber(1), schemaVersion: 1, last: SequenceNumber(1),
                 snapshot: .whole(
                     Snapshot(
                         sequence: SequenceNumber(1), schemaVersion: 1,
                         state: EncodedState(coding: .json, bytes: state[...])))))
         let frame = Frame.encode(.opened(opened) as SequencerMessage, epoch: .none)[...]
         guard case .opened(let decoded) = try Frame.decodeSequencerMessage(frame),
-            case .opened(_, _, _, .whole(let snapshot)?, _, _) = decoded.outcome
+            case .opened(_, _, _, _, .whole(let snapshot)?, _, _) = decoded.outcome
         else {
             Issue.record("not a snapshot")
             return

@@ -6,7 +6,7 @@ import Testing
 struct WireExtensionTests {
     /// Two extensions that nobody needs to know.
     private static let optional: [UInt8] =
-        extended(1, [1, 2, 3]) + extended(0x7FFF, [])
+        extended(2, [1, 2, 3]) + extended(0x7FFF, [])
     /// One that must be understood.
     private static let critical: [UInt8] = extended(0x8000, [9])
 

@@ -147,11 +147,11 @@ struct ArchiveTests {
         let error = #expect(throws: ArchiveError.self) { try kept.save() }
         #expect(error?.code == .unwritable)
         await #expect(throws: ArchiveError.self) { try await saves.next()?.get() }
-        try FileManager.default.removeItem(at: folder.file("1~x.archive.new"))
         let other = Storage(0)
         let second = try archive.keep(other, as: "x")
         #expect(other.value == 1)
         second.dispose()
+        try FileManager.default.removeItem(at: folder.file("1~x.archive.new"))
         try kept.save()
     }
 

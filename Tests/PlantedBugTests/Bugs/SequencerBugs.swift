@@ -121,10 +121,10 @@ extension PlantedBug {
             name: "unknown targets are admitted", rule: 14,
             file: entries + "SequencerMachine+Submit.swift",
             original: """
-                    let faults = batch.targets.map { fault(of: $0) }
+                    let faults = batch.targets.map { fault(of: $0, for: principal) }
                 """,
             planted: """
-                    let faults = batch.targets.map { PLANTED ? nil : fault(of: $0) }
+                    let faults = batch.targets.map { PLANTED ? nil : fault(of: $0, for: principal) }
                 """),
         PlantedBug(
             name: "time goes back", rule: 15,

@@ -99,7 +99,7 @@ extension PlantedBug {
                 """,
             planted: """
                 replica.skips = PLANTED ? [] : Set(skipped)
-                """, fault: "poison"),
+                """, world: "poisoned"),
         PlantedBug(
             name: "a replica does not thaw", rule: 21,
             file: "ConfluxNode/Apply/Applier+Events.swift",
@@ -112,14 +112,23 @@ extension PlantedBug {
                 }
                 """),
         PlantedBug(
-            name: "who begins anew goes on meanwhile", rule: 22,
-            file: "ConfluxProtocol/Replica/ReplicaMachine+Hosting.swift",
+            name: "who has applied what is skipped goes on", rule: 23,
+            file: "ConfluxNode/Apply/Applier+Events.swift",
             original: """
-                effects.append(.deliver(.detach(store)))
+                replica.progress.letGo()
                 """,
             planted: """
-                if !PLANTED { effects.append(.deliver(.detach(store))) }
-                """, fault: "poison"),
+                if !PLANTED { replica.progress.letGo() }
+                """, world: "poisoned"),
+        PlantedBug(
+            name: "the log is never given up", rule: 20,
+            file: "ConfluxProtocol/Sequencer/Snapshots/SequencerMachine+Floor.swift",
+            original: """
+                guard checkpoints.count == 2 else { return SequenceNumber(1) }
+                """,
+            planted: """
+                guard checkpoints.count == 2, !PLANTED else { return SequenceNumber(1) }
+                """),
         PlantedBug(
             name: "entries for a whole state do not keep the log", rule: 20,
             file: "ConfluxProtocol/Sequencer/Stores/StateTable.swift",
@@ -137,7 +146,7 @@ extension PlantedBug {
                 """,
             planted: """
                 if !PLANTED, let round = directory.life(of: name)?.work.votes.round,
-                """, fault: "poison"),
+                """, world: "poisoned"),
         PlantedBug(
             name: "every effect is unknown", rule: 17,
             file: "ConfluxNode/Outcomes/NoEffects.swift",

@@ -27,6 +27,7 @@ import Testing
                     let place = FloodPlace(
                         address: witness.address, feed: witness.sequencer.feed)
                     let end = ContinuousClock.now + Self.duration
+                    let before = try Memory.descriptors(of: witness.sequencer.child)
                     async let others = onThread { try Self.hellos(at: place.address, until: end) }
                     try await withThrowingTaskGroup(of: Void.self) { group in
                         for _ in 0..<Flood.peers {
@@ -49,6 +50,14 @@ import Testing
                     #expect(witness.sequencer.child.output.count < 5_000, "lines are bounded")
                     try witness.site.expectMemory(
                         of: witness.sequencer, below: Self.boundBytes, "\(flood)")
+                    // TCP takes a while to find those that don't read.
+                    let deadline = ContinuousClock.now + .seconds(40)
+                    var now = try Memory.descriptors(of: witness.sequencer.child)
+                    while now > before + 10, ContinuousClock.now < deadline {
+                        _ = try await onThread { try Self.hello(at: place.address) }
+                        now = try Memory.descriptors(of: witness.sequencer.child)
+                    }
+                    #expect(now <= before + 10, "its connections are gone")
                 }
             }
 

@@ -22,6 +22,13 @@ import Testing
             peakBytes = try bytes("VmHWM")
         }
 
+        /// How many files and sockets a process has open.
+        static func descriptors(of child: Child) throws -> Int {
+            try FileManager.default.contentsOfDirectory(
+                atPath: "/proc/\(child.processID)/fd"
+            ).count
+        }
+
         var description: String {
             "\(residentBytes >> 20) MiB resident, \(peakBytes >> 20) MiB at most"
         }

@@ -24,13 +24,17 @@ final class Site: Sendable {
 
     // MARK: Processes
 
-    /// Starts the tool, or another program that was built with the tests.
+    /// Starts the tool, or another program that was built with the tests; behind a program that becomes it
+    /// and what that is to be told, as `ip netns exec NAME`.
     func start(
-        _ arguments: [String], program: String? = nil, input: Child.Input = .nothing,
+        _ arguments: [String], program: String? = nil, behind prefix: [String] = [],
+        variables: [String: String] = [:], input: Child.Input = .nothing,
         output: Child.Output = .lines
     ) throws -> Child {
+        let line = prefix + [program.map(Tool.built) ?? Tool.path] + arguments
         let child = try Tool.start(
-            arguments, program: program.map(Tool.built) ?? Tool.path, input: input, output: output)
+            Array(line.dropFirst()), program: line[0], variables: variables, input: input,
+            output: output)
         children.withLock { $0.append(child) }
         return child
     }
@@ -60,11 +64,11 @@ final class Site: Sendable {
     /// Starts a worker and waits until its stores are current.
     func worker(
         _ name: String, of sequencer: RunningSequencer, stores: [String] = ["counter", "document"],
-        at address: String? = nil
+        at address: String? = nil, options: [String] = []
     ) async throws -> RunningWorker {
         let child = try start(
             ["worker", "--json", "--connect", address ?? sequencer.address, "--name", name]
-                + stores.flatMap { ["--store", $0] })
+                + options + stores.flatMap { ["--store", $0] })
         let ready = try await readyLine(of: child)
         return RunningWorker(child: child, name: name, ready: ready)
     }

@@ -38,10 +38,12 @@ enum Tool {
     }
 
     static func start(
-        _ arguments: [String], program: String = path, input: Child.Input = .nothing,
-        output: Child.Output = .lines
+        _ arguments: [String], program: String = path, variables: [String: String] = [:],
+        input: Child.Input = .nothing, output: Child.Output = .lines
     ) throws -> Child {
-        try Child(program, arguments, environment: environment, input: input, output: output)
+        try Child(
+            program, arguments, environment: environment.merging(variables) { $1 }, input: input,
+            output: output)
     }
 
     /// Waits until a process has ended and all that it wrote has been read.

@@ -9,15 +9,17 @@ extension Rule {
         "ConfluxArguments": [],
         "Conflux": ["ConfluxVocabulary"],
         "ConfluxTesting": ["ConfluxVocabulary", "Conflux", "Testing", "XCTest"],
-        "ConfluxZeroMQ": ["ConfluxVocabulary", "ConfluxProtocol", "CZeroMQ"],
+        "ConfluxZeroMQ": ["ConfluxVocabulary", "ConfluxProtocol", "CSodium", "CZeroMQ"],
         "ConfluxLog": ["ConfluxVocabulary", "ConfluxProtocol", "CSQLite"],
         "ConfluxSequencer": [
             "ConfluxVocabulary", "ConfluxProtocol", "ConfluxLog", "ConfluxZeroMQ",
         ],
         "ConfluxNode": ["ConfluxVocabulary", "ConfluxProtocol", "ConfluxZeroMQ", "Conflux"],
         "ConfluxBuiltins": ["ConfluxVocabulary", "Conflux", "ConfluxNode"],
+        "ConfluxMonitoring": ["ConfluxVocabulary", "CMicroHTTPD"],
         "ConfluxWorker": [
-            "ConfluxVocabulary", "ConfluxProtocol", "ConfluxArguments", "Conflux", "ConfluxNode",
+            "ConfluxVocabulary", "ConfluxProtocol", "ConfluxArguments", "Conflux",
+            "ConfluxMonitoring", "ConfluxNode",
         ],
         "ConfluxSimulation": [
             "ConfluxVocabulary", "ConfluxProtocol", "Conflux", "ConfluxLog", "ConfluxSequencer",
@@ -27,7 +29,7 @@ extension Rule {
         "ConfluxCLI": [
             "ConfluxVocabulary", "ConfluxProtocol", "ConfluxArguments", "Conflux", "ConfluxLog",
             "ConfluxZeroMQ", "ConfluxSequencer", "ConfluxNode", "ConfluxBuiltins",
-            "ConfluxWorker",
+            "ConfluxMonitoring", "ConfluxWorker",
         ],
     ]
 

@@ -26,6 +26,8 @@ extension Rule {
             in: "Sources",
             matching: { line in
                 let words = line.words
+                // `import struct Module.Type` declares nothing.
+                guard !words.contains("import") else { return false }
                 return zip(words, words.dropFirst()).contains {
                     keywords.contains($0) && modules.contains($1)
                 }

@@ -497,6 +497,8 @@ class Client:
                 failed = outcome["failed"]
                 self.fail(replica, f"{failed['0']}: {failed['message']}")
             else:
+                # What is said of the store is so up to there.
+                self.note(outcome["opened"]["last"])
                 self.begin(replica, outcome["opened"])
 
     def fail(self, replica, failure):
@@ -570,7 +572,6 @@ class Client:
         if is_first or begins < self.follower.position:
             self.follower.begin(begins)
         self.follower.learn(self.welcome["last"])
-        self.note(begins)
         self.connect_feed()
 
     def reopen(self, replica):

@@ -86,7 +86,7 @@ def entries_of(commit):
     sequence = commit["first"]
     for block in commit["blocks"]:
         if "event" in block:
-            yield Event(sequence, block["event"])
+            yield Event(sequence, block["event"]["0"])
             sequence += 1
             continue
         incarnation, batch = block["batch"]["0"], block["batch"]["1"]

@@ -374,13 +374,21 @@ def octets_of(value):
     return bytes.fromhex(value) if isinstance(value, str) else bytes(value)
 
 
-def skip_extensions(reader):
-    """Reads extensions to the end. None is understood here: one that must be is `Unsupported`."""
+def extensions(reader):
+    """The extensions that fill the rest: tag and reader of each. One that must be understood is
+    `Unsupported`, since this version has none."""
     while reader.left:
         tag = U16.read(reader)
-        BLOB.read(reader)
+        body = reader.part(U32.read(reader))
         if tag >= CRITICAL_TAG:
             raise Unsupported(f"the extension {tag:#06x}")
+        yield tag, body
+
+
+def skip_extensions(reader):
+    """Reads extensions to the end, whatever they say."""
+    for _ in extensions(reader):
+        pass
 
 
 U8, U16, U32, U64 = Number(1), Number(2), Number(4), Number(8)

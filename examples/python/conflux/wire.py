@@ -8,7 +8,8 @@ from collections import namedtuple
 from .forms import (
     BLOB, COUNT, DIGEST, FLAG, FRAME_BYTES_MAX, I64, ID, LIST_MAX, NAMED, NUMBER, NUMBER_MAX,
     POSITIVE, STORE, TARGET, TEXT, U8, U16, U32, U64, VARINT, Choice, Code, Form, List, Malformed,
-    Optional, Reader, Record, Sized, Unsupported, octets_of, skip_extensions,
+    Optional, Reader, Record, Sized, Unsupported, extensions, octets_of,
+    skip_extensions,
 )
 
 MAGIC = b"CFLX"
@@ -34,6 +35,7 @@ BYE_CODE = Code(
     {
         1: "leaving", 2: "rejoin", 3: "forgotten", 4: "nameTaken", 5: "version",
         6: "unsupported", 7: "malformed", 8: "tableFull", 9: "superseded", 10: "keyTaken",
+        11: "notAllowed",
     },
     U16,
 )
@@ -41,14 +43,14 @@ REJECTION_CODE = Code(
     {
         1: "unknownTarget", 2: "payloadTooLarge", 3: "malformed", 4: "unrecorded",
         5: "otherLife", 6: "schemaVersion", 7: "tableFull", 8: "unsupported", 9: "withdrawn",
-        10: "frozen", 11: "passed", 12: "damaged",
+        10: "frozen", 11: "passed", 12: "damaged", 13: "notAllowed",
     },
     U16,
 )
 FAILURE = Code(
     {
         1: "notHosted", 2: "unknownNode", 3: "timedOut", 4: "tableFull", 5: "effectUnknown",
-        7: "tooLarge",
+        7: "tooLarge", 8: "notAllowed",
     },
     U8,
 )
@@ -106,12 +108,7 @@ class Batch(Form):
 
 
 class Event(Choice):
-    """An event of the log, which fills its block, with its extensions."""
-
-    def read(self, reader):
-        value = super().read(reader)
-        skip_extensions(reader)
-        return value
+    """An event of the log."""
 
     def unknown(self, number):
         raise Unsupported(f"the event {number} of the log")
@@ -144,7 +141,29 @@ EVENT = Event(
         15: ("skipped", Record(("0", POSITIVE), ("1", TARGET))),
     }
 )
-SIZED_EVENT = Sized(EVENT)
+
+
+class Caused(Form):
+    """An event and the key that caused it, which an extension names. They fill their block."""
+
+    OWNER = 1
+    least = EVENT.least
+
+    def read(self, reader):
+        value = {"0": EVENT.read(reader), "by": None}
+        for tag, body in extensions(reader):
+            if tag == self.OWNER:
+                value["by"] = NAMED.read(body)
+        return value
+
+    def write(self, value, out):
+        EVENT.write(value["0"], out)
+        if value["by"] is not None:
+            U16.write(self.OWNER, out)
+            Sized(NAMED).write(value["by"], out)
+
+
+SIZED_EVENT = Sized(Caused())
 
 
 class Commit(Form):
@@ -274,8 +293,8 @@ STATUS = Record(
     checkpoint=NUMBER,
     sessions=List(
         Record(
-            incarnation=NUMBER, name=Optional(NAMED), isLive=FLAG, applied=NUMBER,
-            lastCounter=NUMBER, hosted=List(STORE), bridged=List(NAMED),
+            incarnation=NUMBER, name=Optional(NAMED), owner=Optional(NAMED), isLive=FLAG,
+            applied=NUMBER, lastCounter=NUMBER, hosted=List(STORE), bridged=List(NAMED),
         )
     ),
     stores=List(
@@ -327,7 +346,7 @@ OPENED = Record(
             1: (
                 "opened",
                 Record(
-                    life=NUMBER, schemaVersion=U32, floor=NUMBER,
+                    life=NUMBER, schemaVersion=U32, last=NUMBER, floor=NUMBER,
                     snapshot=Optional(
                         Choice(
                             {

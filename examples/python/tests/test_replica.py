@@ -192,7 +192,7 @@ class OpeningTests(unittest.TestCase):
 
     def opened(self, **changes):
         self.hear("opened", {"request": self.replica.request, "outcome": {"opened": {
-            "life": 4, "schemaVersion": 1, "floor": 1, "snapshot": {"whole": counted(10)},
+            "life": 4, "schemaVersion": 1, "last": 10, "floor": 1, "snapshot": {"whole": counted(10)},
             "aside": None, "skipped": [], **changes}}})
 
     def serve(self, octets):
@@ -228,9 +228,10 @@ class OpeningTests(unittest.TestCase):
             (6, {"batch": {"0": 7, "1": {
                 "firstCounter": 1, "settled": 0, "kind": "separate", "count": 2,
                 "targets": [row], "entries": [{"target": 0, "payload": INCREMENT}] * 2}}}),
-            (9, {"event": {"frozen": {"0": STORE, "life": 4, "reason": "abandoned"}}}),
+            (9, {"event": {"0": {
+                "frozen": {"0": STORE, "life": 4, "reason": "abandoned"}}, "by": None}}),
             # Of what the log holds no longer `opened` does not tell.
-            (11, {"event": {"skipped": {"0": 7, "1": STORE}}}),
+            (11, {"event": {"0": {"skipped": {"0": 7, "1": STORE}}, "by": "ops"}}),
         ):
             count = 1 if "event" in block else 2
             wire.SIZED_COMMIT.write({

@@ -10,11 +10,17 @@ struct NeighboursWorkload {
     private static let quietRows = 10
     /// How long the text of an action is.
     private static let textBytes = 4_096
+    /// As many as are busy for a store that catches up: one that reads the log and one that applies.
+    private static let busyThreads = 2
     /// How many actions go to a store whose executor has stopped: more bytes than its node keeps.
     private static let stoppedCount = 10_000
 
     private struct Result {
         var alone: [UInt64]
+        /// While processors are as busy as a store that catches up makes them, with nothing.
+        var besideBusy: [UInt64]
+        /// While a store of another node catches up.
+        var besideOther: [UInt64]
         var besideCatchUp: [UInt64]
         var besideRunning: [UInt64]
         var besideStopped: [UInt64]
@@ -40,6 +46,12 @@ struct NeighboursWorkload {
             "receipt while a store of the node catches up on \(bytes >> 20) MiB; partner: before",
             \.besideCatchUp, \.alone)
             + rows(
+                "the same; partner: while as many threads are busy with nothing",
+                \.besideCatchUp, \.besideBusy)
+            + rows(
+                "receipt while a store of another node catches up; partner: before",
+                \.besideOther, \.alone)
+            + rows(
                 "receipt while a store whose executor has stopped gets actions; partner: it runs",
                 \.besideStopped, \.besideRunning)
     }
@@ -52,6 +64,13 @@ struct NeighboursWorkload {
         try node.time(.open(Self.quiet))
         _ = try node.times(.roundTrips(Self.quiet, count: 500, rows: Self.quietRows))
         let alone = try node.times(.roundTrips(Self.quiet, count: 1_500, rows: Self.quietRows))
+        let busy = try cluster.start(.busy(threads: Self.busyThreads))
+        let besideBusy = try node.times(
+            .roundTrips(Self.quiet, count: 1_500, rows: Self.quietRows))
+        busy.end()
+        let other = try cluster.start(.ledger(address: history.address))
+        let besideOther = try beside(node) { try other.time(.open(History.name)) }
+        other.end()
         let besideCatchUp = try beside(node) { try node.time(.open(History.name)) }
         var besides: [[UInt64]] = []
         for name in ["running", "stopped"] {
@@ -65,7 +84,9 @@ struct NeighboursWorkload {
                 })
         }
         return Result(
-            alone: alone, besideCatchUp: besideCatchUp, besideRunning: besides[0],
+            alone: alone, besideBusy: besideBusy, besideOther: besideOther,
+            besideCatchUp: besideCatchUp,
+            besideRunning: besides[0],
             besideStopped: besides[1])
     }
 

@@ -2,6 +2,7 @@ import ConfluxLog
 import ConfluxNode
 import ConfluxSequencer
 import Foundation
+import Synchronization
 
 /// The processes that are Conflux, by its public interface alone.
 enum NodeRoles {
@@ -81,5 +82,40 @@ enum NodeRoles {
         Control.tell(.roundTrips(applied: applied, receipt: receipt))
         withExtendedLifetime(store) {}
         await node.close()
+    }
+
+    /// So many tasks, each with one action in flight.
+    static func receipts(address: String, count: Int, inFlight: Int) async throws {
+        let node = try await Node.connect(to: address)
+        try await node.bridge(FrameState.self)
+        _ = begin()
+        let times = try await withThrowingTaskGroup(of: [UInt64].self) { group in
+            for producer in 0..<inFlight {
+                group.addTask {
+                    var action = FrameState.action()
+                    var times: [UInt64] = []
+                    for index in 0..<count / inFlight {
+                        FrameState.write(producer: producer, index: index, to: &action)
+                        let start = monotonicNanoseconds()
+                        try await Store<FrameState>.actions.dispatch(action).receipt()
+                        times.append(monotonicNanoseconds() - start)
+                    }
+                    return times
+                }
+            }
+            return try await group.reduce(into: []) { $0 += $1 }
+        }
+        Control.tell(.times(times))
+        await node.close()
+    }
+
+    static func busy(threads: Int) -> Never {
+        for _ in 1..<max(1, threads) { Thread { spin() }.start() }
+        spin()
+    }
+
+    private static func spin() -> Never {
+        let number = Atomic<UInt64>(0)
+        while true { number.add(1, ordering: .relaxed) }
     }
 }

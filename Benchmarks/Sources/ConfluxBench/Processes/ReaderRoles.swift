@@ -12,11 +12,18 @@ enum ReaderRoles {
     }
 
     static func readers(address: String, count: Int) throws {
+        // They would have processors of their own.
+        guard nice(19) > 0 else {
+            throw BenchError("the priority of the readers can't be lowered")
+        }
         let context = try ZeroMQContext()
         let poller = Poller(waker: try Waker())
         var readers: [Reader] = []
+        var settings = SocketSettings()
+        // The hello is said before the connection stands.
+        settings.queuesForConnectedOnly = false
         for _ in 0..<count {
-            let socket = try DealerSocket(context)
+            let socket = try DealerSocket(context, settings: settings)
             try socket.connect(Endpoint(address))
             readers.append(Reader(socket: socket, token: try poller.add(socket)))
             _ = try socket.send(

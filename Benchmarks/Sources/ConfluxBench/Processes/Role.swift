@@ -9,6 +9,10 @@ enum Role: Codable, Sendable {
     case replica(address: String, count: Int)
     /// A node with one action in flight.
     case roundTrips(address: String, count: Int)
+    /// A node with so many actions in flight at a time.
+    case receipts(address: String, count: Int, inFlight: Int)
+    /// So many threads that are busy with nothing.
+    case busy(threads: Int)
     /// So many observers that read the log from its beginning, again and again.
     case readers(address: String, count: Int)
     /// A sequencer that is ordered about: see ``Order``.

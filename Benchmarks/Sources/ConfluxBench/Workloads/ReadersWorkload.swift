@@ -1,7 +1,8 @@
 import Foundation
 
-/// One action in flight, while many observers read the log from its beginning: until its receipt,
-/// beside the same without them.
+/// A stream of actions, and one action in flight, while many observers read the log from its
+/// beginning: until the receipt, beside the same without them. The observers are one process, of the
+/// lowest priority, since they would have processors of their own.
 struct ReadersWorkload {
     /// How many observers read at once. Each begins anew when it is at the end.
     let readers: Int
@@ -9,53 +10,83 @@ struct ReadersWorkload {
     let history: Int
     let count: Int
 
-    func measure(_ settings: Settings) throws -> [Row] {
-        var busy: [[UInt64]] = []
-        var quiet: [[UInt64]] = []
-        for round in 0..<settings.rounds {
-            settings.note("readers, round \(round + 1)")
-            let (with, without) = try Cluster.run(in: settings.folder) { cluster in
-                try run(in: cluster, isQuietFirst: round.isMultiple(of: 2))
-            }
-            busy.append(with)
-            quiet.append(without)
-        }
-        return [(0.5, "p50"), (0.99, "p99")].map { share, rank in
-            Row(
-                "readers", "\(readers) read from 1, receipt \(rank)", "µs",
-                busy.map { percentile(share, of: $0) / 1_000 },
-                quiet.map { percentile(share, of: $0) / 1_000 })
-        }
+    /// How many actions of the stream are in flight.
+    private static let inFlight = 256
+
+    /// What else goes on.
+    private enum Company: CaseIterable {
+        case none
+        case readers
+        /// Threads that keep the processors as busy as readers do, with nothing.
+        case busy
     }
 
-    /// Both are measured on one sequencer, one after the other.
+    func measure(_ settings: Settings) throws -> [Row] {
+        try [(1, 1, "one in flight"), (Self.inFlight, 20, "\(Self.inFlight) in flight")]
+            .flatMap { inFlight, factor, what in
+                var times: [Company: [[UInt64]]] = [:]
+                for round in 0..<settings.rounds {
+                    settings.note("readers, \(what), round \(round + 1)")
+                    let order = Company.allCases.map { $0 }
+                    let turned = order[(round % 3)...] + order[..<(round % 3)]
+                    let result = try Cluster.run(in: settings.folder) { cluster in
+                        try run(
+                            in: cluster, count: count * factor, inFlight: inFlight,
+                            Array(turned))
+                    }
+                    for (company, sorted) in result { times[company, default: []].append(sorted) }
+                }
+                return [(0.5, "p50"), (0.99, "p99")].flatMap { share, rank in
+                    [(Company.none, "no readers"), (.busy, "as many busy processors")].map {
+                        partner, whom in
+                        func figures(_ company: Company) -> [Double] {
+                            (times[company] ?? []).map { percentile(share, of: $0) / 1_000 }
+                        }
+                        return Row(
+                            "readers",
+                            "\(readers) read from 1; \(what), receipt \(rank); partner: \(whom)",
+                            "µs", figures(.readers), figures(partner))
+                    }
+                }
+            }
+    }
+
+    /// All are measured on one sequencer, one after the other.
     private func run(
-        in cluster: Cluster, isQuietFirst: Bool
-    ) throws -> (with: [UInt64], without: [UInt64]) {
+        in cluster: Cluster, count: Int, inFlight: Int, _ order: [Company]
+    ) throws -> [Company: [UInt64]] {
         let (sequencer, addresses) = try cluster.startSequencer(
             .conflux, .fsync, zeroedBytes: 0, subscribers: 1)
         try sequencer.awaitReady()
         let producer = try cluster.start(
             .producer(address: addresses[0], producer: 0, count: history))
+        try producer.awaitReady()
         try producer.go()
         guard case .produced = try producer.next() else {
             throw BenchError("the producer told something else")
         }
-        var with: [UInt64] = []
-        var without: [UInt64] = []
-        for isQuiet in [isQuietFirst, !isQuietFirst] {
-            let others =
-                isQuiet ? nil : try cluster.start(.readers(address: addresses[0], count: readers))
-            try others?.awaitReady()
-            let client = try cluster.start(.roundTrips(address: addresses[0], count: count))
+        var result: [Company: [UInt64]] = [:]
+        for company in order {
+            var others: Child?
+            switch company {
+            case .none: break
+            case .readers:
+                others = try cluster.start(.readers(address: addresses[0], count: readers))
+                try others?.awaitReady()
+            case .busy:
+                let threads = ProcessInfo.processInfo.activeProcessorCount
+                others = try cluster.start(.busy(threads: threads))
+            }
+            let client = try cluster.start(
+                .receipts(address: addresses[0], count: count, inFlight: inFlight))
             try client.awaitReady()
             try client.go()
-            guard case .roundTrips(_, let receipt) = try client.next() else {
+            guard case .times(let times) = try client.next() else {
                 throw BenchError("the node told something else")
             }
             others?.end()
-            if isQuiet { without = receipt.sorted() } else { with = receipt.sorted() }
+            result[company] = times.sorted()
         }
-        return (with, without)
+        return result
     }
 }

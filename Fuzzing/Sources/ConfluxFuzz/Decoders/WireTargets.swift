@@ -42,7 +42,20 @@ extension FuzzTarget {
                 "another: \(message)")
         },
         FuzzTarget(name: "commit-body", lengthMax: 4_096) { bytes in
-            if let commit = read({ try Commit.decode(body: bytes[...]) }) { check(commit) }
+            guard let commit = read({ try Commit.decode(body: bytes[...]) }) else { return }
+            check(commit)
+            // What nobody may observe is a commit of as many entries.
+            let seen = Rights.none.visible(body: bytes[...]) ?? []
+            let hidden = certain { try Commit.decode(body: seen) }
+            require(
+                hidden.count == commit.count && hidden.last == commit.last, "another: \(hidden)")
+        },
+        FuzzTarget(name: "rights", lengthMax: 512) { bytes in
+            let words = String(decoding: bytes, as: UTF8.self).split(separator: " ")
+            guard let rights = try? RightsText.read(words) else { return }
+            for pattern in rights.patterns.values.joined() {
+                require(StorePattern("\(pattern)") == pattern, "another: \(pattern)")
+            }
         },
         FuzzTarget(name: "batch", lengthMax: 4_096) { bytes in
             if let batch = read({ try Batch.decode(bytes[...]) }) { check(batch) }
@@ -68,7 +81,7 @@ extension FuzzTarget {
 
     /// A batch's walks agree on how many entries it has and where its parts are.
     private static func check(_ batch: Batch) {
-        guard read({ try batch.validate(.standard) }) != nil else { return }
+        guard read({ try batch.validate() }) != nil else { return }
         if batch.isVoid {
             require(batch.targets.isEmpty && batch.entries.isEmpty, "void, and \(batch)")
             return
@@ -83,7 +96,7 @@ extension FuzzTarget {
         let refused = (batch.count + 1) / 3
         var admitted: UInt32 = 0
         for part in batch.splitting(admitting: { entry, _ in entry % 3 != 1 }) {
-            _ = certain { try part.validate(.standard) }
+            _ = certain { try part.validate() }
             require(certain { try Batch.decode(part.encoded) } == part, "another: \(part)")
             admitted += part.count
         }

@@ -61,7 +61,8 @@ extension Dice {
             below(4) == 0
             ? .failed(one(of: RejectionCode.self), message: text())
             : .opened(
-                life: life(known), schemaVersion: version(), floor: sequence(known),
+                life: life(known), schemaVersion: version(), last: sequence(known),
+                floor: sequence(known),
                 snapshot: optional { $0.offer(known) },
                 skipped: list(upTo: 2) { $0.sequence(known) })
         return Opened(request: request(known), outcome: outcome)

@@ -165,7 +165,8 @@ struct PretendedSequencer {
     }
 
     private mutating func answer(_ open: Open) -> SequencerMessage {
-        var outcome = Opened.Outcome.opened(life: .zero, schemaVersion: 1, snapshot: nil)
+        var outcome = Opened.Outcome.opened(
+            life: .zero, schemaVersion: 1, last: last, snapshot: nil)
         if case .store(let store) = open.subject {
             if lives[store] == nil {
                 append(.created(store, schemaVersion: 1, initial: open.initial))
@@ -173,7 +174,7 @@ struct PretendedSequencer {
             }
             let life = lives[store] ?? .zero
             outcome = .opened(
-                life: life, schemaVersion: 1,
+                life: life, schemaVersion: 1, last: last,
                 snapshot: .whole(
                     Snapshot(sequence: life, schemaVersion: 1, state: open.initial)))
         }

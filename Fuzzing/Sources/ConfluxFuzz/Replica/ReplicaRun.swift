@@ -133,7 +133,11 @@ struct ReplicaRun {
         waiting.insert(request)
         if let receipt {
             receipts[request] = receipt
-            handle(.await(receipt, sequencer.log, request: request))
+            // Of the present tenure, whose number is known, or of another one, for which it asks.
+            let epoch = request.isMultiple(of: 2) ? sequencer.epoch : Epoch(1)
+            let awaited = Receipt(
+                log: sequencer.log, epoch: epoch, sequence: receipt, timestamp: Timestamp(0))
+            handle(.await(awaited, request: request))
         } else {
             handle(.barrier(request: request))
         }
@@ -252,7 +256,7 @@ struct ReplicaRun {
         case .restore(let store, _, _, _, _, let through, let request):
             restoring.append((store, through, request))
         case .passOver(let last): delivered = last
-        case .begin, .detach, .compare, .attach, .opened: break
+        case .begin, .compare, .attach, .opened: break
         }
     }
 

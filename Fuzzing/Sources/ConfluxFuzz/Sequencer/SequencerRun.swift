@@ -147,8 +147,8 @@ struct SequencerRun {
     mutating func take(_ frame: Bytes, from connection: ConnectionID) {
         let input = SequencerInput.frame(frame, limits: machine.limits, from: connection)
         switch input {
-        case .received(.hello, _, _): handle(input)
-        case .received(_, let speaker, _):
+        case .received(.hello, _, _, _): handle(input)
+        case .received(_, let speaker, _, _):
             // Nothing but a hello makes a session, and each is heard for itself (rule 8).
             let isStranger = machine.connections[connection]?.session != speaker.session
             if isStranger, speaker.epoch <= log.epoch {

@@ -50,13 +50,13 @@ struct WrittenLog {
         require(commit.timestamp >= lastTimestamp, "time went back to \(commit.timestamp)")
         var sequence = commit.first
         for block in commit.blocks {
-            if case .event(.digestPoint) = block { hasPoint = true }
+            if case .event(.digestPoint, _) = block { hasPoint = true }
             if case .batch = block {
                 require(!hasPoint, "a batch behind a digest point: \(commit)")
             }
             switch block {
             case .batch(let incarnation, let batch): put(batch, of: incarnation, at: sequence)
-            case .event(let event): put(event, at: sequence)
+            case .event(let event, _): put(event, at: sequence)
             }
             sequence = sequence.advanced(by: UInt64(block.count))
         }

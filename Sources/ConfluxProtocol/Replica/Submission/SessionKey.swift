@@ -19,9 +19,14 @@ public struct SessionKey: Sendable, Hashable {
     }
 
     /// The nonce of the session.
-    public var nonce: Nonce {
-        let words = SHA256.hash(Array("conflux session key\0".utf8) + Array(text.utf8))
-        return Identifier(
+    public var nonce: Nonce { Nonce(hashOf: "conflux session key\0\(text)") }
+}
+
+extension Nonce {
+    /// Makes one of a text: the first 16 bytes of its SHA-256.
+    init(hashOf text: String) {
+        let words = SHA256.hash(Array(text.utf8))
+        self.init(
             high: UInt64(words[0]) << 32 | UInt64(words[1]),
             low: UInt64(words[2]) << 32 | UInt64(words[3]))
     }

@@ -96,11 +96,19 @@ struct CommitPipeline: Sendable {
     }
 
     /// Gives the event its number.
+    ///
+    /// - Parameters:
+    ///   - event: The event.
+    ///   - owner: The name of the key that caused it, if one did.
+    ///   - action: What is to be done once it is in the log.
+    /// - Returns: The number.
     @discardableResult
-    mutating func admit(_ event: LogEvent, then action: FollowUp?) -> SequenceNumber {
+    mutating func admit(
+        _ event: LogEvent, by owner: Name? = nil, then action: FollowUp?
+    ) -> SequenceNumber {
         lastAdmitted = lastAdmitted.next
         beginCommit(for: event.byteCountMax)
-        builder.append(event)
+        builder.append(event, by: owner)
         if let action {
             expectations.append(Expectation(sequence: lastAdmitted, action: action))
         }

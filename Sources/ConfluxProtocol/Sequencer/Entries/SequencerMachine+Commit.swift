@@ -25,6 +25,7 @@ extension SequencerMachine {
             tenure.land(
                 through: commit.last, byteCount: commit.frame.count - Frame.size,
                 at: landed.timestamp)
+            tally.land(commit)
             if wasClaiming, index == 0 { effects.append(.serve(tenure.beat)) }
             // What no batch can be as large as is announced, and fetched: a store's first state.
             if commit.frame.count <= settings.feedFrameBytesMax {

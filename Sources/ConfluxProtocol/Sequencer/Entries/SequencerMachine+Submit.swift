@@ -5,7 +5,7 @@ import ConfluxVocabulary
 extension SequencerMachine {
     mutating func submit(
         _ batch: Batch, by incarnation: Incarnation, on connection: ConnectionID,
-        into effects: inout [SequencerEffect]
+        as principal: Principal, at now: Duration, into effects: inout [SequencerEffect]
     ) {
         let outline = BatchOutline(
             firstCounter: batch.firstCounter, settled: batch.settled, kind: batch.kind,
@@ -13,14 +13,18 @@ extension SequencerMachine {
         // What is void takes no room in a commit, so that nothing stands in its way.
         submit(
             outline, bytes: batch.isVoid ? 0 : batch.encoded.count, by: incarnation, on: connection,
-            into: &effects,
-            judging: { $0.admit(batch, by: incarnation) })
+            isPaced: batch.isVoid || pace.allows(principal, at: now), into: &effects,
+            judging: {
+                if !batch.isVoid { $0.pace.count(batch.count, of: principal, at: now) }
+                $0.admit(batch, by: incarnation, as: principal)
+            })
     }
 
-    /// Puts a batch in its place among its origin's, and has it judged if its turn has come.
+    /// Puts a batch in its place among its origin's, and has it judged if its turn has come, and its
+    /// key's pace allows it.
     mutating func submit(
         _ batch: BatchOutline, bytes: Int, by incarnation: Incarnation,
-        on connection: ConnectionID, into effects: inout [SequencerEffect],
+        on connection: ConnectionID, isPaced: Bool, into effects: inout [SequencerEffect],
         judging judge: (inout SequencerMachine) -> Void
     ) {
         let lastCounter = batch.firstCounter + UInt64(batch.count) - 1
@@ -52,7 +56,7 @@ extension SequencerMachine {
         let admittedBytes = isOversized ? 0 : bytes
         guard ledger.pendingBytes + admittedBytes <= Int(settings.windowBytes),
             ledger.recordCount < settings.unsettledOutcomesMax,
-            !isLogNearlyFull, pipeline.hasRoom(bytes: admittedBytes),
+            isPaced, !isLogNearlyFull, pipeline.hasRoom(bytes: admittedBytes),
             admission.admit(bytes: admittedBytes, by: settings)
         else {
             discard(expecting: expected, .full, connection, into: &effects)
@@ -80,17 +84,21 @@ extension SequencerMachine {
     }
 
     /// Judges a batch whose turn it is. From here on its counters have an outcome.
-    private mutating func admit(_ batch: Batch, by incarnation: Incarnation) {
+    private mutating func admit(
+        _ batch: Batch, by incarnation: Incarnation, as principal: Principal
+    ) {
         // Withdrawn before its turn came (rule 12): the counters are taken, and nothing is logged.
         guard !batch.isVoid else {
             judge(batch.count, as: .withdrawn, of: incarnation)
             return
         }
-        let faults = batch.targets.map { fault(of: $0) }
+        let faults = batch.targets.map { fault(of: $0, for: principal) }
+        let payloadBytesMax = min(
+            limits.payloadBytesMax, Int(principal.rights.payloadBytesMax ?? .max))
         let oversized: [Int]
         do throws(WireError) {
             // The one walk over the entries: no payload is parsed, and none is copied.
-            oversized = try batch.validate(limits)
+            oversized = try batch.validate(payloadBytesMax: payloadBytesMax)
         } catch {
             judge(batch.count, as: Fault(code: .malformed, message: error.message), of: incarnation)
             return
@@ -103,11 +111,11 @@ extension SequencerMachine {
         var verdicts: [Fault?] = []
         verdicts.reserveCapacity(Int(batch.count))
         batch.forEachEntry { target, payload in
-            if payload.count > Int(settings.payloadBytesMax) {
+            if payload.count > payloadBytesMax {
                 let text =
                     "the payload has \(payload.count) bytes and the limit is "
-                    + "\(settings.payloadBytesMax); make the action smaller, or raise the "
-                    + "sequencer's limit"
+                    + "\(payloadBytesMax); make the action smaller, or raise the sequencer's "
+                    + "limit, or the key's"
                 verdicts.append(Fault(code: .payloadTooLarge, message: text))
             } else {
                 verdicts.append(faults[target])
@@ -184,6 +192,7 @@ extension SequencerMachine {
     }
 
     mutating func judge(_ count: UInt32, as fault: Fault, of incarnation: Incarnation) {
+        tally.reject(count, fault.code)
         sessions.change(incarnation) {
             $0.judge(count: count, bytes: 0, fate: .rejected(fault.code, fault.message))
         }
@@ -202,6 +211,14 @@ extension SequencerMachine {
         /// What its own node took back before its turn came.
         static let withdrawn = Fault(
             code: .withdrawn, message: "its node withdrew it before it was ordered")
+    }
+
+    /// Why what concerns a target can't be admitted: the one place where the right to dispatch counts.
+    private func fault(of row: BatchTarget, for principal: Principal) -> Fault? {
+        guard principal.rights.allow(.dispatch, row.target) else {
+            return Fault(code: .notAllowed, message: principal.denial(of: .dispatch, row.target))
+        }
+        return fault(of: row)
     }
 
     private func fault(of row: BatchTarget) -> Fault? {
@@ -253,10 +270,11 @@ extension SequencerMachine {
         return Fault(code: .unknownTarget, message: text)
     }
 
-    private func discard(
+    private mutating func discard(
         expecting counter: UInt64, _ reason: Expected.Reason, _ connection: ConnectionID,
         into effects: inout [SequencerEffect]
     ) {
+        tally.postpone(reason)
         effects.append(
             .send(.expected(Expected(counter: counter, reason: reason)), to: connection))
     }

@@ -78,13 +78,14 @@ extension SequencerMachine {
         return damages.first { $0.damage.last > store.keptThrough }
     }
 
-    /// Where who opens a store may begin to read, if nothing is kept of it that is newer. Where no
-    /// entry behind its snapshot concerns it, that is behind all damage.
+    /// Where who opens a store may begin to read: behind what is kept of it, also where nothing had to
+    /// be kept aside up to there. Where no entry behind that concerns it, behind all damage.
     func readingFloor(of name: StoreName) -> SequenceNumber {
-        guard let last = damages.last?.damage.last, let store = directory.store(name),
-            directory.stamp(of: name) <= store.keptThrough
-        else { return tenure.floor }
-        return max(tenure.floor, last.next)
+        guard let store = directory.store(name) else { return tenure.floor }
+        let kept = max(tenure.floor, store.aside?.through.next ?? .zero)
+        guard let last = damages.last?.damage.last, directory.stamp(of: name) <= store.keptThrough
+        else { return kept }
+        return max(kept, last.next)
     }
 
     /// Holds off who opens a store that can't be begun. While another replica may still give a

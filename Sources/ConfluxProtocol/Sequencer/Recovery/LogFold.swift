@@ -56,7 +56,7 @@ package struct LogFold: Sendable, Equatable {
                         at: sequence, epoch: commit.epoch, timestamp: commit.timestamp)
                 }
                 guard isAscending != false else { throw LogInconsistency(sequence: sequence) }
-            case .event(let event): apply(event, at: sequence)
+            case .event(let event, let owner): apply(event, by: owner, at: sequence)
             }
             sequence = sequence.advanced(by: UInt64(block.count))
         }
@@ -66,7 +66,9 @@ package struct LogFold: Sendable, Equatable {
         marks.add(through: last, byteCount: byteCount, at: lastTimestamp)
     }
 
-    private mutating func apply(_ event: LogEvent, at sequence: SequenceNumber) {
+    private mutating func apply(
+        _ event: LogEvent, by owner: Name?, at sequence: SequenceNumber
+    ) {
         switch event {
         case .claim(let epoch, let nonce):
             claims.remember(ClaimTable.Claim(epoch: epoch, nonce: nonce, first: sequence))
@@ -75,7 +77,7 @@ package struct LogFold: Sendable, Equatable {
                 sessions.insert(
                     Session(
                         incarnation: Incarnation(sequence.rawValue), nonce: nonce, name: name,
-                        isKeyed: isKeyed, quietSince: .zero))
+                        owner: owner, isKeyed: isKeyed, quietSince: .zero))
             } else {
                 sessions.revive(rejoining, at: .zero)
             }

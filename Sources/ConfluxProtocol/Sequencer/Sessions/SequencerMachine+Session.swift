@@ -37,14 +37,7 @@ extension SequencerMachine {
         with hello: Hello, by speaker: Speaker, from connection: ConnectionID, at now: Moment,
         into effects: inout [SequencerEffect]
     ) {
-        // Said again before its answer arrived: it is answered alike, and changes nothing.
-        if case .member(let incarnation)? = connections[connection],
-            sessions[incarnation]?.isTakenUp(by: hello) == true
-        {
-            sessions.hear(incarnation, at: now.monotonic)
-            answer(hello, of: incarnation, on: connection, into: &effects)
-            return
-        }
+        if repeats(hello, from: connection, at: now.monotonic, into: &effects) { return }
         // What a node got of the log by way of a sequencer that is superseded itself may be of a
         // newer tenure than the node has a welcome of.
         var known = speaker.epoch
@@ -58,11 +51,29 @@ extension SequencerMachine {
         challenge(by: known, into: &effects)
     }
 
+    /// Answers a hello that was said again before its answer arrived: alike, and it changes nothing. What
+    /// the node hosts it may have said since.
+    ///
+    /// - Returns: Whether it was one.
+    private mutating func repeats(
+        _ hello: Hello, from connection: ConnectionID, at now: Duration,
+        into effects: inout [SequencerEffect]
+    ) -> Bool {
+        guard case .member(let incarnation)? = connections[connection],
+            sessions[incarnation]?.isTakenUp(by: hello) == true
+        else { return false }
+        sessions.hear(incarnation, at: now)
+        answer(hello, of: incarnation, on: connection, into: &effects)
+        return true
+    }
+
     /// Finds the session of a hello that may be answered, or begins one.
     mutating func hello(
         _ hello: Hello, from connection: ConnectionID, at now: Moment,
         into effects: inout [SequencerEffect]
     ) {
+        // The first copy may have waited for the log's confirmation, and this one behind it.
+        if repeats(hello, from: connection, at: now.monotonic, into: &effects) { return }
         if hello.role == .observer {
             observe(hello, from: connection, at: now, into: &effects)
             return
@@ -165,7 +176,7 @@ extension SequencerMachine {
             .joined(
                 nonce: hello.nonce, name: session.name, rejoining: session.incarnation,
                 isKeyed: session.isKeyed),
-            then: .rejoined(session.incarnation))
+            by: session.owner, then: .rejoined(session.incarnation))
     }
 
     mutating func join(
@@ -181,7 +192,7 @@ extension SequencerMachine {
             hello: hello, connection: connection, name: hello.name, isKeyed: isKeyed)
         pipeline.admit(
             .joined(nonce: hello.nonce, name: hello.name, rejoining: .none, isKeyed: isKeyed),
-            then: .joined(hello.nonce))
+            by: hello.owner, then: .joined(hello.nonce))
     }
 
     /// Forgets the session that left first, when there is no room for another one.
@@ -213,8 +224,8 @@ extension SequencerMachine {
         sessions.insert(
             Session(
                 incarnation: incarnation, nonce: nonce, name: pending.name,
-                isKeyed: pending.isKeyed, quietSince: now))
-        effects.append(.note(.joined(incarnation, name: pending.name)))
+                owner: pending.hello.owner, isKeyed: pending.isKeyed, quietSince: now))
+        effects.append(.note(.joined(incarnation, name: pending.name, owner: pending.hello.owner)))
         bind(incarnation, pending.hello, to: pending.connection, at: now, into: &effects)
     }
 
@@ -225,7 +236,7 @@ extension SequencerMachine {
             let pending = joining.removeValue(forKey: nonce)
         else { return }
         sessions.revive(incarnation, at: now)
-        effects.append(.note(.joined(incarnation, name: pending.name)))
+        effects.append(.note(.joined(incarnation, name: pending.name, owner: pending.hello.owner)))
         bind(incarnation, pending.hello, to: pending.connection, at: now, into: &effects)
     }
 

@@ -17,6 +17,8 @@ struct Session: Sendable, Equatable {
     let nonce: Nonce
     /// The node's unique name.
     let name: Name?
+    /// The name of the key that opened it; nil where there were no keys.
+    let owner: Name?
     /// Whether it outlives the bye of its process (rule 11).
     let isKeyed: Bool
     /// Its outcomes (rule 9). They change by the ledger's own functions.

@@ -251,7 +251,7 @@ extension SequencerMachine {
             sessions: sessions.filter { !$0.isEnding }.map { session in
                 let hosting = directory.hosting[session.incarnation]
                 return SessionStatus(
-                    incarnation: session.incarnation, name: session.name,
+                    incarnation: session.incarnation, name: session.name, owner: session.owner,
                     isLive: session.presence == .live, applied: session.applied,
                     lastCounter: session.ledger.lastCounter,
                     hosted: hosting?.stores.sorted() ?? [],
@@ -304,7 +304,7 @@ extension SequencerStatus {
     fileprivate var byteCount: Int {
         // A name has 65 bytes at most.
         let sessionBytes = sessions.reduce(0) { sum, session in
-            sum + 128 + 130 * session.hosted.count + 65 * session.bridged.count
+            sum + 192 + 130 * session.hosted.count + 65 * session.bridged.count
         }
         return stores.reduce(sessionBytes) { $0 + 160 + 16 * $1.stopped.count }
     }

@@ -21,7 +21,8 @@ extension SequencerMachine {
         case .state(let state):
             directory.bridge(state, version: open.schemaVersion, by: incarnation)
             let outcome = Opened.Outcome.opened(
-                life: .zero, schemaVersion: open.schemaVersion, floor: tenure.floor, snapshot: nil)
+                life: .zero, schemaVersion: open.schemaVersion, last: tenure.last,
+                floor: tenure.floor, snapshot: nil)
             effects.append(
                 .send(.opened(Opened(request: open.request, outcome: outcome)), to: connection))
         case .store(let name):
@@ -33,7 +34,7 @@ extension SequencerMachine {
             } else {
                 let life = pipeline.admit(
                     .created(name, schemaVersion: open.schemaVersion, initial: open.initial),
-                    then: .created(name))
+                    by: sessions[incarnation]?.owner, then: .created(name))
                 directory.begin(
                     StoreBeginning(
                         life: life, schemaVersion: open.schemaVersion, initial: open.initial,
@@ -60,7 +61,7 @@ extension SequencerMachine {
             guard life.work.save == nil, pipeline.hasRoom(bytes: 0),
                 say(
                     .upgraded(schemaVersion: schemaVersion, base: life.record.baseSequence),
-                    of: name)
+                    of: name, by: sessions[opener.incarnation]?.owner)
             else { return }
             directory.change(name) {
                 $0.forgetVotes()
@@ -135,7 +136,7 @@ extension SequencerMachine {
         directory.host(name, schemaVersion: store.schemaVersion, by: opener.incarnation)
         guard let connection = session.connection else { return }
         let outcome = Opened.Outcome.opened(
-            life: store.life, schemaVersion: store.schemaVersion,
+            life: store.life, schemaVersion: store.schemaVersion, last: tenure.last,
             floor: readingFloor(of: name), snapshot: store.offer, aside: store.aside?.reference,
             skipped: directory.skips(of: name)
         )

@@ -3,7 +3,8 @@ import ConfluxVocabulary
 /// Entries that are to have no effect (rule 38).
 extension SequencerMachine {
     mutating func skip(
-        _ skip: Skip, from connection: ConnectionID, into effects: inout [SequencerEffect]
+        _ skip: Skip, from connection: ConnectionID, by owner: Name?,
+        into effects: inout [SequencerEffect]
     ) {
         let asker = Asker(connection: connection, request: skip.request)
         let entry = SkippedEntry(sequence: skip.sequence, target: skip.target)
@@ -29,7 +30,8 @@ extension SequencerMachine {
             return
         }
         guard pipeline.hasRoom(bytes: 0), directory.skip(entry, for: asker) else { return }
-        pipeline.admit(.skipped(entry.sequence, entry.target), then: .skipped(entry))
+        pipeline.admit(
+            .skipped(entry.sequence, entry.target), by: owner, then: .skipped(entry))
         // What was said of later points was said with the entry.
         for name in directory.names(concernedBy: entry.target) {
             if let round = directory.life(of: name)?.work.votes.round,

@@ -10,13 +10,20 @@ import ConfluxVocabulary
 extension SequencerMachine {
     /// Says a word on a present life.
     ///
+    /// - Parameters:
+    ///   - kind: The word.
+    ///   - name: The store.
+    ///   - owner: The name of the key that asked for it, if one did.
     /// - Returns: Whether it is on its way; not where another one is.
     @discardableResult
-    mutating func say(_ kind: StoreWord.Kind, of name: StoreName) -> Bool {
+    mutating func say(
+        _ kind: StoreWord.Kind, of name: StoreName, by owner: Name? = nil
+    ) -> Bool {
         guard let life = directory.life(of: name), life.work.word == nil else { return false }
         directory.change(name) { $0.begin(StoreWord(kind)) }
         let number = life.record.life
-        pipeline.admit(kind.event(of: name, life: number), then: .word(name, life: number))
+        pipeline.admit(
+            kind.event(of: name, life: number), by: owner, then: .word(name, life: number))
         return true
     }
 
@@ -49,7 +56,8 @@ extension SequencerMachine {
     // MARK: Freezing
 
     mutating func freeze(
-        _ freeze: Freeze, from connection: ConnectionID, into effects: inout [SequencerEffect]
+        _ freeze: Freeze, from connection: ConnectionID, by owner: Name?,
+        into effects: inout [SequencerEffect]
     ) {
         let asker = Asker(connection: connection, request: freeze.request)
         guard directory.admittedLife(of: freeze.store)?.life == freeze.life,
@@ -66,7 +74,7 @@ extension SequencerMachine {
             if life.record.isFrozen == freeze.isFrozen {
                 confirm(tenure.last, to: asker, into: &effects)
             } else if pipeline.hasRoom(bytes: 0) {
-                say(word, of: freeze.store)
+                say(word, of: freeze.store, by: owner)
                 directory.change(freeze.store) { $0.wait(asker) }
             }
         }
@@ -94,7 +102,8 @@ extension SequencerMachine {
 
     /// Ends a life, by an entry. One that is over already stays over.
     mutating func drop(
-        _ drop: Drop, from connection: ConnectionID, into effects: inout [SequencerEffect]
+        _ drop: Drop, from connection: ConnectionID, by owner: Name?,
+        into effects: inout [SequencerEffect]
     ) {
         let asker = Asker(connection: connection, request: drop.request)
         // What is not in the log yet is dropped when it is asked for again.
@@ -104,7 +113,9 @@ extension SequencerMachine {
             return
         }
         if !life.isEnding {
-            guard pipeline.hasRoom(bytes: 0), say(.dropped, of: drop.store) else { return }
+            guard pipeline.hasRoom(bytes: 0), say(.dropped, of: drop.store, by: owner) else {
+                return
+            }
         }
         directory.change(drop.store) { $0.wait(asker) }
     }

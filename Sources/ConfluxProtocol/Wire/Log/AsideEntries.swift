@@ -41,7 +41,7 @@ package struct AsideEntries: Sendable {
         var sequence = commit.first
         for block in commit.blocks {
             switch block {
-            case .event(let event):
+            case .event(let event, _):
                 if sequence > after, concerns(event) {
                     add(commit, at: sequence) { $0.append(event) }
                 }

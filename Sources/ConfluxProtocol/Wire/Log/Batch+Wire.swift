@@ -59,7 +59,7 @@ public struct BatchOutline: Sendable, Hashable {
 }
 
 extension Batch {
-    /// Decodes a batch that stands by itself. Its entries are not walked: see ``validate(_:)``.
+    /// Decodes a batch that stands by itself. Its entries are not walked: see ``validate(payloadBytesMax:)``.
     ///
     /// - Parameters:
     ///   - encoded: What ``encoded`` of a batch was; the result shares its storage.

@@ -74,16 +74,17 @@ extension Batch {
 
     /// Walks the entries once and checks every index, every length, and their count.
     ///
-    /// - Parameter limits: What payloads are measured against.
-    /// - Returns: The offsets, from 0, of the entries whose payload is above
-    ///   ``WireLimits/payloadBytesMax``, ascending. An entry's counter is ``firstCounter`` plus its
-    ///   offset.
+    /// - Parameter payloadBytesMax: The most bytes of a payload.
+    /// - Returns: The offsets, from 0, of the entries whose payload has more, ascending. An entry's
+    ///   counter is ``firstCounter`` plus its offset.
     /// - Throws: ``WireError`` where the entries break the grammar; its offset counts from the
     ///   first byte of ``encoded``.
     /// - Complexity: O(n) of the entries; payloads are not looked at.
-    public func validate(_ limits: WireLimits = .standard) throws(WireError) -> [Int] {
+    public func validate(
+        payloadBytesMax: Int = WireLimits.standard.payloadBytesMax
+    ) throws(WireError) -> [Int] {
         try checkEntries(
-            payloadBytesMax: limits.payloadBytesMax,
+            payloadBytesMax: payloadBytesMax,
             origin: entries.startIndex - encoded.startIndex)
     }
 
@@ -122,7 +123,7 @@ extension Batch {
     /// batch stands or falls as one: where one entry is not admitted there is no run.
     ///
     /// - Parameter isAdmitted: Called once for each entry, in their order, with the entry's offset
-    ///   from 0 and the row of its target. The batch must have passed ``validate(_:)``.
+    ///   from 0 and the row of its target. The batch must have passed ``validate(payloadBytesMax:)``.
     /// - Returns: The runs, ascending; empty where no entry is admitted.
     package func splitting(
         admitting isAdmitted: (_ offset: Int, _ target: Int) -> Bool
@@ -153,6 +154,25 @@ extension Batch {
             offset += 1
         }
         if runs.count == 1, runs[0].count == Int(count) { return [self] }
+        return runs.map(cutting)
+    }
+
+    /// The entries in runs of about so many bytes, each as a batch of its own; an atomic batch is one
+    /// run.
+    func slices(bytesMax: Int) -> [Batch] {
+        guard entries.count > bytesMax, !isAtomic, !isVoid else { return [self] }
+        var runs: [BatchRun] = []
+        var run = BatchRun(
+            first: 0, count: 0, lower: entries.startIndex, upper: entries.startIndex)
+        for entry in parsedEntries {
+            run.count += 1
+            run.upper = entry.payload.endIndex
+            guard run.upper - run.lower >= bytesMax else { continue }
+            runs.append(run)
+            run = BatchRun(
+                first: run.first + run.count, count: 0, lower: run.upper, upper: run.upper)
+        }
+        if run.count > 0 { runs.append(run) }
         return runs.map(cutting)
     }
 

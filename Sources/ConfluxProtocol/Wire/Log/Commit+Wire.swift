@@ -97,7 +97,7 @@ extension Commit {
         for block in blocks {
             switch block {
             case .batch(let incarnation, let batch): builder.append(batch, from: incarnation)
-            case .event(let event): builder.append(event)
+            case .event(let event, let owner): builder.append(event, by: owner)
             }
         }
         return builder.finish(timestamp: timestamp).dropFirst(Frame.size)
@@ -125,7 +125,8 @@ extension Commit.Block {
                 origin: batchAt + batch.entries.startIndex - batch.encoded.startIndex)
             self = .batch(incarnation, batch)
         case CommitLayout.eventBlock:
-            self = .event(try LogEvent(filling: &nested))
+            let event = try LogEvent(reading: &nested)
+            self = .event(event, by: try nested.owner())
         default:
             throw .unsupportedKind(kind, at: at, expected: "a block")
         }

@@ -86,7 +86,11 @@ package struct CommitBuilder: Sendable {
     }
 
     /// Appends an event; it must fit: see `canAppend`.
-    package mutating func append(_ event: LogEvent) {
+    ///
+    /// - Parameters:
+    ///   - event: The event.
+    ///   - owner: The name of the key that caused it, if one did.
+    package mutating func append(_ event: LogEvent, by owner: Name? = nil) {
         precondition(
             canAppend(event), "a commit of \(byteCount) bytes and \(blocks) blocks is full")
         begin()
@@ -94,6 +98,7 @@ package struct CommitBuilder: Sendable {
         let lengthOffset = writer.bytes.count
         writer.fixed(UInt32(0))
         event.write(to: &writer)
+        writer.owner(owner)
         writer.patch(UInt32(writer.bytes.count - lengthOffset - 4), at: lengthOffset)
         blocks += 1
         count += 1

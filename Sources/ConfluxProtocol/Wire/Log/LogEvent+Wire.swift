@@ -18,8 +18,8 @@ extension LogEvent {
         }
     }
 
-    /// Reads an event that fills the rest of what the reader has.
-    init(filling reader: inout FrameReader) throws(WireError) {
+    /// Reads an event, but not the extensions that fill the rest of its block.
+    init(reading reader: inout FrameReader) throws(WireError) {
         let at = reader.offset
         let number = try reader.fixed(UInt8.self, "an event's kind")
         switch LogEventKind(rawValue: number) {
@@ -70,7 +70,6 @@ extension LogEvent {
         default:
             throw .unsupportedKind(number, at: at, expected: "an event")
         }
-        try reader.skipExtensions()
     }
 
     func write(to writer: inout FrameWriter) {
@@ -111,12 +110,37 @@ extension LogEvent {
 
     /// How many bytes it takes at most, without its block's own fields.
     var byteCountMax: Int {
-        guard case .created(_, _, let initial) = self else { return 160 }
-        return 160 + initial.bytes.count
+        guard case .created(_, _, let initial) = self else { return 240 }
+        return 240 + initial.bytes.count
+    }
+}
+
+/// The extension that names the key which caused an event, or opened a session.
+private let ownerTag: UInt16 = 1
+
+extension FrameWriter {
+    /// Writes who caused an event, behind it.
+    mutating func owner(_ owner: Name?) {
+        guard let owner else { return }
+        fixed(ownerTag)
+        measured { owner.write(to: &$0) }
     }
 }
 
 extension FrameReader {
+    /// Reads the extensions that fill the rest.
+    ///
+    /// - Returns: Who caused the event before them; nil where none says so.
+    mutating func owner() throws(WireError) -> Name? {
+        var owner: Name?
+        while let (tag, body) = try nextExtension() {
+            guard tag == ownerTag else { continue }
+            var body = body
+            owner = try Name(reading: &body)
+        }
+        return owner
+    }
+
     /// The number of a store's `created` entry.
     fileprivate mutating func life() throws(WireError) -> SequenceNumber {
         SequenceNumber(try positive("a store's life"))

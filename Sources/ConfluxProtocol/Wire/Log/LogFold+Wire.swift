@@ -125,9 +125,9 @@ extension LogFold {
             }
             runs.append(run)
         }
-        try nested.skipExtensions()
+        let owner = try nested.owner()
         var session = Session(
-            incarnation: incarnation, nonce: nonce, name: name, isKeyed: isKeyed,
+            incarnation: incarnation, nonce: nonce, name: name, owner: owner, isKeyed: isKeyed,
             quietSince: .zero)
         session.presence = hasLeft ? .left : .live
         guard incarnation != .none, incarnation.rawValue <= last.rawValue,
@@ -162,6 +162,7 @@ extension Session {
                 epoch: epoch, timestamp: timestamp
             ).write(to: &writer)
         }
+        writer.owner(owner)
     }
 }
 

@@ -33,7 +33,7 @@ extension Frame {
     /// Decodes what a node says.
     ///
     /// Of a submitted batch the fixed fields and the table are checked, its entries are not:
-    /// ``Batch/validate(_:)`` walks them, once the batch is known to be no repetition (rule 9).
+    /// ``Batch/validate(payloadBytesMax:)`` walks them, once the batch is known to be no repetition (rule 9).
     ///
     /// - Throws: ``WireError``.
     public static func decodeNodeMessage(

@@ -150,24 +150,26 @@ extension SequencerStatus: WireField {
 }
 
 extension SessionStatus: WireField {
-    static let bytesMin = 8 + 1 + 1 + 8 + 8 + 4 + 4
+    static let bytesMin = 8 + 1 + 1 + 1 + 8 + 8 + 4 + 4
 
     init(reading reader: inout FrameReader) throws(WireError) {
         let incarnation = try reader.incarnation("an incarnation")
         let name = try reader.optional(Name.self, "a node's name")
+        let owner = try reader.optional(Name.self, "a key's name")
         let isLive = try reader.flag("whether the node is present")
         let applied = try reader.sequence("the applied number")
         let lastCounter = try reader.number("the last counter")
         let hosted = try reader.list(StoreName.self, "the hosted stores")
         self.init(
-            incarnation: incarnation, name: name, isLive: isLive, applied: applied,
-            lastCounter: lastCounter, hosted: hosted,
+            incarnation: incarnation, name: name, owner: owner, isLive: isLive,
+            applied: applied, lastCounter: lastCounter, hosted: hosted,
             bridged: try reader.list(Name.self, "the bridged states"))
     }
 
     func write(to writer: inout FrameWriter) {
         writer.number(incarnation)
         writer.optional(name)
+        writer.optional(owner)
         writer.flag(isLive)
         writer.number(applied)
         writer.number(lastCounter)

@@ -125,7 +125,7 @@ extension Opened: WireField {
 
     /// About how many bytes its fields take.
     var bodyBytes: Int {
-        guard case .opened(_, _, _, .whole(let snapshot)?, _, _) = outcome else { return 256 }
+        guard case .opened(_, _, _, _, .whole(let snapshot)?, _, _) = outcome else { return 256 }
         return 64 + snapshot.state.bytes.count
     }
 
@@ -136,6 +136,7 @@ extension Opened: WireField {
         case 1:
             let life = try reader.sequence("a life")
             let schemaVersion = try reader.fixed(UInt32.self, "a schema version")
+            let last = try reader.sequence("the last number")
             let floor = try reader.sequence("the floor")
             let snapshot = try reader.optional(SnapshotOffer.self, "a snapshot")
             let aside = try reader.optional(SnapshotReference.self, "what is kept aside")
@@ -150,8 +151,8 @@ extension Opened: WireField {
             self.init(
                 request: request,
                 outcome: .opened(
-                    life: life, schemaVersion: schemaVersion, floor: floor, snapshot: snapshot,
-                    aside: aside, skipped: skipped))
+                    life: life, schemaVersion: schemaVersion, last: last, floor: floor,
+                    snapshot: snapshot, aside: aside, skipped: skipped))
         case 2:
             let code = try reader.code(RejectionCode.self, "a rejection's code")
             self.init(
@@ -166,10 +167,11 @@ extension Opened: WireField {
         writer.fixed(request)
         switch outcome {
         case .opened(
-            let life, let schemaVersion, let floor, let snapshot, let aside, let skipped):
+            let life, let schemaVersion, let last, let floor, let snapshot, let aside, let skipped):
             writer.fixed(UInt8(1))
             writer.number(life)
             writer.fixed(schemaVersion)
+            writer.number(last)
             writer.number(floor)
             writer.optional(snapshot)
             writer.optional(aside)

@@ -1,4 +1,6 @@
 import ConfluxWorker
 import Shop
 
-await Worker.main("shop-worker", states: [HostedState(VisitState.self), HostedState(Stock.self)])
+await Worker.main(
+    "shop-worker", version: "1.0.0",
+    states: [HostedState(VisitState.self), HostedState(Stock.self)])

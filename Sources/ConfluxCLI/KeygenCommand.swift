@@ -1,0 +1,49 @@
+import ConfluxArguments
+import ConfluxNode
+import ConfluxWorker
+
+/// `conflux keygen`: makes a key pair.
+enum KeygenCommand {
+    private static let name = Operand(
+        "NAME", parse: .text,
+        summary: "What the files are called: NAME.secret and NAME.public. It may be a path.")
+
+    static let description = Command(
+        "keygen", summary: "Make a key pair for encrypted connections.",
+        discussion: """
+            Writes NAME.secret, which its owner alone may read, and NAME.public, and prints the public \
+            key. What is there already is never overwritten.
+
+            A sequencer gets its secret by --curve-secret, and a line for each key that may connect by \
+            --authorized: a name, the public key and its rights. Everybody else gets a secret of its own by \
+            --curve-secret, and the sequencer's public key by --server-key.
+            """,
+        parameters: [name, WorkerOptions.json],
+        examples: [
+            .init("A pair for a sequencer", "conflux keygen sequencer"),
+            .init(
+                "Let a worker in",
+                "conflux keygen worker-1 | sed 's/^/worker-1 /; s/$/ all/' >> authorized"),
+        ])
+
+    static func run(_ environment: CommandEnvironment) async throws(CommandFailure) -> ExitCode {
+        let pair = CurveKeyPair.random()
+        let paths: (secret: String, public: String)
+        do throws(KeyFileError) {
+            paths = try KeyFile.write(pair, name: environment.arguments[name])
+        } catch {
+            throw CommandFailure(error)
+        }
+        if environment.isJSON {
+            environment.output.print(
+                .object([
+                    "public": .string(paths.public),
+                    "publicKey": .string(pair.publicKey.description),
+                    "secret": .string(paths.secret),
+                ]))
+        } else {
+            environment.output.print(pair.publicKey.description)
+        }
+        return .success
+    }
+}

@@ -1,0 +1,76 @@
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// What whoever asks has to say where other machines can reach the address.
+package struct BearerToken: Sendable {
+    private static let lengths = 16...256
+
+    private let bytes: [UInt8]
+
+    /// Takes a token.
+    ///
+    /// - Parameter text: 16 to 256 printable characters of ASCII without spaces; nil for any other.
+    package init?(_ text: String) {
+        bytes = Array(text.utf8)
+        guard Self.lengths.contains(bytes.count), bytes.allSatisfy({ (0x21...0x7e).contains($0) })
+        else { return nil }
+    }
+
+    /// Reads a token.
+    ///
+    /// - Parameter path: A file of one line, which its owner alone may read; its group as well where
+    ///   another user owns it, as with a supervisor's credentials.
+    /// - Throws: ``MonitoringError``.
+    package init(file path: String) throws(MonitoringError) {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { throw Self.unreadable(path) }
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw Self.unreadable(path) }
+        let forbidden: UInt32 = status.st_uid == geteuid() ? 0o077 : 0o027
+        guard UInt32(status.st_mode) & forbidden == 0 else {
+            throw MonitoringError(
+                code: .invalidToken,
+                message: """
+                    Others may read the token \(path). Run chmod 600 \(path). If somebody may have read \
+                    it, write another one.
+                    """)
+        }
+        // One byte more than there may be, behind the line feed, shows that there are too many.
+        var buffer = [UInt8](repeating: 0, count: Self.lengths.upperBound + 2)
+        let count = read(descriptor, &buffer, buffer.count)
+        guard count >= 0 else { throw Self.unreadable(path) }
+        var text = buffer[..<count]
+        if text.last == UInt8(ascii: "\n") { text.removeLast() }
+        guard let token = BearerToken(String(decoding: text, as: UTF8.self)) else {
+            throw MonitoringError(
+                code: .invalidToken,
+                message: """
+                    \(path) holds no token: it has one line of 16 to 256 printable characters without \
+                    spaces, as from openssl rand -hex 32.
+                    """)
+        }
+        self = token
+    }
+
+    private static func unreadable(_ path: String) -> MonitoringError {
+        MonitoringError(
+            code: .invalidToken,
+            message: "The token \(path) can't be read: \(String(cString: strerror(errno))).")
+    }
+
+    /// Whether a header `Authorization` has the token. Takes as long for any that is as long.
+    func admits(_ header: String?) -> Bool {
+        guard let header else { return false }
+        let words = header.utf8.split(separator: UInt8(ascii: " "), maxSplits: 1)
+        guard words.count == 2,
+            String(decoding: Array(words[0]), as: UTF8.self).lowercased() == "bearer"
+        else { return false }
+        let said = words[1].drop { $0 == UInt8(ascii: " ") }
+        guard said.count == bytes.count else { return false }
+        return zip(said, bytes).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
+    }
+}

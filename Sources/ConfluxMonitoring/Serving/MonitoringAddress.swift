@@ -1,0 +1,82 @@
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// Where metrics and health are served: an IP address, or `localhost`, and a port.
+package struct MonitoringAddress: Sendable {
+    /// The address as it is bound, for the system.
+    let storage: [UInt8]
+    /// Whether it is one of IPv6.
+    let isIPv6: Bool
+    private let host: String
+    private let port: UInt16
+
+    /// Takes an address.
+    ///
+    /// - Parameter text: `127.0.0.1:7480`, `[::1]:7480`, `localhost:7480`; port 0 for a free one.
+    /// - Throws: ``MonitoringError`` when it is none.
+    package init(_ text: String) throws(MonitoringError) {
+        let invalid = MonitoringError(
+            code: .invalidAddress,
+            message: """
+                '\(text)' is no address for HTTP. Give an IP address, or localhost, and a port, such as \
+                127.0.0.1:7480 or [::1]:7480.
+                """)
+        guard let colon = text.lastIndex(of: ":") else { throw invalid }
+        let digits = text[text.index(after: colon)...]
+        guard let port = UInt16(digits), digits.allSatisfy(\.isNumber) else { throw invalid }
+        var host = String(text[..<colon])
+        if host == "localhost" { host = "127.0.0.1" }
+        var ipv4 = in_addr()
+        if inet_pton(AF_INET, host, &ipv4) == 1 {
+            var address = sockaddr_in()
+            #if canImport(Darwin)
+                address.sin_len = UInt8(MemoryLayout<sockaddr_in>.size)
+            #endif
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_port = port.bigEndian
+            address.sin_addr = ipv4
+            storage = withUnsafeBytes(of: address) { Array($0) }
+            isIPv6 = false
+        } else {
+            guard host.hasPrefix("["), host.hasSuffix("]") else { throw invalid }
+            var ipv6 = in6_addr()
+            guard inet_pton(AF_INET6, String(host.dropFirst().dropLast()), &ipv6) == 1 else {
+                throw invalid
+            }
+            var address = sockaddr_in6()
+            #if canImport(Darwin)
+                address.sin6_len = UInt8(MemoryLayout<sockaddr_in6>.size)
+            #endif
+            address.sin6_family = sa_family_t(AF_INET6)
+            address.sin6_port = port.bigEndian
+            address.sin6_addr = ipv6
+            storage = withUnsafeBytes(of: address) { Array($0) }
+            isIPv6 = true
+        }
+        self.host = host
+        self.port = port
+    }
+
+    /// Whether only this machine can reach it: 127/8 and ::1.
+    package var isLocal: Bool {
+        storage.withUnsafeBytes { bytes in
+            guard isIPv6 else {
+                let address = bytes.loadUnaligned(as: sockaddr_in.self).sin_addr
+                return UInt32(bigEndian: address.s_addr) >> 24 == 127
+            }
+            let address = bytes.loadUnaligned(as: sockaddr_in6.self).sin6_addr
+            return withUnsafeBytes(of: address) {
+                $0.dropLast().allSatisfy { $0 == 0 } && $0.last == 1
+            }
+        }
+    }
+
+    /// The address with the port that was bound.
+    func text(port: UInt16) -> String { "\(host):\(port)" }
+
+    /// The address as it was given.
+    var text: String { text(port: port) }
+}

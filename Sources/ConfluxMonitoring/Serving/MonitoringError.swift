@@ -1,0 +1,23 @@
+/// Why metrics and health can't be served.
+package struct MonitoringError: Error, Sendable, CustomStringConvertible {
+    /// What kind of failure it is.
+    package enum Code: String, Sendable, Hashable, CaseIterable {
+        /// The address is none, or is not this machine's.
+        case invalidAddress
+        /// Other machines can reach the address, and there is no token.
+        case insecure
+        /// The token's file can't be read, is no token, or others may read it.
+        case invalidToken
+        /// Another process listens there.
+        case addressInUse
+        /// The system refused something else.
+        case failed
+    }
+
+    /// What kind of failure it is.
+    package let code: Code
+    /// What happened and what to do.
+    package let message: String
+
+    package var description: String { message }
+}

@@ -1,0 +1,148 @@
+import CMicroHTTPD
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// Serves metrics and health over HTTP, by libmicrohttpd, on one thread of its own.
+///
+/// Everything that a peer can cause is bounded: connections, bytes of each, and time.
+// Sendable: immutable; libmicrohttpd guards its daemon itself.
+package final class MonitoringServer: @unchecked Sendable {
+    /// The most connections. *At the bound* as many more wait until one has ended.
+    package static let connectionsMax = 32
+    /// The most bytes of a connection: a request's line and headers, and the answer's headers. *At the
+    /// bound* the request is refused.
+    package static let connectionBytesMax = 16 << 10
+    /// How long a connection may be silent. *At the bound* it is closed.
+    package static let silenceMax = Duration.seconds(10)
+
+    /// Where it listens, with the port that was bound: `127.0.0.1:7480`.
+    package let address: String
+    private let daemon: OpaquePointer
+    private let context: Unmanaged<Context>
+
+    /// What a request is answered by.
+    private final class Context: Sendable {
+        let monitored: Monitored
+        let token: BearerToken?
+
+        init(_ monitored: Monitored, _ token: BearerToken?) {
+            self.monitored = monitored
+            self.token = token
+        }
+    }
+
+    /// Begins to serve.
+    ///
+    /// - Parameters:
+    ///   - monitored: What is served.
+    ///   - address: Where to listen.
+    ///   - token: What every request has to say; nil for nothing, on an address of this machine alone.
+    /// - Throws: ``MonitoringError``.
+    package init(
+        _ monitored: Monitored, at address: MonitoringAddress, token: BearerToken?
+    ) throws(MonitoringError) {
+        try Self.check(address, token)
+        let context = Unmanaged.passRetained(Context(monitored, token))
+        guard let daemon = Self.start(address, context) else {
+            let number = errno
+            context.release()
+            throw Self.failure(number, address)
+        }
+        let port = conflux_http_port(daemon)
+        guard port != 0 else {
+            MHD_stop_daemon(daemon)
+            context.release()
+            throw MonitoringError(
+                code: .failed, message: "The port at \(address.text) is not known.")
+        }
+        self.context = context
+        self.daemon = daemon
+        self.address = address.text(port: port)
+    }
+
+    /// Whether requests may be served there.
+    ///
+    /// - Throws: ``MonitoringError`` when other machines can reach the address, and there is no token.
+    package static func check(
+        _ address: MonitoringAddress, _ token: BearerToken?
+    ) throws(MonitoringError) {
+        guard address.isLocal || token != nil else {
+            throw MonitoringError(
+                code: .insecure,
+                message: """
+                    Other machines can reach \(address.text), and everybody there might read the metrics. \
+                    Give a token (--http-token FILE, with a file from openssl rand -hex 32 and \
+                    chmod 600), or serve them at 127.0.0.1.
+                    """)
+        }
+    }
+
+    deinit {
+        // Waits for the thread: no request is being answered behind it.
+        MHD_stop_daemon(daemon)
+        context.release()
+    }
+
+    private static func start(
+        _ address: MonitoringAddress, _ context: Unmanaged<Context>
+    ) -> OpaquePointer? {
+        address.storage.withUnsafeBytes { bytes in
+            errno = 0
+            return conflux_http_start(
+                address.isIPv6 ? 1 : 0, bytes.baseAddress?.assumingMemoryBound(to: sockaddr.self),
+                handle, context.toOpaque(), UInt32(connectionsMax), connectionBytesMax,
+                UInt32(silenceMax.components.seconds))
+        }
+    }
+
+    private static func failure(_ number: Int32, _ address: MonitoringAddress) -> MonitoringError {
+        let reason = number == 0 ? "no thread, or no socket" : String(cString: strerror(number))
+        let message = "Metrics can't be served at \(address.text): \(reason)."
+        return switch number {
+        case EADDRINUSE:
+            MonitoringError(
+                code: .addressInUse,
+                message: message + " End what listens there, or choose another port with --http.")
+        case EADDRNOTAVAIL:
+            MonitoringError(
+                code: .invalidAddress,
+                message: message + " Choose an address of this machine with --http.")
+        default: MonitoringError(code: .failed, message: message)
+        }
+    }
+
+    /// Called by libmicrohttpd on its thread, when the headers of a request are there. A body that may
+    /// follow is not read.
+    private static let handle: MHD_AccessHandlerCallback = {
+        context, connection, path, method, _, _, _, _ in
+        guard let context, let connection, let path, let method else {
+            return conflux_http_give_up()
+        }
+        let own = Unmanaged<Context>.fromOpaque(context).takeUnretainedValue()
+        let header = conflux_http_header(connection, "Authorization")
+        return respond(
+            to: connection,
+            MonitoringAnswer(
+                String(cString: method), String(cString: path),
+                authorization: header.map { String(cString: $0) }, token: own.token,
+                of: own.monitored))
+    }
+
+    private static func respond(
+        to connection: OpaquePointer, _ answer: MonitoringAnswer
+    ) -> MHD_Result {
+        let body = Array(answer.body.utf8)
+        guard let response = conflux_http_response(body, body.count) else {
+            return conflux_http_give_up()
+        }
+        defer { MHD_destroy_response(response) }
+        for header in answer.headers {
+            _ = MHD_add_response_header(response, header.name, header.value)
+        }
+        return MHD_queue_response(connection, answer.status, response)
+    }
+}

@@ -1,0 +1,164 @@
+import ConfluxVocabulary
+
+/// A metric with its samples, as Prometheus knows it.
+package struct MetricFamily: Sendable {
+    /// What a metric counts or measures.
+    package enum Kind: String, Sendable {
+        case counter, gauge, histogram
+    }
+
+    /// One value, with the labels that tell it from the others.
+    package struct Sample: Sendable {
+        fileprivate enum Value: Sendable {
+            case number(Double)
+            case whole(UInt64)
+            case histogram(LatencyHistogram)
+        }
+
+        fileprivate let labels: [(name: String, value: String)]
+        fileprivate let value: Value
+    }
+
+    /// The metric's name.
+    package let name: String
+    /// What kind it is.
+    package let kind: Kind
+    /// What it means, in a line.
+    package let help: String
+    private var samples: [Sample] = []
+
+    private init(_ name: String, _ kind: Kind, _ help: String) {
+        self.name = name
+        self.kind = kind
+        self.help = help
+    }
+
+    /// A number that only ever rises, with one sample.
+    package static func counter(_ name: String, _ help: String, _ value: UInt64) -> MetricFamily {
+        counter(name, help, label: "", [("", value)])
+    }
+
+    /// The same with a sample for each value of a label.
+    package static func counter(
+        _ name: String, _ help: String, label: String, _ values: [(label: String, value: UInt64)]
+    ) -> MetricFamily {
+        var family = MetricFamily(name, .counter, help)
+        family.samples = values.map {
+            Sample(labels: label.isEmpty ? [] : [(label, $0.label)], value: .whole($0.value))
+        }
+        return family
+    }
+
+    /// A number that rises and falls; nil where it is not known.
+    package static func gauge(_ name: String, _ help: String, _ value: Double?) -> MetricFamily {
+        var family = MetricFamily(name, .gauge, help)
+        family.samples = value.map { [Sample(labels: [], value: .number($0))] } ?? []
+        return family
+    }
+
+    /// A whole number that rises and falls.
+    package static func gauge(_ name: String, _ help: String, _ value: UInt64) -> MetricFamily {
+        var family = MetricFamily(name, .gauge, help)
+        family.samples = [Sample(labels: [], value: .whole(value))]
+        return family
+    }
+
+    /// A count of what there is.
+    package static func gauge(_ name: String, _ help: String, _ value: Int) -> MetricFamily {
+        gauge(name, help, UInt64(clamping: value))
+    }
+
+    /// Whether something is so.
+    package static func gauge(_ name: String, _ help: String, _ value: Bool) -> MetricFamily {
+        gauge(name, help, value ? 1 as UInt64 : 0)
+    }
+
+    /// Numbers that rise and fall, each with its own labels.
+    package static func gauge(
+        _ name: String, _ help: String,
+        _ values: [(labels: [(name: String, value: String)], value: Double)]
+    ) -> MetricFamily {
+        var family = MetricFamily(name, .gauge, help)
+        family.samples = values.map { Sample(labels: $0.labels, value: .number($0.value)) }
+        return family
+    }
+
+    /// How long things took.
+    package static func histogram(
+        _ name: String, _ help: String, _ value: LatencyHistogram
+    ) -> MetricFamily {
+        var family = MetricFamily(name, .histogram, help)
+        family.samples = [Sample(labels: [], value: .histogram(value))]
+        return family
+    }
+}
+
+extension MetricFamily {
+    /// The text format of Prometheus, version 0.0.4. A metric without samples is left out.
+    ///
+    /// - Parameter families: The metrics. No two have one name.
+    /// - Returns: The text, which ends with a line feed.
+    package static func text(_ families: [MetricFamily]) -> String {
+        var text = ""
+        for family in families where !family.samples.isEmpty {
+            text += "# HELP \(family.name) \(escape(family.help, quotes: false))\n"
+            text += "# TYPE \(family.name) \(family.kind.rawValue)\n"
+            for sample in family.samples { family.write(sample, to: &text) }
+        }
+        return text
+    }
+
+    private func write(_ sample: Sample, to text: inout String) {
+        func line(_ suffix: String, _ labels: [(name: String, value: String)], _ value: String) {
+            let words = labels.map { "\($0.name)=\"\(Self.escape($0.value, quotes: true))\"" }
+            let braces = words.isEmpty ? "" : "{\(words.joined(separator: ","))}"
+            text += "\(name)\(suffix)\(braces) \(value)\n"
+        }
+        switch sample.value {
+        case .number(let number): line("", sample.labels, Self.words(number))
+        case .whole(let number): line("", sample.labels, "\(number)")
+        case .histogram(let histogram):
+            var count: UInt64 = 0
+            for (bound, inBucket) in zip(LatencyHistogram.bounds, histogram.counts) {
+                count += inBucket
+                line("_bucket", sample.labels + [("le", Self.words(bound.inSeconds))], "\(count)")
+            }
+            line("_bucket", sample.labels + [("le", "+Inf")], "\(histogram.count)")
+            line("_sum", sample.labels, Self.words(histogram.sum.inSeconds))
+            line("_count", sample.labels, "\(histogram.count)")
+        }
+    }
+
+    /// Whole numbers without a fraction.
+    private static func words(_ number: Double) -> String {
+        if number.isNaN { return "NaN" }
+        if number.isInfinite { return number > 0 ? "+Inf" : "-Inf" }
+        return Int64(exactly: number).map { "\($0)" } ?? "\(number)"
+    }
+
+    private static func escape(_ text: String, quotes: Bool) -> String {
+        var escaped = ""
+        for character in text.unicodeScalars {
+            switch character {
+            case "\\": escaped += "\\\\"
+            case "\n": escaped += "\\n"
+            case "\"" where quotes: escaped += "\\\""
+            default: escaped.unicodeScalars.append(character)
+            }
+        }
+        return escaped
+    }
+}
+
+extension Duration {
+    /// In seconds, as metrics have them.
+    package var inSeconds: Double {
+        let (seconds, attoseconds) = components
+        return Double(seconds) + Double(attoseconds) / 1e18
+    }
+}
+
+extension Timestamp {
+    /// Seconds since 1970 UTC, as metrics have them.
+    package var inSeconds: Double { Double(rawValue) / 1e9 }
+}

@@ -1,0 +1,94 @@
+import ConfluxZeroMQ
+import Dispatch
+import Synchronization
+
+/// Why no sequencer is heard of yet. The address is looked at once, when the first attempt to connect has
+/// failed.
+final class AddressDiagnosis: Sendable {
+    private struct State {
+        var hasBegun = false
+        var message: String?
+        /// Whether there is no sequencer at the address.
+        var isFinal = false
+        var listener: (@Sendable (String) -> Void)?
+    }
+
+    private let endpoint: Endpoint
+    private let state = Mutex(State())
+    /// How long whoever listens may take to answer.
+    private static let patience = Duration.seconds(1)
+
+    init(of endpoint: Endpoint) { self.endpoint = endpoint }
+
+    /// What was found; nil before that.
+    var message: String? { state.withLock { $0.message } }
+
+    /// An attempt to connect has failed. Looks at the address in the background, if nobody has.
+    func begin() {
+        let isFirst = state.withLock { state in
+            defer { state.hasBegun = true }
+            return !state.hasBegun
+        }
+        guard isFirst else { return }
+        DispatchQueue.global().async { [self] in
+            guard let finding = AddressProbe.finding(of: endpoint, patience: Self.patience) else {
+                return
+            }
+            let message = Self.message(finding, endpoint)
+            let listener = state.withLock { state in
+                state.message = message
+                state.isFinal = finding != .router
+                return state.isFinal ? state.listener : nil
+            }
+            listener?(message)
+        }
+    }
+
+    /// Has a function called once it is found that there is no sequencer. It is looked for at the latest
+    /// behind ``patience``: whoever listens may never say anything.
+    func whenFinal(_ listener: @escaping @Sendable (String) -> Void) {
+        let message = state.withLock { state in
+            state.listener = listener
+            return state.isFinal ? state.message : nil
+        }
+        if let message { listener(message) }
+        DispatchQueue.global().asyncAfter(deadline: .now() + Self.patience.dispatchInterval) {
+            [self] in begin()
+        }
+    }
+
+    /// A sequencer is heard, or nobody waits for one any more: nobody looks from here on.
+    func end() {
+        state.withLock { state in
+            state.hasBegun = true
+            state.listener = nil
+        }
+    }
+
+    private static func message(
+        _ finding: AddressProbe.Finding, _ endpoint: Endpoint
+    ) -> String {
+        switch finding {
+        case .unresolvable(let reason):
+            "The host of \(endpoint) has no address (\(reason)). Check the name."
+        case .refused:
+            """
+            Nothing listens at \(endpoint). Start a sequencer there (conflux sequencer --bind \
+            \(endpoint)), or check the port.
+            """
+        case .unreachable(let reason):
+            "\(endpoint) can't be reached (\(reason)). Check the address, the network and firewalls."
+        case .stranger: "The server at \(endpoint) is not a sequencer. Check the port."
+        case .feed:
+            """
+            \(endpoint) is not a sequencer's address. It may be its feed's: connect to the address that \
+            the sequencer's ready line shows.
+            """
+        case .router:
+            """
+            The sequencer at \(endpoint) accepts connections, but does not answer in time: its log may have \
+            failed, or it is busy. See what it prints.
+            """
+        }
+    }
+}

@@ -1,0 +1,73 @@
+import ConfluxZeroMQ
+
+/// Why the sequencer's side refused connections of this node, and when to try again: libzmq gives up a
+/// connection whose handshake was refused.
+struct RefusedConnections {
+    /// The pause behind the first refusal in a row; it doubles with each.
+    static let pauseMin = Duration.seconds(1)
+    /// What it grows to at most.
+    static let pauseMax = Duration.seconds(16)
+
+    private let address: Endpoint
+    private var message: String?
+    private var pause = Duration.zero
+    /// When to connect again; nil while that is libzmq's.
+    private(set) var retryAt: Duration?
+
+    init(to address: Endpoint) { self.address = address }
+
+    /// Something happened to the connection.
+    ///
+    /// - Returns: What to tell: why it was refused, unless the one before was for the same reason.
+    mutating func take(_ kind: SocketEvent.Kind, at now: Duration) -> String? {
+        let reason: String
+        switch kind {
+        case .handshakeSucceeded:
+            self = RefusedConnections(to: address)
+            return nil
+        case .authenticationFailed(let status): reason = Self.reason(status, address)
+        case .protocolViolated(let number): reason = Self.reason(protocolError: number, address)
+        default: return nil
+        }
+        pause = pause == .zero ? Self.pauseMin : min(pause * 2, Self.pauseMax)
+        retryAt = now + pause
+        defer { message = reason }
+        return reason == message ? nil : reason
+    }
+
+    /// The connection stands, and its key may not do what the node does.
+    ///
+    /// - Returns: What to tell, unless it was told last.
+    mutating func deny(_ reason: String) -> String? {
+        defer { message = reason }
+        return reason == message ? nil : reason
+    }
+
+    /// Whether to connect again now.
+    mutating func takeDue(at now: Duration) -> Bool {
+        guard let due = retryAt, due <= now else { return false }
+        retryAt = nil
+        return true
+    }
+
+    private static func reason(_ status: Int32, _ address: Endpoint) -> String {
+        status == SocketEvent.otherServer
+            ? """
+            The server at \(address) has another key than --server-key. Check the address, and that \
+            the public key is the sequencer's present one.
+            """
+            : """
+            The sequencer at \(address) does not admit this node's key. Add the public key to the \
+            sequencer's file of authorised keys, and send the sequencer SIGHUP.
+            """
+    }
+
+    private static func reason(protocolError number: Int32, _ address: Endpoint) -> String {
+        number == SocketEvent.mechanismMismatch
+            ? """
+            Either the server at \(address) encrypts its connections or this node does, but not both. \
+            Give both keys (--curve-secret and --server-key), or neither.
+            """
+            : "The server at \(address) is not a sequencer (libzmq's error \(number)). Check the address."
+    }
+}

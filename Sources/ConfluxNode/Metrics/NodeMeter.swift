@@ -1,0 +1,150 @@
+import Conflux
+import ConfluxProtocol
+import ConfluxVocabulary
+import ConfluxZeroMQ
+import Synchronization
+
+/// Where the threads of a node publish what they count and measure. Whoever reads it makes nobody wait: the
+/// lock is held for some additions, or for one copy.
+package final class NodeMeter: Sendable {
+    fileprivate struct State {
+        var metrics = NodeMetrics()
+        var linkBounds: [Bound] = []
+        var waitingOutcomes: Bound?
+        var turnAt: Duration
+        var applyJobSince: Duration?
+    }
+
+    /// How often each thread publishes how things are. None waits for longer.
+    static let publishInterval = Duration.seconds(1)
+
+    private let state: Mutex<State>
+
+    package init() {
+        state = Mutex(State(turnAt: Moment.now.monotonic))
+    }
+
+    func metrics(at now: Duration) -> NodeMetrics {
+        state.withLock { state in
+            var metrics = state.metrics
+            metrics.bounds = state.linkBounds + (state.waitingOutcomes.map { [$0] } ?? [])
+            metrics.turnAge = now - state.turnAt
+            metrics.applyJobAge = state.applyJobSince.map { now - $0 }
+            return metrics
+        }
+    }
+
+    // MARK: The thread of the link
+
+    func publish(_ machine: ReplicaMachine, at now: Duration) {
+        let bounds = machine.bounds
+        state.withLock { state in
+            state.turnAt = now
+            state.metrics.isConnected = machine.isJoined
+            state.metrics.epoch = machine.epoch
+            state.metrics.last = machine.remoteLast
+            state.metrics.applied = machine.applied
+            state.metrics.unsettled = machine.unsettledCount
+            state.linkBounds = bounds
+        }
+    }
+
+    func submitted(_ count: Int) {
+        state.withLock { $0.metrics.actions += UInt64(count) }
+    }
+
+    // MARK: The thread that applies
+
+    func jobBegins(at now: Duration) {
+        state.withLock { $0.applyJobSince = now }
+    }
+
+    func jobEnds() {
+        state.withLock { $0.applyJobSince = nil }
+    }
+
+    func publish(_ applier: Applier) {
+        let (catchingUp, stopped) = applier.unreadyCounts
+        let waiting = Bound(
+            "waitingOutcomes", applier.waitingOutcomeCount, of: applier.waitingOutcomesMax)
+        state.withLock { state in
+            state.metrics.catchingUp = catchingUp
+            state.metrics.stopped = stopped
+            state.waitingOutcomes = waiting
+        }
+    }
+
+    /// Actions were told their outcome.
+    ///
+    /// - Parameters:
+    ///   - count: How many.
+    ///   - kind: What most of them were told.
+    ///   - others: How many of them were told something else.
+    ///   - duration: How long it took; nil where it was not measured.
+    func told(
+        _ count: Int, _ kind: NodeMetrics.OutcomeKind,
+        except others: [NodeMetrics.OutcomeKind: Int], after duration: Duration?
+    ) {
+        state.withLock { state in
+            var rest = count
+            for (kind, count) in others {
+                state.metrics.outcomes[kind, default: 0] += UInt64(count)
+                rest -= count
+            }
+            state.metrics.outcomes[kind, default: 0] += UInt64(rest)
+            if let duration {
+                state.metrics.receiptLatency.record(duration, count: UInt64(count))
+            }
+        }
+    }
+
+    // MARK: Events, of any thread
+
+    func take(_ event: NodeEvent) {
+        state.withLock { state in
+            switch event {
+            case .joined: state.metrics.isConnected = true
+            case .disconnected:
+                state.metrics.isConnected = false
+                state.metrics.disconnections += 1
+            case .reconnected:
+                state.metrics.isConnected = true
+                state.resync(.reconnected)
+            case .connectionRefused: state.metrics.refusedConnections += 1
+            case .historyLost: state.resync(.historyLost)
+            case .sessionForgotten: state.resync(.sessionForgotten)
+            case .missed: state.resync(.missed)
+            case .logDamaged: state.resync(.logDamaged)
+            case .diverged: state.metrics.divergences += 1
+            case .closed: state.metrics.isConnected = false
+            case .staleSequencer, .storeDropped, .storeStopped, .crashJournal, .bridgeStopped,
+                .unreadableFrame:
+                break
+            }
+        }
+    }
+}
+
+extension NodeMeter.State {
+    fileprivate mutating func resync(_ reason: NodeMetrics.ResyncReason) {
+        metrics.resyncs[reason, default: 0] += 1
+    }
+}
+
+extension Applier {
+    /// How many stores and bridged states here are not attached yet, and how many stores have stopped.
+    fileprivate var unreadyCounts: (catchingUp: Int, stopped: Int) {
+        var (catchingUp, stopped) = (0, 0)
+        for stores in states.values {
+            for replica in stores.replicas.values {
+                if replica.progress.stop != nil {
+                    stopped += 1
+                } else if !replica.isAttached {
+                    catchingUp += 1
+                }
+            }
+            if stores.isBridged, stores.locals.phase != .attached { catchingUp += 1 }
+        }
+        return (catchingUp, stopped)
+    }
+}

@@ -1,0 +1,131 @@
+import ConfluxVocabulary
+
+/// What somebody may do, and to which stores.
+public struct Rights: Sendable, Hashable {
+    /// A kind of deed.
+    public enum Deed: String, Sendable, Hashable, CaseIterable {
+        /// Reads states, and actions in the log.
+        case observe
+        /// Dispatches actions.
+        case dispatch
+        /// Hosts replicas: opens, and so creates, a store. Who hosts a store may also observe it.
+        case host
+        /// Drops and freezes stores, and skips entries.
+        case administer
+    }
+
+    /// Everything.
+    public static let all = Rights(
+        patterns: Dictionary(uniqueKeysWithValues: Deed.allCases.map { ($0, [.all]) }))
+    /// Nothing.
+    public static let none = Rights(patterns: [:])
+
+    /// For which stores each deed is allowed. A deed that is not there is allowed for none.
+    public var patterns: [Deed: [StorePattern]]
+    /// The most bytes of one encoded action; nil where the sequencer's own limit alone counts.
+    public var payloadBytesMax: UInt32?
+    /// The most actions a second, over a second's time; nil for no limit. *At the bound* actions wait in their node.
+    public var actionsPerSecondMax: UInt32?
+
+    /// Makes rights.
+    ///
+    /// - Parameters:
+    ///   - patterns: For which stores each deed is allowed.
+    ///   - payloadBytesMax: The most bytes of one encoded action.
+    ///   - actionsPerSecondMax: The most actions a second.
+    public init(
+        patterns: [Deed: [StorePattern]], payloadBytesMax: UInt32? = nil,
+        actionsPerSecondMax: UInt32? = nil
+    ) {
+        self.patterns = patterns
+        self.payloadBytesMax = payloadBytesMax
+        self.actionsPerSecondMax = actionsPerSecondMax
+    }
+
+    /// Whether a deed is allowed to all that a target concerns.
+    public func allow(_ deed: Deed, _ target: Target) -> Bool {
+        patterns[deed]?.contains { $0.covers(target) } ?? false
+    }
+
+    /// Whether what concerns a target may be read.
+    public func allowReading(_ target: Target) -> Bool {
+        allow(.observe, target) || allow(.host, target)
+    }
+
+    /// Whether everything may be read.
+    public var allowReadingAll: Bool {
+        patterns[.observe]?.contains(where: \.coversAll) == true
+            || patterns[.host]?.contains(where: \.coversAll) == true
+    }
+
+    /// Whether there is a deed among these that is allowed to any store.
+    func allowSome(of deeds: Deed...) -> Bool { deeds.contains { patterns[$0]?.isEmpty == false } }
+}
+
+/// Who speaks on a connection. The connection's key proves the name, and nothing that is said counts
+/// for it.
+public struct Principal: Sendable, Hashable {
+    /// Whoever reaches a sequencer without keys: may do everything.
+    public static let anybody = Principal(name: nil, rights: .all)
+
+    /// What the key is called; nil where there are no keys.
+    public let name: Name?
+    /// What it may do.
+    public let rights: Rights
+
+    /// Makes a principal.
+    ///
+    /// - Parameters:
+    ///   - name: What the key is called.
+    ///   - rights: What it may do.
+    public init(name: Name?, rights: Rights) {
+        self.name = name
+        self.rights = rights
+    }
+
+    /// What it is told that it may not do.
+    func denial(of deed: Rights.Deed, _ target: some CustomStringConvertible) -> String {
+        "\(name.map { "the key \($0)" } ?? "this key") may not \(deed.rawValue) \(target); ask for "
+            + "the right \(deed.rawValue)=\(target) in the sequencer's file of authorised keys"
+    }
+
+    /// Why a message is not answered as it asks; nil where it is allowed. Actions are judged one by one
+    /// (rule 14).
+    func denial(of message: NodeMessage) -> String? {
+        switch message {
+        case .hello(let hello): denial(of: hello)
+        case .open(let open): denied(.host, open.subject.target)
+        case .drop(let drop): denied(.administer, .store(drop.store))
+        case .freeze(let freeze): denied(.administer, .store(freeze.store))
+        case .skip(let skip): denied(.administer, skip.target)
+        case .load(let load): deniedReading(.store(load.place.store))
+        case .question(let question):
+            switch question.body {
+            case .observe(let store, _, _): deniedReading(.store(store))
+            case .applied(_, let target):
+                rights.allow(.dispatch, target) ? nil : deniedReading(target)
+            case .status, .alive: nil
+            }
+        case .submit, .fetch, .close, .progress, .answer, .barrier, .digest, .snapshot, .bye: nil
+        }
+    }
+
+    private func denial(of hello: Hello) -> String? {
+        for store in hello.hosted {
+            if let denial = denied(.host, .store(store.store)) { return denial }
+        }
+        for state in hello.bridged {
+            if let denial = denied(.host, .state(state.state)) { return denial }
+        }
+        return hello.role == .observer || rights.allowSome(of: .dispatch, .host)
+            ? nil : denial(of: .dispatch, "any store")
+    }
+
+    private func denied(_ deed: Rights.Deed, _ target: Target) -> String? {
+        rights.allow(deed, target) ? nil : denial(of: deed, target)
+    }
+
+    private func deniedReading(_ target: Target) -> String? {
+        rights.allowReading(target) ? nil : denial(of: .observe, target)
+    }
+}

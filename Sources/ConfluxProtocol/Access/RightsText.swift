@@ -1,0 +1,116 @@
+import ConfluxVocabulary
+
+/// Rights as text: words, in any order.
+///
+/// | word | allows |
+/// |---|---|
+/// | `observe` | reading states, and actions in the log |
+/// | `dispatch` | dispatching actions |
+/// | `host` | hosting replicas, which includes creating and observing the store |
+/// | `administer` | dropping and freezing stores, skipping entries |
+/// | `all` | everything |
+/// | `payload-max=SIZE` | actions of at most so many bytes: `4096`, `64KiB`, `1MiB` |
+/// | `rate=N/s` | at most N actions a second |
+///
+/// `observe=PATTERN,PATTERN` and so on restrict a right to some stores; see `StorePattern`.
+public enum RightsText {
+    /// The most patterns of one right.
+    public static let patternsMax = 256
+
+    /// Reads rights.
+    ///
+    /// - Parameter words: The words.
+    /// - Returns: The rights.
+    /// - Throws: ``InvalidText`` for the first word that is invalid, and where nothing is allowed.
+    package static func read(_ words: some Sequence<Substring>) throws(InvalidText) -> Rights {
+        var rights = Rights.none
+        for word in words {
+            let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            let value = parts.count == 2 ? parts[1] : nil
+            switch (parts[0], value) {
+            case ("all", nil):
+                for deed in Rights.Deed.allCases { try add(deed, nil, to: &rights) }
+            case ("payload-max", let size?):
+                guard rights.payloadBytesMax == nil, let bytes = byteCount(size) else {
+                    throw InvalidText(
+                        "\(InvalidText.quoted(word)) must be given once, as in payload-max=64KiB")
+                }
+                rights.payloadBytesMax = bytes
+            case ("rate", let rate?):
+                guard rights.actionsPerSecondMax == nil, rate.hasSuffix("/s"),
+                    let count = UInt32(rate.dropLast(2)), count > 0
+                else {
+                    throw InvalidText(
+                        "\(InvalidText.quoted(word)) must be given once, as in rate=500/s")
+                }
+                rights.actionsPerSecondMax = count
+            case (let name, _):
+                guard let deed = Rights.Deed(rawValue: String(name)) else {
+                    throw InvalidText(
+                        """
+                        there is no right \(InvalidText.quoted(word)): a key may observe, dispatch, \
+                        host, administer, or all, each for all stores or as in observe=orders/*
+                        """)
+                }
+                try add(deed, value, to: &rights)
+            }
+        }
+        guard !rights.patterns.isEmpty else {
+            throw InvalidText(
+                "say what the key may do: observe, dispatch, host, administer, or all")
+        }
+        return rights
+    }
+
+    private static func add(
+        _ deed: Rights.Deed, _ text: Substring?, to rights: inout Rights
+    ) throws(InvalidText) {
+        guard rights.patterns[deed] == nil else {
+            throw InvalidText(
+                "the right \(deed.rawValue) is given twice: separate patterns by commas")
+        }
+        guard let text else {
+            rights.patterns[deed] = [.all]
+            return
+        }
+        var patterns: [StorePattern] = []
+        for part in text.split(separator: ",", omittingEmptySubsequences: false) {
+            guard let pattern = StorePattern(part) else {
+                throw InvalidText(
+                    """
+                    \(InvalidText.quoted(part)) is not a pattern of stores: write STATE, \
+                    STATE/INSTANCE, or either with * for any characters
+                    """)
+            }
+            patterns.append(pattern)
+        }
+        guard patterns.count <= patternsMax else {
+            throw InvalidText("the right \(deed.rawValue) has more than \(patternsMax) patterns")
+        }
+        rights.patterns[deed] = patterns
+    }
+
+    private static func byteCount(_ text: Substring) -> UInt32? {
+        for (suffix, factor) in [("KiB", UInt32(1) << 10), ("MiB", 1 << 20)]
+        where text.hasSuffix(suffix) {
+            guard let count = UInt32(text.dropLast(3)) else { return nil }
+            let (bytes, isTooLarge) = count.multipliedReportingOverflow(by: factor)
+            return bytes > 0 && !isTooLarge ? bytes : nil
+        }
+        return UInt32(text).flatMap { $0 > 0 ? $0 : nil }
+    }
+}
+
+/// What is wrong with a word, and what to do.
+package struct InvalidText: Error {
+    /// Both, as a sentence without its first capital and its full stop.
+    package let message: String
+
+    /// Makes an error.
+    package init(_ message: String) { self.message = message }
+
+    /// A word as messages show it.
+    package static func quoted(_ word: some StringProtocol) -> String {
+        "\"\(word.count > 64 ? word.prefix(64) + "…" : String(word))\""
+    }
+}

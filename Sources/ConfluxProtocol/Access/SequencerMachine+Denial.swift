@@ -1,0 +1,32 @@
+import ConfluxVocabulary
+
+extension SequencerMachine {
+    /// Answers what its connection's key may not do. Nothing happens but the answer.
+    func deny(
+        _ message: NodeMessage, _ text: String, to connection: ConnectionID,
+        into effects: inout [SequencerEffect]
+    ) {
+        let failed = { (request: UInt64) in
+            SequencerMessage.confirmed(
+                Confirmed(request: request, outcome: .failed(.notAllowed, message: text)))
+        }
+        let answer: SequencerMessage =
+            switch message {
+            case .open(let open):
+                .opened(
+                    Opened(request: open.request, outcome: .failed(.notAllowed, message: text)))
+            case .drop(let drop): failed(drop.request)
+            case .freeze(let freeze): failed(freeze.request)
+            case .skip(let skip): failed(skip.request)
+            case .question(let question):
+                .answer(
+                    Answer(
+                        number: question.number, isLast: true, node: nil,
+                        body: .failed(.notAllowed, message: text)))
+            case .hello, .close, .submit, .fetch, .progress, .answer, .barrier, .load, .digest,
+                .snapshot, .bye:
+                .bye(Bye(code: .notAllowed, message: text))
+            }
+        effects.append(.send(answer, to: connection))
+    }
+}

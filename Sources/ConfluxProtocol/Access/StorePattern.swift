@@ -1,0 +1,94 @@
+import ConfluxVocabulary
+
+/// Which stores a right is for, as text: `STATE/INSTANCE`. A `*` stands for any characters within
+/// its part; `STATE` alone is `STATE/*`.
+public struct StorePattern: Sendable, Hashable, CustomStringConvertible {
+    /// Every store.
+    public static let all = StorePattern("*")!
+
+    private let state: [UInt8]
+    private let instance: [UInt8]
+
+    /// Makes a pattern.
+    ///
+    /// - Parameter text: The text. nil is returned where a part is not 1 to 64 characters of
+    ///   `a-z 0-9 . _ - *`, or there are more than two.
+    public init?(_ text: some StringProtocol) {
+        let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+            .map { Array($0.utf8) }
+        guard (1...2).contains(parts.count), parts.allSatisfy(Self.isPart) else { return nil }
+        state = parts[0]
+        instance = parts.count == 2 ? parts[1] : [Self.star]
+    }
+
+    /// The text.
+    public var description: String {
+        String(decoding: state + [UInt8(ascii: "/")] + instance, as: UTF8.self)
+    }
+
+    /// Whether it is for a store.
+    public func covers(_ store: StoreName) -> Bool {
+        Self.matches(store.state.text, state) && Self.matches(store.instance.text, instance)
+    }
+
+    /// Whether it is for every store of a state.
+    public func covers(state name: Name) -> Bool {
+        Self.matches(name.text, state) && Self.isAny(instance)
+    }
+
+    /// Whether it is for every store.
+    public var coversAll: Bool { Self.isAny(state) && Self.isAny(instance) }
+
+    /// Whether it is for all that a target concerns.
+    public func covers(_ target: Target) -> Bool {
+        guard !coversAll else { return true }
+        return switch target {
+        case .store(let store): covers(store)
+        case .state(let name): covers(state: name)
+        case .event: false
+        }
+    }
+
+    /// Whether it is for some of what a target concerns.
+    func touches(_ target: Target) -> Bool {
+        switch target {
+        case .store(let store): covers(store)
+        case .state(let name): Self.matches(name.text, state)
+        case .event: true
+        }
+    }
+
+    private static let star = UInt8(ascii: "*")
+
+    private static func isAny(_ part: [UInt8]) -> Bool { part.allSatisfy { $0 == star } }
+
+    private static func isPart(_ part: [UInt8]) -> Bool {
+        // A name may stand wherever a star does.
+        guard let name = Name(String(decoding: part.map { $0 == star ? 0x78 : $0 }, as: UTF8.self))
+        else { return false }
+        return name.text.utf8.count == part.count
+    }
+
+    /// Goes back to the last star alone where a part does not fit: what an earlier one stands for is
+    /// settled by then.
+    private static func matches(_ text: String, _ pattern: [UInt8]) -> Bool {
+        let text = Array(text.utf8)
+        var (at, place) = (0, 0)
+        var retry: (at: Int, place: Int)?
+        while at < text.count {
+            if place < pattern.count, pattern[place] == star {
+                retry = (at, place)
+                place += 1
+            } else if place < pattern.count, pattern[place] == text[at] {
+                at += 1
+                place += 1
+            } else if let last = retry {
+                retry = (last.at + 1, last.place)
+                (at, place) = (last.at + 1, last.place + 1)
+            } else {
+                return false
+            }
+        }
+        return pattern[place...].allSatisfy { $0 == star }
+    }
+}

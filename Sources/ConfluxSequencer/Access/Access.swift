@@ -1,0 +1,54 @@
+import ConfluxProtocol
+import ConfluxVocabulary
+import ConfluxZeroMQ
+
+/// Who speaks on the sequencer's connections, and what each may hear. What somebody may do the machine
+/// decides; what somebody may observe is decided here, where frames leave. Confined to one thread.
+struct Access {
+    /// Who may connect; nil where there are no keys.
+    private var authorized: AuthorizedKeys?
+
+    /// From here on these keys may connect, and no others are connected. Whose rights are others now
+    /// connects again, and says anew what it does.
+    ///
+    /// - Parameters:
+    ///   - keys: The keys.
+    ///   - sockets: Where they connect.
+    /// - Throws: `closed` or `terminated`.
+    mutating func admit(
+        _ keys: AuthorizedKeys, on sockets: [ServingSocket]
+    ) throws(ZeroMQError) {
+        let former = authorized
+        authorized = keys
+        for socket in sockets {
+            socket.isAuthorized = { keys[$0] != nil }
+            try socket.end { former?[$0] != keys[$0] }
+        }
+    }
+
+    /// Who speaks on a connection.
+    ///
+    /// - Parameter key: The connection's key; nil where it is gone, or not encrypted.
+    /// - Returns: Who; nil for nobody who may.
+    func principal(of key: CurvePublicKey?) -> Principal? {
+        guard let authorized else { return .anybody }
+        return key.flatMap { authorized[$0] }
+    }
+
+    /// Publishes a frame: to each subscriber what of it its key may observe.
+    func publish(_ frame: Bytes, on feed: PublisherSocket) throws(ZeroMQError) {
+        guard let authorized else {
+            try feed.send(frame)
+            return
+        }
+        var views: [Rights: Bytes?] = [:]
+        try feed.send { key in
+            guard let rights = key.flatMap({ authorized[$0] })?.rights else { return nil }
+            if rights.allowReadingAll { return frame }
+            if let view = views[rights] { return view }
+            let view = rights.visible(frame: frame)
+            views[rights] = .some(view)
+            return view
+        }
+    }
+}

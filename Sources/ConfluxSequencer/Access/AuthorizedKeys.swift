@@ -1,0 +1,97 @@
+import ConfluxProtocol
+import ConfluxVocabulary
+import ConfluxZeroMQ
+
+/// Who may connect, by key, and what each may do.
+///
+/// As text, it has one key on each line. Spaces or tabs separate words: a name, the public key, and
+/// rights.
+///
+/// ```
+/// # name       public key                                rights
+/// worker-1     rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7  all
+/// orders-api   Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID  dispatch=orders observe=orders rate=500/s
+/// ```
+///
+/// Empty lines and lines that begin with `#` are ignored. For rights see `RightsText`.
+public struct AuthorizedKeys: Sendable, Equatable {
+    private var principals: [CurvePublicKey: Principal] = [:]
+
+    /// The most keys. *At the bound* the text is refused.
+    public static let countMax = 10_000
+    /// The most bytes of the text. *At the bound* it is refused.
+    public static let textBytesMax = 4 << 20
+
+    /// Why a text is invalid.
+    public struct Fault: Error, Sendable, Equatable, CustomStringConvertible {
+        /// The line, from 1.
+        public let line: Int
+        /// What is wrong with it and what to do.
+        public let message: String
+
+        /// The line and the message.
+        public var description: String { "line \(line): \(message)" }
+    }
+
+    /// Nobody.
+    public init() {}
+
+    /// Reads who may connect.
+    ///
+    /// - Parameter text: The text.
+    /// - Throws: ``Fault`` for the first invalid line.
+    public init(_ text: String) throws(Fault) {
+        guard text.utf8.count <= Self.textBytesMax else {
+            throw Fault(line: 1, message: "the file has more than \(Self.textBytesMax) bytes")
+        }
+        var lines: [Name: Int] = [:]
+        for (index, content) in text.split(
+            omittingEmptySubsequences: false, whereSeparator: \.isNewline
+        ).enumerated() {
+            let line = index + 1
+            let words = content.split(whereSeparator: { " \t\r".contains($0) })
+            guard let first = words.first, !first.hasPrefix("#") else { continue }
+            do throws(InvalidText) {
+                let (name, key) = try Self.read(words)
+                let rights = try RightsText.read(words[2...])
+                if let other = lines[name] {
+                    throw InvalidText("line \(other) has the name \(name) already")
+                }
+                if let other = principals[key]?.name {
+                    throw InvalidText("\(other) has this key already")
+                }
+                guard principals.count < Self.countMax else {
+                    throw InvalidText("there are more than \(Self.countMax) keys")
+                }
+                lines[name] = line
+                principals[key] = Principal(name: name, rights: rights)
+            } catch {
+                throw Fault(line: line, message: error.message)
+            }
+        }
+    }
+
+    /// How many keys there are.
+    public var count: Int { principals.count }
+
+    /// Whose key it is; nil where it may not connect.
+    public subscript(key: CurvePublicKey) -> Principal? { principals[key] }
+
+    private static func read(
+        _ words: [Substring]
+    ) throws(InvalidText) -> (Name, CurvePublicKey) {
+        guard let name = Name(String(words[0])) else {
+            throw InvalidText(
+                "a name has 1 to 64 characters of a-z 0-9 . _ -, not \(InvalidText.quoted(words[0]))"
+            )
+        }
+        guard words.count > 1, let key = CurvePublicKey(String(words[1])) else {
+            throw InvalidText(
+                """
+                the name must be followed by a public key of 40 characters, as conflux keygen prints \
+                it
+                """)
+        }
+        return (name, key)
+    }
+}

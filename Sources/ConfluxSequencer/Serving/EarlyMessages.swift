@@ -1,0 +1,37 @@
+import ConfluxZeroMQ
+
+/// What nodes say while the sequencer reads its log: within a bound, and the rest is lost, as on a
+/// connection that breaks, and said again.
+struct EarlyMessages {
+    static let countMax = 1_024
+    static let bytesMax = 4 << 20
+
+    private var inputs: [RouterInput] = []
+    private var bytes = 0
+
+    mutating func add(_ input: RouterInput) {
+        switch input {
+        case .message(_, let frame):
+            guard inputs.count < Self.countMax, bytes + frame.count <= Self.bytesMax else { return }
+            inputs.append(input)
+            bytes += frame.count
+        case .ended(let route): remove(route)
+        case .malformed: break
+        }
+    }
+
+    /// Nobody waits for answers on a connection that has ended.
+    private mutating func remove(_ route: RoutingID) {
+        inputs.removeAll { input in
+            guard case .message(route, let frame) = input else { return false }
+            bytes -= frame.count
+            return true
+        }
+    }
+
+    /// Takes what was kept, oldest first.
+    mutating func takeAll() -> [RouterInput] {
+        defer { self = EarlyMessages() }
+        return inputs
+    }
+}

@@ -1,0 +1,252 @@
+import ConfluxLog
+import ConfluxVocabulary
+
+/// One process's handle of the log on a ``SimulatedDisk``.
+final class SimulatedLog: ActionLog {
+    /// What is asked of the log when a fault may strike.
+    enum Work {
+        case write, truncate
+    }
+
+    /// What goes wrong with a call.
+    enum Fault {
+        case none
+        /// The answer is lost; what was asked was done, or not.
+        case unknown(isDone: Bool)
+        case failed
+    }
+
+    private let disk: SimulatedDisk
+    private let nextFault: (Work) -> Fault
+    private let appended: (LoggedCommit) -> Void
+    private let saved: (SavedSnapshot, Bytes) -> Void
+    /// Whether the newest of two checkpoints can't be read.
+    var isNewestDamaged = false
+    private var claimed: Epoch?
+    private var isClosed = false
+
+    /// Makes a handle.
+    ///
+    /// - Parameters:
+    ///   - disk: Where the log is.
+    ///   - nextFault: Asked whenever something is changed.
+    ///   - appended: Told of each commit that comes into the log.
+    ///   - saved: Told of each snapshot that is whole.
+    init(
+        disk: SimulatedDisk, nextFault: @escaping (Work) -> Fault,
+        appended: @escaping (LoggedCommit) -> Void,
+        saved: @escaping (SavedSnapshot, Bytes) -> Void
+    ) {
+        self.disk = disk
+        self.nextFault = nextFault
+        self.appended = appended
+        self.saved = saved
+    }
+
+    var id: LogID { disk.id }
+    var last: SequenceNumber { disk.last }
+    var floor: SequenceNumber { disk.shelves.floor }
+    var isNearlyFull: Bool { false }
+
+    func claim(raisingEpochBy step: UInt64) throws(LogError) -> LogClaim {
+        if case .failed = nextFault(.write) { throw Self.failure }
+        let epoch = disk.claim(raisingEpochBy: step)
+        claimed = epoch
+        return LogClaim(
+            epoch: epoch, last: disk.last, lastEpoch: disk.commits.last?.epoch ?? .none)
+    }
+
+    func append(
+        _ commits: [LoggedCommit], expecting last: SequenceNumber, forced: Bool
+    ) throws(LogError) {
+        guard !isClosed else { throw Self.closed }
+        guard claimed != nil else { throw Self.notClaimed }
+        let fault = nextFault(.write)
+        if case .failed = fault { throw Self.failure }
+        if case .unknown(isDone: false) = fault { throw Self.unknown }
+        if disk.commits.last != commits.last {
+            guard commits.allSatisfy({ $0.epoch == disk.epoch }) else {
+                throw LogError(.superseded, "epoch \(disk.epoch) has claimed the log")
+            }
+            guard disk.last == last else {
+                throw LogError(.endDiffers, "the log ends at \(disk.last), not at \(last)")
+            }
+            // A copy, since a slice would keep all of what it was cut from.
+            let owned = commits.map { commit in
+                LoggedCommit(
+                    first: commit.first, last: commit.last, epoch: commit.epoch,
+                    bytes: Array(commit.bytes)[...])
+            }
+            disk.append(owned, forced: forced)
+            for commit in owned { appended(commit) }
+        }
+        if case .unknown = fault { throw Self.unknown }
+    }
+
+    func confirm() throws(LogError) {
+        guard !isClosed else { throw Self.closed }
+        guard let claimed else { throw Self.notClaimed }
+        guard claimed == disk.epoch else {
+            throw LogError(.superseded, "epoch \(disk.epoch) has claimed the log")
+        }
+    }
+
+    func read(from: SequenceNumber, limitBytes: Int) throws(LogError) -> [LoggedCommit] {
+        let found = stored(from: from, limitBytes: limitBytes)
+        if let first = found.first, disk.damaged.contains(first.first) {
+            throw LogError(
+                .damaged, "the simulated disk lost a commit", numbers: first.first...first.last)
+        }
+        return Array(found.prefix { !disk.damaged.contains($0.first) })
+    }
+
+    private func stored(from: SequenceNumber, limitBytes: Int) -> [LoggedCommit] {
+        let from = max(from, floor)
+        var low = 0
+        var high = disk.commits.count
+        while low < high {
+            let middle = (low + high) / 2
+            if disk.commits[middle].last < from { low = middle + 1 } else { high = middle }
+        }
+        var found: [LoggedCommit] = []
+        var bytes = 0
+        for commit in disk.commits[low...] {
+            bytes += commit.bytes.count
+            if !found.isEmpty, bytes > limitBytes { break }
+            found.append(commit)
+        }
+        return found
+    }
+
+    func save(_ piece: CheckpointPiece) throws(LogError) {
+        try confirm()
+        if case .failed = nextFault(.write) { throw Self.failure }
+        try disk.change { shelves throws(LogError) in
+            try shelves.checkpoints.save(piece, from: shelves.floor, endingAt: disk.last)
+        }
+    }
+
+    func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint? {
+        let newest = disk.shelves.checkpoints.newest(through: last)
+        if isNewestDamaged, let newest,
+            disk.shelves.checkpoints.newest(
+                through: SequenceNumber(newest.sequence.rawValue - 1)) != nil
+        {
+            throw LogError(
+                .damaged, "the simulated disk lost a checkpoint",
+                numbers: newest.sequence...newest.sequence)
+        }
+        return newest
+    }
+
+    func save(_ piece: SnapshotPiece) throws(LogError) {
+        try confirm()
+        if case .failed = nextFault(.write) { throw Self.failure }
+        try disk.change { shelves throws(LogError) in
+            try shelves.snapshots.save(piece, endingAt: disk.last)
+        }
+        // It may have given way to another one with its number.
+        if piece.isLast,
+            disk.shelves.snapshots.listed(through: disk.last).contains(piece.snapshot),
+            let bytes = disk.shelves.snapshots.read(piece.snapshot.key, from: 0, limitBytes: .max)
+        {
+            saved(piece.snapshot, bytes)
+        }
+    }
+
+    func snapshots() throws(LogError) -> [SavedSnapshot] {
+        let list = disk.list()
+        if let damage = list.damage { throw LogError(.damaged, damage.message) }
+        return list.intact
+    }
+
+    func snapshotList() throws(LogError) -> SnapshotList { disk.list() }
+
+    func readSnapshot(
+        of key: SavedSnapshot.Key, from offset: UInt64, limitBytes: Int
+    ) throws(LogError) -> Bytes? {
+        disk.shelves.snapshots.read(key, from: offset, limitBytes: limitBytes)
+    }
+
+    func removeSnapshots(of store: StoreName) throws(LogError) {
+        try confirm()
+        if case .failed = nextFault(.write) { throw Self.failure }
+        disk.change { $0.snapshots.remove(store) }
+    }
+
+    func truncate(below floor: SequenceNumber, limitBytes: Int) throws(LogError) -> Bool {
+        try confirm()
+        let fault = nextFault(.truncate)
+        if case .failed = fault { throw Self.failure }
+        if case .unknown(isDone: false) = fault { throw Self.unknown }
+        var isDone = true
+        if floor > self.floor {
+            guard disk.shelves.checkpoints.permits(floor) else {
+                throw LogError(.invalidFloor, "no two checkpoints stand at \(floor)")
+            }
+            // One commit at a time, so that much can happen in between.
+            if let last = lastToGiveUp(below: floor) {
+                disk.change { $0.floor = last.next }
+                isDone = lastToGiveUp(below: floor) == nil
+            }
+        }
+        if case .unknown = fault { throw Self.unknown }
+        return isDone
+    }
+
+    /// Where the oldest commit ends, if all of it is below a floor; the newest one stays.
+    private func lastToGiveUp(below floor: SequenceNumber) -> SequenceNumber? {
+        guard let oldest = stored(from: self.floor, limitBytes: 0).first, oldest.last < floor,
+            oldest.last < disk.last
+        else { return nil }
+        return oldest.last
+    }
+
+    func makeReader() throws(LogError) -> any LogReader { SimulatedLogReader(self, on: disk) }
+
+    func close() { isClosed = true }
+
+    private static let closed = LogError(.closed, "the simulated log is closed")
+    private static let notClaimed = LogError(.notClaimed, "the simulated log is not claimed")
+    private static let failure = LogError(.failed, "the simulated disk failed")
+    private static let unknown = LogError(
+        .unknownOutcome, "the answer of the simulated disk was lost")
+}
+
+/// Reads what the log's handle reads.
+private final class SimulatedLogReader: LogReader {
+    private let log: SimulatedLog
+    private let disk: SimulatedDisk
+
+    init(_ log: SimulatedLog, on disk: SimulatedDisk) {
+        self.log = log
+        self.disk = disk
+    }
+
+    func read(
+        from: SequenceNumber, through last: SequenceNumber, limitBytes: Int
+    ) throws(LogError) -> [LoggedCommit] {
+        try log.read(from: from, limitBytes: limitBytes).filter { $0.first <= last }
+    }
+
+    func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint? {
+        try log.checkpoint(through: last)
+    }
+
+    func snapshot(of key: SavedSnapshot.Key) throws(LogError) -> SavedSnapshot? {
+        let listed = disk.shelves.snapshots.listed(through: disk.last)
+        if let found = listed.first(where: { $0.key == key }) { return found }
+        guard disk.unlisted.isEmpty else {
+            throw LogError(.damaged, "the simulated disk can't tell whether there is one")
+        }
+        return nil
+    }
+
+    func readSnapshot(
+        of key: SavedSnapshot.Key, from offset: UInt64, limitBytes: Int
+    ) throws(LogError) -> Bytes? {
+        try log.readSnapshot(of: key, from: offset, limitBytes: limitBytes)
+    }
+
+    func close() {}
+}

@@ -1,0 +1,70 @@
+import ConfluxArguments
+import ConfluxMonitoring
+
+/// The options by which a sequencer or a worker serves metrics and health.
+package struct MonitoringOptions: Sendable {
+    /// Where.
+    package static let http = Option<String?>(
+        "--http", valueName: "HOST:PORT", parse: .text,
+        summary: """
+            Serve metrics and health over HTTP (/metrics, /livez, /readyz) at an IP address or \
+            localhost; port 0 for a free one, which the ready line tells.
+            """)
+    /// What requests have to say.
+    package static let httpToken = Option<String?>(
+        "--http-token", valueName: "FILE", parse: .text,
+        summary: """
+            A file with a token, which each HTTP request has to give as Authorization: Bearer TOKEN. \
+            Needed where other machines can reach the address of --http.
+            """)
+
+    private let address: MonitoringAddress
+    private let token: BearerToken?
+
+    /// Reads what the command line says, before anything is started.
+    ///
+    /// - Returns: nil where nothing is to be served.
+    /// - Throws: What is wrong with it.
+    package init?(_ arguments: Invocation) throws(CommandFailure) {
+        guard let text = arguments[Self.http] else {
+            guard arguments[Self.httpToken] == nil else {
+                throw CommandFailure(
+                    .usage, code: "usage",
+                    "--http-token is for --http: say where to serve, or leave out the token.")
+            }
+            return nil
+        }
+        do throws(MonitoringError) {
+            address = try MonitoringAddress(text)
+            token =
+                if let path = arguments[Self.httpToken] { try BearerToken(file: path) } else { nil }
+            try MonitoringServer.check(address, token)
+        } catch {
+            throw CommandFailure(error)
+        }
+    }
+
+    /// Begins to serve.
+    ///
+    /// - Returns: The server, which serves as long as it is kept.
+    package func serve(_ monitored: Monitored) throws(CommandFailure) -> MonitoringServer {
+        do throws(MonitoringError) {
+            return try MonitoringServer(monitored, at: address, token: token)
+        } catch {
+            throw CommandFailure(error)
+        }
+    }
+}
+
+extension CommandFailure {
+    fileprivate init(_ error: MonitoringError) {
+        let exitCode: ExitCode =
+            switch error.code {
+            case .invalidAddress, .insecure: .usage
+            case .invalidToken: .noInput
+            case .addressInUse: .cannotCreate
+            case .failed: .failed
+            }
+        self.init(exitCode, code: error.code.rawValue, error.message)
+    }
+}

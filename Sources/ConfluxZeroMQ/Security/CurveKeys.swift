@@ -1,0 +1,133 @@
+import CSodium
+import CZeroMQ
+
+/// Half of a key pair that everybody may know: it names who has the other half.
+public struct CurvePublicKey: Hashable, Sendable, CustomStringConvertible {
+    /// 32 bytes.
+    let bytes: [UInt8]
+
+    /// How many bytes a key has.
+    static let byteCount = 32
+    /// How many characters it has in text.
+    public static let textCount = 40
+
+    init(bytes: [UInt8]) {
+        precondition(bytes.count == Self.byteCount, "a key has \(Self.byteCount) bytes")
+        self.bytes = bytes
+    }
+
+    /// Reads a key; nil where it is none.
+    ///
+    /// - Parameter text: 40 characters of [Z85](https://rfc.zeromq.org/spec/32/).
+    public init?(_ text: String) {
+        guard let bytes = Z85.decode(text) else { return nil }
+        self.bytes = bytes
+    }
+
+    /// The key in 40 characters of Z85.
+    public var description: String { Z85.encode(bytes) }
+}
+
+/// Half of a key pair that its owner alone may know. Nothing prints it, and its memory is cleared.
+final class CurveSecret: Sendable {
+    // No thread writes it once it is made, and the last one to let go frees it.
+    private nonisolated(unsafe) let memory: UnsafeMutablePointer<UInt8>
+
+    /// - Parameter fill: Writes 32 bytes.
+    init(_ fill: (UnsafeMutablePointer<UInt8>) -> Void) {
+        Sodium.start()
+        guard let memory = sodium_malloc(CurvePublicKey.byteCount) else {
+            fatalError("there is no memory for a secret key; free some, or raise ulimit -l")
+        }
+        self.memory = memory.assumingMemoryBound(to: UInt8.self)
+        fill(self.memory)
+        sodium_mprotect_readonly(memory)
+    }
+
+    deinit { sodium_free(memory) }
+
+    var pointer: UnsafePointer<UInt8> { UnsafePointer(memory) }
+}
+
+/// Who somebody is on encrypted connections. Two of them are equal when their public keys are.
+public struct CurveKeyPair: Sendable, Hashable, CustomStringConvertible {
+    /// What others know of it.
+    public let publicKey: CurvePublicKey
+    let secret: CurveSecret
+
+    /// Makes a new pair, from the system's random numbers.
+    public static func random() -> CurveKeyPair {
+        Sodium.start()
+        var publicKey = [UInt8](repeating: 0, count: CurvePublicKey.byteCount)
+        let secret = CurveSecret { _ = crypto_box_keypair(&publicKey, $0) }
+        return CurveKeyPair(publicKey: CurvePublicKey(bytes: publicKey), secret: secret)
+    }
+
+    private init(publicKey: CurvePublicKey, secret: CurveSecret) {
+        self.publicKey = publicKey
+        self.secret = secret
+    }
+
+    /// Makes the pair of a secret key; nil where it is none.
+    ///
+    /// - Parameter secretText: 40 characters of Z85.
+    public init?(secretText: String) {
+        guard var bytes = Z85.decode(secretText) else { return nil }
+        secret = CurveSecret { $0.update(from: bytes, count: bytes.count) }
+        sodium_memzero(&bytes, bytes.count)
+        var publicKey = [UInt8](repeating: 0, count: CurvePublicKey.byteCount)
+        guard crypto_scalarmult_base(&publicKey, secret.pointer) == 0 else { return nil }
+        self.publicKey = CurvePublicKey(bytes: publicKey)
+    }
+
+    /// The secret key in 40 characters of Z85, to be written into a file that its owner alone reads.
+    public var secretText: String {
+        Z85.encode(
+            Array(UnsafeBufferPointer(start: secret.pointer, count: CurvePublicKey.byteCount)))
+    }
+
+    /// The public key.
+    public var description: String { publicKey.description }
+
+    /// Whether both have the same public key.
+    public static func == (one: CurveKeyPair, other: CurveKeyPair) -> Bool {
+        one.publicKey == other.publicKey
+    }
+
+    /// Hashes the public key.
+    public func hash(into hasher: inout Hasher) { hasher.combine(publicKey) }
+}
+
+enum Sodium {
+    private static let state = sodium_init()
+
+    /// Must precede everything else of libsodium.
+    static func start() {
+        precondition(state >= 0, "libsodium found no source of random numbers")
+    }
+
+    /// Fills with random bytes.
+    static func random(_ count: Int) -> [UInt8] {
+        start()
+        var bytes = [UInt8](repeating: 0, count: count)
+        randombytes_buf(&bytes, count)
+        return bytes
+    }
+}
+
+private enum Z85 {
+    static func decode(_ text: String) -> [UInt8]? {
+        guard text.utf8.count == CurvePublicKey.textCount, !text.utf8.contains(0) else {
+            return nil
+        }
+        var bytes = [UInt8](repeating: 0, count: CurvePublicKey.byteCount)
+        guard zmq_z85_decode(&bytes, text) != nil, encode(bytes) == text else { return nil }
+        return bytes
+    }
+
+    static func encode(_ bytes: [UInt8]) -> String {
+        var text = [CChar](repeating: 0, count: CurvePublicKey.textCount + 1)
+        zmq_z85_encode(&text, bytes, bytes.count)
+        return String(decoding: text.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+    }
+}

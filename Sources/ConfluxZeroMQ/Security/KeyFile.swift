@@ -1,0 +1,200 @@
+import CSodium
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// Why a file of a key can't be used.
+public struct KeyFileError: Error, Sendable, CustomStringConvertible {
+    /// What kind of failure it is.
+    public enum Code: String, Sendable, Hashable, CaseIterable {
+        /// There is no such file, or it can't be read.
+        case unreadable
+        /// Others than its owner may read it.
+        case tooOpen
+        /// It holds no key, or the other half of a pair.
+        case notAKey
+        /// There is such a file already.
+        case exists
+        /// It can't be written.
+        case unwritable
+    }
+
+    /// What kind of failure it is.
+    public let code: Code
+    /// What happened and what to do.
+    public let message: String
+
+    /// The message.
+    public var description: String { message }
+}
+
+/// Key pairs in files: `NAME.secret`, which its owner alone may read, and `NAME.public`. Each has two
+/// lines: what it is, and the key in 40 characters of Z85.
+public enum KeyFile {
+    private static let secretTitle = "conflux-secret-key"
+    private static let publicTitle = "conflux-public-key"
+    /// No file of a key is longer.
+    private static let byteCountMax = 256
+
+    /// Writes a pair into two new files.
+    ///
+    /// - Parameters:
+    ///   - pair: The pair.
+    ///   - name: The path that `.secret` and `.public` are appended to.
+    /// - Returns: The paths of both.
+    /// - Throws: ``KeyFileError`` when one of them exists, or can't be written. What was there stays.
+    @discardableResult
+    public static func write(
+        _ pair: CurveKeyPair, name: String
+    ) throws(KeyFileError) -> (secret: String, public: String) {
+        let paths = (secret: name + ".secret", public: name + ".public")
+        try create(paths.secret, mode: 0o600, "\(secretTitle)\n\(pair.secretText)\n")
+        do throws(KeyFileError) {
+            try create(paths.public, mode: 0o644, "\(publicTitle)\n\(pair.publicKey)\n")
+        } catch {
+            unlink(paths.secret)
+            throw error
+        }
+        return paths
+    }
+
+    /// Reads a pair.
+    ///
+    /// - Parameter path: The file with the secret half.
+    /// - Returns: Both halves.
+    /// - Throws: ``KeyFileError``; also when others may read the file.
+    public static func readPair(_ path: String) throws(KeyFileError) -> CurveKeyPair {
+        let text = try read(path, title: secretTitle, isSecret: true)
+        guard let pair = CurveKeyPair(secretText: text) else { throw notAKey(path, secretTitle) }
+        return pair
+    }
+
+    /// Reads a public key.
+    ///
+    /// - Parameter path: The file.
+    /// - Returns: The key.
+    /// - Throws: ``KeyFileError``.
+    public static func readPublicKey(_ path: String) throws(KeyFileError) -> CurvePublicKey {
+        guard let key = CurvePublicKey(try read(path, title: publicTitle, isSecret: false)) else {
+            throw notAKey(path, publicTitle)
+        }
+        return key
+    }
+
+    // MARK: Files
+
+    private static func read(
+        _ path: String, title: String, isSecret: Bool
+    ) throws(KeyFileError) -> String {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            throw unreadable(path, errno)
+        }
+        defer { close(descriptor) }
+        if isSecret { try checkMode(descriptor, path) }
+        var bytes = [UInt8](repeating: 0, count: byteCountMax)
+        defer { sodium_memzero(&bytes, byteCountMax) }
+        let count = readBytes(descriptor, into: &bytes)
+        guard count >= 0 else {
+            throw unreadable(path, errno)
+        }
+        let lines = String(decoding: bytes[..<count], as: UTF8.self)
+            .split(separator: "\n", omittingEmptySubsequences: false)
+        guard let first = lines.first, [secretTitle, publicTitle].contains(String(first)) else {
+            throw notAKey(path, title)
+        }
+        guard first == title else {
+            let half = isSecret ? "secret" : "public"
+            throw KeyFileError(
+                code: .notAKey,
+                message: """
+                    \(path) is the other half of a pair: give the \(half) key, whose name ends in \
+                    .\(half).
+                    """)
+        }
+        guard lines.count == 3, lines[2].isEmpty else { throw notAKey(path, title) }
+        return String(lines[1])
+    }
+
+    /// A secret that this user owns must be readable by this user alone. One that another user provides,
+    /// as a supervisor does, may be readable by the group.
+    private static func checkMode(_ descriptor: Int32, _ path: String) throws(KeyFileError) {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else {
+            throw unreadable(path, errno)
+        }
+        let forbidden: UInt32 = status.st_uid == geteuid() ? 0o077 : 0o027
+        guard UInt32(status.st_mode) & forbidden == 0 else {
+            throw KeyFileError(
+                code: .tooOpen,
+                message: """
+                    Others may read the secret key \(path). Run chmod 600 \(path). If somebody may \
+                    have read it, make another pair with conflux keygen.
+                    """)
+        }
+    }
+
+    private static func unreadable(_ path: String, _ number: Int32) -> KeyFileError {
+        KeyFileError(
+            code: .unreadable,
+            message: "The key \(path) can't be read: \(String(cString: strerror(number))).")
+    }
+
+    private static func notAKey(_ path: String, _ title: String) -> KeyFileError {
+        KeyFileError(
+            code: .notAKey,
+            message: """
+                \(path) holds no key: it has two lines, \(title) and 40 characters, as conflux keygen \
+                writes them.
+                """)
+    }
+
+    private static func create(
+        _ path: String, mode: mode_t, _ text: String
+    ) throws(KeyFileError) {
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
+        guard descriptor >= 0 else {
+            let number = errno
+            guard number != EEXIST else {
+                throw KeyFileError(
+                    code: .exists,
+                    message: """
+                        \(path) exists already, and is not overwritten. Choose another name, or \
+                        remove it if nobody needs the key.
+                        """)
+            }
+            throw unwritable(path, number)
+        }
+        defer { close(descriptor) }
+        var bytes = Array(text.utf8)
+        defer { sodium_memzero(&bytes, bytes.count) }
+        let count = writeBytes(descriptor, bytes)
+        guard count == bytes.count, fsync(descriptor) == 0 else {
+            let number = count >= 0 && count < bytes.count ? ENOSPC : errno
+            unlink(path)
+            throw unwritable(path, number)
+        }
+    }
+
+    private static func unwritable(_ path: String, _ number: Int32) -> KeyFileError {
+        KeyFileError(
+            code: .unwritable,
+            message: "\(path) can't be written: \(String(cString: strerror(number))).")
+    }
+}
+
+// Outside the type, whose functions have the names of the system's.
+
+private func readBytes(_ descriptor: Int32, into bytes: inout [UInt8]) -> Int {
+    while true {
+        let count = read(descriptor, &bytes, bytes.count)
+        if count >= 0 || errno != EINTR { return count }
+    }
+}
+
+private func writeBytes(_ descriptor: Int32, _ bytes: [UInt8]) -> Int {
+    write(descriptor, bytes, bytes.count)
+}

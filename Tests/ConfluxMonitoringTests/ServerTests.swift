@@ -1,0 +1,202 @@
+import Foundation
+import Synchronization
+import Testing
+
+@testable import ConfluxMonitoring
+
+/// What is served, and what bad input comes to, over real sockets.
+struct ServerTests {
+    /// What a server serves, which tests change.
+    private final class Things: Sendable {
+        let faults = Mutex<[String]>([])
+    }
+
+    private static func serve(
+        _ things: Things = Things(), at address: String = "127.0.0.1:0", token: String? = nil
+    ) throws -> MonitoringServer {
+        try MonitoringServer(
+            Monitored(
+                metrics: { [.counter("things_total", "Things.", 7)] },
+                livenessFaults: { [] },
+                readinessFaults: { things.faults.withLock { $0 } }),
+            at: MonitoringAddress(address), token: token.flatMap { BearerToken($0) })
+    }
+
+    private static func isServed(_ server: MonitoringServer) throws -> Bool {
+        try RawHTTP.ask(server.address, "/livez").status == 200
+    }
+
+    @Test(arguments: ["127.0.0.1:0", "[::1]:0", "localhost:0"])
+    func `metrics are served as text, with their format`(address: String) throws {
+        let server = try Self.serve(at: address)
+        let answer = try RawHTTP.ask(server.address, "/metrics")
+        #expect(answer.status == 200)
+        #expect(answer.head.contains("Content-Type: text/plain; version=0.0.4; charset=utf-8"))
+        #expect(
+            answer.body
+                == "# HELP things_total Things.\n# TYPE things_total counter\nthings_total 7\n")
+        // A query, which some scrapers add, changes nothing.
+        #expect(try RawHTTP.ask(server.address, "/metrics?x=y").status == 200)
+    }
+
+    @Test func `who is ready says so, and who is not says why`() throws {
+        let things = Things()
+        let server = try Self.serve(things)
+        let ready = try RawHTTP.ask(server.address, "/readyz")
+        #expect((ready.status, ready.body) == (200, "ok\n"))
+        things.faults.withLock { $0 = ["one thing", "another"] }
+        let unready = try RawHTTP.ask(server.address, "/readyz")
+        #expect((unready.status, unready.body) == (503, "one thing\nanother\n"))
+        #expect(try RawHTTP.ask(server.address, "/livez").status == 200)
+    }
+
+    @Test func `HEAD has the head alone`() throws {
+        let server = try Self.serve()
+        let answer = try RawHTTP.ask(server.address, "HEAD", "/metrics")
+        #expect((answer.status, answer.body) == (200, ""))
+        #expect(answer.head.contains("version=0.0.4"))
+    }
+
+    @Test(arguments: ["/", "/metrics/", "/METRICS", "/livez/../metrics", "/favicon.ico", "//"])
+    func `a path that there is not is told those that there are`(path: String) throws {
+        let server = try Self.serve()
+        let answer = try RawHTTP.ask(server.address, path)
+        #expect(answer.status == 404)
+        #expect(answer.body.contains("/metrics, /livez and /readyz"))
+    }
+
+    @Test(arguments: ["POST", "PUT", "DELETE", "OPTIONS", "PATCH", "BREW"])
+    func `another method is told which are allowed`(method: String) throws {
+        let server = try Self.serve()
+        let answer = try RawHTTP.ask(server.address, method, "/metrics")
+        #expect(answer.status == 405)
+        #expect(answer.head.contains("Allow: GET, HEAD"))
+    }
+
+    @Test func `a body is not waited for`() throws {
+        let server = try Self.serve()
+        let answer = try RawHTTP.ask(
+            server.address, "POST", "/metrics", ["Content-Length: 1000000000000"])
+        #expect(answer.status == 405)
+    }
+
+    @Test func `every path needs the token, where there is one`() throws {
+        let server = try Self.serve(token: "0123456789abcdef")
+        for path in ["/metrics", "/livez", "/readyz", "/nothing"] {
+            for header in [
+                [], ["Authorization: Bearer 0123456789abcdeX"], ["Authorization: Basic eDp5"],
+                ["Authorization:"], ["X-Authorization: Bearer 0123456789abcdef"],
+            ] {
+                let answer = try RawHTTP.ask(server.address, path, header)
+                #expect(answer.status == 401)
+                #expect(answer.head.contains("WWW-Authenticate: Bearer"))
+                #expect(!answer.body.contains("things"))
+            }
+        }
+        let header = ["Authorization: Bearer 0123456789abcdef"]
+        #expect(try RawHTTP.ask(server.address, "/metrics", header).status == 200)
+        #expect(try RawHTTP.ask(server.address, "POST", "/metrics", header).status == 405)
+        #expect(try RawHTTP.ask(server.address, "/nothing", header).status == 404)
+    }
+
+    @Test func `a request that is too long is refused, and others are served`() throws {
+        let server = try Self.serve()
+        let long = String(repeating: "x", count: 1 << 20)
+        for (path, headers) in [
+            ("/\(long)", []), ("/metrics", ["X: \(long)"]),
+            ("/metrics", (0..<20_000).map { "X-\($0): y" }),
+            ("/metrics", ["Authorization: Bearer \(long)"]),
+        ] {
+            let connection = try RawHTTP(server.address)
+            let lines = ["GET \(path) HTTP/1.1", "Host: x"] + headers
+            // It ends before all of it is sent.
+            connection.send(lines.map { "\($0)\r\n" }.joined() + "\r\n")
+            let answer = RawHTTP.Answer(try connection.receiveAll())
+            #expect(answer.status == nil || [413, 414, 431].contains(answer.status))
+            #expect(try Self.isServed(server))
+        }
+    }
+
+    @Test(arguments: [
+        "\r\n\r\n\r\n", "GET\r\n\r\n", "\u{0}\u{1}\u{2}\r\n\r\n", "GET /metrics\r\n\r\n",
+        "GET /metrics HTTP/9.9\r\n\r\n", "GET /metrics HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+        "GET /metrics HTTP/1.1\r\nno header\r\n\r\n", "GET /%00 HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET /metrics HTTP/1.1\r\n\r\n", "\u{16}\u{3}\u{1}\u{2}\u{0}\u{1}\u{0}",
+    ])
+    func `garbage gets no metrics, and others are served`(text: String) throws {
+        let server = try Self.serve()
+        let connection = try RawHTTP(server.address)
+        connection.send(text)
+        connection.endSending()
+        let answer = RawHTTP.Answer(try connection.receiveAll())
+        #expect(answer.status != 200 || text.hasPrefix("GET /metrics\r\n"), "\(answer.head)")
+        #expect(try Self.isServed(server))
+    }
+
+    /// Waiting for bytes would keep one of the few threads that run all tests.
+    private static func offPool<Value: Sendable>(
+        _ body: @escaping @Sendable () throws -> Value
+    ) async throws -> Value {
+        try await withCheckedThrowingContinuation { continuation in
+            DispatchQueue.global().async { continuation.resume(with: Result(catching: body)) }
+        }
+    }
+
+    @Test func `beyond so many connections a further one waits until a silent one is closed`()
+        async throws
+    {
+        let server = try Self.serve()
+        let began = ContinuousClock.now
+        let idle = try (0..<MonitoringServer.connectionsMax).map { _ in
+            try RawHTTP(server.address)
+        }
+        let address = server.address
+        let answer = try await Self.offPool { try RawHTTP.ask(address, "/livez") }
+        #expect(answer.status == 200)
+        // Nobody was let in before the first of them had been silent for too long.
+        #expect(ContinuousClock.now - began > MonitoringServer.silenceMax / 2)
+        for connection in idle { #expect(try connection.receiveAll() == "") }
+    }
+
+    @Test func `a request that never ends is closed after a while`() async throws {
+        let server = try Self.serve()
+        let address = server.address
+        let answer = try await Self.offPool {
+            let connection = try RawHTTP(address)
+            connection.send("GET /metrics HTTP/1.1\r\nHost:")
+            return RawHTTP.Answer(try connection.receiveAll())
+        }
+        #expect(answer.status != 200)
+        #expect(try Self.isServed(server))
+    }
+
+    @Test func `where others can reach it a token is needed`() throws {
+        for address in ["0.0.0.0:0", "[::]:0"] {
+            let error = #expect(throws: MonitoringError.self) { try Self.serve(at: address) }
+            #expect(error?.code == .insecure)
+            #expect(error?.message.contains("--http-token FILE") == true)
+        }
+        let server = try Self.serve(at: "0.0.0.0:0", token: "0123456789abcdef")
+        #expect(try RawHTTP.ask(server.address, "/livez").status == 401)
+    }
+
+    @Test func `a port that is taken, and an address of another machine, are told`() throws {
+        let server = try Self.serve()
+        let taken = #expect(throws: MonitoringError.self) { try Self.serve(at: server.address) }
+        #expect(taken?.code == .addressInUse)
+        #expect(taken?.message.contains(server.address) == true)
+        let foreign = #expect(throws: MonitoringError.self) {
+            try Self.serve(at: "192.0.2.1:0", token: "0123456789abcdef")
+        }
+        #expect(foreign?.code == .invalidAddress)
+    }
+
+    @Test func `nobody listens behind the end, whatever was connected`() throws {
+        var server: MonitoringServer? = try Self.serve()
+        let address = try #require(server?.address)
+        let idle = try RawHTTP(address)
+        server = nil
+        #expect(try idle.receiveAll() == "")
+        #expect(throws: RawHTTP.Refused.self) { try RawHTTP(address) }
+    }
+}

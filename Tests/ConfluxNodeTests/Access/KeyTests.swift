@@ -1,0 +1,161 @@
+import ConfluxNode
+import ConfluxSequencer
+import Testing
+
+/// Who may connect, by keys.
+struct KeyTests {
+    private let sequencerKey = CurveKeyPair.random()
+    private let member = CurveKeyPair.random()
+    private let stranger = CurveKeyPair.random()
+
+    private func authorized(_ keys: [CurveKeyPair]) throws -> AuthorizedKeys {
+        // Each has the same name in every text: sessions belong to the names.
+        try AuthorizedKeys(
+            keys.map { "\($0 == member ? "member" : "stranger") \($0) all\n" }.joined())
+    }
+
+    private func settings(
+        _ key: CurveKeyPair?, sequencer: CurvePublicKey? = nil
+    ) -> NodeSettings {
+        var settings = NodeSettings()
+        settings.connectTimeout = .seconds(20)
+        settings.keys = key.map {
+            NodeKeys(own: $0, sequencer: sequencer ?? sequencerKey.publicKey)
+        }
+        return settings
+    }
+
+    private func withSequencer(
+        _ body: (Sequencer) async throws -> Void
+    ) async throws {
+        var configuration = SequencerConfiguration(bind: "tcp://127.0.0.1:0", storage: .memory)
+        configuration.access = .keys(sequencerKey, authorized: try authorized([member]))
+        let sequencer = try Sequencer.start(configuration)
+        let result = await Result { try await body(sequencer) }
+        await sequencer.stop()
+        try result.get()
+    }
+
+    @Test func `who has an authorised key shares state, and nobody else gets in`() async throws {
+        try await withSequencer { sequencer in
+            let node = try await Node.connect(
+                to: sequencer.address, settings: settings(member), scope: Scope())
+            let tally = try await node.store(TallyState.self)
+            try await tally.actions.dispatch(.add(2)).receipt()
+            #expect(tally.computed.count == 2)
+            let wrong: [NodeSettings] = [
+                settings(stranger), settings(nil),
+                settings(member, sequencer: stranger.publicKey),
+            ]
+            for settings in wrong {
+                let error = await #expect(throws: NodeError.self) {
+                    _ = try await Node.connect(to: sequencer.address, settings: settings)
+                }
+                #expect(error?.code == .keyRefused)
+            }
+            try await tally.actions.dispatch(.add(3)).receipt()
+            #expect(tally.computed.count == 5)
+            await node.close()
+        }
+    }
+
+    @Test func `a key that is taken away is cut off, and is back once it is given again`()
+        async throws
+    {
+        try await withSequencer { sequencer in
+            let node = try await Node.connect(
+                to: sequencer.address, settings: settings(member), scope: Scope())
+            let tally = try await node.store(TallyState.self)
+            let events = node.events
+            sequencer.authorize(try authorized([stranger]))
+            _ = try await first(of: events) {
+                if case .connectionRefused = $0 { true } else { false }
+            }
+            let other = try await Node.connect(
+                to: sequencer.address, settings: settings(stranger), scope: Scope())
+            let otherTally = try await other.store(TallyState.self)
+            try await otherTally.actions.dispatch(.add(1)).receipt()
+            sequencer.authorize(try authorized([stranger, member]))
+            // What is dispatched meanwhile waits.
+            _ = try await withDeadline { try await tally.actions.dispatch(.add(4)).receipt() }
+            #expect(tally.computed.count == 5)
+            await node.close()
+            await other.close()
+        }
+    }
+
+    @Test(arguments: [
+        "tcp://*:0", "tcp://0.0.0.0:0", "tcp://192.0.2.1:0", "tcp://[::]:0",
+        "tcp://127.example.org:0",
+    ])
+    func `without keys a sequencer stays on its machine, unless all may connect`(bind: String) {
+        let configuration = SequencerConfiguration(bind: bind, storage: .memory)
+        let error = #expect(throws: SequencerError.self) { _ = try Sequencer.start(configuration) }
+        #expect(error?.code == .insecure)
+        var feed = SequencerConfiguration(bind: "tcp://127.0.0.1:0", storage: .memory)
+        feed.feed = bind
+        let other = #expect(throws: SequencerError.self) { _ = try Sequencer.start(feed) }
+        #expect(other?.code == .insecure)
+    }
+
+    @Test func `who lets everybody connect says so`() async throws {
+        var configuration = SequencerConfiguration(bind: "tcp://*:0", storage: .memory)
+        configuration.access = .insecure
+        let sequencer = try Sequencer.start(configuration)
+        await sequencer.stop()
+    }
+
+    @Test func `the authorised keys are read, and the first invalid line is named`()
+        throws
+    {
+        let keys = try AuthorizedKeys(
+            """
+            # who
+
+             a \(member) all \r
+            \tb\t\(stranger)\tobserve rate=20/s dispatch=cart/*,orders payload-max=64KiB
+            """)
+        #expect(keys[member.publicKey] == Principal(name: Name("a")!, rights: .all))
+        #expect(
+            keys[stranger.publicKey]
+                == Principal(
+                    name: Name("b")!,
+                    rights: Rights(
+                        patterns: [
+                            .observe: [.all],
+                            .dispatch: [StorePattern("cart/*")!, StorePattern("orders/*")!],
+                        ], payloadBytesMax: 65_536, actionsPerSecondMax: 20)))
+        #expect(keys.count == 2)
+        #expect(try AuthorizedKeys("").count == 0)
+        let wrong: [(text: String, line: Int)] = [
+            ("a", 1), ("\na x", 2), ("A \(member) all", 1),
+            ("a \(member) all\na \(stranger) all", 2),
+            ("a \(member) all\n\nb \(member) all", 3), ("a \(member)", 1),
+            ("a \(member) rate=1/s", 1), ("a \(member) read", 1), ("a \(member) all=*", 1),
+            ("a \(member) host=Cart", 1), ("a \(member) host=", 1), ("a \(member) host=a/b/c", 1),
+            ("a \(member) host=a,,b", 1), ("a \(member) host=a host=b", 1),
+            ("a \(member) all host", 1), ("a \(member) all rate=0/s", 1),
+            ("a \(member) all rate=9", 1), ("a \(member) all payload-max=5KB", 1),
+            ("a \(member) all payload-max=4096MiB", 1),
+            ("a \(member) all payload-max=1 payload-max=1", 1),
+            ("a \(member) host=" + Array(repeating: "a", count: 257).joined(separator: ","), 1),
+            ("a \(String(describing: member).dropLast())", 1), ("\0 \(member)", 1),
+            (String(repeating: "a", count: 100) + " \(member)", 1),
+            (String(repeating: " ", count: AuthorizedKeys.textBytesMax + 1), 1),
+        ]
+        for (text, line) in wrong {
+            let fault = #expect(throws: AuthorizedKeys.Fault.self) { try AuthorizedKeys(text) }
+            #expect(fault?.line == line, "\(text.prefix(80))")
+        }
+    }
+}
+
+extension Result where Failure == any Error {
+    fileprivate init(_ body: () async throws -> Success) async {
+        do {
+            self = .success(try await body())
+        } catch {
+            self = .failure(error)
+        }
+    }
+}

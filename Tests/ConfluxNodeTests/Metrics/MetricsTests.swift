@@ -1,0 +1,108 @@
+import ConfluxNode
+import ConfluxSequencer
+import Dispatch
+import Testing
+
+/// The numbers of a sequencer and a node that run.
+struct MetricsTests {
+    /// They are published about once a second, and nobody is told: so they are looked at after each answer
+    /// of the sequencer's.
+    private func wait<Metrics: Sendable>(
+        _ node: Node, for metrics: @escaping @Sendable () -> Metrics,
+        until isWanted: @escaping @Sendable (Metrics) -> Bool
+    ) async throws -> Metrics {
+        try await withDeadline {
+            while true {
+                let present = metrics()
+                if isWanted(present) { return present }
+                _ = try await node.sequencerStatus()
+            }
+        }
+    }
+
+    @Test func `outcomes are counted by what their dispatchers were told, with the time it took`()
+        async throws
+    {
+        try await withWorld { world in
+            let node = try await world.node("alpha")
+            let store = try await node.store(TallyState.self)
+            for _ in 1...5 { _ = try await store.actions.dispatch(.add(1)).receipt() }
+            _ = await #expect(throws: DispatchError.self) {
+                try await store.actions.dispatch(.fail).receipt()
+            }
+            let metrics = try await wait(node, for: { node.metrics() }) { metrics in
+                guard metrics.outcomes[.refused] == 1, metrics.unsettled == 0 else { return false }
+                return metrics.applied > .zero && metrics.applied == metrics.last
+            }
+            #expect(metrics.outcomes == [.receipt: 5, .refused: 1])
+            #expect(metrics.actions == 6)
+            #expect(metrics.receiptLatency.count == 6)
+            #expect(metrics.receiptLatency.sum > .zero)
+            #expect(metrics.isConnected && metrics.lagEntries == 0)
+            #expect(metrics.stores.map(\.description) == ["tally/shared"])
+            let outbox = metrics.bounds.first { $0.name == "outboxBytesMax" }
+            #expect(outbox?.level == 0 && outbox?.most == node.settings.outboxBytesMax)
+            #expect(metrics.bounds.allSatisfy { $0.level <= $0.most }, "\(metrics.bounds)")
+            await node.close()
+            #expect(!node.metrics().isConnected)
+        }
+    }
+
+    @Test func `a sequencer counts what it commits, and knows who hosts`() async throws {
+        try await withWorld { world in
+            let node = try await world.node("alpha")
+            let store = try await node.store(TallyState.self)
+            for _ in 1...5 { _ = try await store.actions.dispatch(.add(1)).receipt() }
+            let sequencer = world.sequencer
+            let metrics = try await wait(node, for: { sequencer.metrics() }) { metrics in
+                guard metrics.tally.entries >= 7, !metrics.lags.isEmpty else { return false }
+                return metrics.lagMax.entries == 0
+            }
+            #expect(metrics.isServing && metrics.tenures == 1)
+            #expect(metrics.tally.entries == metrics.last.rawValue)
+            #expect(metrics.tally.commits <= metrics.tally.entries)
+            #expect(metrics.tally.commitBytes > metrics.tally.entries)
+            #expect(metrics.commitLatency.count == metrics.appendLatency.count)
+            #expect(metrics.lags.map(\.name?.text) == ["alpha"])
+            #expect(metrics.replicas == 1)
+            #expect(metrics.liveSessions == 1 && metrics.stores == 1)
+            #expect(metrics.livenessFaults.isEmpty && metrics.readinessFaults.isEmpty)
+            #expect(metrics.bounds.allSatisfy { $0.level <= $0.most }, "\(metrics.bounds)")
+            await node.close()
+            await sequencer.stop()
+            #expect(sequencer.metrics().readinessFaults == ["no tenure is serving"])
+        }
+    }
+
+    @Test func `metrics can be read while a reducer stands still, and say so`() async throws {
+        try await withWorld { world in
+            let node = try await world.node()
+            let store = try await node.store(Turnstile.self)
+            let handle = store.dispatch(.pass)
+            let stuck = try await wait(node, for: { node.metrics() }) { metrics in
+                metrics.applyJobAge.map { $0 > .milliseconds(200) } == true
+            }
+            #expect(stuck.isConnected && stuck.livenessFaults.isEmpty)
+            Turnstile.gate.signal()
+            _ = try await withDeadline { try await handle.receipt() }
+            let after = try await wait(node, for: { node.metrics() }) { $0.applyJobAge == nil }
+            #expect(after.outcomes == [.receipt: 1])
+            #expect(after.receiptLatency.sum > .milliseconds(200))
+            await node.close()
+        }
+    }
+}
+
+/// A model whose reducer stands still until it is let through.
+private struct Turnstile: Model {
+    static let name = "turnstile"
+    static let gate = DispatchSemaphore(value: 0)
+    var passed = 0
+    enum Action: Codable, Sendable { case pass }
+
+    mutating func apply(_ action: Action, _ context: ActionContext) {
+        // Not for ever, if the test fails.
+        _ = Self.gate.wait(timeout: .now() + 60)
+        passed += 1
+    }
+}

@@ -1,0 +1,232 @@
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxProtocol
+
+/// What a sequencer with keys lets each of them do.
+struct RightsScenarios {
+    /// A sequencer with two stores, `list` and `cart/1`, whose host is connection 9.
+    private func peers() -> RawPeers {
+        var peers = RawPeers()
+        peers.join(9)
+        peers.open("list", request: 1, on: 9)
+        peers.open("cart/1", request: 2, on: 9)
+        return peers
+    }
+
+    private func rights(_ patterns: [Rights.Deed: [String]]) throws -> Rights {
+        Rights(
+            patterns: try patterns.mapValues { try $0.map { try #require(StorePattern($0)) } })
+    }
+
+    private func principal(
+        _ name: String, _ patterns: [Rights.Deed: [String]]
+    ) throws -> Principal {
+        Principal(name: Name(name), rights: try rights(patterns))
+    }
+
+    private func batch(
+        from counter: UInt64, to targets: [String], isAtomic: Bool = false
+    ) throws -> NodeMessage {
+        var builder = BatchBuilder()
+        for target in targets {
+            builder.append(
+                target: BatchTarget(
+                    target: try #require(Target(target)), schemaVersion: 1, coding: .json),
+                payload: Array("7".utf8))
+        }
+        return .submit(builder.finish(firstCounter: counter, settled: 0, isAtomic: isAtomic))
+    }
+
+    /// The counters that a connection was told to be in the log, and those that are not allowed.
+    private func outcomes(_ heard: [SequencerMessage]) -> (done: [UInt64], denied: [UInt64]) {
+        var outcomes: (done: [UInt64], denied: [UInt64]) = ([], [])
+        for message in heard {
+            switch message {
+            case .receipts(let receipts):
+                for run in receipts.runs {
+                    outcomes.done += run.firstCounter..<run.firstCounter + UInt64(run.count)
+                }
+            case .rejection(let rejection) where rejection.code == .notAllowed:
+                let first = rejection.firstCounter
+                outcomes.denied += first..<first + UInt64(rejection.count)
+            default: break
+            }
+        }
+        return (outcomes.done.sorted(), outcomes.denied.sorted())
+    }
+
+    @Test func `of one batch what is allowed is done, and what is not is rejected`() throws {
+        var peers = peers()
+        peers.principals[1] = try principal("api", [.dispatch: ["list"]])
+        peers.join(1)
+        _ = peers.heard(on: 1)
+        peers.say(try batch(from: 1, to: ["list", "cart/1", "list/shared", "cart"]), on: 1)
+        var told = outcomes(peers.heard(on: 1))
+        #expect(told.done == [1, 3] && told.denied == [2, 4])
+        // Atomic actions stand or fall together.
+        peers.say(try batch(from: 5, to: ["list", "cart/1"], isAtomic: true), on: 1)
+        told = outcomes(peers.heard(on: 1))
+        #expect(told.done.isEmpty && told.denied == [5, 6])
+        // It is not said again in another way, either.
+        peers.say(try batch(from: 5, to: ["list", "cart/1"], isAtomic: true), on: 1)
+        #expect(outcomes(peers.heard(on: 1)).done.isEmpty)
+    }
+
+    @Test func `every deed needs its right, and the answer says which`() throws {
+        var peers = peers()
+        peers.principals[1] = try principal("api", [.dispatch: ["*"]])
+        peers.join(1)
+        let list = try #require(StoreName("list"))
+        let life = try #require(peers.cluster.sequencer?.directory.life(of: list)?.record.life)
+        let last = peers.cluster.disk.last
+        let place = SnapshotPlace(store: list, life: life, sequence: life)
+        let patience = Duration.seconds(1)
+        let observe = Question(
+            number: 4, patience: patience, body: .observe(list, node: nil, after: .zero))
+        let messages: [NodeMessage] = [
+            .open(
+                Open(
+                    request: 1, subject: .store(list), schemaVersion: 1, events: [],
+                    initial: EncodedState(coding: .json, bytes: [0x30]))),
+            .open(
+                Open(
+                    request: 1, subject: .state(list.state), schemaVersion: 1, events: [],
+                    initial: EncodedState(coding: .json, bytes: []))),
+            .drop(Drop(request: 2, store: list, life: life)),
+            .freeze(Freeze(request: 3, store: list, life: life, isFrozen: true)),
+            .skip(Skip(request: 3, sequence: last, target: .store(list))),
+            .question(observe),
+            .load(Load(request: 5, place: place, offset: 0, limitBytes: 10)),
+        ]
+        for message in messages {
+            _ = peers.heard(on: 1)
+            peers.say(message, on: 1)
+            let heard = peers.heard(on: 1)
+            let texts = heard.compactMap { answer -> String? in
+                switch answer {
+                case .opened(let opened):
+                    if case .failed(.notAllowed, let text) = opened.outcome { text } else { nil }
+                case .confirmed(let confirmed):
+                    if case .failed(.notAllowed, let text) = confirmed.outcome { text } else { nil }
+                case .answer(let answer):
+                    if case .failed(.notAllowed, let text) = answer.body { text } else { nil }
+                case .bye(let bye): bye.code == .notAllowed ? bye.message : nil
+                default: nil
+                }
+            }
+            #expect(heard.count == 1 && texts.count == 1, "\(message): \(heard)")
+            #expect(texts.first?.contains("the key api may not") == true, "\(texts)")
+        }
+        #expect(peers.cluster.disk.last == last)
+        // Who dispatched an action may ask what became of it.
+        let applied = Question(
+            number: 6, patience: patience, body: .applied(last, .store(list)))
+        #expect(try principal("api", [.dispatch: ["*"]]).denial(of: .question(applied)) == nil)
+        #expect(try principal("api", [.host: ["cart"]]).denial(of: .question(applied)) != nil)
+    }
+
+    @Test func `a hello that hosts what it may not is refused, and one that may do nothing`() throws
+    {
+        var peers = peers()
+        let list = try #require(StoreName("list"))
+        func hello(
+            _ connection: UInt64, hosts: Bool = false, bridges: Bool = false,
+            role: Hello.Role = .member
+        ) -> [ByeCode] {
+            peers.say(
+                .hello(
+                    Hello(
+                        request: 1, nonce: Identifier(high: 9, low: connection), name: nil,
+                        role: role,
+                        hosted: hosts
+                            ? [HostedStore(store: list, life: SequenceNumber(3), schemaVersion: 1)]
+                            : [],
+                        bridged: bridges
+                            ? [StateBridge(state: list.state, schemaVersion: 1)] : [])),
+                on: connection)
+            return peers.heard(on: connection).compactMap {
+                if case .bye(let bye) = $0 { bye.code } else { nil }
+            }
+        }
+        for connection in UInt64(1)...4 {
+            peers.principals[connection] = try principal("a", [.host: ["cart/*", "list/1"]])
+        }
+        #expect(hello(1).isEmpty)
+        #expect(hello(2, hosts: true) == [.notAllowed])
+        #expect(hello(3, bridges: true) == [.notAllowed])
+        for connection in UInt64(5)...6 {
+            peers.principals[connection] = try principal("b", [.observe: ["*"]])
+        }
+        #expect(hello(5) == [.notAllowed])
+        #expect(hello(6, role: .observer).isEmpty)
+    }
+
+    @Test func `who joins, creates and administers stands in the log, also behind a checkpoint`()
+        throws
+    {
+        var peers = peers()
+        peers.principals[1] = Principal(name: Name("ops"), rights: .all)
+        peers.join(1)
+        peers.open("cart/2", request: 1, on: 1)
+        let cart = try #require(StoreName("cart/2"))
+        let life = try #require(peers.cluster.sequencer?.directory.life(of: cart)?.record.life)
+        peers.say(
+            .freeze(Freeze(request: 2, store: cart, life: life, isFrozen: true)), on: 1)
+        peers.say(.drop(Drop(request: 3, store: cart, life: life)), on: 1)
+        let session = try #require(
+            peers.cluster.sequencer?.sessions.all.first { $0.owner == Name("ops") })
+        var fold = LogFold(log: peers.cluster.disk.id)
+        var events: [LogEventKind] = []
+        for (_, _, body) in peers.cluster.disk.bodies {
+            let commit = try Commit.decode(body: body)
+            try fold.apply(commit, byteCount: body.count)
+            for case .event(let event, Name("ops")) in commit.blocks { events.append(event.kind) }
+        }
+        #expect(events == [.joined, .created, .frozen, .dropped])
+        let restored = try LogFold(checkpoint: fold.encoded()[...])
+        #expect(restored.sessions[session.incarnation]?.owner == Name("ops"))
+        #expect(restored.encoded() == fold.encoded())
+    }
+
+    @Test func `a key dispatches at its pace, and a large batch has its turn`() throws {
+        var peers = peers()
+        var rights = try rights([.dispatch: ["*"]])
+        rights.actionsPerSecondMax = 10
+        rights.payloadBytesMax = 3
+        peers.principals[1] = Principal(name: Name("slow"), rights: rights)
+        peers.join(1)
+        _ = peers.heard(on: 1)
+        peers.say(try batch(from: 1, to: Array(repeating: "list", count: 30)), on: 1)
+        #expect(outcomes(peers.heard(on: 1)).done.count == 30)
+        // 20 more than a second's: for two seconds nothing is taken, nor lost.
+        for _ in 0..<19 {
+            peers.cluster.pass(.milliseconds(100))
+            peers.say(try batch(from: 31, to: ["list"]), on: 1)
+        }
+        var heard = peers.heard(on: 1)
+        #expect(outcomes(heard).done.isEmpty)
+        #expect(
+            heard.contains {
+                if case .expected(let expected) = $0 { expected.reason == .full } else { false }
+            })
+        peers.cluster.pass(.milliseconds(200))
+        peers.say(try batch(from: 31, to: ["list"]), on: 1)
+        #expect(outcomes(peers.heard(on: 1)).done == [31])
+        peers.cluster.pass(.seconds(1))
+        if let large = peers.batch(32, bytes: 4) { peers.say(large, on: 1) }
+        heard = peers.heard(on: 1)
+        #expect(
+            heard.contains {
+                if case .rejection(let rejection) = $0 {
+                    rejection.code == .payloadTooLarge
+                } else {
+                    false
+                }
+            })
+        // Nobody else is slowed down.
+        peers.join(2)
+        peers.say(try batch(from: 1, to: Array(repeating: "list", count: 100)), on: 2)
+        #expect(outcomes(peers.heard(on: 2)).done.count == 100)
+    }
+}

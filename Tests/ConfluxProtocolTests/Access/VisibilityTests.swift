@@ -1,0 +1,102 @@
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxProtocol
+
+/// Which stores a pattern is for, and what of the log somebody sees who may not observe all of it.
+struct VisibilityTests {
+    @Test(arguments: [
+        ("orders", "orders/shared", true), ("orders", "orders/7", true),
+        ("orders", "orders2/shared", false), ("orders/7", "orders/7", true),
+        ("orders/7", "orders/77", false), ("*", "a/b", true), ("*/shared", "a/shared", true),
+        ("*/shared", "a/b", false), ("user-*/a*z", "user-1/abz", true),
+        ("user-*/a*z", "user-1/abza", false), ("a*b*c/x", "aXbYbZc/x", true),
+        ("a*b*c/x", "abcb/x", false), ("**", "a/b", true),
+    ])
+    func `a pattern is for the stores that fit it`(text: String, store: String, fits: Bool) throws {
+        let store = try #require(StoreName(store.lowercased()))
+        #expect(try #require(StorePattern(text.lowercased())).covers(store) == fits)
+    }
+
+    @Test func `a right to a whole state needs a pattern for all of its stores`() throws {
+        let orders = try #require(Name("orders"))
+        for (text, covers, touches) in [
+            ("orders", true, true), ("orders/*", true, true), ("*", true, true),
+            ("o*/*", true, true), ("orders/7", false, true), ("cart", false, false),
+        ] {
+            let pattern = try #require(StorePattern(text))
+            #expect(pattern.covers(.state(orders)) == covers, "\(text)")
+            #expect(pattern.touches(.state(orders)) == touches, "\(text)")
+            #expect(StorePattern("\(pattern)") == pattern)
+        }
+        #expect(StorePattern("orders")?.covers(.event(orders)) == false)
+        #expect(StorePattern("*")?.covers(.event(orders)) == true)
+    }
+
+    @Test(arguments: [
+        "", "/", "a/", "/a", "a/b/c", "A", "a b", "a,b", "é", String(repeating: "a", count: 65),
+    ])
+    func `what is no pattern is refused`(text: String) {
+        #expect(StorePattern(text) == nil)
+    }
+
+    @Test func `what may not be observed is empty, and all else as it was`() throws {
+        var batch = BatchBuilder()
+        func add(_ target: String, _ payload: String) throws {
+            batch.append(
+                target: BatchTarget(
+                    target: try #require(Target(target)), schemaVersion: 1, coding: .json),
+                payload: Array(payload.utf8))
+        }
+        try add("cart/1", "\"mine\"")
+        try add("list/shared", "\"theirs\"")
+        try add("cart", "\"ours\"")
+        try add("list", "\"all of theirs\"")
+        var builder = CommitBuilder(
+            log: Identifier(high: 1, low: 2), epoch: Epoch(3), predecessor: Epoch(3),
+            first: SequenceNumber(5))
+        let state = EncodedState(coding: .json, bytes: Array("{\"secret\":1}".utf8)[...])
+        for name in ["list/shared", "cart/1"] {
+            builder.append(
+                .created(try #require(StoreName(name)), schemaVersion: 1, initial: state),
+                by: Name("ops"))
+        }
+        builder.append(batch.finish(firstCounter: 4, settled: 1), from: Incarnation(3))
+        let frame = builder.finish(timestamp: Timestamp(7))
+
+        let rights = Rights(patterns: [.host: [try #require(StorePattern("cart/1"))]])
+        let seen = try #require(rights.visible(frame: frame))
+        #expect(seen.prefix(Frame.size) == frame.prefix(Frame.size))
+        let before = try Commit.decode(body: frame.dropFirst(Frame.size))
+        let after = try Commit.decode(body: Bytes(seen.dropFirst(Frame.size)))
+        #expect(
+            (after.log, after.epoch, after.first, after.count, after.timestamp)
+                == (before.log, before.epoch, before.first, before.count, before.timestamp))
+        var payloads: [String] = []
+        var states: [Int] = []
+        for block in after.blocks {
+            switch block {
+            case .batch(let incarnation, let batch):
+                #expect(incarnation == Incarnation(3))
+                #expect((batch.firstCounter, batch.settled) == (4, 1))
+                payloads += batch.parsedEntries.map { String(decoding: $0.payload, as: UTF8.self) }
+            case .event(.created(_, _, let initial), let owner):
+                states.append(initial.bytes.count)
+                #expect(owner == Name("ops"))
+            case .event(let event, _): Issue.record("\(event)")
+            }
+        }
+        #expect(payloads == ["\"mine\"", "", "\"ours\"", ""])
+        #expect(states == [0, state.bytes.count])
+        // Nothing is encoded anew where nothing is hidden.
+        #expect(Rights.all.visible(frame: frame) == frame)
+        let entries = Entries(
+            request: 1, last: SequenceNumber(9), floor: SequenceNumber(1),
+            commits: [Bytes(frame.dropFirst(Frame.size))])
+        guard case .entries(let visible) = rights.visible(.entries(entries)) else {
+            Issue.record("another message")
+            return
+        }
+        #expect(visible.commits == [Bytes(seen.dropFirst(Frame.size))])
+    }
+}

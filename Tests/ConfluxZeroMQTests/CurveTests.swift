@@ -1,0 +1,196 @@
+import CZeroMQ
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxZeroMQ
+
+/// Encrypted connections, with libzmq's own mechanism on the other side.
+@Suite struct CurveTests {
+    private let server = CurveKeyPair.random()
+    private let client = CurveKeyPair.random()
+
+    private func settings(_ security: SocketSecurity) -> SocketSettings {
+        var settings = SocketSettings.test
+        settings.security = security
+        return settings
+    }
+
+    private func pair(_ key: CurveKeyPair? = nil, server: CurvePublicKey? = nil) throws -> Pair {
+        try Pair(
+            router: settings(.server(self.server)),
+            dealer: settings(.client(key ?? client, server: server ?? self.server.publicKey)))
+    }
+
+    /// What becomes of a dealer's handshake.
+    private func ending(of pair: Pair) throws -> SocketEvent.Kind {
+        let monitor = try pair.dealer.openMonitor()
+        return try wait(for: monitor, serving: pair.router) {
+            while let event = try monitor.receive() {
+                switch event.kind {
+                case .handshakeSucceeded, .authenticationFailed, .protocolViolated:
+                    return event.kind
+                default: break
+                }
+            }
+            return nil
+        }
+    }
+
+    @Test func `messages pass both ways, and the peer is known by its key`() throws {
+        let pair = try pair()
+        let peer = try pair.greet()
+        #expect(pair.router.key(of: peer) == client.publicKey)
+        for count in [0, 1, 200, 222, 223, 255, 256, 70_000, 1 << 20] {
+            let frame = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 7) }
+            #expect(try pair.router.send(frame, to: peer) == .sent)
+            #expect(try wait(for: pair.dealer) { try pair.dealer.receive() } == frame[...])
+            try pair.send(frame[...])
+            #expect(try pair.receive() == .message(from: peer, body: frame[...]))
+        }
+    }
+
+    @Test func `a subscriber gets what is published, each by its own key`() throws {
+        let context = try ZeroMQContext()
+        let publisher = try PublisherSocket(context, settings: settings(.server(server)))
+        let endpoint = try publisher.bind(Endpoint("tcp://127.0.0.1:0"))
+        var subscribers: [SubscriberSocket] = []
+        for _ in 0..<3 {
+            let subscriber = try SubscriberSocket(
+                context, settings: settings(.client(.random(), server: server.publicKey)))
+            try subscriber.subscribe()
+            try subscriber.connect(endpoint)
+            subscribers.append(subscriber)
+            _ = try wait(for: publisher) {
+                try publisher.receiveSubscriptions(limit: 1) > 0 ? true : nil
+            }
+        }
+        for number in 0..<100 as Range<UInt8> {
+            try publisher.send([UInt8](repeating: number, count: 1_000)[...])
+        }
+        for subscriber in subscribers {
+            for number in 0..<100 as Range<UInt8> {
+                let frame = try wait(for: subscriber) { try subscriber.receive() }
+                #expect(frame == [UInt8](repeating: number, count: 1_000)[...])
+            }
+        }
+    }
+
+    @Test func `a key that is not authorised is refused, and told so`() throws {
+        let pair = try pair()
+        pair.router.isAuthorized = { $0 != client.publicKey }
+        #expect(try ending(of: pair) == .authenticationFailed(status: 400))
+    }
+
+    @Test func `who takes the server for another one is told so`() throws {
+        let pair = try pair(server: client.publicKey)
+        #expect(try ending(of: pair) == .authenticationFailed(status: 500))
+    }
+
+    @Test func `who has no key, and who has one where none counts, is refused`() throws {
+        let keyless = try Pair(router: settings(.server(server)))
+        guard case .protocolViolated = try ending(of: keyless) else {
+            Issue.record("a peer without a key was not refused")
+            return
+        }
+        let keyed = try Pair(dealer: settings(.client(client, server: server.publicKey)))
+        guard case .protocolViolated = try ending(of: keyed) else {
+            Issue.record("a server without a key was taken for one with it")
+            return
+        }
+    }
+
+    @Test func `who is authorised no longer is cut off, and nobody else`() throws {
+        let pair = try pair()
+        let peer = try pair.greet()
+        let other = CurveKeyPair.random()
+        let dealer = try DealerSocket(
+            pair.context, settings: settings(.client(other, server: server.publicKey)))
+        try dealer.connect(pair.endpoint)
+        try pair.router.shakeHands(with: dealer)
+        #expect(try dealer.send([2]) == .sent)
+        guard case .message(let second, [2]) = try pair.receive() else {
+            Issue.record("the second peer is not heard")
+            return
+        }
+        pair.router.isAuthorized = { $0 == other.publicKey }
+        try pair.router.end { $0 != other.publicKey }
+        #expect(try pair.receive() == .ended(peer))
+        #expect(try pair.router.send([3], to: second) == .sent)
+        #expect(try wait(for: dealer) { try dealer.receive() } == [3])
+    }
+
+    // MARK: Who means ill
+
+    private static func greeting() -> [UInt8] { ZMTP.greeting(.curve) }
+
+    /// What a decoder makes of bytes in pieces.
+    private func fault(of bytes: [UInt8], pieceBytes: Int) -> ZMTPFault? {
+        var decoder = ZMTPDecoder(.router, messageBytesMax: 1_000, key: server)
+        var events: [ZMTPDecoder.Event] = []
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let piece = rest.prefix(pieceBytes)
+            rest = rest.dropFirst(piece.count)
+            do throws(ZMTPFault) {
+                try piece.withRawBytes { bytes throws(ZMTPFault) in
+                    try decoder.decode(bytes, into: &events)
+                }
+            } catch {
+                return error
+            }
+        }
+        return nil
+    }
+
+    @Test(arguments: [1, 7, .max])
+    func `a handshake that is none ends the connection`(pieceBytes: Int) {
+        let hello = [1, 0] + [UInt8](repeating: 0, count: 72) + client.publicKey.bytes
+        let initiate = [UInt8](repeating: 5, count: 400)
+        for commands: [UInt8] in [
+            // Without encryption; out of order; a box that is none; too short; no key at all.
+            ZMTP.command("READY", ZMTP.metadata(.router)),
+            [6, 0, 0, 0, 0, 0, 0, 1, 0x99, 8] + Array("INITIATE".utf8) + initiate,
+            ZMTP.command("HELLO", hello + [UInt8](repeating: 9, count: 88)),
+            ZMTP.command("HELLO", [1, 0]),
+            ZMTP.command("HELLO", [1, 0] + [UInt8](repeating: 0, count: 192)),
+            ZMTP.command("MESSAGE", [UInt8](repeating: 0, count: 30)),
+            [0, 1, 1],
+        ] {
+            #expect(fault(of: Self.greeting() + commands, pieceBytes: pieceBytes) != nil)
+        }
+        #expect(fault(of: ZMTP.greeting(.null), pieceBytes: pieceBytes) != nil)
+    }
+
+    @Test func `a sealed message that was changed, or comes again, does not open`() throws {
+        let (ours, theirs) = try CurveClient.connect(to: server, as: client)
+        let sealed = theirs.seal([1, 2, 3])
+        #expect(try ours.open(sealed[...]).payload == [1, 2, 3])
+        #expect(throws: ZMTPFault.self) { try ours.open(sealed[...]) }
+        for index in [0, 9, 20, sealed.count + 3] {
+            var changed = theirs.seal([1, 2, 3, 4])
+            changed[index % changed.count] ^= 1
+            #expect(throws: ZMTPFault.self) { try ours.open(changed[...]) }
+        }
+        for count in 0..<CurveSession.overheadBytes {
+            #expect(throws: ZMTPFault.self) {
+                try ours.open(theirs.seal([])[...].prefix(count))
+            }
+        }
+        #expect(try ours.open(theirs.seal([])[...]).payload == [])
+    }
+
+    @Test func `keys are read as they are written, and nothing prints a secret`() throws {
+        let pair = CurveKeyPair.random()
+        let again = try #require(CurveKeyPair(secretText: pair.secretText))
+        #expect(again == pair && again.secretText == pair.secretText)
+        #expect(CurvePublicKey(pair.publicKey.description) == pair.publicKey)
+        #expect(pair.secretText.utf8.count == CurvePublicKey.textCount)
+        #expect(!"\(pair)".contains(pair.secretText))
+        #expect(!String(reflecting: pair).contains(pair.secretText))
+        for text in [
+            "", "1234", String(repeating: "~", count: 40), String(repeating: "é", count: 20),
+        ] {
+            #expect(CurvePublicKey(text) == nil && CurveKeyPair(secretText: text) == nil)
+        }
+    }
+}

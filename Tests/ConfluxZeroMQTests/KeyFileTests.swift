@@ -1,0 +1,80 @@
+import ConfluxZeroMQ
+import Foundation
+import Testing
+
+/// Keys in files.
+@Suite final class KeyFileTests {
+    private let folder = FileManager.default.temporaryDirectory
+        .appendingPathComponent("conflux-keys-\(UUID().uuidString)")
+    private let pair = CurveKeyPair.random()
+
+    init() throws {
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    }
+
+    deinit { try? FileManager.default.removeItem(at: folder) }
+
+    private func path(_ name: String) -> String { folder.appendingPathComponent(name).path }
+
+    private func write(_ text: String, to name: String, mode: Int = 0o600) throws -> String {
+        let path = path(name)
+        try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+        return path
+    }
+
+    private func failure(_ body: () throws -> Void) -> KeyFileError.Code? {
+        do {
+            try body()
+            return nil
+        } catch {
+            return (error as? KeyFileError)?.code
+        }
+    }
+
+    @Test func `what is written is read again, and the secret by its owner alone`() throws {
+        let paths = try KeyFile.write(pair, name: path("node"))
+        #expect(try KeyFile.readPair(paths.secret) == pair)
+        #expect(try KeyFile.readPublicKey(paths.public) == pair.publicKey)
+        let mode = try FileManager.default.attributesOfItem(atPath: paths.secret)[.posixPermissions]
+        #expect(mode as? Int == 0o600)
+        let text = try String(contentsOfFile: paths.public, encoding: .utf8)
+        #expect(!text.contains(pair.secretText))
+    }
+
+    @Test func `nothing is overwritten, and nothing half is left`() throws {
+        try KeyFile.write(pair, name: path("node"))
+        #expect(failure { try KeyFile.write(.random(), name: path("node")) } == .exists)
+        #expect(try KeyFile.readPair(path("node.secret")) == pair)
+        _ = try write("mine", to: "other.public")
+        #expect(failure { try KeyFile.write(pair, name: path("other")) } == .exists)
+        #expect(!FileManager.default.fileExists(atPath: path("other.secret")))
+        #expect(failure { try KeyFile.write(pair, name: path("no/such/folder")) } == .unwritable)
+    }
+
+    @Test func `a key that is missing, damaged, swapped or too open is told from one that is well`()
+        throws
+    {
+        let paths = try KeyFile.write(pair, name: path("node"))
+        #expect(failure { _ = try KeyFile.readPair(path("missing")) } == .unreadable)
+        #expect(failure { _ = try KeyFile.readPair(folder.path) } != nil)
+        #expect(failure { _ = try KeyFile.readPair(paths.public) } != nil)
+        #expect(failure { _ = try KeyFile.readPublicKey(paths.secret) } == .notAKey)
+        let secret = pair.secretText
+        for text in [
+            "", secret, "conflux-secret-key\n", "conflux-secret-key\n\(secret)",
+            "conflux-secret-key\n\(secret.dropLast())\n", "conflux-secret-key\n\(secret)\n\n",
+            "conflux-secret-key\n\(secret)x\n", String(repeating: "\0", count: 5_000),
+            "conflux-public-key\n\(secret)\n",
+        ] {
+            let damaged = try write(text, to: "damaged.secret")
+            #expect(failure { _ = try KeyFile.readPair(damaged) } == .notAKey, "\(text)")
+        }
+        for mode in [0o640, 0o604, 0o660, 0o602] {
+            let open = try write("conflux-secret-key\n\(secret)\n", to: "open.secret", mode: mode)
+            #expect(failure { _ = try KeyFile.readPair(open) } == .tooOpen)
+        }
+        let message = #expect(throws: KeyFileError.self) { try KeyFile.readPair(paths.public) }
+        #expect(message?.message.contains(secret) == false)
+    }
+}

@@ -1,0 +1,73 @@
+import Foundation
+import Testing
+
+/// Addresses at which there is no sequencer.
+struct UnreachableTests {
+    private func status(_ site: Site, _ address: String) async throws -> Tool.Outcome {
+        try await site.run("status", "--connect", address, within: .seconds(60))
+    }
+
+    /// A port at which somebody listens and says nothing.
+    private final class Silence {
+        let descriptor: Int32
+        let port: UInt16
+
+        init() throws {
+            #if canImport(Darwin)
+                descriptor = socket(AF_INET, SOCK_STREAM, 0)
+            #else
+                descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            #endif
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+            var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+            let descriptor = self.descriptor
+            let isBound = withUnsafeMutablePointer(to: &address) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    bind(descriptor, $0, length) == 0 && listen(descriptor, 8) == 0
+                        && getsockname(descriptor, $0, &length) == 0
+                }
+            }
+            try #require(isBound)
+            port = UInt16(bigEndian: address.sin_port)
+        }
+
+        deinit { close(descriptor) }
+    }
+
+    @Test func `a command says why nobody can be heard`() async throws {
+        try await withSite { site in
+            let sequencer = try await site.sequencer()
+            let silence = try Silence()
+            let stranger = "tcp://127.0.0.1:\(silence.port)"
+            for (address, words) in [
+                (sequencer.feed, "may be its feed's"), (stranger, "is not a sequencer"),
+                ("tcp://nobody.invalid:7400", "has no address"),
+            ] {
+                let outcome = try await status(site, address)
+                #expect(outcome.end == .exited(69), "\(outcome)")
+                #expect(outcome.message.contains(words), "\(outcome)")
+            }
+            withExtendedLifetime(silence) {}
+            sequencer.child.signal(SIGTERM)
+            _ = try await sequencer.child.end()
+            let gone = try await status(site, sequencer.address)
+            #expect(gone.end == .exited(69) && gone.message.contains("Nothing listens"), "\(gone)")
+        }
+    }
+
+    @Test func `a worker waits for a sequencer that is not there yet, and then says why`()
+        async throws
+    {
+        try await withSite { site in
+            let sequencer = try await site.sequencer()
+            sequencer.child.signal(SIGTERM)
+            _ = try await sequencer.child.end()
+            let outcome = try await site.run(
+                "worker", "--connect", sequencer.address, "--timeout", "2s", within: .seconds(60))
+            #expect(outcome.end == .exited(69))
+            #expect(outcome.message.contains("Nothing listens"), "\(outcome)")
+        }
+    }
+}

@@ -1,0 +1,78 @@
+import Foundation
+import Testing
+
+/// The Debian package, and what it installs.
+@Suite(
+    .enabled(
+        if: Deployment.has("dpkg", "dpkg-deb", "dpkg-shlibdeps") && getuid() == 0,
+        "dpkg-dev is not installed, or the tests do not run as root"))
+struct PackageTests {
+    /// An empty system: what dpkg notes of it, and no file.
+    private func makeRoot(_ site: Site) throws -> String {
+        let root = site.path("root")
+        for folder in ["info", "updates", "triggers"] {
+            try FileManager.default.createDirectory(
+                atPath: "\(root)/var/lib/dpkg/\(folder)", withIntermediateDirectories: true)
+        }
+        _ = try site.write("", to: "root/var/lib/dpkg/status")
+        return root
+    }
+
+    /// Its dependencies are not in the root: they are this machine's.
+    private func dpkg(_ root: String, _ action: String, _ package: String) async throws {
+        let outcome = try await Deployment.run(
+            "dpkg", "--root=\(root)", "--log=/dev/null", "--force-depends", action, package,
+            variables: ["PATH": "/usr/sbin:/usr/bin:/sbin:/bin"])
+        #expect(outcome.end == .exited(0), "\(outcome.message)")
+    }
+
+    /// What systemd wants to find beside the units.
+    private func addSystem(to root: String) throws {
+        let folder = "usr/lib/systemd/system"
+        for target in ["basic", "multi-user", "network", "network-online", "shutdown", "sysinit"] {
+            try FileManager.default.copyItem(
+                atPath: "/\(folder)/\(target).target", toPath: "\(root)/\(folder)/\(target).target")
+        }
+        try FileManager.default.createDirectory(
+            atPath: "\(root)/bin", withIntermediateDirectories: true)
+        try FileManager.default.copyItem(atPath: "/bin/kill", toPath: "\(root)/bin/kill")
+    }
+
+    @Test func `the package installs a program that runs, and units that are valid`() async throws {
+        try await withSite { site in
+            let built = try await Deployment.run(
+                Deployment.path("deploy/debian/build-deb"), Tool.path, site.folder)
+            #expect(built.end == .exited(0), "\(built.message)")
+            let package = try #require(built.output.last)
+            let version = try Deployment.version()
+            #expect(package.contains("/conflux_\(version)_"))
+            let depends = try await Deployment.run("dpkg-deb", "--field", package, "Depends")
+            for library in ["libc6", "libsodium23", "libsqlite3-0", "libzmq5"] {
+                #expect(depends.output.joined().contains(library), "\(depends.output)")
+            }
+
+            let root = try makeRoot(site)
+            try await dpkg(root, "--install", package)
+            let program = "\(root)/usr/bin/conflux"
+            let shown = try await Deployment.run(program, "worker", "--version")
+            #expect(shown.output == ["conflux \(version)"])
+            let completions = "\(root)/usr/share/bash-completion/completions/conflux"
+            #expect(Deployment.isFile(completions))
+            #expect(Deployment.isFile("\(root)/etc/conflux/sequencer.env"))
+            try await verifyUnits(root)
+
+            // Nothing is left, but for what was there before.
+            try await dpkg(root, "--purge", "conflux")
+            #expect(!Deployment.isFile(program) && !Deployment.isFile("\(root)/etc/conflux"))
+        }
+    }
+
+    private func verifyUnits(_ root: String) async throws {
+        guard Deployment.has("systemd-analyze") else { return }
+        try addSystem(to: root)
+        let verified = try await Deployment.run(
+            "systemd-analyze", "verify", "--root=\(root)", "--recursive-errors=no",
+            "conflux-sequencer.service", "conflux-worker@alpha.service")
+        #expect(verified.end == .exited(0) && verified.errors.isEmpty, "\(verified.message)")
+    }
+}

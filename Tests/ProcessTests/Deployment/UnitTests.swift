@@ -1,0 +1,48 @@
+import Foundation
+import Testing
+
+/// The systemd units as they stand in `deploy/`. ``PackageTests`` verifies them where they are installed.
+struct UnitTests {
+    private static let units = ["conflux-sequencer.service", "conflux-worker@.service"]
+    /// The most that a unit may be exposed by systemd's reckoning, from 0 to 100. They are at 14.
+    private static let exposureMax = 15
+
+    @Test(
+        .enabled(if: Deployment.has("systemd-analyze"), "systemd is not installed"),
+        arguments: units)
+    func `a unit is hardly exposed`(unit: String) async throws {
+        let outcome = try await Deployment.run(
+            "systemd-analyze", "security", "--offline=true", "--no-pager",
+            "--threshold=\(Self.exposureMax)", Deployment.path("deploy/systemd/\(unit)"))
+        #expect(
+            outcome.end == .exited(0),
+            "\(outcome.message)\(outcome.output.suffix(2).joined(separator: "\n"))")
+    }
+
+    /// A variable that nobody knows has no effect, and nobody says so.
+    @Test func `every option and every variable is one that the program knows`() async throws {
+        var known: Set<String> = []
+        for command in ["sequencer", "worker"] {
+            let help = try await Tool.outcome(of: try Tool.start([command, "--help"]))
+            let text = help.output.joined(separator: " ")
+            known.formUnion(text.matches(of: /--[a-z][a-z-]+|CONFLUX_[A-Z_]+/).map { String($0.0) })
+        }
+        try #require(known.contains("--bind") && known.contains("CONFLUX_SERVER_KEY"))
+        // A program that was built without the endpoint for metrics has none of these.
+        if !known.contains("CONFLUX_HTTP") {
+            known.formUnion(["CONFLUX_HTTP", "CONFLUX_HTTP_TOKEN"])
+        }
+        for file in try Deployment.files(in: "deploy") where !file.hasSuffix(".md") {
+            for line in try Deployment.text(file).split(separator: "\n") {
+                let variables = line.matches(of: /CONFLUX_[A-Z_]*[A-Z]/).map { String($0.0) }
+                let isCommand = line.contains(
+                    /ExecStart=.+|^ +(command|args): \[(sequencer|worker)/)
+                let options =
+                    isCommand ? line.matches(of: /--[a-z][a-z-]+/).map { String($0.0) } : []
+                for name in variables + options {
+                    #expect(known.contains(name), "\(file): \(name)")
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,222 @@
+import Conflux
+import Foundation
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// Metrics and health of the programs themselves.
+struct MonitoringTests {
+    /// What is at an address now.
+    private func get(
+        _ address: JSONValue?, _ path: String, token: String? = nil
+    ) async throws -> (status: Int, body: String) {
+        let place = try #require(address?.string)
+        var request = URLRequest(
+            url: try #require(URL(string: "http://\(place)\(path)")), timeoutInterval: 30)
+        if let token { request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization") }
+        let (data, response) = try await URLSession.shared.data(for: request)
+        let status = try #require(response as? HTTPURLResponse).statusCode
+        return (status, String(decoding: data, as: UTF8.self))
+    }
+
+    /// Waits until metrics have lines that fit. Nobody is told when they change.
+    private func metrics(
+        of ready: JSONValue, until isWanted: (String) -> Bool
+    ) async throws -> String {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while true {
+            let text = try await get(ready[key: "http"], "/metrics").body
+            if isWanted(text) { return text }
+            try #require(ContinuousClock.now < deadline, "not so in time:\n\(text)")
+        }
+    }
+
+    private func value(_ name: String, in text: String) -> Double? {
+        text.split(separator: "\n").first { $0.hasPrefix("\(name) ") }
+            .flatMap { Double($0.dropFirst(name.count + 1)) }
+    }
+
+    @Test func `what a sequencer and a worker do is in their metrics`() async throws {
+        try await withSite { site in
+            let sequencer = try await site.sequencer(data: "log", "--http", "127.0.0.1:0")
+            let worker = try await site.worker(
+                "alpha", of: sequencer, options: ["--http", "127.0.0.1:0"])
+            for path in ["/livez", "/readyz"] {
+                for ready in [sequencer.ready, worker.ready] {
+                    let answer = try await get(ready[key: "http"], path)
+                    #expect(answer == (200, "ok\n"), "\(path)")
+                }
+            }
+            #expect(try await get(sequencer.ready[key: "http"], "/nothing").status == 404)
+            for _ in 0..<3 {
+                let outcome = try await site.run(
+                    "dispatch", "--connect", sequencer.address, "counter", "increment")
+                #expect(outcome.end == .exited(0))
+            }
+            let rejected = try await site.run(
+                "dispatch", "--connect", sequencer.address, "counter/none", "increment")
+            #expect(rejected.end == .exited(80))
+            let text = try await metrics(of: sequencer.ready) {
+                $0.contains("rejections_total{reason=\"unknownTarget\"} 1\n")
+                    && $0.contains("node_lag_entries{node=\"alpha\"} 0\n")
+            }
+            let last = try #require(value("conflux_sequencer_last_entry", in: text))
+            #expect(value("conflux_sequencer_entries_total", in: text) == last)
+            let commits = try #require(value("conflux_sequencer_commits_total", in: text))
+            #expect(commits >= 4 && commits <= last)
+            let appends = value("conflux_sequencer_log_append_duration_seconds_count", in: text)
+            #expect(appends.map { $0 > 0 && $0 <= commits } == true)
+            for (name, least) in [
+                ("conflux_ready", 1), ("conflux_sequencer_serving", 1),
+                ("conflux_sequencer_tenures_total", 1), ("conflux_sequencer_replicas", 1),
+                ("conflux_sequencer_log_file_bytes", 4_096),
+                ("conflux_sequencer_log_free_bytes", 1),
+                ("conflux_process_resident_memory_bytes", 1_048_576),
+                ("conflux_process_start_time_seconds", 1_600_000_000),
+                ("conflux_bound_limit{bound=\"sessionsMax\"}", 10_000),
+                ("conflux_bound_level{bound=\"sessionsMax\"}", 1),
+            ] as [(String, Double)] {
+                #expect(value(name, in: text).map { $0 >= least } == true, "\(name)")
+            }
+            let ofWorker = try await metrics(of: worker.ready) {
+                value("conflux_node_applied_entry", in: $0) == last
+            }
+            for (name, expected) in [
+                ("conflux_ready", 1), ("conflux_node_connected", 1), ("conflux_node_stores", 2),
+                ("conflux_node_catching_up_stores", 0), ("conflux_node_lag_entries", 0),
+            ] as [(String, Double)] {
+                #expect(value(name, in: ofWorker) == expected, "\(name)")
+            }
+        }
+    }
+
+    @Test func `the lag of a node that stands still is told in entries and seconds`() async throws {
+        try await withSite { site in
+            let sequencer = try await site.sequencer("--http", "127.0.0.1:0")
+            let worker = try await site.worker("alpha", of: sequencer)
+            _ = try await metrics(of: sequencer.ready) {
+                value("conflux_sequencer_node_lag_entries{node=\"alpha\"}", in: $0) == 0
+            }
+            worker.child.signal(SIGSTOP)
+            let outcome = try await site.run(
+                "dispatch", "--connect", sequencer.address, "counter", "increment", "--wait",
+                "committed")
+            #expect(outcome.end == .exited(0))
+            let text = try await metrics(of: sequencer.ready) {
+                let age = value("conflux_sequencer_node_lag_seconds{node=\"alpha\"}", in: $0)
+                return age.map { $0 > 1 } == true
+            }
+            let lag = try #require(
+                value("conflux_sequencer_node_lag_entries{node=\"alpha\"}", in: text))
+            #expect(lag >= 1)
+            #expect(value("conflux_sequencer_lag_max_entries", in: text) == lag)
+            worker.child.signal(SIGCONT)
+            _ = try await metrics(of: sequencer.ready) {
+                value("conflux_sequencer_node_lag_entries{node=\"alpha\"}", in: $0) == 0
+            }
+        }
+    }
+
+    /// Debian's package `prometheus` has it. It is large, so that script/bootstrap does not install it.
+    private static let promtool = ProcessInfo.processInfo.environment["PATH"]?
+        .split(separator: ":").map { "\($0)/promtool" }
+        .first { FileManager.default.isExecutableFile(atPath: $0) }
+
+    @Test(
+        .enabled(
+            if: promtool != nil,
+            "promtool is not on the PATH: apt-get install --no-install-recommends prometheus"))
+    func `promtool finds nothing to complain about`() async throws {
+        try await withSite { site in
+            let sequencer = try await site.sequencer(data: "log", "--http", "127.0.0.1:0")
+            let worker = try await site.worker(
+                "alpha", of: sequencer, options: ["--http", "127.0.0.1:0"])
+            _ = try await metrics(of: sequencer.ready) { $0.contains("{node=\"alpha\"}") }
+            for ready in [sequencer.ready, worker.ready] {
+                let path = try site.write(
+                    try await get(ready[key: "http"], "/metrics").body, to: "metrics")
+                let child = try Child(
+                    try #require(Self.promtool), ["check", "metrics"], input: .file(path))
+                let end = try await child.end()
+                #expect(end == .exited(0), "\(child.report)")
+                #expect(child.output.soFar.isEmpty && child.errors.soFar.isEmpty, "\(child.report)")
+            }
+        }
+    }
+
+    @Test func `a worker without its sequencer is alive and not ready`() async throws {
+        try await withSite { site in
+            let sequencer = try await site.sequencer(data: "log")
+            let worker = try await site.worker(
+                "alpha", of: sequencer, options: ["--http", "127.0.0.1:0"])
+            try await sequencer.child.destroy()
+            _ = try await worker.child.output.first { $0.contains("\"disconnected\"") }
+            let answer = try await get(worker.ready[key: "http"], "/readyz")
+            #expect(answer == (503, "not connected to the sequencer\n"))
+            #expect(try await get(worker.ready[key: "http"], "/livez").status == 200)
+            let text = try await get(worker.ready[key: "http"], "/metrics").body
+            #expect(value("conflux_ready", in: text) == 0)
+            #expect(value("conflux_node_connected", in: text) == 0)
+            #expect(value("conflux_node_disconnections_total", in: text) == 1)
+            _ = try await site.sequencer(data: "log", at: sequencer)
+            _ = try await metrics(of: worker.ready) {
+                value("conflux_ready", in: $0) == 1
+                    && $0.contains("resyncs_total{reason=\"reconnected\"} 1\n")
+            }
+        }
+    }
+
+    @Test func `where others can reach it each request needs the token`() async throws {
+        try await withSite { site in
+            let token = try site.write("0123456789abcdef\n", to: "token")
+            chmod(token, 0o600)
+            let sequencer = try await site.sequencer("--http", "0.0.0.0:0", "--http-token", token)
+            let place = try #require(sequencer.ready[key: "http"]?.string)
+            let local = JSONValue.string(
+                place.replacingOccurrences(of: "0.0.0.0", with: "127.0.0.1"))
+            #expect(try await get(local, "/metrics").status == 401)
+            #expect(try await get(local, "/metrics", token: "0123456789abcdeX").status == 401)
+            #expect(try await get(local, "/metrics", token: "0123456789abcdef").status == 200)
+        }
+    }
+
+    @Test(arguments: [
+        (["--http", "0.0.0.0:0"], Int32(64), "--http-token FILE"),
+        (["--http", "nonsense"], 64, "127.0.0.1:7480"),
+        (["--http-token", "x"], 64, "--http-token is for --http"),
+        (["--http", "127.0.0.1:0", "--http-token", "/no/such/file"], 66, "can't be read"),
+    ])
+    func `what is wrong with the options is told before anything is started`(
+        options: [String], code: Int32, words: String
+    ) async throws {
+        try await withSite { site in
+            let outcome = try await Tool.outcome(
+                of: try site.start(
+                    ["sequencer", "--bind", "tcp://127.0.0.1:0", "--data", site.path("log")]
+                        + options),
+                within: .seconds(60))
+            #expect(outcome.end == .exited(code))
+            #expect(outcome.message.contains(words), "\(outcome.message)")
+            #expect(!FileManager.default.fileExists(atPath: site.path("log")))
+            // A worker says it before it looks for its sequencer.
+            let worker = try await Tool.outcome(
+                of: try site.start(["worker", "--connect", "tcp://127.0.0.1:1"] + options),
+                within: .seconds(60))
+            #expect(worker.end == .exited(code))
+            #expect(worker.message.contains(words), "\(worker.message)")
+        }
+    }
+
+    @Test func `a port that is taken ends the program with what to do`() async throws {
+        try await withSite { site in
+            let first = try await site.sequencer("--http", "127.0.0.1:0")
+            let place = try #require(first.ready[key: "http"]?.string)
+            let outcome = try await site.run(
+                "sequencer", "--memory", "--bind", "tcp://127.0.0.1:0", "--http", place)
+            #expect(outcome.end == .exited(73))
+            #expect(outcome.message.contains("choose another port"), "\(outcome.message)")
+        }
+    }
+}

@@ -1,0 +1,100 @@
+import Conflux
+import Foundation
+import Testing
+
+/// A folder that stands for a machine: its /etc/conflux, /var/lib/conflux, /backup, and a home.
+struct Machine: Sendable {
+    static let sequencer = "10.0.0.5"
+    static let alpha = "10.0.0.6"
+    static let beta = "10.0.0.7"
+    /// The machine to which the sequencer moves.
+    static let other = "10.0.0.8"
+
+    let root: String
+
+    /// A machine in a folder, which is made if there is none.
+    init(_ root: String) throws {
+        self.root = root
+        let files = FileManager.default
+        guard !files.fileExists(atPath: root) else { return }
+        for folder in ["etc/conflux", "var/lib", "backup", "home", "bin"] {
+            try files.createDirectory(
+                atPath: path("/\(folder)"), withIntermediateDirectories: true)
+        }
+        try files.createSymbolicLink(
+            atPath: path("/bin/conflux"), withDestinationPath: Tool.path)
+        // Everything belongs to who runs the test.
+        try Data("#!/bin/sh\nexec \"$@\"\n".utf8).write(to: URL(filePath: path("/bin/sudo")))
+        try files.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path("/bin/sudo"))
+    }
+
+    /// Where a path of the machine is here; one that is not absolute is in the home.
+    func path(_ path: String) -> String {
+        path.hasPrefix("/") ? root + path : "\(root)/home/\(path)"
+    }
+
+    /// A command with the paths that it has here.
+    func local(_ command: String) -> String {
+        ["/etc/conflux", "/var/lib/conflux", "/backup"].reduce(command) {
+            $0.replacing($1, with: path($1))
+        }
+    }
+
+    /// Runs a command in the home; behind a program that becomes the shell and what that is to be told.
+    func shell(_ command: String, behind prefix: [String] = []) async throws -> Tool.Outcome {
+        let line = prefix + ["/bin/sh", "-c", "cd\n\(command)"]
+        let child = try Tool.start(
+            Array(line.dropFirst()), program: line[0],
+            variables: [
+                "HOME": path("/home"), "PATH": "\(path("/bin")):/usr/bin:/bin:/usr/sbin:/sbin",
+            ], input: .nothing)
+        return try await Tool.outcome(of: child)
+    }
+
+    // MARK: Units
+
+    /// What a unit would run: the arguments of the program, and its variables.
+    func service(
+        _ unit: String, instance: String = ""
+    ) throws -> (arguments: [String], variables: [String: String]) {
+        var arguments: [String] = []
+        var variables: [String: String] = [:]
+        var credentials: [String: String] = [:]
+        let lines = try Deployment.text("deploy/systemd/\(unit)").split(separator: "\n")
+        let settings = lines.filter { !$0.hasPrefix("#") }.map {
+            $0.replacing("%i", with: instance)
+        }
+        for setting in settings {
+            if let match = setting.wholeMatch(of: /LoadCredential=(.+):(.+)/) {
+                credentials["%d/\(match.1)"] = path(String(match.2))
+            } else if let match = setting.wholeMatch(of: /EnvironmentFile=-(.+)/) {
+                variables.merge(try assignments(in: path(String(match.1)))) { $1 }
+            }
+        }
+        for setting in settings {
+            guard let match = setting.wholeMatch(of: /ExecStart=\/usr\/bin\/conflux (.+)/) else {
+                continue
+            }
+            arguments = match.1.split(separator: " ").map { word in
+                let word = String(word)
+                if let file = credentials[word] { return file }
+                return local(word.replacing("%S", with: "/var/lib"))
+            }
+        }
+        try #require(!arguments.isEmpty, "\(unit) starts nothing")
+        try FileManager.default.createDirectory(
+            atPath: path("/var/lib/conflux-worker/\(instance)"), withIntermediateDirectories: true)
+        return (arguments, variables)
+    }
+
+    /// The variables of a file; of several lines for one the last counts.
+    private func assignments(in file: String) throws -> [String: String] {
+        guard FileManager.default.fileExists(atPath: file) else { return [:] }
+        let lines = try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n")
+        let pairs = lines.filter { !$0.hasPrefix("#") }.map { line in
+            let parts = line.split(separator: "=", maxSplits: 1)
+            return (String(parts[0]), parts.count > 1 ? String(parts[1]) : "")
+        }
+        return Dictionary(pairs) { $1 }
+    }
+}

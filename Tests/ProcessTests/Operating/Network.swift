@@ -1,0 +1,80 @@
+#if os(Linux)
+    import Foundation
+    import Testing
+
+    /// Network namespaces, one for each machine, on one switch: the addresses and ports are those of the
+    /// runbook, and nobody else has them.
+    struct Network {
+        private let name = "conflux-\(UUID().uuidString.prefix(8))"
+        private let hosts: [String]
+
+        /// Makes the namespaces of IPv4 addresses of one network of 24 bits.
+        ///
+        /// - Returns: nil where this user may not, or has no `ip`.
+        static func make(of hosts: [String]) async throws -> Network? {
+            let network = Network(hosts: hosts)
+            guard Deployment.has("ip"), try await network.ip("netns", "add", network.hub) else {
+                return nil
+            }
+            do {
+                guard try await network.connect() else {
+                    try await network.remove()
+                    return nil
+                }
+            } catch {
+                try await network.remove()
+                throw error
+            }
+            return network
+        }
+
+        private init(hosts: [String]) { self.hosts = hosts }
+
+        private var hub: String { "\(name)-hub" }
+        private func space(_ host: String) -> String { "\(name)-\(host)" }
+
+        /// What a command has to begin with to run on a machine.
+        func prefix(on host: String) throws -> [String] {
+            [try #require(Deployment.program("ip")), "netns", "exec", space(host)]
+        }
+
+        private func connect() async throws -> Bool {
+            guard try await ip("-n", hub, "link", "add", "switch", "up", "type", "bridge") else {
+                return false
+            }
+            for (number, host) in hosts.enumerated() {
+                let (space, port) = (space(host), "port\(number)")
+                let commands = [
+                    ["netns", "add", space],
+                    [
+                        "-n", space, "link", "add", "eth0", "type", "veth", "peer", "name", port,
+                        "netns", hub,
+                    ],
+                    ["-n", hub, "link", "set", port, "master", "switch", "up"],
+                    ["-n", space, "address", "add", "\(host)/24", "dev", "eth0"],
+                    ["-n", space, "link", "set", "eth0", "up"],
+                    ["-n", space, "link", "set", "lo", "up"],
+                ]
+                for command in commands where try await !ip(command) { return false }
+            }
+            return true
+        }
+
+        /// Takes the namespaces away, those that are there.
+        func remove() async throws {
+            for space in hosts.map(space) + [hub] where try await ip("netns", "pids", space) {
+                guard try await ip("netns", "delete", space) else {
+                    throw Failure("the network namespace \(space) is left behind")
+                }
+            }
+        }
+
+        private func ip(_ arguments: String...) async throws -> Bool { try await ip(arguments) }
+
+        private func ip(_ arguments: [String]) async throws -> Bool {
+            let program = try #require(Deployment.program("ip"))
+            let outcome = try await Tool.outcome(of: try Tool.start(arguments, program: program))
+            return outcome.end == .exited(0)
+        }
+    }
+#endif

@@ -1,0 +1,55 @@
+import Foundation
+import Testing
+
+/// What docs/operating.md tells an operator to type.
+enum Runbook {
+    static let file = "docs/operating.md"
+
+    struct Section: Sendable {
+        /// The heading, as links name it.
+        let anchor: String
+        /// What stands behind `$ `, in its order.
+        var commands: [String] = []
+    }
+
+    /// The sections, each from its heading to the next one.
+    static func sections() throws -> [Section] {
+        var sections: [Section] = []
+        for line in try Deployment.text(file).split(separator: "\n") {
+            if line.hasPrefix("## ") {
+                let title = line.dropFirst(3).lowercased().map { $0 == " " ? "-" : $0 }
+                sections.append(Section(anchor: String(title)))
+            } else if let match = line.firstMatch(of: /^ {4}\$ (.+)$/), !sections.isEmpty {
+                sections[sections.count - 1].commands.append(String(match.1))
+            }
+        }
+        return sections
+    }
+
+    static func section(_ anchor: String) throws -> Section {
+        try #require(try sections().first { $0.anchor == anchor }, "\(file) has no #\(anchor)")
+    }
+
+    // MARK: What a test does not run
+
+    /// How commands begin that no test runs, and why.
+    private static let exceptions = [
+        ("sudo apt install ", "it needs root; PackageTests installs the package into a folder"),
+        ("sudo systemctl daemon-reload", "it needs systemd"),
+        ("systemctl status ", "it needs systemd"),
+        ("journalctl ", "it needs systemd"),
+        ("sudo chown ", "it needs root"),
+        ("top ", "it shows the machine, and belongs to a package that may not be there"),
+    ]
+
+    static func isException(_ command: String) -> Bool {
+        exceptions.contains { command.hasPrefix($0.0) }
+            || command.hasPrefix("curl ") && !Deployment.has("curl")
+    }
+
+    /// Beginnings of exceptions that the runbook does not have.
+    static func needlessExceptions() throws -> [String] {
+        let commands = try sections().flatMap(\.commands)
+        return exceptions.map(\.0).filter { start in !commands.contains { $0.hasPrefix(start) } }
+    }
+}

@@ -1,0 +1,154 @@
+#if os(Linux)
+    import Conflux
+    import Foundation
+    import Testing
+
+    /// The log: copied, put back, without room, lost, moved.
+    extension Scenario {
+        func makeBackup(_ cluster: Operated) async throws {
+            let section = cluster.anchor
+            try cluster.begin("backup")
+            try await cluster.run("sudo conflux backup /backup/2026-05-01 --data /var/lib/conflux")
+            try cluster.begin(section)
+        }
+
+        func backup(_ cluster: Operated) async throws {
+            try await cluster.run("sudo conflux backup /backup/2026-05-01 --data /var/lib/conflux")
+            try await cluster.run("sudo cp -a /etc/conflux /backup/etc-conflux")
+            let whole = try await cluster.run("sudo conflux log --verify /backup/2026-05-01")
+            #expect(whole.output.contains { $0.hasPrefix("whole: entries 1 to") })
+            try await cluster.run("sudo scp -r /backup/2026-05-01 10.0.0.9:/backup/")
+            try await cluster.run(
+                "sudo conflux log --verify /backup/2026-05-01", on: "10.0.0.9")
+        }
+
+        func restore(_ cluster: Operated) async throws {
+            try await makeBackup(cluster)
+            try await cluster.run("sudo systemctl stop conflux-sequencer")
+            try await cluster.run("sudo mkdir /var/lib/conflux/aside")
+            try await cluster.run(
+                "sudo find /var/lib/conflux/ -maxdepth 1 -type f "
+                    + "-exec mv {} /var/lib/conflux/aside/ ';'")
+            try await cluster.run("sudo conflux restore /backup/2026-05-01 --data /var/lib/conflux")
+            try await cluster.run("sudo systemctl start conflux-sequencer")
+            try await cluster.run("conflux status", until: areLive(["alpha", "beta"]))
+            try await cluster.run("conflux dispatch counter increment --wait applied")
+        }
+
+        func diskFull(_ cluster: Operated) async throws {
+            guard let disk = try await SmallDisk.mount(on: cluster.site, mebibytes: 26) else {
+                print("disk full: with room on the disk, since this user may not mount")
+                try await makeRoom(cluster) {}
+                return try await keepLess(cluster)
+            }
+            do {
+                try await cluster.moveLog(to: "\(disk.path)/log")
+                try await fill(disk, cluster)
+                try await keepLess(cluster)
+            } catch {
+                try await disk.unmount()
+                throw error
+            }
+            await cluster.site.end()
+            try await disk.unmount()
+        }
+
+        /// Has no room on the disk, until the operator makes some.
+        func fill(_ disk: SmallDisk, _ cluster: Operated) async throws {
+            let ballast = "\(disk.path)/ballast"
+            // It ends when the disk is full.
+            _ = try await cluster.machine(Machine.sequencer).shell("cat /dev/zero > \(ballast)")
+            let load = try cluster.startLoad()
+            let sequencer = try #require(cluster.sequencer).child
+            _ = try await cluster.site.event("logFailed", of: sequencer)
+            try await load.destroy()
+            try await makeRoom(cluster) { try FileManager.default.removeItem(atPath: ballast) }
+        }
+
+        func makeRoom(_ cluster: Operated, _ clean: () throws -> Void) async throws {
+            try await cluster.run("df -h /var/lib/conflux/")
+            try await cluster.run("sudo du -sh /var/lib/conflux/")
+            try clean()
+            try await cluster.run(
+                "conflux dispatch counter increment", until: { $0.contains("committed as entry") })
+        }
+
+        func keepLess(_ cluster: Operated) async throws {
+            try await cluster.run(
+                "echo 'CONFLUX_KEEP_BYTES=64MiB' | sudo tee -a /etc/conflux/sequencer.env")
+            try await cluster.run("sudo systemctl restart conflux-sequencer")
+            let status = try await cluster.run(
+                "conflux status", until: areLive(["alpha", "beta"]))
+            #expect(status.contains("SNAPSHOT"))
+            let dropped = try await cluster.run(
+                "conflux drop document/old", with: ["document/old": "document/shared"])
+            #expect(dropped.output.contains { $0.contains("document/shared") })
+        }
+
+        func diskLost(_ cluster: Operated) async throws {
+            try await makeBackup(cluster)
+            try await cluster.dispatch("counter", "increment")
+            try await expectCount(1, cluster)
+            cluster.sequencer?.child.signal(SIGKILL)
+            try await cluster.run("sudo systemctl stop conflux-sequencer")
+            try await cluster.run("sudo conflux log --verify /var/lib/conflux")
+            try FileManager.default.removeItem(
+                atPath: try cluster.machine(Machine.sequencer).path("/var/lib/conflux"))
+            try await cluster.run("sudo conflux restore /backup/2026-05-01 --data /var/lib/conflux")
+            try await cluster.run("sudo systemctl start conflux-sequencer")
+            for worker in cluster.workers.values {
+                _ = try await cluster.site.event("historyLost", of: worker)
+            }
+            try await cluster.run("conflux status", until: areLive(["alpha", "beta"]))
+        }
+
+        func upgrade(_ cluster: Operated) async throws {
+            try await cluster.run(
+                "sudo conflux backup /backup/before-upgrade --data /var/lib/conflux")
+            try await cluster.run("sudo systemctl restart conflux-sequencer")
+            for worker in cluster.workers.values {
+                _ = try await cluster.site.event("reconnected", of: worker)
+            }
+            try await cluster.run(
+                "sudo systemctl restart conflux-worker@alpha", on: Machine.alpha)
+            try await cluster.run("conflux status", until: areLive(["alpha", "beta"]))
+            try await cluster.run("conflux --version")
+        }
+
+        func moving(_ cluster: Operated) async throws {
+            try await cluster.dispatch("counter", "increment")
+            try await cluster.run("sudo systemctl disable --now conflux-sequencer")
+            try await cluster.run("sudo conflux backup /backup/move --data /var/lib/conflux")
+            try await cluster.run("sudo scp -r /backup/move 10.0.0.8:/backup/")
+            try await cluster.run(
+                "sudo scp /etc/conflux/sequencer.secret /etc/conflux/sequencer.public "
+                    + "/etc/conflux/authorized /etc/conflux/sequencer.env 10.0.0.8:/etc/conflux/")
+            let other = Machine.other
+            try await cluster.run(
+                "sudo conflux restore /backup/move --data /var/lib/conflux", on: other)
+            try await cluster.run("sudo systemctl enable --now conflux-sequencer", on: other)
+            for (name, host) in [("alpha", Machine.alpha), ("beta", Machine.beta)] {
+                try await cluster.run(
+                    "echo 'CONFLUX_CONNECT=tcp://10.0.0.8:7400' "
+                        + "| sudo tee -a /etc/conflux/worker.env", on: host)
+                try await cluster.run(
+                    "sudo systemctl restart conflux-worker@alpha", on: host, with: ["alpha": name])
+            }
+            try await cluster.run("export CONFLUX_CONNECT=tcp://10.0.0.8:7400")
+            try await cluster.run("conflux status", until: areLive(["alpha", "beta"]))
+            for worker in cluster.workers.values {
+                #expect(!worker.output.soFar.contains { $0.contains("historyLost") })
+            }
+            // What was in the old log is in the new one.
+            try await expectCount(1, cluster)
+        }
+
+        /// Waits until both workers have this count.
+        func expectCount(_ count: Int, _ cluster: Operated) async throws {
+            let section = cluster.anchor
+            try cluster.begin("first-set-up")
+            try await cluster.run("conflux observe counter", until: isCount(count))
+            try cluster.begin(section)
+        }
+    }
+#endif
