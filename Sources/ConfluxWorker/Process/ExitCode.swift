@@ -58,7 +58,7 @@ package enum ExitCode: Int32, Error, Sendable, CaseIterable {
         case .failed: "the program itself failed"
         case .cannotCreate: "the port, the folder or the journal is in use or can't be made"
         case .logFailed: "the log failed, or the output can't be written"
-        case .notPermitted: "the key is not admitted or lacks the right, or the server differs"
+        case .notPermitted: "not admitted, not permitted, or the server has another key"
         case .rejected: "rejected: nothing was added to the log"
         case .refused: "refused: an action is in the log and changed nothing"
         case .unknownOutcome: "the outcome of an action can't be known"
