@@ -162,9 +162,9 @@ package final class NodeCore: Sendable {
     ///
     /// - Parameters:
     ///   - timeout: How long to wait.
-    ///   - isPatient: Whether to wait although nobody can be heard at the address as it is now.
-    /// - Throws: ``NodeError`` with the code `unreachable`, which says why as far as that is known, or
-    ///   with the reason of the sequencer's refusal.
+    ///   - isPatient: Whether to wait although nobody serves at the address as it is now.
+    /// - Throws: ``NodeError`` with the code `unreachable`, which says why as far as that is known, with
+    ///   `notServing`, or with the reason of the sequencer's refusal.
     package func connected(
         within timeout: Duration, isPatient: Bool = true
     ) async throws(NodeError) {
@@ -175,16 +175,12 @@ package final class NodeCore: Sendable {
                 (conflux sequencer --bind \(address)), and is the port right?
                 """)
         if !isPatient {
-            diagnosis.whenFinal { [firstJoin] message in
-                firstJoin.send(NodeError(code: .unreachable, message: message))
-            }
+            diagnosis.whenFinal { [firstJoin] in firstJoin.send($0) }
         }
         var error = await firstJoin.receive(
             onCancel: .cancelled, timeout: timeout, onTimeout: late)
         diagnosis.end()
-        if error?.code == .unreachable, let message = diagnosis.message {
-            error = NodeError(code: .unreachable, message: message)
-        }
+        if error?.code == .unreachable, let found = diagnosis.error { error = found }
         if let error {
             leave(timeout: .zero)
             throw error

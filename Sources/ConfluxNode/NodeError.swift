@@ -9,6 +9,8 @@ public struct NodeError: Error, Sendable, CustomStringConvertible {
         case invalidAddress
         /// No sequencer answered in time.
         case unreachable
+        /// The sequencer is there, and hears nobody before its log works again.
+        case notServing
         /// The sequencer refused the node: its name is taken, or its version is another one.
         case refused
         /// The keys don't fit: the sequencer does not admit the node's, has another one itself, or

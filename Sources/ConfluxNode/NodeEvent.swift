@@ -11,6 +11,9 @@ public enum NodeEvent: Sendable, Equatable {
     /// what the node does any more, for the reason in the message.
     /// The node tries again after a while, in case that changes. Told once for each reason in a row.
     case connectionRefused(message: String)
+    /// The sequencer is there, and hears nobody before its log works again, for the reason in the message.
+    /// Told once for each reason in a row.
+    case sequencerNotServing(message: String)
     /// The sequencer is heard of again, or another tenure has begun.
     case reconnected(Epoch)
     /// A sequencer whose tenure is over still speaks; it is ignored.
@@ -59,6 +62,7 @@ public enum NodeEvent: Sendable, Equatable {
         case .sessionForgotten: .sessionForgotten
         case .missed(let from, let through): .missed(from: from, through: through)
         case .notAllowed(let message): .connectionRefused(message: message)
+        case .notServing(let message): .sequencerNotServing(message: message)
         case .damaged(let damage):
             .logDamaged(from: damage.first, through: damage.last, message: damage.message)
         }

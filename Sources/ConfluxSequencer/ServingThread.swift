@@ -26,6 +26,8 @@ final class ServingThread {
     private var isServing = false
     /// What nodes said before the tenure began.
     private var early = EarlyMessages()
+    /// Why nobody is heard, while the log fails.
+    private var failure: String?
     private var noteLimit = NoteLimit()
     private var end: SequencerEnd?
     /// Whether the sockets failed: no further tenure would serve.
@@ -76,6 +78,7 @@ final class ServingThread {
         while case .logFailed(let message) = reason, !isCutOff, !isStopping,
             let pause = renewal.pause(after: .now)
         {
+            failure = message
             events(.tenureFailed(message: message, pause: pause))
             guard rest(for: pause) else {
                 reason = isCutOff ? end ?? reason : .stopped
@@ -216,8 +219,18 @@ final class ServingThread {
         guard readiness.isReadable(routerToken) else { return }
         for _ in 0..<Self.framesPerTurn {
             guard let input = try router.receive() else { return }
-            if isServing { take(input) } else { early.add(input) }
+            if isServing { take(input) } else { keep(input) }
         }
+    }
+
+    /// What comes before the tenure begins is heard then. While the log fails, a hello is told so.
+    private func keep(_ input: RouterInput) {
+        early.add(input)
+        guard let failure, case .message(let route, let frame) = input,
+            (try? Frame.header(of: frame))?.kind == .hello
+        else { return }
+        let text = "its log fails: \(failure) It tries again by itself."
+        send(.bye(Bye(code: .notServing, message: text)), to: ConnectionID(route))
     }
 
     /// - Returns: Whether somebody has subscribed.
@@ -286,6 +299,7 @@ final class ServingThread {
 
     private func serve(_ beat: Beat) {
         isServing = true
+        failure = nil
         renewal.begun(at: .now)
         events(.serving(log: beat.log, epoch: machine.epoch, last: beat.last))
         // Whoever subscribed before learns the new epoch at once (rule 4).

@@ -193,6 +193,10 @@ struct WorkerSession: Sendable {
                 text: "disconnected: the sequencer is not heard of; trying to reach it again")
         case .connectionRefused(let message):
             environment.announce("connectionRefused", ["message": .string(message)], text: message)
+        case .sequencerNotServing(let message):
+            environment.announce(
+                "sequencerNotServing", ["message": .string(message)],
+                text: "the sequencer does not serve: \(message)")
         case .reconnected(let epoch):
             environment.announce(
                 "reconnected", ["epoch": .number(epoch)], text: "reconnected in epoch \(epoch)")

@@ -133,6 +133,44 @@ struct RenewalTests {
         try await setup.close()
     }
 
+    @Test func `while the log fails who comes is told so, and served when it works again`()
+        async throws
+    {
+        let setup = try await Setup()
+        let told = setup.node.events
+        let reports: @Sendable (NodeEvent) -> Bool = { event in
+            guard case .sequencerNotServing(let message) = event else { return false }
+            return message.contains("disk is full")
+        }
+        setup.setFault(.full, true)
+        let handle = setup.store.actions.dispatch(.add(1))
+        try await setup.hasFailed(1)
+
+        let command = try NodeCore(
+            address: setup.sequencer.address, settings: NodeSettings(), role: .observer,
+            scope: Scope())
+        let error = await #expect(throws: NodeError.self) {
+            try await command.connected(within: .seconds(30), isPatient: false)
+        }
+        #expect(error?.code == .notServing)
+        #expect(error?.message.contains("disk is full") == true)
+        await command.ended()
+        _ = try await first(of: told, where: reports)
+
+        let worker = try NodeCore(
+            address: setup.sequencer.address, settings: NodeSettings(), role: .observer,
+            scope: Scope())
+        let heard = worker.eventStream
+        async let joined: Void = worker.connected(within: .seconds(30))
+        _ = try await first(of: heard, where: reports)
+        setup.setFault(.full, false)
+        try await joined
+        _ = try await withDeadline { try await handle.receipt() }
+        worker.leave(timeout: .zero)
+        await worker.ended()
+        try await setup.close()
+    }
+
     @Test func `a sequencer that is to end with its log's failure ends`() async throws {
         let setup = try await Setup { $0.renewalPauseMax = nil }
         setup.disk.failsToSync.store(true, ordering: .relaxed)

@@ -2,15 +2,15 @@ import ConfluxZeroMQ
 import Dispatch
 import Synchronization
 
-/// Why no sequencer is heard of yet. The address is looked at once, when the first attempt to connect has
-/// failed.
+/// Why no sequencer serves this node yet. The address is looked at once, when the first attempt to connect
+/// has failed.
 final class AddressDiagnosis: Sendable {
     private struct State {
         var hasBegun = false
-        var message: String?
-        /// Whether there is no sequencer at the address.
+        var error: NodeError?
+        /// Whether it is not worth waiting.
         var isFinal = false
-        var listener: (@Sendable (String) -> Void)?
+        var listener: (@Sendable (NodeError) -> Void)?
     }
 
     private let endpoint: Endpoint
@@ -21,7 +21,7 @@ final class AddressDiagnosis: Sendable {
     init(of endpoint: Endpoint) { self.endpoint = endpoint }
 
     /// What was found; nil before that.
-    var message: String? { state.withLock { $0.message } }
+    var error: NodeError? { state.withLock { $0.error } }
 
     /// An attempt to connect has failed. Looks at the address in the background, if nobody has.
     func begin() {
@@ -34,24 +34,46 @@ final class AddressDiagnosis: Sendable {
             guard let finding = AddressProbe.finding(of: endpoint, patience: Self.patience) else {
                 return
             }
-            let message = Self.message(finding, endpoint)
-            let listener = state.withLock { state in
-                state.message = message
-                state.isFinal = finding != .router
-                return state.isFinal ? state.listener : nil
+            let error = NodeError(code: .unreachable, message: Self.message(finding, endpoint))
+            if finding == .router {
+                state.withLock { $0.error = $0.error ?? error }
+            } else {
+                conclude(error)
             }
-            listener?(message)
         }
     }
 
-    /// Has a function called once it is found that there is no sequencer. It is looked for at the latest
-    /// behind ``patience``: whoever listens may never say anything.
-    func whenFinal(_ listener: @escaping @Sendable (String) -> Void) {
-        let message = state.withLock { state in
-            state.listener = listener
-            return state.isFinal ? state.message : nil
+    /// The sequencer says why it hears nobody. It may serve again at once, so that is waited for.
+    func sequencerSays(_ message: String) {
+        let error = NodeError(
+            code: .notServing, message: "The sequencer at \(endpoint) does not serve: \(message)")
+        let isFirst = state.withLock { state in
+            defer { state.error = error }
+            return state.error?.code != .notServing
         }
-        if let message { listener(message) }
+        guard isFirst else { return }
+        DispatchQueue.global().asyncAfter(deadline: .now() + Self.patience.dispatchInterval) {
+            [self] in conclude(error)
+        }
+    }
+
+    private func conclude(_ error: NodeError) {
+        let listener = state.withLock { state in
+            state.error = error
+            state.isFinal = true
+            return state.listener
+        }
+        listener?(error)
+    }
+
+    /// Has a function called once it is found that there is no sequencer, or that it does not serve. It is
+    /// looked for at the latest behind ``patience``: whoever listens may never say anything.
+    func whenFinal(_ listener: @escaping @Sendable (NodeError) -> Void) {
+        let error = state.withLock { state in
+            state.listener = listener
+            return state.isFinal ? state.error : nil
+        }
+        if let error { listener(error) }
         DispatchQueue.global().asyncAfter(deadline: .now() + Self.patience.dispatchInterval) {
             [self] in begin()
         }
@@ -86,8 +108,8 @@ final class AddressDiagnosis: Sendable {
             """
         case .router:
             """
-            The sequencer at \(endpoint) accepts connections, but does not answer in time: its log may have \
-            failed, or it is busy. See what it prints.
+            The sequencer at \(endpoint) accepts connections, but does not answer in time: it reads its log, \
+            or is busy. See what it prints.
             """
         }
     }

@@ -307,8 +307,12 @@ final class LinkThread: @unchecked Sendable {
             if answer.isLast { asks[answer.number] = nil }
             reply?(answer)
         case .event(.notAllowed(let message)):
-            if let reason = refused.deny(message) { events(.connectionRefused(message: reason)) }
+            if let reason = refused.tell(message) { events(.connectionRefused(message: reason)) }
+        case .event(.notServing(let message)):
+            diagnosis.sequencerSays(message)
+            if let reason = refused.tell(message) { events(.sequencerNotServing(message: reason)) }
         case .event(let event):
+            if case .reconnected = event { refused.served() }
             if case .joined(_, _, let incarnation) = event {
                 sent.beginSession()
                 post(.identified(incarnation))

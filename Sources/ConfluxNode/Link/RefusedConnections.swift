@@ -35,12 +35,17 @@ struct RefusedConnections {
         return reason == message ? nil : reason
     }
 
-    /// The connection stands, and its key may not do what the node does.
+    /// The connection stands, and the sequencer says why it does not serve this node.
     ///
     /// - Returns: What to tell, unless it was told last.
-    mutating func deny(_ reason: String) -> String? {
+    mutating func tell(_ reason: String) -> String? {
         defer { message = reason }
         return reason == message ? nil : reason
+    }
+
+    /// The sequencer serves this node.
+    mutating func served() {
+        message = nil
     }
 
     /// Whether to connect again now.

@@ -118,6 +118,8 @@ public enum ReplicaEvent: Sendable, Equatable {
     case sessionForgotten
     /// The key that this node has may not do what the node does. It says hello again from time to time.
     case notAllowed(message: String)
+    /// The sequencer is there, and hears nobody before its log works again.
+    case notServing(message: String)
     /// Entries that a bridged state will never see: the log no longer holds them.
     case missed(from: SequenceNumber, through: SequenceNumber)
     /// Entries that this node asked for can't be read in the log. Stores that need them begin anew with

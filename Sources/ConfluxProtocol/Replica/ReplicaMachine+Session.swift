@@ -208,6 +208,10 @@ extension ReplicaMachine {
         case .leaving, .superseded:
             // Another tenure may begin soon; hellos are repeated until one is answered.
             lose(at: now, into: &effects)
+        case .notServing:
+            // It answers no hello: the welcome comes once the log works.
+            lose(at: now, into: &effects)
+            effects.append(.event(.notServing(message: bye.message)))
         case .nameTaken, .keyTaken, .tableFull:
             guard awaited(bye.request) != nil else { return }
             end(.refused(bye.code, message: bye.message), into: &effects)

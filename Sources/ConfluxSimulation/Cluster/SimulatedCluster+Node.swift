@@ -222,6 +222,8 @@ extension SimulatedCluster {
             node.hasLostSession = true
         case .notAllowed(let message):
             throw Violation(promise: "P5", message: "\(node.text) was denied: \(message)")
+        case .notServing(let message):
+            throw Violation(promise: "P5", message: "\(node.text) was sent away: \(message)")
         case .missed: marks.hit(.missed)
         case .damaged: marks.hit(.damageMet)
         case .disconnected: break

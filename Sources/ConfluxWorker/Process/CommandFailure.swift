@@ -35,6 +35,7 @@ package struct CommandFailure: Error, Sendable {
             switch error.code {
             case .invalidAddress, .invalidName: .usage
             case .unreachable: .unreachable
+            case .notServing: .logFailed
             case .refused, .closed: .nodeRefused
             case .keyRefused: .notPermitted
             case .openFailed, .alreadyHosted, .storeStopped: .failed

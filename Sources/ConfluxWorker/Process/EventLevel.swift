@@ -41,8 +41,8 @@ package enum EventLevel: String, Sendable, CaseIterable, Comparable {
     private static let warnings: Set = [
         "asideFailed", "challenged", "checkpointFailed", "checkpointSetAside",
         "connectionRefused", "crashJournal", "disconnected", "frozen", "historyLost",
-        "logNearlyFull", "missed", "omitted", "sessionForgotten", "slowed", "snapshotFailed",
-        "staleSequencer", "truncateFailed", "unreadable", "unreadableFrame",
+        "logNearlyFull", "missed", "omitted", "sequencerNotServing", "sessionForgotten", "slowed",
+        "snapshotFailed", "staleSequencer", "truncateFailed", "unreadable", "unreadableFrame",
     ]
 
     /// The names that have another level than info.

@@ -297,6 +297,7 @@ struct Narration {
             "joined as \(incarnation) of log \(log.low), epoch \(epoch)"
         case .disconnected: "disconnected"
         case .notAllowed(let message): "may not: \(message)"
+        case .notServing(let message): "not served: \(message)"
         case .reconnected(let epoch): "reconnected, epoch \(epoch)"
         case .staleSequencer(let epoch): "stale sequencer of epoch \(epoch)"
         case .historyLost(let from, let through): "history lost: \(Self.range(from, through))"

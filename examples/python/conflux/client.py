@@ -388,6 +388,10 @@ class Client:
         elif code in ("leaving", "superseded", "tableFull"):
             # Hellos are said until one is answered.
             self.awaits_welcome, self.hello_at = True, time.monotonic()
+        elif code == "notServing":
+            # The hello that is due anyway asks again.
+            if not self.awaits_welcome:
+                self.awaits_welcome, self.hello_at = True, time.monotonic() + 1
         else:
             raise Ended(code, message)
 

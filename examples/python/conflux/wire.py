@@ -35,7 +35,7 @@ BYE_CODE = Code(
     {
         1: "leaving", 2: "rejoin", 3: "forgotten", 4: "nameTaken", 5: "version",
         6: "unsupported", 7: "malformed", 8: "tableFull", 9: "superseded", 10: "keyTaken",
-        11: "notAllowed",
+        11: "notAllowed", 12: "notServing",
     },
     U16,
 )
