@@ -69,6 +69,16 @@ struct Connection: Sendable {
         return status
     }
 
+    /// Has the sequencer read its file of authorised keys again.
+    ///
+    /// - Returns: How many keys it has.
+    func reload() async throws(CommandFailure) -> UInt32 {
+        guard case .reloaded(let count) = try await ask(.reload) else {
+            throw CommandFailure(.failed, "The sequencer gave an answer to another question.")
+        }
+        return count
+    }
+
     /// Leaves, and waits until the node has ended.
     func close() async {
         core.leave(timeout: timeout)

@@ -29,7 +29,7 @@ enum Tool {
                 DispatchCommand.description, ObserveCommand.description, DropCommand.description,
                 FreezeCommand.freeze, FreezeCommand.thaw, LogCommand.description,
                 StatusCommand.description, BackupCommand.description, RestoreCommand.description,
-                KeygenCommand.description,
+                KeygenCommand.description, ReloadCommand.description,
             ]), version: ConfluxRelease.version)
 
     private static let exitCodes = ExitCode.allCases.map { "\($0.rawValue) \($0.summary)" }
@@ -83,6 +83,7 @@ enum Tool {
         case "dispatch": command = try DispatchCommand.make(invocation)
         case "observe": command = ObserveCommand.run
         case "drop": command = DropCommand.run
+        case "reload": command = ReloadCommand.run
         case "keygen": command = KeygenCommand.run
         case "backup": command = BackupCommand.run
         case "freeze":

@@ -263,7 +263,8 @@ package final class NodeCore: Sendable {
         guard let answer = await first.receive(onCancel: nil) else { throw .cancelled }
         if case .failed(let failure, let message) = answer.body {
             throw NodeError(
-                code: failure == .timedOut ? .timedOut : .unanswered, message: message)
+                code: failure == .timedOut ? .timedOut : .unanswered, message: message,
+                questionFailure: failure)
         }
         return answer
     }

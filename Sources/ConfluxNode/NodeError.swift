@@ -54,6 +54,8 @@ public struct NodeError: Error, Sendable, CustomStringConvertible {
     public let bye: ByeCode?
     /// What the sequencer has against it, if it said so.
     public let rejection: RejectionCode?
+    /// Why a question has no answer, if that was said.
+    public let questionFailure: QuestionFailure?
 
     /// Makes an error.
     ///
@@ -62,13 +64,16 @@ public struct NodeError: Error, Sendable, CustomStringConvertible {
     ///   - message: What happened and what to do.
     ///   - bye: Why the sequencer said bye, if it did.
     ///   - rejection: What the sequencer has against it, if it said so.
+    ///   - questionFailure: Why a question has no answer, if that was said.
     public init(
-        code: Code, message: String, bye: ByeCode? = nil, rejection: RejectionCode? = nil
+        code: Code, message: String, bye: ByeCode? = nil, rejection: RejectionCode? = nil,
+        questionFailure: QuestionFailure? = nil
     ) {
         self.code = code
         self.message = message
         self.bye = bye
         self.rejection = rejection
+        self.questionFailure = questionFailure
     }
 
     /// The code and the message.

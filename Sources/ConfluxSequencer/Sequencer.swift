@@ -145,7 +145,11 @@ public final class Sequencer: Sendable {
             feedSettings.security = configuration.access.security
             let feed = try PublisherSocket(context, settings: feedSettings)
             var keys: AuthorizedKeys?
-            if case .keys(_, let authorized) = configuration.access { keys = authorized }
+            var readKeys: (@Sendable () -> Result<AuthorizedKeys, AuthorizedKeysError>)?
+            if case .keys(_, let authorized, let reading) = configuration.access {
+                keys = authorized
+                readKeys = reading
+            }
             let bound = try router.bind(Endpoint(configuration.bind))
             let feedBound = try feed.bind(feedEndpoint(configuration, router: bound))
 
@@ -168,7 +172,9 @@ public final class Sequencer: Sendable {
                     router: router, feed: feed,
                     waker: waker, answers: answers, jobs: jobs, reads: reads,
                     renewal: TenureRenewal(pauseMax: configuration.renewalPauseMax),
-                    authorized: keys, meter: meter, events: events))
+                    authorized: keys,
+                    reloads: KeyReloads(read: readKeys) { answers.post(.reloaded($0)) },
+                    meter: meter, events: events))
             let checkpoints = try CheckpointThread(log: jobs, events: events)
             let intervalBytes = configuration.checkpointBytes
             let storage = configuration.storage
@@ -296,6 +302,12 @@ public final class Sequencer: Sendable {
     /// - Parameter keys: Who may connect from now on. Nothing happens where keys don't count.
     public func authorize(_ keys: AuthorizedKeys) {
         answers.post(.authorize(keys))
+    }
+
+    /// Reads anew who may connect, as the configuration's access says how, and has it count as
+    /// ``authorize(_:)`` does. The event `authorized` or `authorizationFailed` tells the outcome.
+    public func reload() {
+        answers.post(.reload)
     }
 
     /// Sends a function through the thread that owns the sockets, and then through the one that owns the

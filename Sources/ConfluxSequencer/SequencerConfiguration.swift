@@ -30,10 +30,18 @@ public struct SequencerConfiguration: Sendable {
         case insecure
         /// Only who has one of these keys. Connections are encrypted, and nobody can answer in the
         /// sequencer's place who has not the secret half of its pair. See ``Sequencer/authorize(_:)``.
-        case keys(CurveKeyPair, authorized: AuthorizedKeys)
+        ///
+        /// - Parameters:
+        ///   - own: The sequencer's pair.
+        ///   - authorized: Who may connect.
+        ///   - reading: Reads anew who may connect, when ``Sequencer/reload()`` or a client asks for
+        ///     it: on a thread of its own, one time after another.
+        case keys(
+            _ own: CurveKeyPair, authorized: AuthorizedKeys,
+            reading: (@Sendable () -> Result<AuthorizedKeys, AuthorizedKeysError>)? = nil)
 
         var security: SocketSecurity {
-            if case .keys(let own, _) = self { .server(own) } else { .none }
+            if case .keys(let own, _, _) = self { .server(own) } else { .none }
         }
     }
 
@@ -117,6 +125,10 @@ public enum SequencerEvent: Sendable {
     case checkpointSaved(SequenceNumber, bytes: Int)
     /// A checkpoint could not be made or saved. The log is whole without it; starting takes longer.
     case checkpointFailed(message: String)
+    /// The file of authorised keys was read again: so many may connect.
+    case authorized(count: Int)
+    /// The file of authorised keys could not be read again: the former keys stay.
+    case authorizationFailed(message: String)
     /// The log has failed, and with it the tenure; after the pause the next one begins.
     case tenureFailed(message: String, pause: Duration)
     /// The last tenure has ended. The last event.

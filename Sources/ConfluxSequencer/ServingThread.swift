@@ -22,6 +22,7 @@ final class ServingThread {
     private var effects: [SequencerEffect] = []
     private var pending: [ServingInput] = []
     private var access = Access()
+    private var reloads: KeyReloads
     /// Whether the tenure has begun.
     private var isServing = false
     /// What nodes said before the tenure began.
@@ -51,7 +52,7 @@ final class ServingThread {
     init(
         machine: SequencerMachine, router: RouterSocket, feed: PublisherSocket, waker: Waker,
         answers: Mailbox<ServingInput>, jobs: Mailbox<LogJob>, reads: Mailbox<ReadTask>,
-        renewal: TenureRenewal, authorized: AuthorizedKeys?,
+        renewal: TenureRenewal, authorized: AuthorizedKeys?, reloads: KeyReloads,
         meter: SequencerMeter, events: @escaping @Sendable (SequencerEvent) -> Void
     ) throws(ZeroMQError) {
         self.machine = machine
@@ -61,6 +62,7 @@ final class ServingThread {
         self.jobs = jobs
         self.reads = reads
         self.renewal = renewal
+        self.reloads = reloads
         self.meter = meter
         self.events = events
         poller = Poller(waker: waker)
@@ -187,6 +189,8 @@ final class ServingThread {
                 isStopping = true
                 perform(.stop)
             case .authorize(let keys): authorize(keys)
+            case .reload: reload(for: nil)
+            case .reloaded(let outcome): reloaded(outcome)
             case .probe(let passed): jobs.post(.probe(passed))
             case .log(let answer):
                 if answer.tenure == tenure { perform(answer.input) }
@@ -209,6 +213,25 @@ final class ServingThread {
             try access.admit(keys, on: [router, feed])
         } catch {
             cutOff(error)
+        }
+    }
+
+    private func reload(for asker: KeyReloads.Asker?) {
+        guard let answer = reloads.begin(for: asker), let asker else { return }
+        perform(.answered(asker.question, by: asker.connection, answer))
+    }
+
+    private func reloaded(_ outcome: KeyReloads.Outcome) {
+        let answer = reloads.end(outcome)
+        // First the answer: the keys may end the asker's own connection.
+        if let asker = outcome.asker {
+            perform(.answered(asker.question, by: asker.connection, answer))
+        }
+        switch outcome.result {
+        case .success(let keys):
+            authorize(keys)
+            events(.authorized(count: keys.count))
+        case .failure(let error): events(.authorizationFailed(message: error.message))
         }
     }
 
@@ -283,6 +306,8 @@ final class ServingThread {
         case .truncate(let floor): jobs.post(.truncate(below: floor))
         case .read(let job): read(.read(job))
         case .confirmTenure: jobs.post(.confirm)
+        case .reloadKeys(let question, let connection):
+            reload(for: KeyReloads.Asker(connection: connection, question: question))
         case .serve(let beat): serve(beat)
         case .publishCommit(let frame): publish(frame)
         case .publishBeat(let beat): publish(Frame.encode(beat, epoch: machine.epoch)[...])
@@ -346,18 +371,4 @@ extension RoutingID {
     init(_ connection: ConnectionID) {
         self.init(number: UInt32(truncatingIfNeeded: connection.rawValue))
     }
-}
-
-/// What the thread that serves is told by other threads.
-enum ServingInput: Sendable {
-    /// An answer of the log.
-    case log(LogThread.Answer)
-    /// What was read of the log for others.
-    case read(ReadThread.Answer)
-    /// End the tenure cleanly.
-    case stop
-    /// Only these may connect.
-    case authorize(AuthorizedKeys)
-    /// Pass this on to the thread that owns the log.
-    case probe(@Sendable () -> Void)
 }

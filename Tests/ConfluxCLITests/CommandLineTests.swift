@@ -38,6 +38,7 @@ import Testing
 
     @Test(arguments: [
         "sequencer", "worker", "dispatch", "observe", "log", "status", "drop", "freeze", "thaw",
+        "reload",
     ])
     func `every command prints JSON when asked to, and gives an example where it is used`(
         _ command: String

@@ -171,26 +171,14 @@ final class StoreObservation: Sendable {
             case .state(_, let sequence, let state):
                 take(.success(Sighting(node: answer.node, sequence: sequence, state: state)))
             case .failed(let reason, let message):
-                take(.failure(Self.failure(reason, message)))
-            case .status, .applied, .refused, .stopped, .concernedNobody, .alive: break
+                take(.failure(CommandFailure(reason, message)))
+            case .status, .applied, .refused, .stopped, .concernedNobody, .alive, .reloaded:
+                break
             }
             // A node without a name can't be asked alone: the others' answers are not waited for.
             if node == nil, after > .zero, answer.node == nil { break }
         }
         if Task.isCancelled { throw CommandFailure(.interrupted, "Interrupted.") }
-    }
-
-    private static func failure(
-        _ reason: QuestionFailure, _ message: String
-    ) -> CommandFailure {
-        let exitCode: ExitCode =
-            switch reason {
-            case .notHosted, .unknownNode: .notFound
-            case .timedOut: .timedOut
-            case .notAllowed: .notPermitted
-            case .tableFull, .effectUnknown, .tooLarge: .unknownOutcome
-            }
-        return CommandFailure(exitCode, code: "\(reason)", "\(message).")
     }
 
     // MARK: Lines

@@ -49,8 +49,8 @@ enum SequencerCommand {
     private static let authorized = Option<String?>(
         "--authorized", valueName: "FILE", parse: .text,
         summary: """
-            Who may connect, and do what: a name, a public key and rights on each line. SIGHUP has it \
-            read again, and ends the connections of keys that it changes.
+            Who may connect, and do what: a name, a public key and rights on each line. SIGHUP and \
+            conflux reload have it read again, and end the connections of keys that it changes.
             """)
     private static let insecure = Flag(
         "--insecure",
@@ -133,12 +133,7 @@ enum SequencerCommand {
         }
         let isInsecure =
             if case .insecure = configuration.access { true } else { false }
-        if let path = arguments[authorized] {
-            let reloads = DispatchQueue(label: "conflux-reload")
-            Signals.handle(SIGHUP) {
-                reloads.async { reload(path, sequencer, environment) }
-            }
-        }
+        if arguments[authorized] != nil { Signals.handle(SIGHUP) { sequencer.reload() } }
         var telling = SequencerTelling(
             sequencer, isInsecure: isInsecure, http: server?.address, environment)
         for await event in events {
@@ -177,9 +172,16 @@ enum SequencerCommand {
         switch (arguments[secret], arguments[authorized], arguments[insecure]) {
         case (nil, nil, let isInsecure): return isInsecure ? .insecure : .local
         case (let secret?, let authorized?, false):
-            let keys = try readAuthorized(authorized)
+            let keys: AuthorizedKeys
+            do throws(AuthorizedKeysError) {
+                keys = try readAuthorized(authorized)
+            } catch {
+                throw CommandFailure(.noInput, code: "authorizedKeys", error.message)
+            }
             do throws(KeyFileError) {
-                return .keys(try KeyFile.readPair(secret), authorized: keys)
+                return .keys(try KeyFile.readPair(secret), authorized: keys) {
+                    Result { () throws(AuthorizedKeysError) in try readAuthorized(authorized) }
+                }
             } catch {
                 throw CommandFailure(error)
             }
@@ -197,7 +199,9 @@ enum SequencerCommand {
         }
     }
 
-    private static func readAuthorized(_ path: String) throws(CommandFailure) -> AuthorizedKeys {
+    private static func readAuthorized(
+        _ path: String
+    ) throws(AuthorizedKeysError) -> AuthorizedKeys {
         let text: String
         do {
             let file = try FileHandle(forReadingFrom: URL(filePath: path))
@@ -206,33 +210,13 @@ enum SequencerCommand {
             let bytes = try file.read(upToCount: AuthorizedKeys.textBytesMax + 1) ?? Data()
             text = String(decoding: bytes, as: UTF8.self)
         } catch {
-            throw CommandFailure(
-                .noInput,
+            throw AuthorizedKeysError(
                 "The authorised keys in \(path) can't be read: \(error.localizedDescription)")
         }
         do throws(AuthorizedKeys.Fault) {
             return try AuthorizedKeys(text)
         } catch {
-            throw CommandFailure(
-                .noInput, code: "authorizedKeys", "\(path), line \(error.line): \(error.message).")
-        }
-    }
-
-    /// Reads the authorised keys again. If the file is invalid, the former ones stay.
-    private static func reload(
-        _ path: String, _ sequencer: Sequencer, _ environment: CommandEnvironment
-    ) {
-        do throws(CommandFailure) {
-            let keys = try readAuthorized(path)
-            sequencer.authorize(keys)
-            environment.announce(
-                "authorized", ["count": .number(UInt64(keys.count))],
-                text: "authorised keys: \(keys.count), read again from \(path)")
-        } catch {
-            environment.diagnostics.report(
-                CommandFailure(
-                    error.exitCode, code: error.code,
-                    error.message + " The keys that were authorised before still are."))
+            throw AuthorizedKeysError("\(path), line \(error.line): \(error.message).")
         }
     }
 

@@ -65,6 +65,15 @@ struct SequencerTelling {
                 "logFailed",
                 ["message": .string(message), "pauseMilliseconds": .number(milliseconds)],
                 text: "the log failed; trying again in \(pause): \(message)")
+        case .authorized(let count):
+            environment.announce(
+                "authorized", ["count": .number(UInt64(count))],
+                text: "authorised keys: \(count), read again")
+        case .authorizationFailed(let message):
+            environment.diagnostics.report(
+                CommandFailure(
+                    .noInput, code: "authorizedKeys",
+                    message + " The keys that were authorised before still are."))
         case .checkpointSaved(let sequence, let bytes):
             environment.announce(
                 "checkpoint", ["bytes": .number(UInt64(bytes)), "sequence": .number(sequence)],

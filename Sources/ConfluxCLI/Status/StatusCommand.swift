@@ -9,7 +9,8 @@ enum StatusCommand {
         "status", summary: "Show the sequencer, its sessions and the stores.",
         discussion: """
             A session's lag is the number of entries that its replicas have not applied yet. A \
-            session that hosts nothing has none. A store's snapshot is the number at which whoever \
+            session that hosts nothing, or has not reported yet, has none. The text leaves out nodes \
+            without a name that have left; --json has them. A store's snapshot is the number at which whoever \
             opens it begins: what is behind that number is all that is read of the log.
 
             Of a store whose replicas differ the text says since when, at which place of its state, \
@@ -30,7 +31,7 @@ enum StatusCommand {
         if environment.isJSON {
             environment.output.print(json(status, at: address))
         } else {
-            for line in text(status, at: address) { environment.output.add(line) }
+            for line in StatusText.lines(status, at: address) { environment.output.add(line) }
         }
         return .success
     }
@@ -82,76 +83,11 @@ enum StatusCommand {
         return .object(fields)
     }
 
-    /// How many entries a session's replicas have not applied yet; nil where it has none.
-    private static func lag(of session: SessionStatus, last: SequenceNumber) -> UInt64? {
-        guard !session.hosted.isEmpty || !session.bridged.isEmpty else { return nil }
+    /// How many entries a session's replicas have not applied yet; nil where it has none, and before it
+    /// has reported for the first time.
+    static func lag(of session: SessionStatus, last: SequenceNumber) -> UInt64? {
+        guard !session.hosted.isEmpty || !session.bridged.isEmpty, session.applied != .zero
+        else { return nil }
         return last.rawValue - min(session.applied.rawValue, last.rawValue)
-    }
-
-    static func text(_ status: SequencerStatus, at address: String) -> [String] {
-        var lines = [
-            "sequencer at \(address): epoch \(status.epoch) of log \(status.log)",
-            "entries from \(status.floor) to \(status.last), "
-                + (status.checkpoint == .zero
-                    ? "no checkpoint yet" : "checkpoint at \(status.checkpoint)"),
-        ]
-        let sessions = status.sessions.map { session in
-            [
-                session.name?.text ?? "-", session.incarnation.description,
-                session.isLive ? "live" : "left",
-                lag(of: session, last: status.last).map { "\($0)" } ?? "-",
-                "\(session.lastCounter)",
-                session.hosted.isEmpty
-                    ? "-" : session.hosted.map(\.description).joined(separator: " "),
-            ]
-        }
-        lines += table(["NODE", "NUMBER", "IS", "LAG", "DISPATCHED", "HOSTS"], sessions)
-        let stores = status.stores.map { store in
-            [
-                store.store.description, store.life.description, "\(store.hosts)",
-                "\(store.schemaVersion)", store.snapshot.description,
-                condition(of: store),
-            ]
-        }
-        lines += table(["STORE", "SINCE", "HOSTS", "VERSION", "SNAPSHOT", "IS"], stores)
-        let names = status.names
-        let divergences = status.stores.compactMap { store in
-            store.divergence.map {
-                DivergenceText.words(store.store, $0, names)
-            }
-        }
-        let stops = status.stores.flatMap { store in
-            store.stopped.map { replica in
-                "\(store.store) stopped before entry \(replica.sequence) in "
-                    + NodeText.words(replica.node, names)
-            }
-        }
-        if !(divergences + stops).isEmpty { lines += [""] + divergences + stops }
-        return lines
-    }
-
-    private static func condition(of store: StoreStatus) -> String {
-        let words = [
-            store.isFrozen ? "frozen" : nil, store.divergence != nil ? "diverged" : nil,
-            store.stopped.isEmpty ? nil : "stopped",
-        ].compactMap(\.self)
-        return words.isEmpty ? "-" : words.joined(separator: " ")
-    }
-
-    /// Rows under their titles, in columns; nothing where there are no rows.
-    private static func table(_ titles: [String], _ rows: [[String]]) -> [String] {
-        guard !rows.isEmpty else { return [] }
-        let widths = titles.indices.map { column in
-            ([titles] + rows).map { $0[column].count }.max() ?? 0
-        }
-        let lines = ([titles] + rows).map { row in
-            zip(row, widths).map { cell, width in
-                cell + String(repeating: " ", count: width - cell.count)
-            }.joined(separator: "  ")
-        }
-        return [""]
-            + lines.map { line in
-                String(line.reversed().drop { $0 == " " }.reversed())
-            }
     }
 }

@@ -58,6 +58,11 @@ public struct Rights: Sendable, Hashable {
             || patterns[.host]?.contains(where: \.coversAll) == true
     }
 
+    /// Whether everything may be administered.
+    var allowAdministeringAll: Bool {
+        patterns[.administer]?.contains(where: \.coversAll) == true
+    }
+
     /// Whether there is a deed among these that is allowed to any store.
     func allowSome(of deeds: Deed...) -> Bool { deeds.contains { patterns[$0]?.isEmpty == false } }
 }
@@ -104,6 +109,7 @@ public struct Principal: Sendable, Hashable {
             case .observe(let store, _, _): deniedReading(.store(store))
             case .applied(_, let target):
                 rights.allow(.dispatch, target) ? nil : deniedReading(target)
+            case .reload: deniedAdministration
             case .status, .alive: nil
             }
         case .submit, .fetch, .close, .progress, .answer, .barrier, .digest, .snapshot, .bye: nil
@@ -123,6 +129,10 @@ public struct Principal: Sendable, Hashable {
 
     private func denied(_ deed: Rights.Deed, _ target: Target) -> String? {
         rights.allow(deed, target) ? nil : denial(of: deed, target)
+    }
+
+    private var deniedAdministration: String? {
+        rights.allowAdministeringAll ? nil : denial(of: .administer, StorePattern.all)
     }
 
     private func deniedReading(_ target: Target) -> String? {

@@ -25,6 +25,8 @@ public struct Question: Sendable, Equatable {
         case applied(SequenceNumber, Target)
         /// Whether the node is there: asked when another wants its name (rule 10).
         case alive
+        /// That the sequencer reads its file of authorised keys again.
+        case reload
     }
 
     /// Makes a question.
@@ -68,6 +70,8 @@ public struct Answer: Sendable, Equatable {
         case failed(QuestionFailure, message: String)
         /// The node is there.
         case alive
+        /// The file was read, and has so many keys.
+        case reloaded(count: UInt32)
     }
 
     /// Makes an answer.
@@ -98,6 +102,8 @@ public enum QuestionFailure: UInt8, Sendable, Hashable, CaseIterable {
     case tooLarge = 7
     /// The key that the connection proves may not ask it.
     case notAllowed = 8
+    /// The file of authorised keys is invalid or can't be read, or there is none. The former keys stay.
+    case reloadFailed = 9
 }
 
 /// The sequencer's view of itself.

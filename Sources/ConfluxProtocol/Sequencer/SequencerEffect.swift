@@ -36,6 +36,8 @@ public enum SequencerEffect: Sendable, Equatable {
     /// Ask the log whether this tenure is the newest; answered by
     /// ``SequencerInput/tenureConfirmed`` or ``SequencerInput/logFailed(_:)``.
     case confirmTenure
+    /// Read the file of authorised keys again; answered by ``SequencerInput/answered(_:by:_:)``.
+    case reloadKeys(asked: UInt64, by: ConnectionID)
     /// Tell whoever watches.
     case note(SequencerNote)
     /// The tenure is over. The last effect.

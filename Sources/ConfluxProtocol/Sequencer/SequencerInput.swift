@@ -41,6 +41,8 @@ public enum SequencerInput: Sendable {
     case tenureConfirmed
     /// Answers ``SequencerEffect/read(_:)``.
     case read(ReadJob, ReadOutcome)
+    /// Answers the question with this number, which went on to the shell.
+    case answered(UInt64, by: ConnectionID, Answer.Body)
     /// The answer with this delivery tag was not sent: there was no room, or the connection has ended.
     case answerLost(UInt64, to: ConnectionID)
     /// A message arrived. The speaker is the header's; the principal is the connection's.

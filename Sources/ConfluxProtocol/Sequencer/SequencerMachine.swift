@@ -136,6 +136,10 @@ public struct SequencerMachine: Sendable {
         case .tenureConfirmed: confirmed(at: now, into: &effects)
         case .read(let job, let outcome):
             read(outcome, for: job, at: now.monotonic, into: &effects)
+        case .answered(let question, let asker, let body):
+            guard phase == .serving else { return }
+            let answer = Answer(number: question, isLast: true, node: nil, body: body)
+            reply(answer, to: asker, into: &effects)
         case .answerLost(let tag, let connection): credit.lose(tag, on: connection)
         case .received(let message, let speaker, let connection, let principal):
             guard phase == .serving else { return }

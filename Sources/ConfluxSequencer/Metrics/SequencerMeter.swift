@@ -117,6 +117,7 @@ final class SequencerMeter: Sendable {
                 case .historyLost: state.metrics.historyLosses += UInt64(count)
                 case .challenged, .joined, .left, nil: break
                 }
+            case .authorized, .authorizationFailed: break
             case .note(let note): state.take(note, at: wall)
             }
         }

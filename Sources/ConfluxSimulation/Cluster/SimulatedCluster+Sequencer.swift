@@ -195,6 +195,7 @@ extension SimulatedCluster {
         case .append(let append): post(.append(append), sequencer)
         case .read(let job): read(.read(job), sequencer)
         case .confirmTenure: post(.confirm, sequencer)
+        case .reloadKeys: preconditionFailure("nobody here has keys")
         case .readSnapshots: post(.readSnapshots, sequencer)
         case .saveSnapshot(let part): post(.saveSnapshot(part), sequencer)
         case .removeSnapshots(let store): post(.removeSnapshots(store), sequencer)

@@ -40,7 +40,8 @@ package struct CommandFailure: Error, Sendable {
             case .keyRefused: .notPermitted
             case .openFailed, .alreadyHosted, .storeStopped: .failed
             case .journalInUse, .journalUnusable: .cannotCreate
-            case .unanswered, .otherLog, .notHosted, .dropped: .notFound
+            case .unanswered: error.questionFailure.map { ExitCode($0) } ?? .notFound
+            case .otherLog, .notHosted, .dropped: .notFound
             case .timedOut: .timedOut
             case .cancelled: .interrupted
             case .rejected: error.rejection == .notAllowed ? .notPermitted : .rejected
@@ -48,7 +49,14 @@ package struct CommandFailure: Error, Sendable {
         // A node that is refused is told apart from an action that is.
         let bye = error.code == .refused ? error.bye.map { "\($0)" } ?? "nodeRefused" : nil
         let rejection = error.code == .rejected ? error.rejection.map { "\($0)" } : nil
-        self.init(exitCode, code: bye ?? rejection ?? error.code.rawValue, error.message)
+        let failure = error.questionFailure.map { "\($0)" }
+        self.init(
+            exitCode, code: bye ?? rejection ?? failure ?? error.code.rawValue, error.message)
+    }
+
+    /// Why a question has no answer.
+    package init(_ failure: QuestionFailure, _ message: String) {
+        self.init(ExitCode(failure), code: "\(failure)", "\(message).")
     }
 
     /// What is wrong with a key.
@@ -78,5 +86,19 @@ package struct CommandFailure: Error, Sendable {
         self.init(
             exitCode, code: reason.map { "\($0.code)" } ?? error.code.rawValue,
             receipt: error.receipt, reason?.message ?? error.message)
+    }
+}
+
+extension ExitCode {
+    /// How a process ends whose question has no answer.
+    fileprivate init(_ failure: QuestionFailure) {
+        self =
+            switch failure {
+            case .notHosted, .unknownNode: .notFound
+            case .timedOut: .timedOut
+            case .notAllowed: .notPermitted
+            case .reloadFailed: .noInput
+            case .tableFull, .effectUnknown, .tooLarge: .unknownOutcome
+            }
     }
 }

@@ -97,6 +97,7 @@ struct RightsScenarios {
             .freeze(Freeze(request: 3, store: list, life: life, isFrozen: true)),
             .skip(Skip(request: 3, sequence: last, target: .store(list))),
             .question(observe),
+            .question(Question(number: 7, patience: patience, body: .reload)),
             .load(Load(request: 5, place: place, offset: 0, limitBytes: 10)),
         ]
         for message in messages {

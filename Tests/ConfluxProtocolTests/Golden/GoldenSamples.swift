@@ -104,6 +104,7 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                 body: .applied(SequenceNumber(17), .store(counter)))
         ),
         ("alive", Question(number: 4, patience: .seconds(1), body: .alive)),
+        ("reload", Question(number: 5, patience: .seconds(1), body: .reload)),
     ]
 
     private static let answers: [(String, Answer)] = [
@@ -167,6 +168,7 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                 body: .failed(.notHosted, message: "no live node hosts counter/shared"))
         ),
         ("alive", Answer(number: 4, isLast: true, node: alpha, body: .alive)),
+        ("reloaded", Answer(number: 5, isLast: true, node: nil, body: .reloaded(count: 3))),
     ]
 
     private static let node: [GoldenSample] =

@@ -209,6 +209,8 @@ struct Cluster {
         case .confirmTenure:
             waitingConfirms += 1
             if !isConfirmSlow { answerConfirm() }
+        case .reloadKeys(let question, let connection):
+            handle(.answered(question, by: connection, .reloaded(count: 1)))
         case .note(let note): notes.append(note)
         case .end(let end):
             ends.append(end)

@@ -76,6 +76,7 @@ struct Narration {
         case .read(let job):
             Self.line("sequencer → log", "read \(words(of: job.subject)) for \(node)")
         case .confirmTenure: Self.line("sequencer → log", "confirm the tenure")
+        case .reloadKeys: Self.line("sequencer", "reads the keys again")
         case .note(let note): Self.line("sequencer", "notes " + words(of: note))
         case .end(let end): Self.line("sequencer", "ends: \(end)")
         }

@@ -213,8 +213,9 @@ struct RandomMessages {
 
     private mutating func question() -> Question {
         let body: Question.Body
-        switch below(4) {
+        switch below(5) {
         case 0: body = .status
+        case 3: body = .reload
         case 1: body = .observe(storeName(), node: optional { $0.name() }, after: sequence())
         case 2: body = .applied(sequence(), target())
         default: body = .alive
@@ -225,8 +226,9 @@ struct RandomMessages {
 
     private mutating func answer() -> Answer {
         let body: Answer.Body
-        switch below(8) {
+        switch below(9) {
         case 0: body = .status(status())
+        case 7: body = .reloaded(count: UInt32(below(9)))
         case 1: body = .state(storeName(), sequence(), bytes(50))
         case 2: body = .applied
         case 3: body = .refused(message: text())

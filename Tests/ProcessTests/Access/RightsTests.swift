@@ -122,6 +122,39 @@ struct RightsTests {
         }
     }
 
+    @Test func `an administrator has the keys read again, and is told what is wrong with them`()
+        async throws
+    {
+        try await withSite { site in
+            let names = ["ops": "administer", "some": "administer=counter", "new": "observe"]
+            let sequencer = try await sequencer(site, names)
+            let denied = try await run(site, sequencer, as: "some", "reload")
+            #expect(denied.end == .exited(77), "\(denied)")
+            #expect(denied.message.contains("may not administer"), "\(denied)")
+
+            try authorize(site, names.merging(["new": "fly"]) { $1 })
+            let invalid = try await run(site, sequencer, as: "ops", "reload")
+            #expect(invalid.end == .exited(66), "\(invalid)")
+            #expect(invalid.message.contains("authorized, line "), "\(invalid)")
+            #expect(try await run(site, sequencer, as: "new", "status").end == .exited(0))
+
+            try authorize(site, ["ops": "administer"])
+            let done = try await run(site, sequencer, as: "ops", "reload", "--json")
+            #expect(done.end == .exited(0), "\(done)")
+            #expect(done.output == [#"{"count":1}"#])
+            _ = try await sequencer.child.output.first { $0.contains("\"authorized\"") }
+            #expect(try await run(site, sequencer, as: "new", "status").end == .exited(77))
+        }
+    }
+
+    @Test func `a sequencer without keys has none to read again`() async throws {
+        try await withSite { site in
+            let sequencer = try await site.sequencer()
+            let outcome = try await site.run("reload", "--connect", sequencer.address)
+            #expect(outcome.end == .exited(66) && outcome.message.contains("--authorized"))
+        }
+    }
+
     @Test func `rights that are taken away count at once, and for who is connected`() async throws {
         try await withSite { site in
             let sequencer = try await sequencer(site, ["host": "all"])

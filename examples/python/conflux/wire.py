@@ -50,7 +50,7 @@ REJECTION_CODE = Code(
 FAILURE = Code(
     {
         1: "notHosted", 2: "unknownNode", 3: "timedOut", 4: "tableFull", 5: "effectUnknown",
-        7: "tooLarge", 8: "notAllowed",
+        7: "tooLarge", 8: "notAllowed", 9: "reloadFailed",
     },
     U8,
 )
@@ -282,6 +282,7 @@ QUESTION = Record(
             2: ("observe", Record(("0", STORE), ("node", Optional(NAMED)), ("after", NUMBER))),
             3: ("applied", Record(("0", NUMBER), ("1", TARGET))),
             4: "alive",
+            5: "reload",
         }
     ),
 )
@@ -322,6 +323,7 @@ ANSWER = Record(
             6: "alive",
             7: ("stopped", Record(at=NUMBER, message=TEXT)),
             8: "concernedNobody",
+            9: ("reloaded", Record(count=U32)),
         }
     ),
 )

@@ -102,9 +102,10 @@ extension Dice {
 
     mutating func question(_ known: Surroundings) -> Question {
         let body: Question.Body =
-            switch below(6) {
+            switch below(7) {
             case 0: .status
             case 1: .alive
+            case 6: .reload
             case 2, 3:
                 .observe(storeName(), node: optional { $0.name() }, after: sequence(known))
             default: .applied(sequence(known), target())
@@ -114,7 +115,8 @@ extension Dice {
 
     mutating func answer(_ known: Surroundings) -> Answer {
         let body: Answer.Body =
-            switch below(8) {
+            switch below(9) {
+            case 8: .reloaded(count: UInt32(below(9)))
             case 0: .state(storeName(), sequence(known), bytes(upTo: 8)[...])
             case 1: .applied
             case 2: .refused(message: text())

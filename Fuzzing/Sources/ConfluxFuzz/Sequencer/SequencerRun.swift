@@ -323,6 +323,8 @@ struct SequencerRun {
         case .confirmTenure:
             require(!isConfirming, "asks twice for one confirmation")
             isConfirming = true
+        case .reloadKeys(let question, let connection):
+            handle(.answered(question, by: connection, .reloaded(count: 1)))
         case .note: break
         case .end: hasEnded = true
         }

@@ -142,6 +142,9 @@ extension SequencerMachine {
         case .alive:
             reply(.alive, into: &effects)
             return
+        case .reload:
+            effects.append(.reloadKeys(asked: question.number, by: asker))
+            return
         case .status:
             // Of who hosts how much no bound tells that it fits into a frame.
             let bytes = statusBytes
@@ -279,7 +282,7 @@ extension Answer {
         case .state(_, _, let bytes): head + bytes.count
         case .refused(let message), .failed(_, let message), .stopped(_, let message):
             head + message.utf8.count
-        case .applied, .alive, .concernedNobody: head
+        case .applied, .alive, .concernedNobody, .reloaded: head
         case .status(let status): head + status.byteCount
         }
     }
@@ -290,7 +293,7 @@ extension Answer.Body {
     /// does not know; that it was for nobody counts only if all say so.
     fileprivate var rank: Int {
         switch self {
-        case .applied, .refused, .state, .status, .alive: Self.rankMax
+        case .applied, .refused, .state, .status, .alive, .reloaded: Self.rankMax
         case .stopped: 2
         case .failed: 1
         case .concernedNobody: 0

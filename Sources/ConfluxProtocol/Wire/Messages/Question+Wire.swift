@@ -21,6 +21,8 @@ extension Question: WireField {
             body = .applied(sequence, try Target(reading: &reader))
         case 4:
             body = .alive
+        case 5:
+            body = .reload
         default:
             throw .malformed(at: at, expected: "a question")
         }
@@ -45,6 +47,8 @@ extension Question: WireField {
             target.write(to: &writer)
         case .alive:
             writer.fixed(UInt8(4))
+        case .reload:
+            writer.fixed(UInt8(5))
         }
     }
 }
@@ -80,6 +84,8 @@ extension Answer: WireField {
             body = .stopped(at: sequence, message: try reader.text("why a store stopped"))
         case 8:
             body = .concernedNobody
+        case 9:
+            body = .reloaded(count: try reader.fixed(UInt32.self, "a count of keys"))
         default:
             throw .malformed(at: at, expected: "an answer")
         }
@@ -118,6 +124,9 @@ extension Answer: WireField {
             writer.text(message)
         case .concernedNobody:
             writer.fixed(UInt8(8))
+        case .reloaded(let count):
+            writer.fixed(UInt8(9))
+            writer.fixed(count)
         }
     }
 }

@@ -1,0 +1,31 @@
+import ConfluxArguments
+import ConfluxNode
+import ConfluxWorker
+
+/// `conflux reload`: has the sequencer read its file of authorised keys again.
+enum ReloadCommand {
+    static let description = Command(
+        "reload", summary: "Have the sequencer read its authorised keys again.",
+        discussion: """
+            The connections of keys that are no longer there, or whose rights changed, end; they connect \
+            again with what they may now. If a line is invalid, the answer names it, and the former \
+            keys stay. This needs a key with the right to administer all stores. SIGHUP to the \
+            sequencer's process does the same.
+            """,
+        parameters: Connection.parameters,
+        examples: [.init("Take over a changed file", "conflux reload")])
+
+    static func run(_ environment: CommandEnvironment) async throws(CommandFailure) -> ExitCode {
+        let connection = try await Connection.open(environment, as: .observer)
+        let count = try await environment.interruption.cancelling {
+            () async throws(CommandFailure) in try await connection.reload()
+        }
+        await connection.close()
+        if environment.isJSON {
+            environment.output.print(["count": .number(UInt64(count))])
+        } else {
+            environment.output.add("authorised keys: \(count)")
+        }
+        return .success
+    }
+}

@@ -1,0 +1,19 @@
+import ConfluxProtocol
+
+/// What the thread that serves is told by other threads.
+enum ServingInput: Sendable {
+    /// An answer of the log.
+    case log(LogThread.Answer)
+    /// What was read of the log for others.
+    case read(ReadThread.Answer)
+    /// End the tenure cleanly.
+    case stop
+    /// Only these may connect.
+    case authorize(AuthorizedKeys)
+    /// Read again who may connect.
+    case reload
+    /// It was read.
+    case reloaded(KeyReloads.Outcome)
+    /// Pass this on to the thread that owns the log.
+    case probe(@Sendable () -> Void)
+}

@@ -1,0 +1,70 @@
+import ConfluxNode
+import ConfluxProtocol
+import Testing
+
+@testable import ConfluxCLI
+
+/// What `conflux status` shows to people.
+struct StatusTextTests {
+    private let counter = StoreName("counter/shared")!
+
+    private func session(
+        _ number: UInt64, name: String?, isLive: Bool = true, applied: UInt64 = 990,
+        hosted: [StoreName] = []
+    ) -> SessionStatus {
+        SessionStatus(
+            incarnation: Incarnation(number), name: name.flatMap { Name($0) }, isLive: isLive,
+            applied: SequenceNumber(applied), lastCounter: 3, hosted: hosted, bridged: [])
+    }
+
+    private func store(_ name: StoreName, stopped: [StoppedReplica] = []) -> StoreStatus {
+        StoreStatus(
+            store: name, life: SequenceNumber(2), schemaVersion: 1, hosts: 2,
+            snapshot: SequenceNumber(1_000_000),
+            divergence: DivergenceStatus(
+                lastEqual: SequenceNumber(100), firstUnequal: SequenceNumber(200),
+                nodes: [Incarnation(5)], isMajority: true, path: "/items/3/amount"),
+            stopped: stopped)
+    }
+
+    private func lines(_ sessions: [SessionStatus], _ stores: [StoreStatus]) -> [String] {
+        let status = SequencerStatus(
+            log: Identifier(high: .max, low: .max), epoch: Epoch(1 << 40),
+            last: SequenceNumber(1_000), floor: SequenceNumber(1), checkpoint: .zero,
+            sessions: sessions, stores: stores)
+        return StatusText.lines(status, at: "tcp://192.168.100.100:17400")
+    }
+
+    @Test func `it fits 80 columns, however much a node hosts and whatever is found`() {
+        let hosted = (1...40).map { StoreName("document/number-\($0)")! }
+        let lines = lines(
+            [session(5, name: "berlin-1", hosted: hosted)],
+            [store(counter, stopped: [StoppedReplica(node: Incarnation(5), sequence: .zero.next)])])
+        #expect(lines.allSatisfy { $0.count <= 80 }, "\(lines.filter { $0.count > 80 })")
+        #expect(lines.contains { $0.hasSuffix(" document/number-1 document/number-2 +38") })
+        #expect(
+            lines.contains { $0.hasPrefix("counter/shared stopped before entry 1 in berlin-1") })
+        #expect(
+            lines.contains { $0.hasPrefix("counter/shared diverged between entries 100 and 200") })
+    }
+
+    @Test func `a node that has not reported yet has no lag`() {
+        let fresh = lines([session(5, name: "a", applied: 0, hosted: [counter])], [])
+        #expect(fresh.contains { $0 == "a     5       live  -    3           counter/shared" })
+        let known = lines([session(5, name: "a", applied: 990, hosted: [counter])], [])
+        #expect(known.contains { $0 == "a     5       live  10   3           counter/shared" })
+    }
+
+    @Test func `nodes without a name that have left are counted, and others stay`() {
+        let lines = lines(
+            [
+                session(5, name: nil, isLive: false), session(6, name: nil, isLive: false),
+                session(7, name: "named", isLive: false), session(8, name: nil),
+            ], [])
+        #expect(lines.contains { $0 == "left, without a name: 2" })
+        #expect(
+            lines.contains { $0.hasPrefix("named  7") }
+                && lines.contains { $0.hasPrefix("-      8") })
+        #expect(!lines.contains { $0.hasPrefix("-      5") })
+    }
+}
