@@ -70,6 +70,13 @@ struct PackageTests {
     private func verifyUnits(_ root: String) async throws {
         guard Deployment.has("systemd-analyze") else { return }
         try addSystem(to: root)
+        for unit in ["conflux-sequencer", "conflux-worker@"] {
+            let folder = "\(root)/etc/systemd/system/\(unit).service.d"
+            try FileManager.default.createDirectory(
+                atPath: folder, withIntermediateDirectories: true)
+            try FileManager.default.copyItem(
+                atPath: "\(root)/usr/share/conflux/http.conf", toPath: "\(folder)/http.conf")
+        }
         let verified = try await Deployment.run(
             "systemd-analyze", "verify", "--root=\(root)", "--recursive-errors=no",
             "conflux-sequencer.service", "conflux-worker@alpha.service")

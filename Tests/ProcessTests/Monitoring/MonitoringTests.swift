@@ -119,7 +119,7 @@ struct MonitoringTests {
         }
     }
 
-    /// Debian's package `prometheus` has it. It is large, so that script/bootstrap does not install it.
+    /// Debian's package `prometheus` has it; it is large, so that script/bootstrap needs --checks to install it.
     private static let promtool = ProcessInfo.processInfo.environment["PATH"]?
         .split(separator: ":").map { "\($0)/promtool" }
         .first { FileManager.default.isExecutableFile(atPath: $0) }
@@ -127,7 +127,7 @@ struct MonitoringTests {
     @Test(
         .enabled(
             if: promtool != nil,
-            "promtool is not on the PATH: apt-get install --no-install-recommends prometheus"))
+            "promtool is not on the PATH: script/bootstrap --checks"))
     func `promtool finds nothing to complain about`() async throws {
         try await withSite { site in
             let sequencer = try await site.sequencer(data: "log", "--http", "127.0.0.1:0")
