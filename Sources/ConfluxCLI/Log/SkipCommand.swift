@@ -109,7 +109,7 @@ extension CommandFailure {
             return
         }
         self.init(
-            rejection == .notAllowed ? .notPermitted : .rejected, code: "\(rejection)",
+            ExitCode(rejection), code: "\(rejection)",
             error.message)
     }
 }

@@ -44,7 +44,7 @@ package struct CommandFailure: Error, Sendable {
             case .otherLog, .notHosted, .dropped: .notFound
             case .timedOut: .timedOut
             case .cancelled: .interrupted
-            case .rejected: error.rejection == .notAllowed ? .notPermitted : .rejected
+            case .rejected: error.rejection.map { ExitCode($0) } ?? .rejected
             }
         // A node that is refused is told apart from an action that is.
         let bye = error.code == .refused ? error.bye.map { "\($0)" } ?? "nodeRefused" : nil
@@ -74,8 +74,8 @@ package struct CommandFailure: Error, Sendable {
         let reason = error.reason as? RejectionReason
         let exitCode: ExitCode =
             switch error.code {
-            case .rejected where reason?.code == .notAllowed: .notPermitted
-            case .rejected, .withdrawn: .rejected
+            case .rejected: reason.map { ExitCode($0.code) } ?? .rejected
+            case .withdrawn: .rejected
             case .refused: .refused
             case .invalidAction: .invalidInput
             case .notConnected, .outboxFull: .unreachable
@@ -90,6 +90,11 @@ package struct CommandFailure: Error, Sendable {
 }
 
 extension ExitCode {
+    /// How a process ends whose request the sequencer rejected.
+    package init(_ rejection: RejectionCode) {
+        self = rejection == .notAllowed ? .notPermitted : .rejected
+    }
+
     /// How a process ends whose question has no answer.
     fileprivate init(_ failure: QuestionFailure) {
         self =
