@@ -49,7 +49,7 @@ let package = Package(
             name: "ConfluxZeroMQ", dependencies: ["ConfluxVocabulary", "CSodium", "CZeroMQ"],
             swiftSettings: strict),
         .target(
-            name: "ConfluxLog", dependencies: ["ConfluxVocabulary", "CSQLite"],
+            name: "ConfluxLog", dependencies: ["ConfluxVocabulary", "CSodium", "CSQLite"],
             swiftSettings: strict),
         .target(
             name: "ConfluxSequencer",

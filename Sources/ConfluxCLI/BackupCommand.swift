@@ -15,10 +15,11 @@ enum BackupCommand {
         "backup", summary: "Copy a log, while its sequencer goes on.",
         discussion: """
             The copy is the log as it is at one moment; then every entry of it is checked. It is made \
-            beside the sequencer, on the same machine, which neither waits nor has to be there. To go \
-            back to it, stop the sequencer and start one with --data DESTINATION: nodes that have \
-            seen more than the copy notice, say so, and load their stores anew. Never run two \
-            sequencers with copies of one log.
+            beside the sequencer, on the same machine, which neither waits nor has to be there. Keep the \
+            anchor that is printed on another machine: conflux log --verify --expect tells later whether \
+            the copy, or the log, was changed. To go back to it, stop the sequencer and start one with \
+            --data DESTINATION: nodes that have seen more than the copy notice, say so, and load their \
+            stores anew. Never run two sequencers with copies of one log.
             """,
         parameters: [destination, data, WorkerOptions.json],
         examples: [

@@ -73,8 +73,8 @@ import Testing
     @Test func `the schema itself keeps another writer from leaving a hole`() throws {
         let log = try SQLiteLog(directory: folder.path, settings: .small())
         try log.fill(2)
-        try folder.run("INSERT INTO commits VALUES (6, 6, 1, 0, x'')")
-        try folder.run("INSERT INTO commits VALUES (5, 5, 9, 0, x'')")
+        try folder.run("INSERT INTO commits VALUES (6, 6, 1, 0, x'', NULL)")
+        try folder.run("INSERT INTO commits VALUES (5, 5, 9, 0, x'', NULL)")
         #expect(try folder.number("SELECT count(*) FROM commits") == 2)
     }
 

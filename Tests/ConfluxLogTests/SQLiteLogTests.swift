@@ -140,7 +140,7 @@ import Testing
         #expect(try folder.number("SELECT count(*) FROM commits") == 3)
         #expect(try folder.number("SELECT max(last) FROM commits") == 6)
         #expect(try folder.number("SELECT epoch FROM meta") == 1)
-        #expect(try folder.number("SELECT format FROM meta") == 3)
+        #expect(try folder.number("SELECT format FROM meta") == 4)
         try log.append(.sample(7...7))
     }
 
@@ -189,11 +189,11 @@ import Testing
 
     @Test func `a newer format is refused and stays as it is`() throws {
         try open().close()
-        try folder.run("PRAGMA user_version = 4")
+        try folder.run("PRAGMA user_version = 5")
         let error = try #require(openingError(of: folder.path))
         #expect(error.code == .newerFormat)
-        #expect(error.message.contains("format 4"))
-        #expect(try folder.number("PRAGMA user_version") == 4)
+        #expect(error.message.contains("format 5"))
+        #expect(try folder.number("PRAGMA user_version") == 5)
     }
 
     @Test func `a file of another program is refused`() throws {

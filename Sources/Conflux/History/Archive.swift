@@ -18,6 +18,8 @@ public struct Archive: Sendable {
 
     /// Opens an archive, making the folder if there is none.
     ///
+    /// Nobody but its owner may read a folder or a file that it makes.
+    ///
     /// - Parameters:
     ///   - folder: Where the files are.
     ///   - space: What keeps the names of one use of the folder apart from those of another: 1 to 64 of
@@ -26,7 +28,9 @@ public struct Archive: Sendable {
     public init(folder: URL, space: String = "1") throws(ArchiveError) {
         try Self.check(space)
         do {
-            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            try FileManager.default.createDirectory(
+                at: folder, withIntermediateDirectories: true,
+                attributes: [.posixPermissions: 0o700])
         } catch {
             throw ArchiveError(
                 .unreadable, "\(folder.path) can't be made a folder: \(error)", error)

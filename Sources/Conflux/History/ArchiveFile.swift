@@ -65,7 +65,7 @@ struct ArchiveFile: Sendable {
         let digest = Self.digest(of: bytes, version)
         let header = "\(Self.magic) \(version) \(bytes.count) \(digest)\n"
         let beside = url.path + ".new"
-        let file = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o640)
+        let file = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw unwritable() }
         var isWritten = Self.write(Array(header.utf8), to: file) && Self.write(bytes, to: file)
         isWritten = isWritten && fsync(file) == 0

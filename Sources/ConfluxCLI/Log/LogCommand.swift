@@ -28,7 +28,13 @@ enum LogCommand {
         "--verify", parse: .folder,
         summary: """
             Instead of showing entries, check every one of the log in this folder, by itself: no \
-            sequencer is asked, and one that runs goes on.
+            sequencer is asked, and one that runs goes on. Prints the anchor of its end.
+            """)
+    private static let expect = Option<LogAnchor?>(
+        "--expect", parse: .anchor,
+        summary: """
+            With --verify: fail unless the log still has this anchor, which an earlier --verify, or \
+            conflux backup, has printed.
             """)
 
     static let description = Command(
@@ -42,9 +48,14 @@ enum LogCommand {
             What nobody needs any more is given up (see conflux sequencer --help): the log begins at \
             the floor, which conflux status tells. Asked for what was before, this says so, and begins \
             there.
+
+            A log on disk has a chain of hashes beside its entries. --verify follows it, and names the \
+            first entry that was changed. Somebody who changes a log can compute all hashes anew, but \
+            then the log no longer has the anchor, NUMBER:HASH, that you keep on another machine: give it \
+            to --expect.
             """,
         parameters: [
-            from, to, follow, target, verify,
+            from, to, follow, target, verify, expect,
         ] + Connection.parameters,
         groups: [
             .atMostOne(to, follow), .atMostOne(verify, follow), .atMostOne(verify, from),
@@ -55,6 +66,9 @@ enum LogCommand {
             .init(
                 "Follow one store, as JSON", "conflux log --follow --target counter/shared --json"),
             .init("Check a log on disk", "conflux log --verify /var/lib/conflux"),
+            .init(
+                "Check that it still has what it had",
+                "conflux log --verify /var/lib/conflux --expect \"$(cat anchor)\""),
         ],
         subcommands: [SkipCommand.description], runsAlone: true)
 
@@ -65,13 +79,18 @@ enum LogCommand {
         if let from = arguments[from], let to = arguments[to], from > to {
             throw arguments.usageError("--from \(from) lies behind --to \(to)")
         }
+        let anchor = arguments[expect]
+        if anchor != nil, arguments[verify] == nil {
+            throw arguments.usageError("--expect needs --verify")
+        }
         if let folder = arguments[verify] {
             return { environment async throws(CommandFailure) in
-                let verification = try verify(folder, environment)
+                let verification = try verify(folder, environment, expecting: anchor)
                 if environment.isJSON {
                     environment.output.print(verification.json)
                 } else {
-                    environment.output.add("whole: \(verification.text)")
+                    let found = anchor.map { ", with the anchor of entry \($0.number)" } ?? ""
+                    environment.output.add("whole\(found): \(verification.text)")
                 }
                 return .success
             }
@@ -81,7 +100,7 @@ enum LogCommand {
 
     /// Checks every entry of a log on disk.
     static func verify(
-        _ folder: String, _ environment: CommandEnvironment
+        _ folder: String, _ environment: CommandEnvironment, expecting anchor: LogAnchor? = nil
     ) throws(CommandFailure) -> LogVerification {
         let file: SQLiteLogFile
         do throws(LogError) {
@@ -90,7 +109,9 @@ enum LogCommand {
             throw CommandFailure(error)
         }
         defer { file.close() }
-        return try LogVerification(of: file) { environment.interruption.reason != nil }
+        return try LogVerification(of: file, expecting: anchor) {
+            environment.interruption.reason != nil
+        }
     }
 
     private static func run(
@@ -171,4 +192,11 @@ enum LogCommand {
         guard let reason = environment.interruption.reason else { return .success }
         return isFollowing && reason != .outputClosed ? .success : reason
     }
+}
+
+extension ValueParser where Value == LogAnchor {
+    static let anchor = ValueParser(
+        "NUMBER:HASH",
+        expecting: "an anchor: a number, a colon and 64 hexadecimal digits, as --verify prints it"
+    ) { LogAnchor($0) }
 }

@@ -6,7 +6,7 @@ import ConfluxWorker
 
 /// Reads a log on disk from its beginning, and checks it as a sequencer does that starts: every
 /// checksum, that no number is missing, that each commit follows from those before it, and every
-/// snapshot.
+/// snapshot. Besides, it follows the chain of hashes, which shows what was changed on purpose.
 ///
 /// What was before the floor is known by a checkpoint alone. The oldest that can be read takes its
 /// place, and all behind it must follow from it; a log with none of them can't be served.
@@ -17,6 +17,13 @@ struct LogVerification {
     private(set) var commitCount = 0
     private(set) var epoch = Epoch.none
     private(set) var snapshotCount = 0
+    /// The first number that is chained; behind `last` where nothing is.
+    private(set) var chained = SequenceNumber.zero
+    /// Where the chain ends; nil where nothing is chained.
+    private(set) var anchor: LogAnchor?
+    private let expected: LogAnchor?
+    /// The hash that the log has at the number of `expected`.
+    private var found: ChainHash?
 
     /// How much is read at once.
     private static let pieceBytes = 8 << 20
@@ -25,11 +32,14 @@ struct LogVerification {
 
     /// - Parameters:
     ///   - file: The log.
+    ///   - expected: An anchor that the log must have; nil if none is known.
     ///   - isEnded: Asked now and then; true ends the work.
     /// - Throws: What is wrong, and where; or that the wait was ended.
     init(
-        of file: SQLiteLogFile, unless isEnded: () -> Bool = { false }
+        of file: SQLiteLogFile, expecting expected: LogAnchor? = nil,
+        unless isEnded: () -> Bool = { false }
     ) throws(CommandFailure) {
+        self.expected = expected
         log = file.id
         last = file.last
         floor = file.floor
@@ -44,6 +54,7 @@ struct LogVerification {
                 }
             }
             try readSnapshots(of: file, unless: isEnded)
+            try checkAnchor()
         } catch let failure as CommandFailure {
             throw failure
         } catch let error as LogError {
@@ -59,13 +70,21 @@ struct LogVerification {
     ) throws -> SequenceNumber? {
         commitCount = 0
         epoch = .none
+        found = nil
+        var chain = try file.chain()
+        note(chain)
         var fold = try beginning(of: file)
         var next = floor
         while next <= last {
             try Self.check(isEnded)
-            for logged in try file.read(from: next, through: last, limitBytes: Self.pieceBytes) {
+            let piece = try file.readChained(
+                from: next, through: last, limitBytes: Self.pieceBytes)
+            for link in piece {
+                let logged = link.commit
                 // Nothing is passed over but what was given up.
                 if logged.first > next { return logged.first }
+                guard chain.follow(link) else { throw Self.unchained(logged) }
+                note(chain)
                 do {
                     let commit = try Commit.decode(body: logged.bytes)
                     guard commit.log == log, commit.first == next, commit.last == logged.last,
@@ -86,6 +105,35 @@ struct LogVerification {
             }
         }
         return nil
+    }
+
+    /// Notes how far the chain was followed.
+    private mutating func note(_ chain: LogChain) {
+        chained = chain.first
+        anchor = chain.end.number >= chain.first ? chain.end : nil
+        if chain.end.number == expected?.number { found = chain.end.hash }
+    }
+
+    /// Looks whether the log, which is whole, has the anchor that is expected.
+    private func checkAnchor() throws(CommandFailure) {
+        guard let expected, found != expected.hash else { return }
+        let number = expected.number
+        if number > last {
+            throw CommandFailure(
+                .logFailed, code: "anchorAboveEnd",
+                "The log ends at entry \(last), and the anchor is of entry \(number): the log has lost its "
+                    + "end, or it is an older copy. What it has is whole.")
+        }
+        if number.next < floor {
+            throw CommandFailure(
+                .logFailed, code: "anchorBelowFloor",
+                "The log begins at entry \(floor), and the anchor is of entry \(number), which was given "
+                    + "up: nothing can be said of it. Give an anchor of a later entry.")
+        }
+        throw CommandFailure(
+            .logFailed, code: "anchorDiffers",
+            "The log does not have the anchor of entry \(number): that entry or one before it was "
+                + "changed since, or this is another log. Compare it with your backups.")
     }
 
     /// What is known where the log begins, or a little further.
@@ -153,6 +201,16 @@ struct LogVerification {
         let description = "it does not follow from what is before it"
     }
 
+    private static func unchained(_ commit: LoggedCommit) -> CommandFailure {
+        let words =
+            commit.first < commit.last
+            ? "Entries \(commit.first) to \(commit.last) do" : "Entry \(commit.first) does"
+        return damaged(
+            "\(words) not have the hash that follows from the entries before: something was changed "
+                + "there after it was written. Everything before is as its hashes say. Restore the log "
+                + "from a backup.")
+    }
+
     private static func check(_ isEnded: () -> Bool) throws(CommandFailure) {
         if isEnded() { throw CommandFailure(.interrupted, "The check was ended.") }
     }
@@ -162,15 +220,25 @@ struct LogVerification {
     }
 
     var json: JSONValue {
-        [
-            "commits": .number(UInt64(commitCount)), "epoch": .number(epoch),
-            "floor": .number(floor), "last": .number(last), "log": .string(log.description),
-            "snapshots": .number(UInt64(snapshotCount)),
+        var values: JSONObject = [
+            "chained": .number(chained), "commits": .number(UInt64(commitCount)),
+            "epoch": .number(epoch), "floor": .number(floor), "last": .number(last),
+            "log": .string(log.description), "snapshots": .number(UInt64(snapshotCount)),
         ]
+        values["anchor"] = anchor.map { .string($0.description) }
+        values["expected"] = expected.map { .string($0.description) }
+        return .object(values)
     }
 
+    /// A line of what there is, and one with the anchor.
     var text: String {
-        "entries \(floor) to \(last) of log \(log), in \(commitCount) commits up to epoch \(epoch), "
+        let content =
+            "entries \(floor) to \(last) of log \(log), in \(commitCount) commits up to epoch \(epoch), "
             + "and \(snapshotCount) snapshots"
+        guard let anchor else {
+            return "\(content)\nno anchor: an older version wrote these entries, without hashes"
+        }
+        let gap = chained > floor ? "; entries before \(chained) have no hashes" : ""
+        return "\(content)\(gap)\nanchor: \(anchor)"
     }
 }

@@ -17,6 +17,11 @@ final class LogFolder {
 
     static func databasePath(in folder: String) -> String { folder + "/log.sqlite" }
 
+    /// Nobody but the owner may read or write what a log makes, whatever the umask is. What is there
+    /// already keeps its permissions: somebody may have chosen them.
+    private static let folderMode: mode_t = 0o700
+    private static let fileMode: mode_t = 0o600
+
     /// Makes the folder if it is absent, and locks it.
     ///
     /// - Parameter path: The folder.
@@ -31,7 +36,7 @@ final class LogFolder {
         try Self.make(self.path)
 
         let lockPath = self.path + "/lock"
-        let descriptor = open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC, 0o640)
+        let descriptor = open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC, Self.fileMode)
         guard descriptor >= 0 else { throw Self.unusable(self.path, errno) }
         while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
             let number = errno
@@ -73,6 +78,16 @@ final class LogFolder {
         }
         _ = flock(descriptor, LOCK_UN)
         return false
+    }
+
+    /// Makes an empty file if there is none. SQLite takes one for an empty database, and gives its
+    /// permissions to the files that it makes beside it.
+    ///
+    /// - Throws: `unusableFolder`.
+    func makeFile(_ file: String) throws(LogError) {
+        let descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC, Self.fileMode)
+        guard descriptor >= 0 else { throw Self.unusable(path, errno) }
+        close(descriptor)
     }
 
     /// Gives a file in the folder, which is made durable, the name of the database.
@@ -147,7 +162,7 @@ final class LogFolder {
         }
         let parent = parent(of: path)
         if parent != path { try make(parent) }
-        if mkdir(path, 0o750) != 0 && errno != EEXIST { throw unusable(path, errno) }
+        if mkdir(path, folderMode) != 0 && errno != EEXIST { throw unusable(path, errno) }
         try synchronize(parent)
     }
 

@@ -129,7 +129,7 @@ extension SQLiteLog {
         _ attempt: String, _ body: (SQLiteLogStatements) throws(DatabaseFailure) -> Result
     ) throws(LogError) -> Result {
         let files = try writableFiles()
-        guard let claimed else { throw .notClaimed }
+        guard let claimed = tenure?.epoch else { throw .notClaimed }
         let changed = try writing(attempt) { () throws(DatabaseFailure) -> Result? in
             try files.database.transaction { () throws(DatabaseFailure) -> Result? in
                 guard try newestEpoch(files) == claimed else { return nil }

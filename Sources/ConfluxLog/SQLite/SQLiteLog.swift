@@ -3,16 +3,17 @@ import ConfluxVocabulary
 
 /// The log on this machine's disk: a SQLite database in a folder of its own.
 ///
-/// - One row a commit, in the table `commits`, with a checksum; the table `meta` has the log's id,
-///   the format's version, the epoch and the floor, each of them twice. `sqlite3 FOLDER/log.sqlite` opens it for reading at any
-///   time. A reader that keeps a transaction open for long makes the write-ahead log grow.
+/// - One row a commit, in the table `commits`, with a checksum, and a hash of itself and of the hash
+///   before it (``LogChain``); the table `meta` has the log's id, the format's version, the epoch, the
+///   floor, and what the chain begins with, each of them twice. `sqlite3 FOLDER/log.sqlite` opens it for
+///   reading at any time. A reader that keeps a transaction open for long makes the write-ahead log grow.
 /// - One owner: the folder is locked, and the system releases the lock when the process ends,
 ///   however it ends.
 /// - An append is one statement, conditional on the epoch and on the log's end. After an error of
 ///   the disk its outcome is unknown, and this object takes no more appends, since what the
 ///   system still holds in memory cannot be trusted: open the log anew and read its end.
 /// - Checksums and density are verified on every read. Damage is found when it is read; what is whole
-///   around it is served.
+///   around it is served. The chain is verified by who asks for it: `SQLiteLogFile.chain()`.
 /// - Copying the write-ahead log into the database stalls one append now and then; see
 ///   `SQLiteLogSettings.writeAheadBytes`.
 ///
@@ -26,7 +27,16 @@ public final class SQLiteLog: ActionLog {
     public private(set) var floor: SequenceNumber
 
     private let settings: SQLiteLogSettings
-    private(set) var claimed: Epoch?
+    /// Where the chain began when the log was opened.
+    private let chain: LogChain
+
+    /// What is so from a claim on.
+    struct Tenure {
+        let epoch: Epoch
+        /// The hash of the last commit. It changes with ``last``, never by itself.
+        fileprivate(set) var head: ChainHash
+    }
+    private(set) var tenure: Tenure?
     /// The error of the disk after which no append can be trusted.
     private var diskFailure: LogError?
 
@@ -53,14 +63,20 @@ public final class SQLiteLog: ActionLog {
         try settings.validate()
         let folder = try LogFolder(directory)
         try folder.refuseCutDatabase()
+        try folder.makeFile(folder.databasePath)
         let attempt = "Opening the log in \(folder.path)"
         let database = try SQLiteFormat.reporting(attempt) { () throws(DatabaseFailure) in
             try Database(path: folder.databasePath, vfs: settings.vfs, access: .write)
         }
         database.setBusyTimeout(settings.busyTimeout)
         let version = try SQLiteFormat.version(of: database, in: folder.path)
+        // Damage is found before an upgrade writes over it.
+        let former = try version.map { version throws(LogError) in
+            try SQLiteMeta(database, version: version, in: folder.path)
+        }
         try SQLiteFormat.reporting(attempt) { () throws(DatabaseFailure) in
-            try SQLiteFormat.prepare(database, version: version, settings: settings)
+            try SQLiteFormat.prepare(
+                database, version: version, log: former?.log ?? .random(), settings: settings)
             try database.renewWriteAheadFile()
         }
         let meta = try SQLiteMeta(database, version: SQLiteFormat.version, in: folder.path)
@@ -71,6 +87,7 @@ public final class SQLiteLog: ActionLog {
         self.settings = settings
         last = meta.last
         floor = meta.floor
+        chain = meta.chain
         files = try SQLiteFormat.reporting(attempt) { () throws(DatabaseFailure) in
             let files = Files(
                 statements: try SQLiteLogStatements(database), database: database, folder: folder)
@@ -118,7 +135,7 @@ public final class SQLiteLog: ActionLog {
         let end = try readEnd(files)
         let epoch = try writing("Claiming the log") { () throws(DatabaseFailure) -> Int64 in
             defer { files.statements.claim.reset() }
-            try files.statements.snapshots.cut(to: end?.last ?? .zero)
+            try files.statements.snapshots.cut(to: end.last)
             try files.database.setSynchronous(full: true)
             files.statements.claim.bind(Int64(clamping: step), at: 1)
             guard try files.statements.claim.step() else { return 0 }
@@ -130,8 +147,8 @@ public final class SQLiteLog: ActionLog {
         }
         guard epoch > 0 else { throw .epochLost }
         let claim = LogClaim(
-            epoch: Epoch(UInt64(epoch)), last: end?.last ?? .zero, lastEpoch: end?.epoch ?? .none)
-        claimed = claim.epoch
+            epoch: Epoch(UInt64(epoch)), last: end.last, lastEpoch: end.commit?.epoch ?? .none)
+        tenure = Tenure(epoch: claim.epoch, head: end.head)
         last = claim.last
         return claim
     }
@@ -148,8 +165,9 @@ public final class SQLiteLog: ActionLog {
         _ commits: [LoggedCommit], expecting last: SequenceNumber, forced: Bool
     ) throws(LogError) {
         let files = try writableFiles()
-        guard claimed != nil else { throw .notClaimed }
+        guard let tenure else { throw .notClaimed }
         let newest = try commits.validate(expecting: last)
+        var head = tenure.head
         let raisesDurability = forced && settings.durability == .os
         let attempt = "Appending entries \(last.next) to \(newest.last)"
         let isAppended = try writing(attempt) { () throws(DatabaseFailure) -> Bool in
@@ -157,20 +175,22 @@ public final class SQLiteLog: ActionLog {
             // One statement is a transaction by itself.
             let isAppended =
                 commits.count == 1
-                ? try insert(newest, into: files)
+                ? try insert(newest, behind: &head, into: files)
                 : try files.database.transaction { () throws(DatabaseFailure) in
-                    try insert(commits, into: files)
+                    try insert(commits, behind: &head, into: files)
                 }
             if raisesDurability { try files.database.setSynchronous(full: false) }
             return isAppended
         }
         if isAppended {
             self.last = newest.last
+            self.tenure?.head = head
             return
         }
         let end = try readEnd(files)
-        self.last = end?.last ?? .zero
-        guard end == newest else {
+        self.last = end.last
+        self.tenure?.head = end.head
+        guard end.commit == newest else {
             let epoch = try readEpoch(files)
             if newest.epoch != epoch { throw .superseded(newest.epoch, by: epoch) }
             if self.last == last { throw .takesNothing(behind: last) }
@@ -185,9 +205,9 @@ public final class SQLiteLog: ActionLog {
     /// - Throws: `superseded`, `failed`, `notClaimed`, `closed`.
     public func confirm() throws(LogError) {
         let files = try openFiles()
-        guard let claimed else { throw .notClaimed }
+        guard let tenure else { throw .notClaimed }
         let newest = try readEpoch(files)
-        guard newest == claimed else { throw .superseded(claimed, by: newest) }
+        guard newest == tenure.epoch else { throw .superseded(tenure.epoch, by: newest) }
     }
 
     /// Reads commits, from the one that contains a number; verifies each.
@@ -220,8 +240,8 @@ public final class SQLiteLog: ActionLog {
     public func close() {
         guard let files else { return }
         // Nobody can be told if these fail, and then no more is lost than by a crash.
-        if let claimed, diskFailure == nil {
-            files.statements.reach.bind(Int64(claimed.rawValue), at: 1)
+        if let tenure, diskFailure == nil {
+            files.statements.reach.bind(Int64(tenure.epoch.rawValue), at: 1)
             _ = try? files.statements.reach.run()
         }
         if settings.durability == .os && diskFailure == nil {
@@ -261,9 +281,10 @@ public final class SQLiteLog: ActionLog {
 
     /// - Returns: Whether they follow; else none is there.
     private func insert(
-        _ commits: [LoggedCommit], into files: Files
+        _ commits: [LoggedCommit], behind head: inout ChainHash, into files: Files
     ) throws(DatabaseFailure) -> Bool {
-        for (index, commit) in commits.enumerated() where try !insert(commit, into: files) {
+        for (index, commit) in commits.enumerated()
+        where try !insert(commit, behind: &head, into: files) {
             guard index == 0 else {
                 throw DatabaseFailure(code: SQLITE_ABORT, words: "a part of an append follows")
             }
@@ -274,16 +295,20 @@ public final class SQLiteLog: ActionLog {
 
     /// - Returns: Whether it follows; else it is not there.
     private func insert(
-        _ commit: LoggedCommit, into files: Files
+        _ commit: LoggedCommit, behind head: inout ChainHash, into files: Files
     ) throws(DatabaseFailure) -> Bool {
+        head = head.next(commit)
         let statement = files.statements.append
         statement.bind(Int64(commit.first.rawValue), at: 1)
         statement.bind(Int64(commit.last.rawValue), at: 2)
         statement.bind(Int64(commit.epoch.rawValue), at: 3)
         statement.bind(Int64(bitPattern: Checksum.of(commit)), at: 4)
         try commit.bytes.withUnsafeBufferPointer { buffer throws(DatabaseFailure) in
-            statement.bind(UnsafeRawBufferPointer(buffer), at: 5)
-            try statement.run()
+            try head.bytes.withUnsafeBufferPointer { hash throws(DatabaseFailure) in
+                statement.bind(UnsafeRawBufferPointer(buffer), at: 5)
+                statement.bind(UnsafeRawBufferPointer(hash), at: 6)
+                try statement.run()
+            }
         }
         return files.database.changes == 1
     }
@@ -298,19 +323,30 @@ public final class SQLiteLog: ActionLog {
         }
     }
 
-    private func readEnd(_ files: Files) throws(LogError) -> LoggedCommit? {
+    /// Where the log ends: the last commit, nil where there is none, and what the next one is chained to.
+    private struct End {
+        var commit: LoggedCommit?
+        let head: ChainHash
+
+        var last: SequenceNumber { commit?.last ?? .zero }
+    }
+
+    private func readEnd(_ files: Files) throws(LogError) -> End {
         defer { files.statements.end.reset() }
         let hasRow = try SQLiteFormat.reporting("Reading the end of the log") {
             () throws(DatabaseFailure) in try files.statements.end.step()
         }
-        guard hasRow else { return nil }
+        guard hasRow else { return End(head: chain.end.hash) }
         let row = SQLiteLogRow(files.statements.end)
-        guard let commit = row.commit() else {
+        let hash = SQLiteLogRow.hash(files.statements.end)
+        guard let commit = row.commit(),
+            let head = commit.first < chain.first ? chain.end.hash : hash
+        else {
             throw .damaged(
                 row.first, row.first, "the last commit, whose bytes are not those that were written"
             )
         }
-        return commit
+        return End(commit: commit, head: head)
     }
 
     func readEpoch(_ files: Files) throws(LogError) -> Epoch {

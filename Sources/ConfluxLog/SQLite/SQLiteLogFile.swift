@@ -63,6 +63,25 @@ public final class SQLiteLogFile: LogReader {
         return try reader.read(from: from, through: last, limitBytes: limitBytes)
     }
 
+    /// Reads commits as ``read(from:through:limitBytes:)`` does, each with its hash. The hashes are not
+    /// checked: ``LogChain/follow(_:)`` does that.
+    ///
+    /// - Throws: `damaged` with the numbers concerned; `failed`, `closed`.
+    public func readChained(
+        from: SequenceNumber, through last: SequenceNumber, limitBytes: Int
+    ) throws(LogError) -> [ChainedCommit] {
+        guard let reader else { throw .closed }
+        return try reader.readChained(from: from, through: last, limitBytes: limitBytes)
+    }
+
+    /// Where the chain of the log begins now: behind ``last`` in a log of a format without hashes.
+    ///
+    /// - Throws: `damaged`, `failed`, `closed`.
+    public func chain() throws(LogError) -> LogChain {
+        guard let reader else { throw .closed }
+        return try reader.meta(in: folder).chain
+    }
+
     /// As `ActionLog.checkpoint(through:)`.
     ///
     /// - Throws: `damaged`, `failed`, `closed`.
@@ -141,6 +160,7 @@ public final class SQLiteLogFile: LogReader {
                 "\(partial), which an interrupted copy left, can't be removed: "
                     + "\(String(cString: strerror(errno))).")
         }
+        try target.makeFile(partial)
         try reader.vacuum(into: partial)
         let copy = try SQLiteLogFile(path: partial, in: directory)
         let isAdopted = isWhole(copy)

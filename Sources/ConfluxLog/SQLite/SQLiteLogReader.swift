@@ -8,6 +8,7 @@ final class SQLiteLogReader: LogReader {
         let database: Database
     }
 
+    private let version: Int64
     /// nil once closed.
     private var connection: Connection?
 
@@ -19,6 +20,7 @@ final class SQLiteLogReader: LogReader {
     init(
         path: String, version: Int64 = SQLiteFormat.version, settings: SQLiteLogSettings
     ) throws(LogError) {
+        self.version = version
         connection = try SQLiteFormat.reading("Opening \(path) for reading") {
             () throws(DatabaseFailure) in
             let database = try Database(path: path, vfs: settings.vfs, access: .read)
@@ -36,6 +38,21 @@ final class SQLiteLogReader: LogReader {
         guard from <= last else { return [] }
         return try LogScan.read(
             connection.statements, from: from, through: last, limitBytes: limitBytes)
+    }
+
+    func readChained(
+        from: SequenceNumber, through last: SequenceNumber, limitBytes: Int
+    ) throws(LogError) -> [ChainedCommit] {
+        guard let connection else { throw .closed }
+        guard from <= last else { return [] }
+        return try LogScan.readChained(
+            connection.statements, from: from, through: last, limitBytes: limitBytes)
+    }
+
+    /// What the log says of itself now.
+    func meta(in folder: String) throws(LogError) -> SQLiteMeta {
+        guard let connection else { throw .closed }
+        return try SQLiteMeta(connection.database, version: version, in: folder)
     }
 
     func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint? {
@@ -61,7 +78,7 @@ final class SQLiteLogReader: LogReader {
         return try connection.statements.snapshots?.listed(through: last) ?? []
     }
 
-    /// Writes what the log is at one moment into a file that does not exist.
+    /// Writes what the log is at one moment into an empty file.
     func vacuum(into path: String) throws(LogError) {
         guard let connection else { throw .closed }
         try SQLiteFormat.reading("Copying the log to \(path)") { () throws(DatabaseFailure) in

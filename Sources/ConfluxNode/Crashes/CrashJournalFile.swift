@@ -148,9 +148,9 @@ final class CrashJournalFile: @unchecked Sendable {
     private static func lock(_ path: String) throws(NodeError) -> Int32 {
         while true {
             #if canImport(Darwin)
-                let descriptor = Darwin.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o640)
+                let descriptor = Darwin.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
             #else
-                let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o640)
+                let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
             #endif
             guard descriptor >= 0 else { throw unusable(path, errno) }
             while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {

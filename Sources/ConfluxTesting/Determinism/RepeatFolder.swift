@@ -20,7 +20,8 @@ struct RepeatFolder {
         do {
             let bytes = try CanonicalEncoder().encode(work)
             try FileManager.default.createDirectory(
-                at: files.folder, withIntermediateDirectories: true)
+                at: files.folder, withIntermediateDirectories: true,
+                attributes: [.posixPermissions: 0o700])
             do {
                 try Data(bytes).write(to: files.work)
             } catch {

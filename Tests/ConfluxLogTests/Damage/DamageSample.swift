@@ -124,6 +124,7 @@ final class DamageSample {
             found.expect(file.floor == floor, "file's floor \(file.floor)")
             readAll(Source(file, through: last), into: &found)
             expect(end: file.last, Source(file, through: file.last), into: &found)
+            follow(file, into: &found)
             file.close()
         }
         guard
@@ -155,6 +156,22 @@ final class DamageSample {
             if read != [commit] { throw LogError(.failed, "it is not what was appended") }
         }
         return found
+    }
+
+    /// Follows the chain as far as commits can be read.
+    private func follow(_ file: SQLiteLogFile, into found: inout Found) {
+        let read = found.attempt("chain") { () throws(LogError) in
+            (
+                try file.chain(),
+                try file.readChained(from: floor, through: file.last, limitBytes: .max)
+            )
+        }
+        guard let (start, links) = read else { return }
+        var chain = start
+        for link in links where !chain.follow(link) {
+            return found.note(
+                LogError(.damaged, "the hash of \(link.commit.first)"), at: "the chain")
+        }
     }
 
     /// Reads from each number by itself.

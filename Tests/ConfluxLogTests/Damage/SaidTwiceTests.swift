@@ -36,7 +36,7 @@ import Testing
 
     private static let changes = [
         "format = 2", "log = '00000000000000000000000000000001'", "epoch = 0", "floor = 9",
-        "reached = 18", "copy = copy || ' '", "copy = ''",
+        "reached = 18", "chained = 9", "base = zeroblob(32)", "copy = copy || ' '", "copy = ''",
     ]
 
     @Test(arguments: changes)

@@ -125,6 +125,7 @@ extension DiskTests {
             let log = try SQLiteLog(directory: folder.path, settings: .small(durability))
             defer { log.close() }
             #expect(try log.readAll() == writer.receipted)
+            #expect(try Followed(folder.path).end?.number == log.last)
             return (disk, writer.receipted, writer.errors)
         }
 
@@ -178,6 +179,7 @@ extension DiskTests {
                         let log = try SQLiteLog(directory: folder.path, settings: .small())
                         defer { log.close() }
                         let found = try log.readAll()
+                        #expect(try Followed(folder.path).end?.number == log.last)
                         guard found == receipted else {
                             throw LogError(
                                 .failed,

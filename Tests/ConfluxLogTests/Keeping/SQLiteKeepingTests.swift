@@ -170,31 +170,10 @@ import Testing
         #expect(try log.readAll().map(\.first.rawValue) == [7, 9, 11, 13, 15, 17, 19])
     }
 
-    /// Makes the log one of a former format.
-    private func downgrade(to version: Int) throws {
-        let list = "ALTER TABLE snapshots DROP COLUMN copy;"
-        try folder.run(
-            """
-            DROP TRIGGER commits_follow; DROP TRIGGER meta_copied; DROP TRIGGER snapshots_copied;
-            \(version > 1 ? list : "DROP TABLE snapshots; DROP TABLE snapshot_pieces;")
-            ALTER TABLE meta DROP COLUMN copy;
-            ALTER TABLE meta DROP COLUMN reached;
-            \(version > 1 ? "" : "ALTER TABLE meta DROP COLUMN floor;")
-            CREATE TRIGGER commits_follow BEFORE INSERT ON commits
-            WHEN NEW.epoch <> (SELECT epoch FROM meta)
-                OR NEW.first <> 1 + coalesce(
-                    (SELECT last FROM commits ORDER BY first DESC LIMIT 1), 0)
-            BEGIN
-                SELECT RAISE(IGNORE);
-            END;
-            UPDATE meta SET format = \(version); PRAGMA user_version = \(version);
-            """)
-    }
-
     /// What is so in a log of this format, and in no other.
     private func expectPresentFormat() throws {
-        #expect(try folder.number("PRAGMA user_version") == 3)
-        #expect(try folder.number("SELECT format FROM meta") == 3)
+        #expect(try folder.number("PRAGMA user_version") == 4)
+        #expect(try folder.number("SELECT format FROM meta") == 4)
         let fence = "SELECT count(*) FROM sqlite_schema WHERE name = 'commits_follow'"
         #expect(try folder.number("\(fence) AND sql LIKE '%FROM meta WHERE copy =%'") == 1)
     }
@@ -209,7 +188,7 @@ import Testing
         let unfinished = SavedSnapshot.sample(12, of: .sample("other")).pieces(of: 7)
         try log.save(unfinished[0])
         log.close()
-        try downgrade(to: 2)
+        try folder.downgrade(to: 2)
         let file = try SQLiteLogFile(directory: folder.path)
         #expect(file.id == id && file.floor == SequenceNumber(7) && file.epoch == Epoch(1))
         #expect(try file.snapshots() == [.sample(8), .sample(10)])
@@ -238,7 +217,7 @@ import Testing
         let commits = try log.fill(10)
         for number in [16, 18] as [UInt64] { try log.save(.sample(number)) }
         log.close()
-        try downgrade(to: 1)
+        try folder.downgrade(to: 1)
         let file = try SQLiteLogFile(directory: folder.path)
         #expect(file.floor == SequenceNumber(1))
         #expect(try file.snapshots().isEmpty)

@@ -155,6 +155,19 @@ struct ArchiveTests {
         try kept.save()
     }
 
+    @Test func `nobody else may read what an archive keeps`() throws {
+        let archive = try Archive(folder: folder.url)
+        let storage = Storage(0)
+        let kept = try archive.keep(storage, as: "x")
+        storage.replace(1)
+        try kept.save()
+        kept.dispose()
+        let permissions = try [folder.url, folder.file("1~x.archive")].map { url in
+            try FileManager.default.attributesOfItem(atPath: url.path)[.posixPermissions] as? Int
+        }
+        #expect(permissions == [0o700, 0o600])
+    }
+
     @Test func `an older program's value is migrated`() throws {
         struct First: Model {
             static let name = "thing"

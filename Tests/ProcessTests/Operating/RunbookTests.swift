@@ -37,6 +37,7 @@
         case whatToWatch = "what-to-watch"
         case diskFull = "disk-full"
         case diskLost = "disk-lost"
+        case changedLog = "a-changed-log"
         case poisonedEntry = "poisoned-entry"
         case slowNodes = "slow-nodes"
         case keyRotation = "key-rotation"
@@ -54,6 +55,7 @@
             case .whatToWatch: try await withOperated(rawValue) { try await whatToWatch($0) }
             case .diskFull: try await withOperated(rawValue) { try await diskFull($0) }
             case .diskLost: try await withOperated(rawValue) { try await diskLost($0) }
+            case .changedLog: try await withOperated(rawValue) { try await changedLog($0) }
             case .slowNodes: try await withOperated(rawValue) { try await slowNodes($0) }
             case .keyRotation: try await withOperated(rawValue) { try await keyRotation($0) }
             case .movingTheSequencer: try await withOperated(rawValue) { try await moving($0) }

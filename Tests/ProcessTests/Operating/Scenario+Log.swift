@@ -20,6 +20,39 @@
             try await cluster.run("sudo scp -r /backup/2026-05-01 10.0.0.9:/backup/")
             try await cluster.run(
                 "sudo conflux log --verify /backup/2026-05-01", on: "10.0.0.9")
+            try await keepAnchor(cluster)
+            try await cluster.run("sudo chmod -R go= /var/lib/conflux/")
+        }
+
+        private func keepAnchor(_ cluster: Operated) async throws {
+            try await cluster.run(
+                "sudo conflux log --verify /backup/2026-05-01 | sed -n 's/^anchor: //p' "
+                    + "> 2026-05-01.anchor")
+            try await cluster.run("scp 2026-05-01.anchor 10.0.0.9:")
+        }
+
+        func changedLog(_ cluster: Operated) async throws {
+            try await makeBackup(cluster)
+            try cluster.begin("backup")
+            try await keepAnchor(cluster)
+            try cluster.begin(rawValue)
+            try await cluster.dispatch("counter", "increment")
+            try await cluster.run("scp 10.0.0.9:2026-05-01.anchor .")
+            let expecting = #"--expect "$(cat 2026-05-01.anchor)""#
+            let log = "sudo conflux log --verify /var/lib/conflux \(expecting)"
+            let whole = try await cluster.run(log)
+            #expect(whole.output.contains { $0.hasPrefix("whole, with the anchor of entry ") })
+            // An older copy in its place.
+            try await cluster.run("sudo conflux log --verify /backup/2026-05-01 \(expecting)")
+            let anchor = cluster.site.path("\(Machine.sequencer)/home/2026-05-01.anchor")
+            let newer = try #require(
+                try await cluster.machine(Machine.sequencer).shell(
+                    "conflux log --verify \(cluster.machine(Machine.sequencer).path("/var/lib/conflux"))"
+                ).output.last { $0.hasPrefix("anchor: ") })
+            try Data(newer.dropFirst("anchor: ".count).utf8).write(to: URL(filePath: anchor))
+            let older = try await cluster.run(
+                "sudo conflux log --verify /backup/2026-05-01 \(expecting)", code: 74)
+            #expect(older.message.contains("the log has lost its end"), "\(older.message)")
         }
 
         func restore(_ cluster: Operated) async throws {

@@ -10,7 +10,7 @@ extension Rule {
         "Conflux": ["ConfluxVocabulary"],
         "ConfluxTesting": ["ConfluxVocabulary", "Conflux", "Testing", "XCTest"],
         "ConfluxZeroMQ": ["ConfluxVocabulary", "ConfluxProtocol", "CSodium", "CZeroMQ"],
-        "ConfluxLog": ["ConfluxVocabulary", "ConfluxProtocol", "CSQLite"],
+        "ConfluxLog": ["ConfluxVocabulary", "ConfluxProtocol", "CSodium", "CSQLite"],
         "ConfluxSequencer": [
             "ConfluxVocabulary", "ConfluxProtocol", "ConfluxLog", "ConfluxZeroMQ",
         ],

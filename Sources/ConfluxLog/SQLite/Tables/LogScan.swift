@@ -7,9 +7,12 @@ struct LogScan {
     private var from: SequenceNumber
     private let last: SequenceNumber
     private let limitBytes: Int
+    private let isChained: Bool
 
     /// What is whole, in order and without holes.
     private var commits: [LoggedCommit] = []
+    /// Their hashes, if these are wanted.
+    private var hashes: [ChainHash?] = []
     /// The number that the next row must begin with.
     private var next: SequenceNumber
 
@@ -21,7 +24,24 @@ struct LogScan {
         _ statements: SQLiteReadStatements, from: SequenceNumber, through last: SequenceNumber,
         limitBytes: Int
     ) throws(LogError) -> [LoggedCommit] {
-        var scan = LogScan(from: from, last: last, limitBytes: limitBytes, next: from)
+        try scan(statements, from, last, limitBytes, isChained: false).commits
+    }
+
+    /// The same, with hashes.
+    static func readChained(
+        _ statements: SQLiteReadStatements, from: SequenceNumber, through last: SequenceNumber,
+        limitBytes: Int
+    ) throws(LogError) -> [ChainedCommit] {
+        let scan = try scan(statements, from, last, limitBytes, isChained: true)
+        return zip(scan.commits, scan.hashes).map { ChainedCommit(commit: $0, hash: $1) }
+    }
+
+    private static func scan(
+        _ statements: SQLiteReadStatements, _ from: SequenceNumber, _ last: SequenceNumber,
+        _ limitBytes: Int, isChained: Bool
+    ) throws(LogError) -> LogScan {
+        var scan = LogScan(
+            from: from, last: last, limitBytes: limitBytes, isChained: isChained, next: from)
         let fault: String?
         do throws(DatabaseFailure) {
             fault = try scan.run(statements)
@@ -32,7 +52,7 @@ struct LogScan {
             }
             fault = "the database says \"\(error.words)\" there"
         }
-        guard let fault, scan.commits.isEmpty else { return scan.commits }
+        guard let fault, scan.commits.isEmpty else { return scan }
         let end = statements.endOfDamage(at: max(scan.next, from), through: last)
         throw .damaged(scan.next, end, fault)
     }
@@ -51,12 +71,13 @@ struct LogScan {
         // A page whose rows are out of order may give one that is behind.
         next = SequenceNumber(UInt64(max(0, start)))
         if next == .zero || next > from { next = from }
-        statements.read.bind(Int64(next.rawValue), at: 1)
-        defer { statements.read.reset() }
+        let rows = isChained ? statements.readChained : statements.read
+        rows.bind(Int64(next.rawValue), at: 1)
+        defer { rows.reset() }
         var total = 0
         while next <= last {
-            guard try statements.read.step() else { return "missing" }
-            let row = SQLiteLogRow(statements.read)
+            guard try rows.step() else { return "missing" }
+            let row = SQLiteLogRow(rows)
             total += row.bytes.count
             if !commits.isEmpty && total > limitBytes { return nil }
             guard row.first == next else { return "missing" }
@@ -64,7 +85,10 @@ struct LogScan {
                 return "its bytes are not those that were written"
             }
             // One that ends before `from` shows only that something is missing behind it.
-            if commit.last >= from { commits.append(commit) }
+            if commit.last >= from {
+                commits.append(commit)
+                if isChained { hashes.append(SQLiteLogRow.hash(rows)) }
+            }
             next = commit.last.next
         }
         return nil

@@ -10,9 +10,10 @@ import ConfluxVocabulary
 /// How a log lies in its database: the tables, and how the file is recognised and set up.
 enum SQLiteFormat {
     /// The version that this program writes. 2: a log begins at its floor, and has snapshots. 3: what
-    /// is said of the log, and of its snapshots, is said twice. A log of an older version becomes one
-    /// of this version when it is opened to be written.
-    static let version: Int64 = 3
+    /// is said of the log, and of its snapshots, is said twice. 4: commits are chained by hashes. A log
+    /// of an older version becomes one of this version when it is opened to be written; the commits that
+    /// it has then stay as they are.
+    static let version: Int64 = 4
     /// "CFLX", by which the file is known to be a log.
     static let applicationID: Int64 = 0x4346_4C58
     /// SQLite's page.
@@ -26,7 +27,8 @@ enum SQLiteFormat {
             last INTEGER NOT NULL,
             epoch INTEGER NOT NULL,
             checksum INTEGER NOT NULL,
-            bytes BLOB NOT NULL
+            bytes BLOB NOT NULL,
+            chain BLOB
         ) STRICT;
         """
     // `IS NOT`, so that nothing follows a claim that can't be told.
@@ -39,15 +41,18 @@ enum SQLiteFormat {
         END;
         """
 
-    private static func upgrade(from former: Int64) -> String {
-        """
-        \(SQLiteMeta.upgrade(from: former))
-        \(former > 1 ? SQLiteSnapshots.upgrade : SQLiteSnapshots.tables)
-        DROP TRIGGER commits_follow;
-        \(trigger)
-        UPDATE meta SET format = \(version), reached = \(SQLiteMeta.end);
-        PRAGMA user_version = \(version);
-        """
+    private static func upgrade(from former: Int64, _ log: LogID) -> String {
+        let snapshots = [SQLiteSnapshots.tables, SQLiteSnapshots.upgrade, ""][Int(former) - 1]
+        return """
+            \(SQLiteMeta.upgrade(from: former))
+            \(snapshots)
+            ALTER TABLE commits ADD COLUMN chain BLOB;
+            DROP TRIGGER commits_follow;
+            \(trigger)
+            UPDATE meta SET format = \(version), reached = \(SQLiteMeta.end),
+                chained = 1 + \(SQLiteMeta.end), base = x'\(ChainHash.genesis(of: log))';
+            PRAGMA user_version = \(version);
+            """
     }
 
     /// Looks at the file without changing it.
@@ -91,8 +96,15 @@ enum SQLiteFormat {
     }
 
     /// Sets the connection up, and makes the tables that are not there.
+    ///
+    /// - Parameters:
+    ///   - database: The connection.
+    ///   - version: The format that the file has; nil if it is empty.
+    ///   - log: The log's id.
+    ///   - settings: The bounds.
+    /// - Throws: What SQLite says.
     static func prepare(
-        _ database: Database, version: Int64?, settings: SQLiteLogSettings
+        _ database: Database, version: Int64?, log: LogID, settings: SQLiteLogSettings
     ) throws(DatabaseFailure) {
         // Neither can be changed once there is a table. The second one lets the file shrink.
         if version == nil {
@@ -118,13 +130,13 @@ enum SQLiteFormat {
                     \(trigger)
                     \(SQLiteSnapshots.tables)
                     INSERT INTO meta (only, format, log, epoch)
-                    VALUES (1, \(self.version), '\(LogID.random())', 0);
-                    UPDATE meta SET epoch = 0;
+                    VALUES (1, \(self.version), '\(log)', 0);
+                    UPDATE meta SET base = x'\(ChainHash.genesis(of: log))';
                     PRAGMA application_id = \(applicationID);
                     PRAGMA user_version = \(self.version);
                     """)
             } else if let version, version < self.version {
-                try database.execute(upgrade(from: version))
+                try database.execute(upgrade(from: version, log))
             }
             try database.execute(SQLiteCheckpoints.table)
         }
@@ -176,10 +188,10 @@ struct SQLiteLogStatements {
         reach = try database.prepare(
             "UPDATE meta SET reached = \(SQLiteMeta.end) WHERE \(isIntact) AND epoch = ?1")
         append = try database.prepare(
-            "INSERT INTO commits (\(SQLiteLogRow.columns)) VALUES (?1, ?2, ?3, ?4, ?5)")
+            "INSERT INTO commits (\(SQLiteLogRow.columns), chain) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")
         epoch = try database.prepare("SELECT epoch FROM meta WHERE \(isIntact)")
         end = try database.prepare(
-            "SELECT \(SQLiteLogRow.columns) FROM commits ORDER BY first DESC LIMIT 1")
+            "SELECT \(SQLiteLogRow.columns), chain FROM commits ORDER BY first DESC LIMIT 1")
         reading = try SQLiteReadStatements(database, version: SQLiteFormat.version)
         checkpoints = try SQLiteCheckpointStatements(database)
         snapshots = try SQLiteSnapshotStatements(database)
@@ -205,6 +217,9 @@ struct SQLiteLogRow {
         checksum = UInt64(bitPattern: statement.integer(3))
         bytes = statement.bytes(4)
     }
+
+    /// The hash behind the columns; nil where there is none.
+    static func hash(_ statement: Statement) -> ChainHash? { ChainHash(statement.bytes(5)) }
 
     /// The commit, in memory of its own; nil if it is not what was written.
     func commit() -> LoggedCommit? {

@@ -1,14 +1,20 @@
 import ConfluxVocabulary
 
-/// The one row of `meta`: which log it is, its newest claim, where it begins, and how far it came.
+/// The one row of `meta`: which log it is, its newest claim, where it begins, how far it came, and what
+/// its chain begins with.
 ///
 /// Nothing else in the file says the same, so each value stands in the row twice: a trigger puts all of
 /// them into `copy` as well. No statement uses a row that differs from its copy, and none writes over
 /// it, since that would make a copy of the damage.
 struct SQLiteMeta {
-    private static let values = """
+    private static let formerValues = """
         format || ' ' || log || ' ' || epoch || ' ' || floor || ' ' || reached
         """
+    private static let values = """
+        \(formerValues) || ' ' || chained || ' ' || hex(base)
+        """
+    /// `chained` is the first number that has a hash, and `base` the hash before it (``LogChain``).
+    ///
     /// `reached` is a number that the log had, so that a page that lost its last rows is noticed. It
     /// is written with what is written anyway, not with each append, and never before the commits
     /// that it speaks of.
@@ -20,22 +26,33 @@ struct SQLiteMeta {
             epoch INTEGER NOT NULL,
             floor INTEGER NOT NULL DEFAULT 1,
             reached INTEGER NOT NULL DEFAULT 0,
-            copy TEXT NOT NULL DEFAULT ''
+            copy TEXT NOT NULL DEFAULT '',
+            \(chained),
+            \(base)
         ) STRICT;
         \(trigger)
         """
+    private static let chained = "chained INTEGER NOT NULL DEFAULT 1"
+    private static let base = "base BLOB NOT NULL DEFAULT x''"
     /// From a former format, up to the trigger.
     static func upgrade(from version: Int64) -> String {
         """
         \(version > 1 ? "" : "ALTER TABLE meta ADD COLUMN floor INTEGER NOT NULL DEFAULT 1;")
-        ALTER TABLE meta ADD COLUMN reached INTEGER NOT NULL DEFAULT 0;
-        ALTER TABLE meta ADD COLUMN copy TEXT NOT NULL DEFAULT '';
+        \(version > 2 ? "DROP TRIGGER meta_copied;" : copied)
+        ALTER TABLE meta ADD COLUMN \(chained);
+        ALTER TABLE meta ADD COLUMN \(base);
         \(trigger)
         """
     }
+    /// What came with the third format.
+    private static let copied = """
+        ALTER TABLE meta ADD COLUMN reached INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE meta ADD COLUMN copy TEXT NOT NULL DEFAULT '';
+        """
     // Not a generated column, which `VACUUM INTO` of some versions of SQLite can't copy.
     private static let trigger = """
-        CREATE TRIGGER meta_copied AFTER UPDATE OF format, log, epoch, floor, reached ON meta
+        CREATE TRIGGER meta_copied
+        AFTER UPDATE OF format, log, epoch, floor, reached, chained, base ON meta
         BEGIN
             UPDATE meta SET copy = \(values);
         END;
@@ -45,7 +62,7 @@ struct SQLiteMeta {
 
     /// What is true of a row that is as it was written.
     static func isIntact(_ version: Int64 = SQLiteFormat.version) -> String {
-        version > 2 ? "copy = \(values)" : "true"
+        version > 3 ? "copy = \(values)" : version > 2 ? "copy = \(formerValues)" : "true"
     }
 
     let log: LogID
@@ -53,24 +70,31 @@ struct SQLiteMeta {
     let floor: SequenceNumber
     /// Where the log ends, as its last row says, which may itself be damaged.
     let last: SequenceNumber
+    /// Where the chain begins.
+    let chain: LogChain
 
     /// Reads it, all of one moment.
     ///
     /// - Throws: `damaged`, `failed`.
     init(_ database: Database, version: Int64, in folder: String) throws(LogError) {
         let columns = version > 2 ? "floor, reached" : version > 1 ? "floor, 0" : "1, 0"
-        let found = try SQLiteFormat.reading("Opening \(LogFolder.databasePath(in: folder))") {
-            () throws(DatabaseFailure) -> (name: String, numbers: [UInt64?])? in
+        // A log without hashes is chained from its end on, once it is upgraded.
+        let chain = version > 3 ? "chained, base" : "1 + \(Self.end), x''"
+        let found = try SQLiteFormat.reporting("Opening \(LogFolder.databasePath(in: folder))") {
+            () throws(DatabaseFailure) -> (name: String, numbers: [UInt64?], base: ChainHash?)? in
             let row = try database.prepare(
-                "SELECT log, epoch, \(columns), \(Self.end) FROM meta WHERE \(Self.isIntact(version))"
-            )
+                """
+                SELECT log, epoch, \(columns), \(Self.end), \(chain) FROM meta
+                WHERE \(Self.isIntact(version))
+                """)
             defer { row.reset() }
             guard try row.step() else { return nil }
-            return (row.text(0), (1...4).map { UInt64(exactly: row.integer($0)) })
+            let numbers = (1...5).map { UInt64(exactly: row.integer($0)) }
+            return (row.text(0), numbers, ChainHash(row.bytes(6)))
         }
         guard let found, let log = Identifier(found.name), let epoch = found.numbers[0],
             let floor = found.numbers[1], let reached = found.numbers[2],
-            let last = found.numbers[3]
+            let last = found.numbers[3], let first = found.numbers[4]
         else { throw .identityLost(in: folder) }
         guard last >= reached else {
             throw LogError(
@@ -83,6 +107,9 @@ struct SQLiteMeta {
         self.epoch = Epoch(epoch)
         self.floor = SequenceNumber(max(1, floor))
         self.last = SequenceNumber(last)
+        self.chain = LogChain(
+            from: SequenceNumber(max(1, first)),
+            behind: version > 3 ? found.base ?? .lost : .genesis(of: log))
     }
 }
 

@@ -4,6 +4,8 @@ import ConfluxVocabulary
 struct SQLiteReadStatements {
     let start: Statement
     let read: Statement
+    /// The same, with hashes.
+    let readChained: Statement
     /// The first number of the row behind a number.
     let following: Statement
     private let newest: Statement
@@ -28,6 +30,11 @@ struct SQLiteReadStatements {
             """)
         read = try database.prepare(
             "SELECT \(SQLiteLogRow.columns) FROM commits WHERE first >= ?1 ORDER BY first")
+        readChained = try database.prepare(
+            """
+            SELECT \(SQLiteLogRow.columns), \(version > 3 ? "chain" : "NULL") FROM commits
+            WHERE first >= ?1 ORDER BY first
+            """)
         following = try database.prepare(
             "SELECT first FROM commits WHERE first > ?1 ORDER BY first LIMIT 1")
         newest = try database.prepare(

@@ -18,9 +18,12 @@ struct SQLiteTruncationStatements {
         self.database = database
         rows = try database.prepare("SELECT first, length(bytes) FROM commits ORDER BY first")
         delete = try database.prepare("DELETE FROM commits WHERE first < ?1")
+        // What is before the chain's beginning has no hash that it could begin with.
         raise = try database.prepare(
             """
-            UPDATE meta SET floor = ?1, reached = \(SQLiteMeta.end)
+            UPDATE meta SET floor = ?1, reached = \(SQLiteMeta.end), chained = max(chained, ?1),
+                base = CASE WHEN ?1 <= chained THEN base ELSE coalesce((
+                    SELECT chain FROM commits WHERE first < ?1 ORDER BY first DESC LIMIT 1), x'') END
             WHERE \(SQLiteMeta.isIntact())
             """)
         pages = try database.prepare("PRAGMA page_count")
@@ -30,17 +33,17 @@ struct SQLiteTruncationStatements {
     }
 
     /// Gives up commits that are wholly below a number, one at least, and remembers where the log
-    /// begins; in a transaction.
+    /// begins and the hash before that; in a transaction.
     ///
     /// - Returns: Where the log begins; nil where nothing is to be given up.
     func truncate(
         below floor: SequenceNumber, limitBytes: Int
     ) throws(DatabaseFailure) -> SequenceNumber? {
         guard let first = try beginning(below: floor, limitBytes: limitBytes) else { return nil }
-        delete.bind(first, at: 1)
-        try delete.run()
         raise.bind(first, at: 1)
         try raise.run()
+        delete.bind(first, at: 1)
+        try delete.run()
         return SequenceNumber(UInt64(bitPattern: first))
     }
 

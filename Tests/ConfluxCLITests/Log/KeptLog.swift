@@ -28,20 +28,9 @@ final class KeptLog {
         var fold = LogFold(log: log.id)
         for tenure in 1...10 as ClosedRange<UInt64> {
             let claim = try log.claim()
-            var builder = CommitBuilder(
-                log: log.id, epoch: claim.epoch, predecessor: claim.lastEpoch,
-                first: claim.last.next)
-            builder.append(.claim(epoch: claim.epoch, nonce: .random()))
-            builder.append(
-                .joined(nonce: .random(), name: nil, rejoining: .none, isKeyed: tenure % 2 == 0))
-            let body = builder.finish(timestamp: Timestamp(Int64(tenure)))
-                .dropFirst(Frame.size)
-            let commit = try Commit.decode(body: body)
-            try fold.apply(commit, byteCount: body.count)
-            try log.append(
-                LoggedCommit(
-                    first: commit.first, last: commit.last, epoch: commit.epoch, bytes: body),
-                expecting: claim.last, forced: false)
+            let logged = commit(claim)
+            try fold.apply(try Commit.decode(body: logged.bytes), byteCount: logged.bytes.count)
+            try log.append(logged, expecting: claim.last, forced: false)
             if tenure == 8 || tenure == 9 {
                 checkpoints.append(fold)
                 try save(fold.encoded(), at: fold.last)
@@ -51,6 +40,20 @@ final class KeptLog {
         snapshot.digest = digest
         try log.save(SnapshotPiece(snapshot: snapshot, offset: 0, bytes: Array("state".utf8)[...]))
         while try !log.truncate(below: SequenceNumber(floor), limitBytes: 1) {}
+    }
+
+    /// What a sequencer writes when it has claimed the log; never the same twice.
+    func commit(_ claim: LogClaim) -> LoggedCommit {
+        var builder = CommitBuilder(
+            log: log.id, epoch: claim.epoch, predecessor: claim.lastEpoch, first: claim.last.next)
+        builder.append(.claim(epoch: claim.epoch, nonce: .random()))
+        let isKeyed = claim.epoch.rawValue % 2 == 0
+        builder.append(.joined(nonce: .random(), name: nil, rejoining: .none, isKeyed: isKeyed))
+        let body = builder.finish(timestamp: Timestamp(Int64(claim.epoch.rawValue)))
+            .dropFirst(Frame.size)
+        return LoggedCommit(
+            first: claim.last.next, last: claim.last.advanced(by: 2), epoch: claim.epoch,
+            bytes: body)
     }
 
     func save(_ fold: [UInt8], at sequence: SequenceNumber) throws {

@@ -1,0 +1,107 @@
+import CSodium
+import ConfluxVocabulary
+
+/// The hash that a log on disk keeps beside a commit: of the commit and of all commits before it.
+///
+/// It is BLAKE2b with 32 bytes of output. The input is the commit's bytes. The key is the hash before
+/// it, then first number, last number and epoch, 8 bytes each, little-endian.
+public struct ChainHash: Hashable, Sendable, CustomStringConvertible {
+    private static let byteCount = 32
+    private static let keyBytes = byteCount + 3 * 8
+
+    /// *Invariant*: `byteCount` bytes.
+    let bytes: [UInt8]
+
+    /// Takes 32 bytes as they stand in the file; nil for another number of bytes.
+    init?(_ stored: UnsafeRawBufferPointer) {
+        guard stored.count == Self.byteCount else { return nil }
+        bytes = Array(stored)
+    }
+
+    /// Parses 64 hexadecimal digits; nil for anything else.
+    public init?(_ text: some StringProtocol) {
+        let digits = text.utf8.compactMap { Character(UnicodeScalar($0)).hexDigitValue }
+        guard text.utf8.count == 2 * Self.byteCount, digits.count == text.utf8.count else {
+            return nil
+        }
+        bytes = (0..<Self.byteCount).map { UInt8(digits[2 * $0] << 4 | digits[2 * $0 + 1]) }
+    }
+
+    private init(of input: UnsafeRawBufferPointer, key: UnsafeRawBufferPointer) {
+        Self.start()
+        var hash = [UInt8](repeating: 0, count: Self.byteCount)
+        let code = crypto_generichash(
+            &hash, hash.count, input.baseAddress?.assumingMemoryBound(to: UInt8.self),
+            UInt64(input.count), key.baseAddress?.assumingMemoryBound(to: UInt8.self), key.count)
+        precondition(code == 0, "BLAKE2b of \(input.count) bytes: \(code)")
+        bytes = hash
+    }
+
+    private init() {
+        bytes = [UInt8](repeating: 0, count: Self.byteCount)
+    }
+
+    /// All bits zero, in the place of one that is lost: no commit follows it.
+    static let lost = ChainHash()
+
+    /// What the chain of a log begins with: a hash of the log's id, without a key.
+    static func genesis(of log: LogID) -> ChainHash {
+        Array("conflux log chain \(log)".utf8).withUnsafeBytes {
+            ChainHash(of: $0, key: UnsafeRawBufferPointer(start: nil, count: 0))
+        }
+    }
+
+    /// The hash of the commit that follows; takes time linear in its bytes.
+    func next(_ commit: LoggedCommit) -> ChainHash {
+        withUnsafeTemporaryAllocation(byteCount: Self.keyBytes, alignment: 8) { key in
+            key.copyBytes(from: bytes)
+            let place = key.baseAddress?.advanced(by: Self.byteCount)
+            place?.storeBytes(of: commit.first.rawValue.littleEndian, as: UInt64.self)
+            place?.storeBytes(
+                of: commit.last.rawValue.littleEndian, toByteOffset: 8, as: UInt64.self)
+            place?.storeBytes(
+                of: commit.epoch.rawValue.littleEndian, toByteOffset: 16, as: UInt64.self)
+            return commit.bytes.withUnsafeBytes {
+                ChainHash(of: $0, key: UnsafeRawBufferPointer(key))
+            }
+        }
+    }
+
+    /// 64 lower-case hexadecimal digits.
+    public var description: String {
+        bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+    }
+
+    private static let state = sodium_init()
+
+    /// Has libsodium choose the fastest code for this processor.
+    private static func start() {
+        precondition(state >= 0, "libsodium found no source of random numbers")
+    }
+}
+
+/// A commit's last number and its hash: whoever keeps it elsewhere can tell later whether the log still
+/// has the same entries up to that number.
+public struct LogAnchor: Hashable, Sendable, CustomStringConvertible {
+    /// The last number of the commit.
+    public let number: SequenceNumber
+    /// The commit's hash.
+    public let hash: ChainHash
+
+    init(_ number: SequenceNumber, _ hash: ChainHash) {
+        self.number = number
+        self.hash = hash
+    }
+
+    /// Parses `NUMBER:HASH`; nil for anything else.
+    public init?(_ text: String) {
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+        guard parts.count == 2, parts[0].utf8.allSatisfy({ 48...57 ~= $0 }),
+            let number = UInt64(parts[0]), number <= Int64.max, let hash = ChainHash(parts[1])
+        else { return nil }
+        self.init(SequenceNumber(number), hash)
+    }
+
+    /// `NUMBER:HASH`.
+    public var description: String { "\(number):\(hash)" }
+}

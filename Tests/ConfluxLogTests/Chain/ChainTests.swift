@@ -1,0 +1,324 @@
+import ConfluxVocabulary
+import Foundation
+import Testing
+
+@testable import ConfluxLog
+
+/// The chain of hashes: how it goes on, and what it shows.
+@Suite struct ChainTests {
+    private let folder = TemporaryFolder()
+    private let other = TemporaryFolder()
+
+    private func open() throws -> SQLiteLog {
+        try SQLiteLog(directory: folder.path, settings: .small())
+    }
+
+    private func followed() throws -> Followed { try Followed(folder.path) }
+
+    /// A log of 1–2 … 19–20, closed.
+    ///
+    /// - Returns: Its anchor.
+    @discardableResult
+    private func fill() throws -> LogAnchor {
+        let log = try open()
+        try log.fill(10)
+        log.close()
+        let end = try #require(try followed().end)
+        #expect(end.number == SequenceNumber(20))
+        return end
+    }
+
+    private func forge(_ body: ([Forger.Row]) throws -> [Forger.Row]) throws {
+        let forger = try Forger(folder.database)
+        try forger.replace(by: body(try forger.rows))
+        try forger.hideEnd()
+    }
+
+    // MARK: What it shows
+
+    @Test func `a commit that was changed with its checksum is named`() throws {
+        try fill()
+        try forge { rows in
+            var rows = rows
+            rows[3].commit = rows[3].commit.changed(bytes: [1, 2, 3])
+            return rows
+        }
+        // Who only reads can't know it.
+        #expect(try open().readAll()[3].bytes == [1, 2, 3])
+        #expect(try followed() == .broken(at: 7))
+    }
+
+    @Test func `a commit that was changed with its own hash is named by the next one`() throws {
+        try fill()
+        try forge { rows in
+            var rows = rows
+            rows[3].commit = rows[3].commit.changed(bytes: [1, 2, 3])
+            rows[3].hash = rows[2].hash?.next(rows[3].commit)
+            return rows
+        }
+        #expect(try followed() == .broken(at: 9))
+    }
+
+    @Test func `a commit that was removed is named, though later ones were renumbered`() throws {
+        try fill()
+        try forge { rows in
+            let later = rows[4...].map { row in
+                Forger.Row(commit: row.commit.changed(by: -2), hash: row.hash)
+            }
+            return Array(rows[..<3]) + later
+        }
+        #expect(try open().readAll().count == 9)
+        #expect(try followed() == .broken(at: 7))
+    }
+
+    @Test(arguments: [true, false])
+    func `commits that were swapped are named`(_ hashesGoAlong: Bool) throws {
+        try fill()
+        try forge { rows in
+            var rows = rows
+            rows.swapAt(2, 5)
+            rows[2].commit = rows[2].commit.changed(by: -6)
+            rows[5].commit = rows[5].commit.changed(by: 6)
+            if !hashesGoAlong { (rows[2].hash, rows[5].hash) = (rows[5].hash, rows[2].hash) }
+            return rows
+        }
+        #expect(try open().readAll().count == 10)
+        #expect(try followed() == .broken(at: 5))
+    }
+
+    @Test(arguments: ["NULL", "x'00'", "zeroblob(32)", "CAST(chain || x'00' AS BLOB)"])
+    func `a hash that was changed is named`(_ hash: String) throws {
+        try fill()
+        try folder.run("UPDATE commits SET chain = \(hash) WHERE first = 9")
+        #expect(try open().readAll().count == 10)
+        #expect(try followed() == .broken(at: 9))
+    }
+
+    @Test func `a log that says that it is chained from a later number is told`() throws {
+        try fill()
+        try folder.run("UPDATE meta SET chained = 9")
+        #expect(try followed() == .broken(at: 1))
+    }
+
+    @Test func `a log that was rewritten with all its hashes has lost its anchor`() throws {
+        let anchor = try fill()
+        try forge { rows in
+            var rows = rows
+            rows[3].commit = rows[3].commit.changed(bytes: [1, 2, 3])
+            return rows.rehashed(from: 3)
+        }
+        let end = try #require(try followed().end)
+        #expect(end.number == anchor.number && end.hash != anchor.hash)
+    }
+
+    @Test func `a log that lost its end does not come to its anchor`() throws {
+        let anchor = try fill()
+        try forge { rows in rows.dropLast(2) }
+        #expect(try followed().end.map { $0.number < anchor.number } == true)
+    }
+
+    // MARK: How it goes on
+
+    @Test func `it begins with the log's id, so that no other log has its hashes`() throws {
+        let log = try open()
+        #expect(try followed() == .whole(from: 1, LogAnchor(.zero, .genesis(of: log.id))))
+        let commit = try log.fill(1)[0]
+        #expect(try followed().end?.hash == ChainHash.genesis(of: log.id).next(commit))
+    }
+
+    @Test func `several commits of one append are chained one by one`() throws {
+        let log = try open()
+        let epoch = try log.claim().epoch.rawValue
+        let commits = [1, 3, 5].map { LoggedCommit.sample($0...$0 + 1, epoch: epoch) }
+        try log.append(commits, expecting: .zero, forced: false)
+        #expect(
+            try followed().end?.hash
+                == commits.reduce(ChainHash.genesis(of: log.id)) { $0.next($1) })
+        try log.append(.sample(7...7))
+        #expect(try followed().end?.number == SequenceNumber(7))
+    }
+
+    @Test func `an append that fails, or is repeated, leaves the chain as it is`() throws {
+        var settings = SQLiteLogSettings.small()
+        settings.busyTimeout = .zero
+        settings.limitBytes = 1 << 20
+        let log = try SQLiteLog(directory: folder.path, settings: settings)
+        try log.fill(2)
+        let writer = try OtherConnection(folder.database)
+        // What comes next follows what is there, not what failed.
+        func expectFailure(_ code: LogError.Code, _ append: () throws -> Void) throws {
+            let end = try #require(try followed().end)
+            #expect(ConfluxLogTests.code(of: append) == code)
+            #expect(try followed().end == end)
+            let next = LoggedCommit.sample(log.last.next.rawValue...log.last.next.rawValue)
+            try log.append(next)
+            #expect(try followed().end?.hash == end.hash.next(next))
+            // It is there already.
+            try log.append(next, forced: true)
+            #expect(try followed().end?.hash == end.hash.next(next))
+        }
+        try writer.run("BEGIN IMMEDIATE")
+        #expect(code { try log.append(.sample(5...5)) } == .failed)
+        try writer.run("ROLLBACK")
+        try expectFailure(.full) { try log.append(.sample(5...5, bytes: 2 << 20)) }
+        try expectFailure(.full) {
+            let commits: [LoggedCommit] = [.sample(6...6), .sample(7...7, bytes: 2 << 20)]
+            try log.append(commits, expecting: SequenceNumber(5), forced: false)
+        }
+        try expectFailure(.endDiffers) { try log.append(.sample(9...9)) }
+        try expectFailure(.superseded) { try log.append(.sample(8...8, epoch: 7)) }
+    }
+
+    @Test func `it goes on when the log is opened again, and in a copy`() throws {
+        let anchor = try fill()
+        try SQLiteLogFile(directory: folder.path).copy(to: other.path)
+        #expect(try Followed(other.path) == .whole(from: 1, anchor))
+        try open().fill(3)
+        #expect(try followed().end?.number == SequenceNumber(26))
+        try SQLiteLog(directory: other.path, settings: .small()).fill(1)
+        #expect(try Followed(other.path).end?.number == SequenceNumber(22))
+    }
+
+    @Test func `who was superseded goes on from the other one's end, and not from its own`() throws
+    {
+        let former = try open()
+        try former.fill(2)
+        // As where the lock doesn't reach: on another machine.
+        try FileManager.default.removeItem(atPath: folder.path + "/lock")
+        let newer = try open()
+        try newer.fill(2)
+        #expect(code { try former.append(.sample(5...6)) } == .superseded)
+        #expect(code { try former.append(.sample(9...9)) } == .superseded)
+        #expect(try followed().end?.number == SequenceNumber(8))
+        try former.fill(1)
+        #expect(code { try newer.append(.sample(11...11, epoch: 2)) } == .superseded)
+        #expect(try followed().end?.number == SequenceNumber(10))
+        // Also who was not told that it was.
+        try newer.fill(1)
+        try former.fill(1)
+        #expect(try followed().end?.number == SequenceNumber(14))
+    }
+
+    @Test func `an end that somebody else moved is chained to`() throws {
+        let log = try open()
+        let commits = try log.fill(2)
+        let forger = try Forger(folder.database)
+        var rows = try forger.rows
+        rows.append(.init(commit: .sample(5...6), hash: nil))
+        try forger.replace(by: rows.rehashed(from: 2))
+        #expect(code { try log.append(.sample(5...5)) } == .endDiffers)
+        try log.append(.sample(7...7))
+        #expect(try log.readAll().starts(with: commits))
+        #expect(try followed().end?.number == SequenceNumber(7))
+    }
+
+    @Test func `an end without a hash prevents a claim`() throws {
+        try fill()
+        try folder.run("UPDATE commits SET chain = NULL WHERE first = 19")
+        let log = try open()
+        #expect(code { _ = try log.claim() } == .damaged)
+        #expect(try folder.number("SELECT epoch FROM meta") == 1)
+    }
+
+    // MARK: Truncation
+
+    /// Truncates the log that ``fill()`` makes.
+    private func truncate(below floor: UInt64) throws {
+        let log = try open()
+        _ = try log.claim()
+        for number in [16, 18] as [UInt64] { try log.save(.sample(number)) }
+        try log.truncateAll(below: floor)
+        log.close()
+    }
+
+    @Test func `a log that was truncated is chained from its floor on`() throws {
+        let anchor = try fill()
+        try truncate(below: 7)
+        #expect(try followed() == .whole(from: 7, anchor))
+        try open().fill(2)
+        #expect(try followed().end?.number == SequenceNumber(24))
+        try SQLiteLogFile(directory: folder.path).copy(to: other.path)
+        #expect(try Followed(other.path) == (try followed()))
+    }
+
+    @Test(arguments: [7, 9] as [UInt64])
+    func `a change behind the floor is named, at the floor as well`(first: UInt64) throws {
+        try fill()
+        try truncate(below: 7)
+        try forge { rows in
+            rows.map { row in
+                var row = row
+                if row.commit.first.rawValue == first {
+                    row.commit = row.commit.changed(bytes: [1])
+                }
+                return row
+            }
+        }
+        #expect(try followed() == .broken(at: first))
+    }
+
+    @Test(arguments: [3, 5, 7, 9] as [UInt64])
+    func `a broken place is gone with what is truncated behind it`(floor: UInt64) throws {
+        let anchor = try fill()
+        try folder.run("UPDATE commits SET chain = NULL WHERE first = 5")
+        try truncate(below: floor)
+        let whole = Followed.whole(from: 9, anchor)
+        #expect(try followed() == (floor < 9 ? .broken(at: max(5, floor)) : whole))
+    }
+
+    // MARK: Former formats
+
+    @Test(arguments: 1...3)
+    func `a log of a former format is chained from where it ended`(version: Int) throws {
+        let log = try open()
+        let commits = try log.fill(10)
+        let id = log.id
+        log.close()
+        try folder.downgrade(to: version)
+        let end = LogAnchor(SequenceNumber(20), .genesis(of: id))
+        #expect(try followed() == .whole(from: 21, end))
+
+        let upgraded = try open()
+        #expect(try followed() == .whole(from: 21, end))
+        #expect(try upgraded.readAll() == commits)
+        let more = try upgraded.fill(3)
+        let anchor = try #require(try followed().end)
+        #expect(try followed() == .whole(from: 21, anchor))
+        #expect(anchor.hash == more.reduce(end.hash) { $0.next($1) })
+        upgraded.close()
+        #expect(try folder.number("SELECT count(*) FROM commits WHERE chain IS NULL") == 10)
+
+        // Again, and nothing is upgraded twice.
+        try open().close()
+        #expect(try followed() == .whole(from: 21, anchor))
+        try forge { rows in
+            var rows = rows
+            rows[11].commit = rows[11].commit.changed(bytes: [1])
+            return rows
+        }
+        #expect(try followed() == .broken(at: 23))
+    }
+
+    @Test(arguments: [7, 21, 23] as [UInt64])
+    func `a log that was upgraded is truncated before its chain, at its beginning, and in it`(
+        floor: UInt64
+    ) throws {
+        try fill()
+        try folder.downgrade(to: 3)
+        let log = try open()
+        try log.fill(5)
+        let anchor = try #require(try followed().end)
+        for number in [26, 28] as [UInt64] { try log.save(.sample(number)) }
+        try log.truncateAll(below: floor)
+        #expect(log.floor == SequenceNumber(floor))
+        #expect(try followed() == .whole(from: max(21, floor), anchor))
+    }
+
+    @Test func `a log that says two things of itself is not upgraded`() throws {
+        try fill()
+        try folder.downgrade(to: 3)
+        try folder.run("UPDATE meta SET copy = copy || ' '")
+        #expect(code { _ = try open() } == .damaged)
+        #expect(try folder.number("PRAGMA user_version") == 3)
+    }
+}
