@@ -12,17 +12,22 @@ struct KeySessionScenarios {
     }
 
     private func leave(_ connection: UInt64, _ peers: inout RawPeers) {
-        // With an action of which it never says that it knows the outcome: it may come back.
-        if let batch = peers.batch(1) { peers.say(batch, on: connection) }
         peers.say(.bye(Bye(code: .leaving, message: "")), on: connection)
         _ = peers.heard(on: connection)
     }
 
+    private func hello(_ number: UInt64) -> Hello {
+        // Its session outlives its bye.
+        Hello(
+            request: 1, nonce: Identifier(high: 77, low: number), name: nil, role: .member,
+            process: Identifier(high: 78, low: number))
+    }
+
     /// Whether a process of the key is let in.
     private func join(
-        _ connection: UInt64, as nonce: UInt64? = nil, _ peers: inout RawPeers
+        _ connection: UInt64, as number: UInt64? = nil, _ peers: inout RawPeers
     ) -> Bool {
-        peers.join(connection, as: nonce)
+        peers.say(.hello(hello(number ?? connection)), on: connection)
         return peers.heard(on: connection).welcomes == 1
     }
 
@@ -33,7 +38,7 @@ struct KeySessionScenarios {
         }
         peers.principals[4] = principal("other")
         #expect(join(1, &peers) && join(2, &peers))
-        peers.join(3)
+        peers.say(.hello(hello(3)), on: 3)
         let heard = peers.heard(on: 3)
         guard case .bye(let bye)? = heard.first, heard.count == 1 else {
             Issue.record("\(heard)")
@@ -58,12 +63,7 @@ struct KeySessionScenarios {
         var peers = RawPeers { $0.sessionsPerKeyMax = 2 }
         for connection in 1...3 as ClosedRange<UInt64> {
             peers.principals[connection] = principal("worker")
-            peers.tell(
-                .hello(
-                    Hello(
-                        request: 1, nonce: Identifier(high: 77, low: connection), name: nil,
-                        role: .member)),
-                on: connection)
+            peers.tell(.hello(hello(connection)), on: connection)
         }
         peers.cluster.run()
         #expect((1...3).map { peers.heard(on: $0).welcomes } == [1, 1, 0])
@@ -80,9 +80,8 @@ struct KeySessionScenarios {
         leave(2, &peers)
         leave(1, &peers)
         #expect(join(4, &peers))
-        func isRemembered(_ nonce: UInt64, _ owner: String?) -> Bool {
-            var hello = Hello(
-                request: 1, nonce: Identifier(high: 77, low: nonce), name: nil, role: .member)
+        func isRemembered(_ number: UInt64, _ owner: String?) -> Bool {
+            var hello = hello(number)
             if let owner { hello = hello.owned(by: principal(owner)) }
             return peers.cluster.sequencer?.sessions.incarnation(of: hello.nonce) != nil
         }

@@ -187,13 +187,13 @@ extension SequencerMachine {
             refuse(hello, .tableFull, text, to: connection, into: &effects)
             return
         }
-        sessions.reserve(for: hello.owner)
+        sessions.reserve(for: hello.owner?.name)
         let isKeyed = hello.process != nil
         joining[hello.nonce] = PendingJoin(
             hello: hello, connection: connection, name: hello.name, isKeyed: isKeyed)
         pipeline.admit(
             .joined(nonce: hello.nonce, name: hello.name, rejoining: .none, isKeyed: isKeyed),
-            by: hello.owner, then: .joined(hello.nonce))
+            by: hello.owner?.name, then: .joined(hello.nonce))
     }
 
     /// Forgets who left first, when there is no room for another session: one of the same key, where that
@@ -202,11 +202,11 @@ extension SequencerMachine {
     /// - Returns: Why there is no room; nil when there is.
     private mutating func makeRoom(for hello: Hello) -> String? {
         if let owner = hello.owner {
-            let most = hello.ownerSessionsMax.map { Int($0) } ?? settings.sessionsPerKeyMax
-            while sessions.count(of: owner) >= most {
-                guard let oldest = sessions.longestAway(of: owner) else {
+            let most = owner.sessionsMax.map { Int($0) } ?? settings.sessionsPerKeyMax
+            while sessions.count(of: owner.name) >= most {
+                guard let oldest = sessions.longestAway(of: owner.name) else {
                     return """
-                        the key \(owner) has \(most) sessions, as many as it may, and all of them are \
+                        the key \(owner.name) has \(most) sessions, as many as it may, and all of them are \
                         present: end one of its processes, or raise its sessions-max in the sequencer's \
                         file of authorised keys
                         """
@@ -214,7 +214,9 @@ extension SequencerMachine {
                 forget(oldest)
             }
         }
-        guard sessions.lastingCount + joining.count >= settings.sessionsMax else { return nil }
+        guard sessions.lastingCount + joining.count >= settings.sessionsMax else {
+            return nil
+        }
         guard let oldest = sessions.longestAway else {
             return "the sequencer remembers as many sessions as it may; try again later"
         }
@@ -239,12 +241,13 @@ extension SequencerMachine {
             preconditionFailure("a session began without a hello; \(nonce)")
         }
         let incarnation = Incarnation(sequence.rawValue)
-        sessions.endReservation(for: pending.hello.owner)
+        let owner = pending.hello.owner?.name
+        sessions.endReservation(for: owner)
         sessions.insert(
             Session(
                 incarnation: incarnation, nonce: nonce, name: pending.name,
-                owner: pending.hello.owner, isKeyed: pending.isKeyed, quietSince: now))
-        effects.append(.note(.joined(incarnation, name: pending.name, owner: pending.hello.owner)))
+                owner: owner, isKeyed: pending.isKeyed, quietSince: now))
+        effects.append(.note(.joined(incarnation, name: pending.name, owner: owner)))
         bind(incarnation, pending.hello, to: pending.connection, at: now, into: &effects)
     }
 
@@ -255,7 +258,8 @@ extension SequencerMachine {
             let pending = joining.removeValue(forKey: nonce)
         else { return }
         sessions.revive(incarnation, at: now)
-        effects.append(.note(.joined(incarnation, name: pending.name, owner: pending.hello.owner)))
+        effects.append(
+            .note(.joined(incarnation, name: pending.name, owner: pending.hello.owner?.name)))
         bind(incarnation, pending.hello, to: pending.connection, at: now, into: &effects)
     }
 

@@ -1,5 +1,13 @@
 import ConfluxVocabulary
 
+/// The key that opens a session, as the sequencer knows it.
+struct SessionOwner: Sendable, Equatable {
+    /// What it is called.
+    let name: Name
+    /// How many sessions it may have, where its rights say so.
+    let sessionsMax: UInt32?
+}
+
 extension Hello {
     /// A session belongs to the name of the key that opened it (rule 8): the nonce of a hello counts
     /// together with that name. Whoever learns another's nonce, from the log or otherwise, opens a
@@ -10,8 +18,7 @@ extension Hello {
     func owned(by principal: Principal) -> Hello {
         guard let owner = principal.name else { return self }
         var hello = self
-        hello.owner = owner
-        hello.ownerSessionsMax = principal.rights.sessionsMax
+        hello.owner = SessionOwner(name: owner, sessionsMax: principal.rights.sessionsMax)
         hello.nonce = Nonce(hashOf: "conflux session owner\0\(owner)\0\(nonce)")
         return hello
     }
