@@ -15,11 +15,24 @@ let package = Package(
         .target(name: "ConfluxVocabulary", swiftSettings: strict),
         .target(
             name: "ConfluxProtocol", dependencies: ["ConfluxVocabulary"], swiftSettings: strict),
+        .systemLibrary(name: "CZeroMQ"),
+        .systemLibrary(name: "CSodium", pkgConfig: "libsodium"),
+        .target(
+            name: "ConfluxZeroMQ", dependencies: ["ConfluxVocabulary", "CSodium", "CZeroMQ"],
+            swiftSettings: strict),
+        // Of the sequencer, who may connect.
+        .target(
+            name: "ConfluxAccess",
+            dependencies: ["ConfluxVocabulary", "ConfluxProtocol", "ConfluxZeroMQ"],
+            swiftSettings: strict),
         .target(name: "Conflux", dependencies: ["ConfluxVocabulary"], swiftSettings: strict),
         // Its `main` is libFuzzer's.
         .executableTarget(
             name: "ConfluxFuzz",
-            dependencies: ["ConfluxVocabulary", "ConfluxProtocol", "Conflux"],
+            dependencies: [
+                "ConfluxVocabulary", "ConfluxProtocol", "Conflux", "ConfluxZeroMQ", "ConfluxAccess",
+                "CSodium",
+            ],
             swiftSettings: strict + [.unsafeFlags(["-parse-as-library"])]),
     ]
 )

@@ -37,17 +37,20 @@ public final class Sequencer: Sendable {
     private static let routerQueueMessages = 10_000
     /// The most pieces of up to 8 KiB that wait of one node. *At the bound* it is no longer read.
     private static let receiveQueuePieces = 8
-    /// The most peers of each socket: as many as leave descriptors for the log and for those that
-    /// are about to be turned away. *At the bound* a further one is cut off.
-    private static var connectionsMax: Int {
+    /// How many connections each socket may have: as many as leave descriptors for the log and for those
+    /// that are about to end. Of them an eighth are kept for peers that have not said yet who they are,
+    /// and as many for those that are about to be turned away.
+    private static func setConnectionBounds(of settings: inout SocketSettings) {
         var limit = rlimit()
         #if canImport(Darwin)
             getrlimit(RLIMIT_NOFILE, &limit)
         #else
             getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
         #endif
-        let most = SocketSettings().connectionsMax
-        return max(16, min(most, Int(clamping: limit.rlim_cur) / 2 - 64))
+        let most = max(32, Int(clamping: limit.rlim_cur) / 2 - 64)
+        settings.handshakesMax = min(settings.handshakesMax, most / 8)
+        settings.connectionsMax = min(
+            settings.connectionsMax, most - 2 * settings.handshakesMax)
     }
     /// What a node's message has beside what it carries.
     private static let messageOverheadBytes = 64 << 10
@@ -132,7 +135,7 @@ public final class Sequencer: Sendable {
             var socketSettings = SocketSettings()
             socketSettings.sendQueueMessages = routerQueueMessages
             socketSettings.receiveQueueMessages = receiveQueuePieces
-            socketSettings.connectionsMax = connectionsMax
+            setConnectionBounds(of: &socketSettings)
             socketSettings.messageBytesMax =
                 max(
                     Int(settings.batchBytesMax), Int(settings.initialStateBytesMax),
@@ -141,7 +144,7 @@ public final class Sequencer: Sendable {
             let router = try RouterSocket(context, settings: socketSettings)
             var feedSettings = SocketSettings()
             feedSettings.receiveQueueMessages = 1
-            feedSettings.connectionsMax = connectionsMax
+            setConnectionBounds(of: &feedSettings)
             feedSettings.security = configuration.access.security
             let feed = try PublisherSocket(context, settings: feedSettings)
             var keys: AuthorizedKeys?

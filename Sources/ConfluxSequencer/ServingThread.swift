@@ -122,13 +122,18 @@ final class ServingThread {
         let now = Moment.now.monotonic
         guard now - publishedAt >= Self.publishInterval else { return }
         publishedAt = now
-        let (routed, fed) = (router.connectionCount, feed.connectionCount)
         meter.publish(
             machine.gauges, machine.tally, commitTimes,
-            bounds: [
-                Bound("routerConnections", routed.level, of: routed.most),
-                Bound("feedConnections", fed.level, of: fed.most),
-            ], at: now)
+            bounds: bounds("router", router.levels) + bounds("feed", feed.levels), at: now)
+    }
+
+    private func bounds(_ socket: String, _ levels: ServingLevels) -> [Bound] {
+        [
+            Bound(
+                "\(socket)Connections", levels.connections.level, of: levels.connections.most),
+            Bound("\(socket)Handshakes", levels.handshakes.level, of: levels.handshakes.most),
+            Bound("\(socket)QueueBytes", levels.queueBytes.level, of: levels.queueBytes.most),
+        ]
     }
 
     private func tellOmissions() {

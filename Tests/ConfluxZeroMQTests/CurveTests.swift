@@ -77,8 +77,28 @@ import Testing
 
     @Test func `a key that is not authorised is refused, and told so`() throws {
         let pair = try pair()
-        pair.router.isAuthorized = { $0 != client.publicKey }
+        pair.router.connectionsMax = { $0 == client.publicKey ? nil : 1 }
         #expect(try ending(of: pair) == .authenticationFailed(status: 400))
+    }
+
+    @Test func `a key with as many connections as it may is refused, and told so`() throws {
+        let pair = try pair()
+        pair.router.connectionsMax = { _ in 1 }
+        _ = try pair.greet()
+        let second = try DealerSocket(
+            pair.context, settings: settings(.client(client, server: server.publicKey)))
+        let monitor = try second.openMonitor()
+        try second.connect(pair.endpoint)
+        let kind: SocketEvent.Kind = try wait(for: monitor, serving: pair.router) {
+            while let event = try monitor.receive() {
+                switch event.kind {
+                case .handshakeSucceeded, .authenticationFailed: return event.kind
+                default: break
+                }
+            }
+            return nil
+        }
+        #expect(kind == .authenticationFailed(status: 300))
     }
 
     @Test func `who takes the server for another one is told so`() throws {
@@ -112,7 +132,7 @@ import Testing
             Issue.record("the second peer is not heard")
             return
         }
-        pair.router.isAuthorized = { $0 == other.publicKey }
+        pair.router.connectionsMax = { $0 == other.publicKey ? 1 : nil }
         try pair.router.end { $0 != other.publicKey }
         #expect(try pair.receive() == .ended(peer))
         #expect(try pair.router.send([3], to: second) == .sent)

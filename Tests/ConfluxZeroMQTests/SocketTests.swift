@@ -124,6 +124,32 @@ import Testing
         #expect(try wait(for: healthy) { try healthy.receive() } == [3])
     }
 
+    @Test func `what a peer leaves unread is bounded in bytes, and another peer is served`() throws
+    {
+        var settings = SocketSettings.test
+        settings.sendQueueMessages = 10_000
+        settings.receiveQueueMessages = 1
+        let pair = try Pair(router: settings, dealer: settings)
+        let stalled = try pair.greet()
+        let frame = [UInt8](repeating: 0, count: 1 << 20)
+        var sent = 0
+        while sent < 1_000, try pair.router.send(frame, to: stalled) == .sent { sent += 1 }
+        // What the system buffers went out first, and what the stalled one has received.
+        #expect((64..<200).contains(sent))
+        #expect(pair.router.levels.queueBytes.level < 66 << 20)
+
+        let healthy = try DealerSocket(pair.context, settings: settings)
+        try healthy.connect(pair.endpoint)
+        try pair.router.shakeHands(with: healthy)
+        _ = try wait(for: healthy, .writable) { try healthy.send([2]) == .sent ? true : nil }
+        guard case .message(let other, [2]) = try pair.receive() else {
+            Issue.record("another message arrived")
+            return
+        }
+        #expect(try pair.router.send(frame, to: other) == .sent)
+        #expect(try wait(for: healthy) { try healthy.receive() } == frame[...])
+    }
+
     @Test func `without a connection nothing is queued`() throws {
         let context = try ZeroMQContext()
         let router = try RouterSocket(context, settings: .test)

@@ -62,18 +62,25 @@ struct Program {
         Control.begin()
         do {
             switch try JSONDecoder().decode(Role.self, from: Data(text.utf8)) {
-            case .sequencer(let folder): try await NodeRoles.sequencer(folder: folder)
-            case .producer(let address, let producer, let count):
-                try await NodeRoles.producer(address: address, producer: producer, count: count)
-            case .replica(let address, let count):
-                try await NodeRoles.replica(address: address, count: count)
-            case .roundTrips(let address, let count):
-                try await NodeRoles.roundTrips(address: address, count: count)
-            case .receipts(let address, let count, let inFlight):
-                try await NodeRoles.receipts(address: address, count: count, inFlight: inFlight)
+            case .sequencer(let folder, let keys):
+                try await NodeRoles.sequencer(folder: folder, keys: keys)
+            case .producer(let place, let producer, let count):
+                try await NodeRoles.producer(at: place, producer: producer, count: count)
+            case .replica(let place, let count):
+                try await NodeRoles.replica(at: place, count: count)
+            case .roundTrips(let place, let count):
+                try await NodeRoles.roundTrips(at: place, count: count)
+            case .receipts(let place, let count, let inFlight):
+                try await NodeRoles.receipts(at: place, count: count, inFlight: inFlight)
             case .busy(let threads): NodeRoles.busy(threads: threads)
             case .readers(let address, let count):
                 try ReaderRoles.readers(address: address, count: count)
+            case .loris(let addresses, let count):
+                try HostileRoles.loris(addresses: addresses, count: count)
+            case .idle(let places, let feed, let count):
+                try HostileRoles.idle(places: places, feed: feed, count: count)
+            case .flood(let place, let feed, let count):
+                try HostileRoles.flood(place: place, feed: feed, count: count)
             case .keeper(let folder, let settings):
                 try await LedgerRoles.keeper(folder: folder, settings)
             case .ledger(let address): try await LedgerRoles.node(address: address)

@@ -7,6 +7,8 @@ struct Settings {
         case latency
         case readers
         case neighbours
+        case hostile
+        case keys
         case local
         case read
         case join
@@ -32,6 +34,8 @@ struct Settings {
           latency           one action in flight, beside plain libzmq
           readers           one action in flight while 64 observers read the log, beside none
           neighbours        one action in flight while another store of the node is in trouble
+          hostile           one action in flight while peers do what costs most, beside none
+          keys              a stream, and one action in flight, with keys, beside without
           local             dispatch without a node
           read              a model's value by key path
           join              a new node opens a store with a long history
@@ -98,6 +102,14 @@ struct Settings {
                     ).measure(self))
             case .neighbours:
                 try deliver(NeighboursWorkload(bytes: (isFull ? 256 : 64) << 20).measure(self))
+            case .hostile:
+                try deliver(HostileWorkload(count: isFull ? 5_000 : 1_500).measure(self))
+            case .keys:
+                try deliver(
+                    KeysWorkload(
+                        streamCount: isFull ? 500_000 : 200_000,
+                        latencyCount: isFull ? 5_000 : 1_500
+                    ).measure(self))
             case .local:
                 try deliver(LocalWorkload(count: isFull ? 1_000_000 : 200_000).measure(self))
             case .read:

@@ -9,7 +9,9 @@ struct FuzzTarget: Sendable {
     /// Ends when all held, and traps where something did not.
     let run: @Sendable ([UInt8]) -> Void
 
-    static let all = wireTargets + codingTargets + sequencerTargets + replicaTargets
+    static let all =
+        wireTargets + codingTargets + accessTargets + connectionTargets + sequencerTargets
+        + replicaTargets
 }
 
 /// Whether the machines' targets print every input and what came of it: `CONFLUX_TRACE=1`.

@@ -56,15 +56,24 @@ struct RefusedConnections {
     }
 
     private static func reason(_ status: Int32, _ address: Endpoint) -> String {
-        status == SocketEvent.otherServer
-            ? """
+        switch status {
+        case SocketEvent.otherServer:
+            """
             The server at \(address) has another key than --server-key. Check the address, and that \
             the public key is the sequencer's present one.
             """
-            : """
+        case SocketEvent.full:
+            """
+            The sequencer at \(address) has as many connections of this node's key, or of all keys, as \
+            it may. End other processes with this key, or raise its connections-max in the sequencer's \
+            file of authorised keys.
+            """
+        default:
+            """
             The sequencer at \(address) does not admit this node's key. Add the public key to the \
             sequencer's file of authorised keys, and send the sequencer SIGHUP.
             """
+        }
     }
 
     private static func reason(protocolError number: Int32, _ address: Endpoint) -> String {

@@ -26,6 +26,13 @@ public struct Rights: Sendable, Hashable {
     public var payloadBytesMax: UInt32?
     /// The most actions a second, over a second's time; nil for no limit. *At the bound* actions wait in their node.
     public var actionsPerSecondMax: UInt32?
+    /// The most sessions that the sequencer remembers of the key; nil for
+    /// ``SequencerSettings/sessionsPerKeyMax``. *At the bound* the one that left first is forgotten, and
+    /// where all are present a further one is refused.
+    public var sessionsMax: UInt32?
+    /// The most connections of the key with each of the sequencer's sockets; nil for an eighth of all.
+    /// *At the bound* a further one is refused.
+    public var connectionsMax: UInt32?
 
     /// Makes rights.
     ///
@@ -33,13 +40,18 @@ public struct Rights: Sendable, Hashable {
     ///   - patterns: For which stores each deed is allowed.
     ///   - payloadBytesMax: The most bytes of one encoded action.
     ///   - actionsPerSecondMax: The most actions a second.
+    ///   - sessionsMax: The most sessions.
+    ///   - connectionsMax: The most connections.
     public init(
         patterns: [Deed: [StorePattern]], payloadBytesMax: UInt32? = nil,
-        actionsPerSecondMax: UInt32? = nil
+        actionsPerSecondMax: UInt32? = nil, sessionsMax: UInt32? = nil,
+        connectionsMax: UInt32? = nil
     ) {
         self.patterns = patterns
         self.payloadBytesMax = payloadBytesMax
         self.actionsPerSecondMax = actionsPerSecondMax
+        self.sessionsMax = sessionsMax
+        self.connectionsMax = connectionsMax
     }
 
     /// Whether a deed is allowed to all that a target concerns.

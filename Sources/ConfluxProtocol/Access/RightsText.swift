@@ -11,6 +11,8 @@ import ConfluxVocabulary
 /// | `all` | everything |
 /// | `payload-max=SIZE` | actions of at most so many bytes: `4096`, `64KiB`, `1MiB` |
 /// | `rate=N/s` | at most N actions a second |
+/// | `sessions-max=N` | at most N sessions that are remembered |
+/// | `connections-max=N` | at most N connections with each socket |
 ///
 /// `observe=PATTERN,PATTERN` and so on restrict a right to some stores; see `StorePattern`.
 public enum RightsText {
@@ -44,6 +46,8 @@ public enum RightsText {
                         "\(InvalidText.quoted(word)) must be given once, as in rate=500/s")
                 }
                 rights.actionsPerSecondMax = count
+            case ("sessions-max", let most?): try set(\.sessionsMax, most, word, of: &rights)
+            case ("connections-max", let most?): try set(\.connectionsMax, most, word, of: &rights)
             case (let name, _):
                 guard let deed = Rights.Deed(rawValue: String(name)) else {
                     throw InvalidText(
@@ -60,6 +64,20 @@ public enum RightsText {
                 "say what the key may do: observe, dispatch, host, administer, or all")
         }
         return rights
+    }
+
+    private static func set(
+        _ limit: WritableKeyPath<Rights, UInt32?>, _ text: Substring, _ word: Substring,
+        of rights: inout Rights
+    ) throws(InvalidText) {
+        guard rights[keyPath: limit] == nil, let count = UInt32(text), count > 0 else {
+            throw InvalidText(
+                """
+                \(InvalidText.quoted(word)) must be given once, with a number, as in \
+                \(word.prefix { $0 != "=" })=100
+                """)
+        }
+        rights[keyPath: limit] = count
     }
 
     private static func add(

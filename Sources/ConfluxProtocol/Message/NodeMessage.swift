@@ -60,8 +60,8 @@ public struct Hello: Sendable, Equatable {
     /// The states that this node bridges.
     public var bridged: [StateBridge]
 
-    /// The name of the key that its connection proves. No peer says it: the sequencer puts it in.
-    var owner: Name?
+    /// The key that its connection proves. No peer says it: the sequencer puts it in.
+    var owner: SessionOwner?
 
     /// What a connection is for.
     public enum Role: UInt8, Sendable, CaseIterable {

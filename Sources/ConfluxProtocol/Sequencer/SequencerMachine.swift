@@ -197,7 +197,7 @@ public struct SequencerMachine: Sendable {
                 refuse(hello, .notAllowed, denial, to: connection, into: &effects)
             } else {
                 greeted(
-                    with: hello.owned(by: principal.name), by: speaker, from: connection, at: now,
+                    with: hello.owned(by: principal), by: speaker, from: connection, at: now,
                     into: &effects)
             }
             return

@@ -28,6 +28,9 @@ public struct SequencerSettings: Sendable, Hashable {
     /// The most sessions remembered, at most ``sessionsMost``. The one that left first is forgotten
     /// for a new one.
     public var sessionsMax: Int = 10_000
+    /// The most of them that belong to one key, unless its rights say otherwise. Its own that left
+    /// first is forgotten for a new one.
+    public var sessionsPerKeyMax: Int = 1_000
     /// The most connections of observers.
     public var observersMax: Int = 1_000
     /// The most stores.

@@ -8,6 +8,10 @@ struct Access {
     /// Who may connect; nil where there are no keys.
     private var authorized: AuthorizedKeys?
 
+    /// Which part of all connections of a socket the processes of one key may have, unless its line says
+    /// how many.
+    static let keyFraction = 8
+
     /// From here on these keys may connect, and no others are connected. Whose rights are others now
     /// connects again, and says anew what it does.
     ///
@@ -21,7 +25,10 @@ struct Access {
         let former = authorized
         authorized = keys
         for socket in sockets {
-            socket.isAuthorized = { keys[$0] != nil }
+            let share = max(1, socket.levels.connections.most / Self.keyFraction)
+            socket.connectionsMax = { key in
+                keys[key].map { $0.rights.connectionsMax.map { Int($0) } ?? share }
+            }
             try socket.end { former?[$0] != keys[$0] }
         }
     }

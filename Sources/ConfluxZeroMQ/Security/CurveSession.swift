@@ -26,11 +26,17 @@ final class CurveSession {
     private static let keyBytes = CurvePublicKey.byteCount
     private static let cookieBytes = 96
 
+    /// What is known from HELLO to INITIATE, and not kept for longer.
+    private struct Handshake {
+        /// The server's key of this connection.
+        let session = CurveKeyPair.random()
+        let cookie = Sodium.random(cookieBytes)
+        /// The client's.
+        let clientKey: [UInt8]
+    }
+
     private let server: CurveKeyPair
-    private let session = CurveKeyPair.random()
-    private let cookie = Sodium.random(cookieBytes)
-    /// The client's key of this connection.
-    private var clientKey: [UInt8] = []
+    private var handshake: Handshake?
     /// What both sides' keys of this connection give.
     private var shared: [UInt8] = []
     private var nonce: UInt64 = 0
@@ -48,11 +54,10 @@ final class CurveSession {
     /// - Returns: What is to be answered.
     /// - Throws: ``ZMTPFault`` when it is meant for another server, or is none.
     func welcome(_ body: Bytes) throws(ZMTPFault) -> [UInt8] {
-        guard clientKey.isEmpty, body.count == Self.helloBytes, body.first == 1 else {
-            throw ZMTPFault("a HELLO that is none")
-        }
+        guard handshake == nil, shared.isEmpty, body.count == Self.helloBytes, body.first == 1
+        else { throw ZMTPFault("a HELLO that is none") }
         let body = Array(body)
-        clientKey = Array(body[74..<106])
+        let clientKey = Array(body[74..<106])
         let key = try Self.agree(clientKey, server.secret)
         guard
             Self.open(
@@ -61,9 +66,12 @@ final class CurveSession {
         else {
             throw ZMTPFault("a HELLO to another server", says: ZMTP.error(ZMTP.otherServerStatus))
         }
+        let handshake = Handshake(clientKey: clientKey)
+        self.handshake = handshake
         let tail = Sodium.random(16)
         let box = Self.seal(
-            session.publicKey.bytes + cookie, Array("WELCOME-".utf8) + tail, key)
+            handshake.session.publicKey.bytes + handshake.cookie, Array("WELCOME-".utf8) + tail, key
+        )
         return ZMTP.command("WELCOME", tail + box)
     }
 
@@ -73,13 +81,14 @@ final class CurveSession {
     /// - Returns: Its key, and what it says of its socket.
     /// - Throws: ``ZMTPFault`` when it does not prove it.
     func initiate(_ body: Bytes) throws(ZMTPFault) -> (key: CurvePublicKey, metadata: Bytes) {
-        guard !clientKey.isEmpty, shared.isEmpty, body.count >= Self.initiateBytesMin else {
+        guard let handshake, body.count >= Self.initiateBytesMin else {
             throw ZMTPFault("an INITIATE that is none")
         }
+        self.handshake = nil
         let body = Array(body)
-        shared = try Self.agree(clientKey, session.secret)
+        shared = try Self.agree(handshake.clientKey, handshake.session.secret)
         let short = Array(body[96..<104])
-        guard body[..<96].elementsEqual(cookie),
+        guard body[..<96].elementsEqual(handshake.cookie),
             let content = Self.open(
                 body[104...], Array("CurveZMQINITIATE".utf8) + short, shared)
         else { throw ZMTPFault("an INITIATE that does not open") }
@@ -87,8 +96,8 @@ final class CurveSession {
         let key = Array(content[..<32])
         let vouch = Self.open(
             content[48..<128], Array("VOUCH---".utf8) + content[32..<48],
-            try Self.agree(key, session.secret))
-        guard vouch == clientKey + server.publicKey.bytes else {
+            try Self.agree(key, handshake.session.secret))
+        guard vouch == handshake.clientKey + server.publicKey.bytes else {
             throw ZMTPFault("a vouch for another key")
         }
         return (CurvePublicKey(bytes: key), content[128...])

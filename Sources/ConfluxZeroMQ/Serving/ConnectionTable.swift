@@ -2,23 +2,33 @@ import ConfluxVocabulary
 
 /// Who is connected with a serving socket, and what each may cost.
 ///
-/// Values only: it says which connections must end, and the socket ends them. Times are monotonic.
+/// It says which connections must end, and the socket ends them. Times are monotonic.
+///
+///     connected ─handshake, and a subscription where one is awaited─▶ established
+///         ▲└─too long, or too many─▶ ending ◀─silent, or misbehaved─┘│
+///         └────────────────────────unsubscribed───────────────────────┘
+///
+/// *Invariant*: a connection that is established never ends for the sake of one that is not.
 struct ConnectionTable {
     /// What a socket gives its peers.
     struct Limits {
         /// What the socket is, and its key, where connections are encrypted.
         var type: ZMTP.SocketType
         var key: CurveKeyPair?
-        /// How many connections there may be.
+        /// How many connections there may be that are established.
         var connectionsMax: Int
+        /// How many there may be that are not. *At the bound* the one ends that has been so for longest.
+        var handshakesMax: Int
         /// The most bytes of a frame.
         var messageBytesMax: Int
         /// The most bytes that are held of frames under way, of all connections together.
         var heldBytesMax: Int
-        /// How long a connection may take to say what it is.
+        /// How long a connection may take to be established, whatever it sends meanwhile.
         var handshakeMax: Duration
-        /// How long a connection may say nothing; nil: for ever.
+        /// How long an established connection may say nothing; nil: for ever.
         var silenceMax: Duration?
+        /// How many bytes may wait to be sent, to one connection and to all.
+        var outboundBytesMax = OutboundQueue.Limits(connection: 16 << 20, all: 256 << 20)
         /// How many pieces wait of a connection at most. *At the bound* it is not read.
         var queuePieces = 1
     }
@@ -28,6 +38,10 @@ struct ConnectionTable {
         var decoder: ZMTPDecoder?
         /// The key that the peer proved to have, once it is admitted.
         var key: CurvePublicKey?
+        /// What waits to be sent to it, from when it may be spoken to.
+        var queue: OutboundQueue?
+        /// When it began to be established: when it connected, or ended its subscription.
+        var openedAt: Duration
         var heardAt: Duration
         /// When its frame under way began: the piece of all pieces.
         var frameBegan: UInt64 = 0
@@ -37,17 +51,30 @@ struct ConnectionTable {
         var pieces = 1
         /// At how many pieces it ends at the earliest, once it is about to.
         var endPieces = 0
-        /// Whether it is one of those that may be there.
-        var hasPlace = true
+        /// Whether its peer has said all that makes it one of those that are served. *Invariant*: those
+        /// that are not, and are not about to end, are in `opening`.
+        var isEstablished = false
 
         var heldBytes: Int { decoder?.heldBytes ?? 0 }
+    }
+
+    /// What the peers with one key have together.
+    private struct KeyUse {
+        var connectionCount = 0
+        let share = OutboundQueue.Share()
     }
 
     let limits: Limits
     private var connections: [RoutingID: Connection] = [:]
     private var pieces: UInt64 = 0
-    /// How many have a place.
-    private var placeCount = 0
+    /// Those that are not established, the one first that has been so for longest.
+    private var opening = ArrivalQueue<RoutingID>()
+    /// How many are established. One that is about to end counts until it has ended.
+    private(set) var establishedCount = 0
+    /// *Invariant*: one for each key that has a connection.
+    private var keys: [CurvePublicKey: KeyUse] = [:]
+    /// What waits to be sent to all.
+    let budget: OutboundQueue.Budget
     /// How many bytes are held of frames under way.
     private(set) var heldBytes = 0
 
@@ -60,40 +87,83 @@ struct ConnectionTable {
 
     init(limits: Limits) {
         self.limits = limits
+        budget = OutboundQueue.Budget(bytesMax: limits.outboundBytesMax.all)
     }
 
-    var count: Int { connections.count }
+    /// How many connections are not established, and not about to end.
+    var handshakeCount: Int { opening.count }
 
     func contains(_ id: RoutingID) -> Bool { connections[id] != nil }
 
     /// Whether a connection is there, and not about to end.
     func isRead(_ id: RoutingID) -> Bool { connections[id]?.decoder != nil }
 
-    /// A peer has connected.
-    ///
-    /// - Returns: Whether there is room for it; if not, it must end.
-    mutating func add(_ id: RoutingID, at now: Duration) -> Bool {
-        guard placeCount < limits.connectionsMax else {
-            connections[id] = Connection(
-                decoder: nil, heardAt: now, endPieces: Self.drainedPiecesMax, hasPlace: false)
-            return false
-        }
-        placeCount += 1
+    /// A peer has connected. It has to say what it is, and who.
+    mutating func add(_ id: RoutingID, at now: Duration) {
         connections[id] = Connection(
             decoder: ZMTPDecoder(
                 limits.type, messageBytesMax: limits.messageBytesMax, key: limits.key),
-            heardAt: now)
-        return true
+            openedAt: now, heardAt: now)
+        opening.append(id)
     }
+
+    /// The connection that must end since too many are not established: the one that has been so for
+    /// longest. Who speaks in earnest is soon done. Those that are established are never in question.
+    var surplus: RoutingID? { opening.count > limits.handshakesMax ? opening.first : nil }
 
     /// Who proved to have a key is admitted, if its connection is there still.
     ///
-    /// - Returns: What is to be said to it.
-    mutating func admit(_ id: RoutingID, _ key: CurvePublicKey) -> [UInt8]? {
-        guard let answer = connections[id]?.decoder?.admit() else { return nil }
+    /// - Parameters:
+    ///   - id: Whose connection.
+    ///   - key: The key.
+    ///   - most: How many connections the peers with this key may have.
+    /// - Returns: What is to be said to it; nil where it, or its key, has no room.
+    mutating func admit(_ id: RoutingID, _ key: CurvePublicKey, most: Int) -> [UInt8]? {
+        var use = keys[key] ?? KeyUse()
+        guard use.connectionCount < most, establishedCount < limits.connectionsMax,
+            let answer = connections[id]?.decoder?.admit()
+        else { return nil }
+        use.connectionCount += 1
+        keys[key] = use
         connections[id]?.key = key
+        connections[id]?.queue = OutboundQueue(
+            bytesMax: limits.outboundBytesMax.connection, share: use.share, budget: budget)
+        if !limits.type.awaitsSubscription { _ = establish(id) }
         return answer
     }
+
+    /// The peer of a connection has said all that it must, if the connection is there still.
+    ///
+    /// - Returns: Whether there is room for it; if not, it must end.
+    mutating func establish(_ id: RoutingID) -> Bool {
+        guard let index = connections.index(forKey: id), connections.values[index].decoder != nil,
+            !connections.values[index].isEstablished
+        else { return true }
+        guard establishedCount < limits.connectionsMax else { return false }
+        opening.remove(id)
+        establishedCount += 1
+        connections.values[index].isEstablished = true
+        if connections.values[index].queue == nil {
+            connections.values[index].queue = OutboundQueue(
+                bytesMax: limits.outboundBytesMax.connection, share: OutboundQueue.Share(),
+                budget: budget)
+        }
+        return true
+    }
+
+    /// The peer of an established connection has taken back what made it one.
+    mutating func reopen(_ id: RoutingID, at now: Duration) {
+        guard let index = connections.index(forKey: id), connections.values[index].decoder != nil,
+            connections.values[index].isEstablished
+        else { return }
+        establishedCount -= 1
+        connections.values[index].isEstablished = false
+        connections.values[index].openedAt = now
+        opening.append(id)
+    }
+
+    /// What waits to be sent to a peer; nil for one that nothing may be said to yet.
+    func queue(of id: RoutingID) -> OutboundQueue? { connections[id]?.queue }
 
     /// The key of an admitted peer; nil where keys don't count.
     func key(of id: RoutingID) -> CurvePublicKey? { connections[id]?.key }
@@ -112,12 +182,18 @@ struct ConnectionTable {
     mutating func remove(_ id: RoutingID) {
         guard let connection = connections.removeValue(forKey: id) else { return }
         heldBytes -= connection.heldBytes
-        if connection.hasPlace { placeCount -= 1 }
+        opening.remove(id)
+        if connection.isEstablished { establishedCount -= 1 }
+        guard let key = connection.key else { return }
+        keys[key]?.connectionCount -= 1
+        if keys[key]?.connectionCount == 0 { keys[key] = nil }
     }
 
-    /// A connection must end. Until it does it keeps its place, and nothing else.
+    /// A connection must end. Until it does it counts, for its key and, if it was established, among
+    /// those that are.
     mutating func markEnding(_ id: RoutingID) {
         guard let index = connections.index(forKey: id) else { return }
+        opening.remove(id)
         heldBytes -= connections.values[index].heldBytes
         connections.values[index].decoder = nil
         connections.values[index].endPieces =
@@ -157,6 +233,13 @@ struct ConnectionTable {
         defer { heldBytes += connections.values[index].heldBytes - before }
         try connections.values[index].decoder?.decode(piece, into: &events)
         connections.values[index].heardAt = now
+        // Whoever proves nothing may speak at once.
+        if limits.key == nil, !limits.type.awaitsSubscription,
+            connections.values[index].decoder?.isReady == true, !establish(id)
+        {
+            events.removeSubrange(count...)
+            throw ZMTPFault("more connections than there may be")
+        }
         if before == 0 || events.count > count { connections.values[index].frameBegan = pieces }
     }
 
@@ -177,19 +260,20 @@ struct ConnectionTable {
             .min { $0.value.frameBegan < $1.value.frameBegan }?.key
     }
 
-    /// Which connections have been silent for too long, or are to end. TCP tells of most that are
-    /// gone; this finds those of which it does not, and those that only hold a place.
+    /// Which connections were not established in time, have been silent for too long, or are to end. TCP
+    /// tells of most that are gone; this finds those of which it does not, and those that only hold a
+    /// place.
     ///
-    /// - Parameters:
-    ///   - now: The time.
-    ///   - isKept: Whether a connection may be silent for ever.
+    /// - Parameter now: The time.
     /// - Returns: Those to end.
-    func silent(at now: Duration, unless isKept: (RoutingID) -> Bool) -> [RoutingID] {
+    func overdue(at now: Duration) -> [RoutingID] {
         connections.compactMap { id, connection in
-            guard let decoder = connection.decoder else { return id }
-            let limit = decoder.isReady ? limits.silenceMax : limits.handshakeMax
-            guard let limit, now - connection.heardAt > limit, !isKept(id) else { return nil }
-            return id
+            guard connection.decoder != nil else { return id }
+            if !connection.isEstablished {
+                return now - connection.openedAt > limits.handshakeMax ? id : nil
+            }
+            guard let limit = limits.silenceMax else { return nil }
+            return now - connection.heardAt > limit ? id : nil
         }
     }
 }

@@ -7,12 +7,17 @@ import ConfluxVocabulary
 /// blocks. Whoever subscribes, to whatever, gets everything that is published from then on: what a
 /// subscription asks for is not kept.
 public final class PublisherSocket: ServingSocket {
-    private var subscribers: [(id: RoutingID, queue: SubscriberQueue)] = []
+    private var subscribers: [(id: RoutingID, queue: OutboundQueue)] = []
     /// Where each stands in `subscribers`.
     private var places: [RoutingID: Int] = [:]
     private var newSubscriptions = 0
-    private let message = UnsafeMutablePointer<zmq_msg_t>.allocate(capacity: 1)
 
+    /// The most bytes that wait for one subscriber. *At the bound* it loses what is published, and
+    /// fetches it.
+    static let queueBytesMax = 16 << 20
+    /// The most bytes that wait for all subscribers. *At the bound* those lose what is published whose
+    /// key has most.
+    static let queuesBytesMax = 256 << 20
     /// The most bytes that a subscriber may say at once: a subscription to a short prefix.
     private static let messageBytesMax = 256
 
@@ -22,19 +27,20 @@ public final class PublisherSocket: ServingSocket {
     ///   - context: Where it lives.
     ///   - settings: Limits and times. `messageBytesMax` concerns what subscribers send, which is
     ///     short, and is at most 256 here. What waits for a subscriber is bounded in bytes, 16 MiB,
-    ///     and not by `sendQueueMessages`.
+    ///     and not by `sendQueueMessages`; what waits for all of them is, too, 256 MiB.
     /// - Throws: `invalidSetting`, `tooManyOpen`, `terminated`.
     public init(
         _ context: ZeroMQContext, settings: SocketSettings = SocketSettings()
     ) throws(ZeroMQError) {
         var settings = settings
-        settings.sendQueueMessages = SubscriberQueue.messagesMax
+        settings.sendQueueMessages = OutboundQueue.messagesMax(bytesMax: Self.queueBytesMax)
         settings.messageBytesMax = min(settings.messageBytesMax, Self.messageBytesMax)
+        // Who has subscribed says nothing more.
         try super.init(
-            context, as: .publisher, settings: settings, silenceMax: settings.handshakeInterval)
+            context, as: .publisher, settings: settings, silenceMax: nil,
+            outboundBytesMax: OutboundQueue.Limits(
+                connection: Self.queueBytesMax, all: Self.queuesBytesMax))
     }
-
-    deinit { message.deallocate() }
 
     /// Takes what peers have sent.
     ///
@@ -60,8 +66,10 @@ public final class PublisherSocket: ServingSocket {
             try send { _ in frame }
             return
         }
-        let shared = SharedFrame(frame)
-        for (id, queue) in subscribers where queue.hasRoom { try send(shared, queue, to: id) }
+        let shared = frame.withUnsafeBytes { SharedFrame($0, sealedBy: nil, in: budget) }
+        for (id, queue) in subscribers where queue.hasRoom {
+            _ = try send(shared, queue, to: id)
+        }
     }
 
     /// Queues for every subscriber that has room a frame of its own, on an encrypted socket.
@@ -71,41 +79,42 @@ public final class PublisherSocket: ServingSocket {
     public func send(_ frame: (CurvePublicKey?) -> Bytes?) throws(ZeroMQError) {
         for (id, queue) in subscribers where queue.hasRoom {
             guard let session = curve(of: id), let frame = frame(key(of: id)) else { continue }
-            try send(SharedFrame(frame, sealedBy: session), queue, to: id)
+            let sealed = frame.withUnsafeBytes { SharedFrame($0, sealedBy: session, in: budget) }
+            _ = try send(sealed, queue, to: id)
         }
     }
 
-    private func send(
-        _ frame: SharedFrame, _ queue: SubscriberQueue, to id: RoutingID
-    ) throws(ZeroMQError) {
-        guard frame.fill(message, for: queue) else { throw .system(ENOMEM, "Sending") }
-        try send(message, to: id)
-    }
-
-    override func take(_ event: ZMTPDecoder.Event, from id: RoutingID) {
+    override func take(_ event: ZMTPDecoder.Event, from id: RoutingID) throws(ZeroMQError) {
         switch event {
-        case .subscription(let isOn): subscribe(id, isOn)
-        case .message(let body) where body.first == 1: subscribe(id, true)
-        case .message(let body) where body.first == 0: subscribe(id, false)
+        case .subscription(let isOn): try subscribe(id, isOn)
+        case .message(let body) where body.first == 1: try subscribe(id, true)
+        case .message(let body) where body.first == 0: try subscribe(id, false)
         case .message, .malformed: malformedCount += 1
         case .answer, .identified, .ping: break
         }
     }
 
-    override func ended(_ id: RoutingID) { subscribe(id, false) }
+    override func ended(_ id: RoutingID) { remove(id) }
 
-    override func mayBeSilent(_ id: RoutingID) -> Bool { places[id] != nil }
+    private func subscribe(_ id: RoutingID, _ isOn: Bool) throws(ZeroMQError) {
+        guard isOn else {
+            if remove(id) { reopen(id) }
+            return
+        }
+        guard places[id] == nil, try establish(id), let queue = queue(of: id) else { return }
+        places[id] = subscribers.count
+        subscribers.append((id, queue))
+        newSubscriptions += 1
+    }
 
-    private func subscribe(_ id: RoutingID, _ isOn: Bool) {
-        if isOn, places[id] == nil {
-            places[id] = subscribers.count
-            subscribers.append((id, SubscriberQueue()))
-            newSubscriptions += 1
-        } else if !isOn, let place = places.removeValue(forKey: id) {
-            let last = subscribers.removeLast()
-            guard last.id != id else { return }
+    @discardableResult
+    private func remove(_ id: RoutingID) -> Bool {
+        guard let place = places.removeValue(forKey: id) else { return false }
+        let last = subscribers.removeLast()
+        if last.id != id {
             subscribers[place] = last
             places[last.id] = place
         }
+        return true
     }
 }

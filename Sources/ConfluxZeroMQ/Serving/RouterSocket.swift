@@ -29,6 +29,11 @@ public final class RouterSocket: ServingSocket {
 
     /// For how long a peer may say nothing. Nodes speak more often; who is cut off connects again.
     private static let silenceMax = Duration.seconds(60)
+    /// The most bytes that wait for one peer. *At the bound* what is sent to it is lost, as where its
+    /// queue has as many messages as it may.
+    static let queueBytesMax = 64 << 20
+    /// The most bytes that wait for all peers. *At the bound* the same, for those whose key has most.
+    static let queuesBytesMax = 256 << 20
     /// How many pieces are taken for one message before the owner has its turn.
     private static let piecesMax = 16
 
@@ -41,7 +46,10 @@ public final class RouterSocket: ServingSocket {
     public init(
         _ context: ZeroMQContext, settings: SocketSettings = SocketSettings()
     ) throws(ZeroMQError) {
-        try super.init(context, as: .router, settings: settings, silenceMax: Self.silenceMax)
+        try super.init(
+            context, as: .router, settings: settings, silenceMax: Self.silenceMax,
+            outboundBytesMax: OutboundQueue.Limits(
+                connection: Self.queueBytesMax, all: Self.queuesBytesMax))
     }
 
     /// Takes the next message, if one waits, or the end of a connection.

@@ -9,37 +9,42 @@ import ConfluxVocabulary
 /// subscriptions of one peer, are kept without a bound.
 ///
 /// Per connection, libzmq holds `receiveQueueMessages` pieces of up to 8 KiB of what came and
-/// `sendQueueMessages` of what goes out. What is held of frames under way is bounded for all
-/// connections together. It must be read all the time: see ``review(at:)``.
+/// `sendQueueMessages` of what goes out. What is held of frames under way, and of what goes out, is
+/// bounded in bytes for all connections together. It must be read all the time: see ``review(at:)``.
 public class ServingSocket: ZeroMQSocket {
     private var table: ConnectionTable
     private var events: [ZMTPDecoder.Event] = []
     /// When the last review was.
     private var now: Duration
-    /// Whether a peer with this key may connect. Asked once for each connection, where connections are
-    /// encrypted; see ``SocketSettings/security``.
-    public var isAuthorized: (CurvePublicKey) -> Bool = { _ in true }
+    /// Those that end once nothing waits to be read.
+    private var dueEnds: [RoutingID] = []
+    private let message = UnsafeMutablePointer<zmq_msg_t>.allocate(capacity: 1)
+    /// How many connections the peers with a key may have; nil where the key may not connect. Asked once
+    /// for each connection, where connections are encrypted; see ``SocketSettings/security``.
+    public var connectionsMax: (CurvePublicKey) -> Int? = { _ in .max }
 
     /// How often connections are looked at that may have been silent for too long.
     private static let reviewInterval = Duration.seconds(1)
 
     init(
         _ context: ZeroMQContext, as type: ZMTP.SocketType, settings: SocketSettings,
-        silenceMax: Duration?
+        silenceMax: Duration?, outboundBytesMax: OutboundQueue.Limits
     ) throws(ZeroMQError) {
         now = Moment.now.monotonic
         table = ConnectionTable(
             limits: ConnectionTable.Limits(
                 type: type, key: settings.security.serverKey,
-                connectionsMax: settings.connectionsMax,
+                connectionsMax: settings.connectionsMax, handshakesMax: settings.handshakesMax,
                 messageBytesMax: settings.messageBytesMax,
                 heldBytesMax: max(settings.heldBytesMax, 2 * settings.messageBytesMax),
                 handshakeMax: settings.handshakeInterval, silenceMax: silenceMax,
-                queuePieces: settings.receiveQueueMessages))
+                outboundBytesMax: outboundBytesMax, queuePieces: settings.receiveQueueMessages))
         try super.init(context, type: ZMQ_STREAM, settings: settings)
     }
 
-    /// Ends connections that have been silent for too long. Call it now and then, and at least
+    deinit { message.deallocate() }
+
+    /// Ends connections that have been silent, or have not said who they are, for too long. Call it now and then, and at least
     /// whenever the poller has waited.
     ///
     /// - Parameter now: The time, monotonic.
@@ -47,12 +52,15 @@ public class ServingSocket: ZeroMQSocket {
     public final func review(at now: Duration) throws(ZeroMQError) {
         guard now - self.now >= Self.reviewInterval else { return }
         self.now = now
-        for id in table.silent(at: now, unless: mayBeSilent) { try end(id) }
+        for id in table.overdue(at: now) { try end(id) }
     }
 
-    /// How many peers are connected, and how many may be.
-    public final var connectionCount: (level: Int, most: Int) {
-        (table.count, table.limits.connectionsMax)
+    /// How full is what all peers share.
+    public final var levels: ServingLevels {
+        ServingLevels(
+            connections: (table.establishedCount, table.limits.connectionsMax),
+            handshakes: (table.handshakeCount, table.limits.handshakesMax),
+            queueBytes: (table.budget.heldBytes, table.budget.bytesMax))
     }
 
     /// The key that a peer proved to have; nil where connections are not encrypted.
@@ -74,7 +82,10 @@ public class ServingSocket: ZeroMQSocket {
     ///
     /// - Returns: Whether there was one.
     final func receivePiece() throws(ZeroMQError) -> Bool {
-        guard try receiveFrame() else { return false }
+        guard try receiveFrame() else {
+            while let id = dueEnds.popLast() { try endNow(id) }
+            return false
+        }
         let id = RoutingID(frame)
         guard hasMoreFrames, try receiveFrame() else { return true }
         guard let id else { return true }
@@ -95,24 +106,50 @@ public class ServingSocket: ZeroMQSocket {
     /// A connection is gone, or will be at once.
     func ended(_ id: RoutingID) {}
 
-    /// Whether a connection may say nothing for ever.
-    func mayBeSilent(_ id: RoutingID) -> Bool { false }
+    /// What waits to be sent to all peers.
+    final var budget: OutboundQueue.Budget { table.budget }
 
-    /// Queues a message of one frame for a peer, in one copy.
+    /// What waits to be sent to a peer.
+    final func queue(of id: RoutingID) -> OutboundQueue? { table.queue(of: id) }
+
+    /// A peer has said all that it must. Its connection ends where there is no room for it.
+    ///
+    /// - Returns: Whether there is.
+    final func establish(_ id: RoutingID) throws(ZeroMQError) -> Bool {
+        if table.establish(id) { return true }
+        try end(id)
+        return false
+    }
+
+    /// A peer has taken back what it must say.
+    final func reopen(_ id: RoutingID) { table.reopen(id, at: now) }
+
+    /// Queues a message of one frame for a peer, in one copy, unless its queue is full.
     final func sendMessage(
         _ body: UnsafeRawBufferPointer, isCommand: Bool = false, to id: RoutingID
     ) throws(ZeroMQError) -> SendOutcome {
-        // What can fail comes first: once the id is queued, the bytes must follow.
-        if let curve = table.curve(of: id) {
-            let frame = try prepareFrame(CurveSession.frameBytes(payloadBytes: body.count))
-            curve.seal(body, isCommand: isCommand, into: frame)
-        } else {
-            let header = ZMTP.header(bodyBytes: body.count, isCommand: isCommand)
-            let frame = try prepareFrame(header.count + body.count)
-            frame.copyBytes(from: header)
-            UnsafeMutableRawBufferPointer(rebasing: frame[header.count...]).copyMemory(from: body)
+        guard let queue = table.queue(of: id) else { return .unreachable }
+        guard queue.hasRoom else { return .wouldBlock }
+        return try send(
+            SharedFrame(body, isCommand: isCommand, sealedBy: table.curve(of: id), in: budget),
+            queue, to: id)
+    }
+
+    /// Queues a frame for a peer, which counts in the peer's queue.
+    final func send(
+        _ frame: SharedFrame, _ queue: OutboundQueue, to id: RoutingID
+    ) throws(ZeroMQError) -> SendOutcome {
+        // What can fail comes first: once the id is queued, the frame must follow.
+        guard frame.fill(message, for: queue) else { throw .system(ENOMEM, "Sending") }
+        defer { zmq_msg_close(message) }
+        let outcome = try address(id)
+        guard outcome == .sent else { return outcome }
+        let raw = try open()
+        while zmq_msg_send(message, raw, ZMQ_DONTWAIT) < 0 {
+            let number = zmq_errno()
+            guard number == EINTR else { throw .system(number, "Sending") }
         }
-        return try sendPrepared(to: id)
+        return .sent
     }
 
     /// Queues the bytes that were prepared for a peer.
@@ -129,19 +166,6 @@ public class ServingSocket: ZeroMQSocket {
             return outcome
         }
         return try sendFrame()
-    }
-
-    /// Queues a message for a peer, unless its queue is full, and lets go of it.
-    final func send(
-        _ message: UnsafeMutablePointer<zmq_msg_t>, to id: RoutingID
-    ) throws(ZeroMQError) {
-        defer { zmq_msg_close(message) }
-        guard try address(id) == .sent else { return }
-        let raw = try open()
-        while zmq_msg_send(message, raw, ZMQ_DONTWAIT) < 0 {
-            let number = zmq_errno()
-            guard number == EINTR else { throw .system(number, "Sending") }
-        }
     }
 
     /// Queues the id of the peer that the next frame goes to.
@@ -168,17 +192,22 @@ public class ServingSocket: ZeroMQSocket {
 
     /// Ends a connection. What waits in both directions is lost.
     ///
-    /// It ends at once, or when enough of it was thrown away, or at a review. libzmq stops reading a
+    /// It ends at once, or when nothing waits to be read, or when enough of it was thrown away. libzmq stops reading a
     /// connection whose queue is full, and looks at it again only when it is told that there is room. One
     /// that breaks meanwhile, and is ended meanwhile, keeps its descriptor and its queue for ever. So a
     /// connection ends where nothing waits to be read, or just when libzmq was told; and one that breaks
     /// soon ends by itself.
     final func end(_ id: RoutingID) throws(ZeroMQError) {
-        if table.isRead(id) {
+        let isFirst = table.isRead(id)
+        if isFirst {
             table.markEnding(id)
             ended(id)
         }
-        if try !isReadable { try endNow(id) }
+        if try !isReadable {
+            try endNow(id)
+        } else if isFirst {
+            dueEnds.append(id)
+        }
     }
 
     /// One whose peer does not read can't be ended. It is tried again, unless TCP finds that before.
@@ -212,10 +241,10 @@ public class ServingSocket: ZeroMQSocket {
     private func connectedOrEnded(_ id: RoutingID) throws(ZeroMQError) {
         if table.contains(id) {
             forget(id)
-        } else if table.add(id, at: now) {
-            try say(ZMTP.greeting(table.limits.key == nil ? .null : .curve), to: id)
         } else {
-            try end(id)
+            table.add(id, at: now)
+            try say(ZMTP.greeting(table.limits.key == nil ? .null : .curve), to: id)
+            while let surplus = table.surplus { try end(surplus) }
         }
     }
 
@@ -246,10 +275,11 @@ public class ServingSocket: ZeroMQSocket {
     }
 
     private func admit(_ id: RoutingID, _ key: CurvePublicKey) throws(ZeroMQError) {
-        if isAuthorized(key), let answer = table.admit(id, key) {
+        let most = connectionsMax(key)
+        if let most, let answer = table.admit(id, key, most: most) {
             try say(answer, to: id)
         } else {
-            try say(ZMTP.error(ZMTP.refusedStatus), to: id)
+            try say(ZMTP.error(most == nil ? ZMTP.refusedStatus : ZMTP.fullStatus), to: id)
             try end(id)
         }
     }
@@ -259,4 +289,14 @@ public class ServingSocket: ZeroMQSocket {
         try prepareFrame(bytes.count).copyBytes(from: bytes)
         _ = try sendPrepared(to: id)
     }
+}
+
+/// How full is what all peers of a serving socket share, and how full it may be.
+public struct ServingLevels: Sendable {
+    /// Connections that are established.
+    public let connections: (level: Int, most: Int)
+    /// Connections whose peers have not said yet what they are, and who.
+    public let handshakes: (level: Int, most: Int)
+    /// Bytes that wait to be sent.
+    public let queueBytes: (level: Int, most: Int)
 }

@@ -2,33 +2,47 @@ import CZeroMQ
 import ConfluxVocabulary
 import Synchronization
 
-/// A frame that the queues of several subscribers share. It lives until the last of them lets go.
+/// A frame that the queues of several connections share. It lives until the last of them lets go, and
+/// counts in the budget until then.
 final class SharedFrame: Sendable {
     // No thread writes it once it is made, and the last one to let go frees it.
     private nonisolated(unsafe) let bytes: UnsafeMutableRawBufferPointer
+    private let budget: OutboundQueue.Budget
 
-    /// A message of one frame.
-    init(_ message: Bytes) {
-        let header = ZMTP.header(bodyBytes: message.count)
-        bytes = .allocate(byteCount: header.count + message.count, alignment: 16)
-        bytes.copyBytes(from: header)
-        UnsafeMutableRawBufferPointer(rebasing: bytes[header.count...]).copyBytes(from: message)
+    private init(byteCount: Int, in budget: OutboundQueue.Budget) {
+        bytes = .allocate(byteCount: byteCount, alignment: 16)
+        self.budget = budget
+        budget.count(byteCount)
     }
 
-    /// The same for one peer alone.
-    init(_ message: Bytes, sealedBy curve: CurveSession) {
-        bytes = .allocate(
-            byteCount: CurveSession.frameBytes(payloadBytes: message.count), alignment: 16)
-        message.withUnsafeBytes { curve.seal($0, into: bytes) }
+    /// A message of one frame, sealed for one peer where there is a session with it.
+    convenience init(
+        _ message: UnsafeRawBufferPointer, isCommand: Bool = false, sealedBy curve: CurveSession?,
+        in budget: OutboundQueue.Budget
+    ) {
+        if let curve {
+            self.init(
+                byteCount: CurveSession.frameBytes(payloadBytes: message.count), in: budget)
+            curve.seal(message, isCommand: isCommand, into: bytes)
+        } else {
+            let header = ZMTP.header(bodyBytes: message.count, isCommand: isCommand)
+            self.init(byteCount: header.count + message.count, in: budget)
+            bytes.copyBytes(from: header)
+            UnsafeMutableRawBufferPointer(rebasing: bytes[header.count...])
+                .copyMemory(from: message)
+        }
     }
 
-    deinit { bytes.deallocate() }
+    deinit {
+        budget.count(-bytes.count)
+        bytes.deallocate()
+    }
 
     var byteCount: Int { bytes.count }
 
-    /// Makes a message of it that counts in the subscriber's queue until libzmq has sent it or thrown
+    /// Makes a message of it that counts in the connection's queue until libzmq has sent it or thrown
     /// it away. False where there is no memory.
-    func fill(_ message: UnsafeMutablePointer<zmq_msg_t>, for queue: SubscriberQueue) -> Bool {
+    func fill(_ message: UnsafeMutablePointer<zmq_msg_t>, for queue: OutboundQueue) -> Bool {
         let delivery = Unmanaged.passRetained(Delivery(of: self, in: queue))
         let isMade = zmq_msg_init_data(
             message, bytes.baseAddress, bytes.count,
@@ -44,33 +58,16 @@ final class SharedFrame: Sendable {
     }
 }
 
-/// What libzmq holds for one subscriber.
-final class SubscriberQueue: Sendable {
-    /// The most bytes that wait for one subscriber. *At the bound* it loses what is published, and
-    /// fetches it.
-    static let bytesMax = 16 << 20
-    /// What a message costs besides its bytes.
-    static let messageCost = 256
-    /// More messages than these bytes can be.
-    static let messagesMax = bytesMax / messageCost + 1
-
-    private let byteCount = Atomic<Int>(0)
-
-    var hasRoom: Bool { byteCount.load(ordering: .relaxed) < Self.bytesMax }
-
-    fileprivate func count(_ bytes: Int) { byteCount.add(bytes, ordering: .relaxed) }
-}
-
-/// A frame in the queue of one subscriber, for as long as libzmq holds it.
+/// A frame in the queue of one connection, for as long as libzmq holds it.
 private final class Delivery: Sendable {
     private let frame: SharedFrame
-    private let queue: SubscriberQueue
+    private let queue: OutboundQueue
 
-    init(of frame: SharedFrame, in queue: SubscriberQueue) {
+    init(of frame: SharedFrame, in queue: OutboundQueue) {
         self.frame = frame
         self.queue = queue
-        queue.count(frame.byteCount + SubscriberQueue.messageCost)
+        queue.count(frame.byteCount)
     }
 
-    deinit { queue.count(-(frame.byteCount + SubscriberQueue.messageCost)) }
+    deinit { queue.uncount(frame.byteCount) }
 }

@@ -17,6 +17,9 @@ enum ZMTP {
             case .dealer: ["ROUTER", "REP", "DEALER"]
             }
         }
+
+        /// Whether a peer is served once it has subscribed; else, once it has shaken hands.
+        var awaitsSubscription: Bool { self == .publisher }
     }
 
     static let greetingBytes = 64
@@ -48,6 +51,8 @@ enum ZMTP {
         return string("Socket-Type") + [0, 0, 0, UInt8(value.count)] + value
     }
 
+    /// There is no room for a further connection of the client's key, or for any.
+    static let fullStatus = "300"
     /// The client's key is not authorised.
     static let refusedStatus = "400"
     /// The client speaks to another server than it believes.

@@ -39,6 +39,9 @@ public struct SocketEvent: Sendable, Hashable {
     /// The status of `authenticationFailed` where a serving socket was taken for another one.
     public static let otherServer = Int32(ZMTP.otherServerStatus) ?? 0
 
+    /// The status of `authenticationFailed` where a serving socket has no room for a connection.
+    public static let full = Int32(ZMTP.fullStatus) ?? 0
+
     /// What it was.
     public let kind: Kind
     /// The address concerned, as libzmq writes it.

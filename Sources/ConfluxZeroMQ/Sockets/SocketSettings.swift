@@ -29,6 +29,11 @@ public struct SocketSettings: Sendable, Hashable {
     /// off.
     public var connectionsMax = 4_096
 
+    /// How many connections of a serving socket may be such that their peers have not said yet what they
+    /// are and who, and on a publisher not subscribed, 1 to 1,000,000. They don't count in
+    /// `connectionsMax`. At the bound the one ends that has been so for longest.
+    public var handshakesMax = 1_024
+
     /// How long unsent messages outlive `close()`, 0 to 60 s. A second lets farewells out;
     /// libzmq's own "for ever" would hang a process that ends while its peer is away.
     public var linger = Duration.seconds(1)
@@ -64,8 +69,8 @@ public struct SocketSettings: Sendable, Hashable {
     /// connection that is held up and then reset.
     public var unacknowledgedMax = Duration.seconds(10)
 
-    /// The time within which a new connection must have said what it is, 100 ms to 10 min.
-    /// It ends whoever connects and stays silent.
+    /// The time within which a new connection must have said what it is and who, 100 ms to 10 min,
+    /// and on a publisher subscribed. Whatever it sends meanwhile, it ends then.
     public var handshakeInterval = Duration.seconds(10)
 
     /// Whether connections are encrypted, and who each side is.
@@ -87,6 +92,7 @@ public struct SocketSettings: Sendable, Hashable {
         try check("messageBytesMax", messageBytesMax, 1...(1 << 30))
         try check("heldBytesMax", heldBytesMax, 1...(16 << 30))
         try check("connectionsMax", connectionsMax, 1...1_000_000)
+        try check("handshakesMax", handshakesMax, 1...1_000_000)
         try check("linger", linger, .zero ... .seconds(60))
         if let keepAliveIdle {
             try check("keepAliveIdle", keepAliveIdle, .seconds(1) ... .seconds(7_200))
@@ -146,7 +152,7 @@ public enum SocketSecurity: Sendable, Hashable {
     /// They are not: whoever reaches the port may connect, read and change what passes.
     case none
     /// The side that peers connect to, with its key. Peers without a key, or with one that
-    /// ``ServingSocket/isAuthorized`` refuses, are cut off.
+    /// ``ServingSocket/connectionsMax`` refuses, are cut off.
     case server(CurveKeyPair)
     /// The side that connects, with its key, to whoever has the secret half of the server's.
     case client(CurveKeyPair, server: CurvePublicKey)

@@ -113,7 +113,8 @@ struct KeyTests {
             # who
 
              a \(member) all \r
-            \tb\t\(stranger)\tobserve rate=20/s dispatch=cart/*,orders payload-max=64KiB
+            \tb\t\(stranger)\tobserve rate=20/s dispatch=cart/*,orders payload-max=64KiB \
+            sessions-max=7 connections-max=9
             """)
         #expect(keys[member.publicKey] == Principal(name: Name("a")!, rights: .all))
         #expect(
@@ -124,7 +125,8 @@ struct KeyTests {
                         patterns: [
                             .observe: [.all],
                             .dispatch: [StorePattern("cart/*")!, StorePattern("orders/*")!],
-                        ], payloadBytesMax: 65_536, actionsPerSecondMax: 20)))
+                        ], payloadBytesMax: 65_536, actionsPerSecondMax: 20, sessionsMax: 7,
+                        connectionsMax: 9)))
         #expect(keys.count == 2)
         #expect(try AuthorizedKeys("").count == 0)
         let wrong: [(text: String, line: Int)] = [
@@ -138,6 +140,9 @@ struct KeyTests {
             ("a \(member) all rate=9", 1), ("a \(member) all payload-max=5KB", 1),
             ("a \(member) all payload-max=4096MiB", 1),
             ("a \(member) all payload-max=1 payload-max=1", 1),
+            ("a \(member) all sessions-max=0", 1), ("a \(member) all sessions-max=x", 1),
+            ("a \(member) all sessions-max", 1), ("a \(member) sessions-max=1", 1),
+            ("a \(member) all connections-max=1 connections-max=2", 1),
             ("a \(member) host=" + Array(repeating: "a", count: 257).joined(separator: ","), 1),
             ("a \(String(describing: member).dropLast())", 1), ("\0 \(member)", 1),
             (String(repeating: "a", count: 100) + " \(member)", 1),

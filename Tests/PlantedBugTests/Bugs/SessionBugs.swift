@@ -103,10 +103,12 @@ extension PlantedBug {
             name: "a table of sessions without a bound", rule: 10,
             file: folder + "SequencerMachine+Session.swift",
             original: """
-                        guard makeRoom() else {
+                        guard sessions.lastingCount + joining.count >= settings.sessionsMax else {
                 """,
             planted: """
-                        guard PLANTED || makeRoom() else {
+                        guard !PLANTED,
+                            sessions.lastingCount + joining.count >= settings.sessionsMax
+                        else {
                 """),
     ]
 }

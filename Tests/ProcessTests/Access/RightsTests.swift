@@ -3,82 +3,41 @@ import Testing
 
 /// What keys may do, as an operator sees it.
 struct RightsTests {
-    /// Makes pairs, and a sequencer that admits them with these rights.
-    private func sequencer(
-        _ site: Site, _ rights: [String: String]
-    ) async throws -> RunningSequencer {
-        for name in ["sequencer"] + rights.keys {
-            let outcome = try await site.run("keygen", site.path(name))
-            #expect(outcome.end == .exited(0))
-        }
-        try authorize(site, rights)
-        return try await site.sequencer(
-            "--curve-secret", site.path("sequencer.secret"), "--authorized",
-            site.path("authorized"))
-    }
-
-    private func authorize(_ site: Site, _ rights: [String: String]) throws {
-        let lines = try rights.map { name, rights in
-            let file = try String(contentsOfFile: site.path("\(name).public"), encoding: .utf8)
-            let key = try #require(file.split(separator: "\n").last)
-            return "\(name) \(key) \(rights)\n"
-        }
-        _ = try site.write(lines.joined(), to: "authorized")
-    }
-
-    private func options(_ site: Site, _ name: String) -> [String] {
-        [
-            "--curve-secret", site.path("\(name).secret"), "--server-key",
-            site.path("sequencer.public"),
-        ]
-    }
-
-    /// Runs a command with a key.
-    private func run(
-        _ site: Site, _ sequencer: RunningSequencer, as name: String, _ words: String...
-    ) async throws -> Tool.Outcome {
-        try await Tool.outcome(
-            of: try site.start(
-                words + ["--connect", sequencer.address] + options(site, name)),
-            within: .seconds(60))
-    }
-
     @Test func `each key does what it may, and the log says whose it was`() async throws {
         try await withSite { site in
-            let sequencer = try await sequencer(
+            let keyed = try await KeyedSite(
                 site,
                 [
                     "host": "host=counter,document", "api": "dispatch=counter observe=counter",
                     "ops": "administer observe",
                 ])
             _ = try await site.worker(
-                "w1", of: sequencer, stores: ["counter", "document"],
-                options: options(site, "host"))
+                "w1", of: keyed.sequencer, stores: ["counter", "document"],
+                options: keyed.options("host"))
             let secret = #"{"set":{"at":"/a","value":"secret"}}"#
-            let done = try await run(
-                site, sequencer, as: "api", "dispatch", "counter", #"{"increment":{}}"#)
+            let done = try await keyed.run("api", "dispatch", "counter", #"{"increment":{}}"#)
             #expect(done.end == .exited(0), "\(done.message)")
             for words in [["dispatch", "document", secret], ["drop", "counter/shared"]] {
                 let denied = try await Tool.outcome(
                     of: try site.start(
-                        words + ["--connect", sequencer.address] + options(site, "api")),
+                        words + ["--connect", keyed.sequencer.address] + keyed.options("api")),
                     within: .seconds(60))
                 #expect(denied.end == .exited(77), "\(words): \(denied)")
                 #expect(denied.message.contains("the key api may not"), "\(denied.message)")
             }
-            let state = try await run(site, sequencer, as: "api", "observe", "counter")
+            let state = try await keyed.run("api", "observe", "counter")
             #expect(state.end == .exited(0), "\(state)")
-            let hidden = try await run(site, sequencer, as: "api", "observe", "document")
+            let hidden = try await keyed.run("api", "observe", "document")
             #expect(hidden.end == .exited(77), "\(hidden)")
 
-            let log = try await run(site, sequencer, as: "ops", "log", "--json")
+            let log = try await keyed.run("ops", "log", "--json")
             #expect(log.end == .exited(0))
             let lines = try log.output.map { try object($0) }
             #expect(lines.contains { $0[key: "kind"] == "action" && $0[key: "key"] == "api" })
             #expect(lines.contains { $0[key: "kind"] == "created" && $0[key: "key"] == "host" })
-            let frozen = try await run(site, sequencer, as: "ops", "freeze", "counter/shared")
+            let frozen = try await keyed.run("ops", "freeze", "counter/shared")
             #expect(frozen.end == .exited(0), "\(frozen)")
-            let text = try await run(site, sequencer, as: "ops", "log", "--target", "counter")
+            let text = try await keyed.run("ops", "log", "--target", "counter")
             #expect(
                 text.output.contains { $0.contains("frozen") && $0.hasSuffix("by the key ops") })
         }
@@ -88,34 +47,34 @@ struct RightsTests {
         async throws
     {
         try await withSite { site in
-            let sequencer = try await sequencer(
+            let keyed = try await KeyedSite(
                 site, ["all": "all", "guest": "observe=counter"])
             _ = try await site.worker(
-                "w1", of: sequencer, stores: ["counter", "document"],
-                options: options(site, "all"))
+                "w1", of: keyed.sequencer, stores: ["counter", "document"],
+                options: keyed.options("all"))
             let secret = #"{"set":{"at":"/a","value":"secret"}}"#
             #expect(
-                try await run(site, sequencer, as: "all", "dispatch", "document", secret).end
+                try await keyed.run("all", "dispatch", "document", secret).end
                     == .exited(0))
             #expect(
-                try await run(
-                    site, sequencer, as: "all", "dispatch", "counter", #"{"increment":{}}"#
+                try await keyed.run(
+                    "all", "dispatch", "counter", #"{"increment":{}}"#
                 ).end
                     == .exited(0))
-            let log = try await run(site, sequencer, as: "guest", "log", "--json")
+            let log = try await keyed.run("guest", "log", "--json")
             #expect(log.end == .exited(0))
             let lines = log.output.joined(separator: "\n")
             #expect(lines.contains("hidden") && lines.contains("increment"))
             #expect(!lines.contains("secret"))
-            let whole = try await run(site, sequencer, as: "all", "log", "--json")
+            let whole = try await keyed.run("all", "log", "--json")
             #expect(whole.output.joined().contains("secret"))
             // What comes by the feed is no other.
             let follower = try site.start(
-                ["log", "--follow", "--json", "--connect", sequencer.address]
-                    + options(site, "guest"))
+                ["log", "--follow", "--json", "--connect", keyed.sequencer.address]
+                    + keyed.options("guest"))
             _ = try await follower.output.first { $0.contains("increment") }
             #expect(
-                try await run(site, sequencer, as: "all", "dispatch", "document", secret).end
+                try await keyed.run("all", "dispatch", "document", secret).end
                     == .exited(0))
             let (_, line) = try await follower.output.first { $0.contains("hidden") }
             #expect(!line.contains("secret"))
@@ -157,15 +116,15 @@ struct RightsTests {
 
     @Test func `rights that are taken away count at once, and for who is connected`() async throws {
         try await withSite { site in
-            let sequencer = try await sequencer(site, ["host": "all"])
+            let keyed = try await KeyedSite(site, ["host": "all"])
             let worker = try await site.worker(
-                "w1", of: sequencer, stores: ["counter"], options: options(site, "host"))
-            try authorize(site, ["host": "observe"])
-            sequencer.child.signal(SIGHUP)
+                "w1", of: keyed.sequencer, stores: ["counter"], options: keyed.options("host"))
+            try keyed.authorize(["host": "observe"])
+            keyed.sequencer.child.signal(SIGHUP)
             let (_, line) = try await worker.child.output.first { $0.contains("connectionRefused") }
             #expect(line.contains("may not host counter/shared"), "\(line)")
-            try authorize(site, ["host": "host dispatch"])
-            sequencer.child.signal(SIGHUP)
+            try keyed.authorize(["host": "host dispatch"])
+            keyed.sequencer.child.signal(SIGHUP)
             _ = try await worker.child.output.first { $0.contains("reconnected") }
         }
     }

@@ -38,6 +38,15 @@ final class Child {
         return nanoseconds
     }
 
+    /// The most memory that the process had so far, in bytes, whatever it does.
+    func memoryMost() throws -> UInt64 {
+        try tell("memory")
+        guard case .memory(_, let most) = try next() else {
+            throw BenchError("\(name) told something else than its memory")
+        }
+        return most
+    }
+
     /// Has the process do something, and waits until it has.
     func perform(_ order: Order) throws -> Report {
         try begin(order)

@@ -12,6 +12,9 @@ enum Control {
                 switch line {
                 case "go": start.signal()
                 case "usage": tell(.usage(usedProcessorNanoseconds()))
+                case "memory":
+                    let (now, most) = usedMemory()
+                    tell(.memory(now: now, most: most))
                 default: take(line)
                 }
             }

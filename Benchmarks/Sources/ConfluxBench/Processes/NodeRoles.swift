@@ -6,19 +6,26 @@ import Synchronization
 
 /// The processes that are Conflux, by its public interface alone.
 enum NodeRoles {
-    static func sequencer(folder: String?) async throws {
+    static func sequencer(folder: String?, keys: KeyRing?) async throws {
         let storage: SequencerConfiguration.Storage =
             if let folder { .folder(folder, SQLiteLogSettings()) } else { .memory }
-        let sequencer = try Sequencer.start(
-            SequencerConfiguration(bind: "tcp://127.0.0.1:0", storage: storage))
-        Control.tell(.listening([sequencer.address]))
+        var configuration = SequencerConfiguration(bind: "tcp://127.0.0.1:0", storage: storage)
+        if let keys {
+            guard let own = CurveKeyPair(secretText: keys.sequencer) else {
+                throw BenchError("the sequencer's key is none")
+            }
+            configuration.access = .keys(own, authorized: try AuthorizedKeys(keys.authorized))
+        }
+        let sequencer = try Sequencer.start(configuration)
+        Control.tell(.listening([sequencer.address, sequencer.feedAddress]))
         Control.tell(.ready)
         let reason = await sequencer.ended()
         throw BenchError("the sequencer ended: \(reason)")
     }
 
-    static func producer(address: String, producer: Int, count: Int) async throws {
-        let node = try await Node.connect(to: address)
+    static func producer(at place: Place, producer: Int, count: Int) async throws {
+        let node = try await Node.connect(
+            to: place.address, settings: try place.nodeSettings)
         try await node.bridge(FrameState.self)
         let start = begin()
         let last = dispatch(count, as: producer)
@@ -46,8 +53,9 @@ enum NodeRoles {
         return last
     }
 
-    static func replica(address: String, count: Int) async throws {
-        let node = try await Node.connect(to: address)
+    static func replica(at place: Place, count: Int) async throws {
+        let node = try await Node.connect(
+            to: place.address, settings: try place.nodeSettings)
         let state = FrameState(expected: count) { Control.tell(.replicated($0)) }
         let store = Store<FrameState>(
             state: state, mutations: FrameMutations(), executor: .immediate)
@@ -59,8 +67,9 @@ enum NodeRoles {
         withExtendedLifetime(store) {}
     }
 
-    static func roundTrips(address: String, count: Int) async throws {
-        let node = try await Node.connect(to: address)
+    static func roundTrips(at place: Place, count: Int) async throws {
+        let node = try await Node.connect(
+            to: place.address, settings: try place.nodeSettings)
         let state = FrameState(expected: .max, isTimed: true)
         let store = Store<FrameState>(
             state: state, mutations: FrameMutations(), executor: .immediate)
@@ -85,8 +94,9 @@ enum NodeRoles {
     }
 
     /// So many tasks, each with one action in flight.
-    static func receipts(address: String, count: Int, inFlight: Int) async throws {
-        let node = try await Node.connect(to: address)
+    static func receipts(at place: Place, count: Int, inFlight: Int) async throws {
+        let node = try await Node.connect(
+            to: place.address, settings: try place.nodeSettings)
         try await node.bridge(FrameState.self)
         _ = begin()
         let times = try await withThrowingTaskGroup(of: [UInt64].self) { group in

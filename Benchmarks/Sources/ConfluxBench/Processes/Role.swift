@@ -1,20 +1,26 @@
 /// What one process of a workload does. The program starts itself anew for each, as production
 /// has a process for each, and hands the role over as JSON.
 enum Role: Codable, Sendable {
-    /// A sequencer with its log in a folder, or in memory.
-    case sequencer(folder: String?)
+    /// A sequencer with its log in a folder, or in memory; with keys, if there are any.
+    case sequencer(folder: String?, keys: KeyRing? = nil)
     /// A node that dispatches actions one by one.
-    case producer(address: String, producer: Int, count: Int)
+    case producer(at: Place, producer: Int, count: Int)
     /// A node whose store checks the order of so many actions.
-    case replica(address: String, count: Int)
+    case replica(at: Place, count: Int)
     /// A node with one action in flight.
-    case roundTrips(address: String, count: Int)
+    case roundTrips(at: Place, count: Int)
     /// A node with so many actions in flight at a time.
-    case receipts(address: String, count: Int, inFlight: Int)
+    case receipts(at: Place, count: Int, inFlight: Int)
     /// So many threads that are busy with nothing.
     case busy(threads: Int)
     /// So many observers that read the log from its beginning, again and again.
     case readers(address: String, count: Int)
+    /// So many connections that never say all of what they are.
+    case loris(addresses: [String], count: Int)
+    /// So many connections of authorised keys that say nothing more; with a feed: that subscribe.
+    case idle(places: [Place], feed: String?, count: Int)
+    /// So many connections of one key that say as fast as they can whatever costs something.
+    case flood(at: Place, feed: String, count: Int)
     /// A sequencer that is ordered about: see ``Order``.
     case keeper(folder: String, KeeperSettings)
     /// A node that is ordered about. It connects when it is first told to open something.

@@ -51,13 +51,14 @@ final class Cluster {
     }
 
     /// Starts a sequencer, and waits until it has its addresses.
-    func startSequencer(_ side: Side, _ durability: Durability, zeroedBytes: Int, subscribers: Int)
-        throws -> (child: Child, addresses: [String])
-    {
+    func startSequencer(
+        _ side: Side, _ durability: Durability, zeroedBytes: Int, subscribers: Int,
+        keys: KeyRing? = nil
+    ) throws -> (child: Child, addresses: [String]) {
         let log = durability == .fsync ? folder.appendingPathComponent("log").path : nil
         let child = try start(
             side == .conflux
-                ? .sequencer(folder: log)
+                ? .sequencer(folder: log, keys: keys)
                 : .partnerSequencer(
                     path: log, zeroedBytes: log == nil ? 0 : zeroedBytes,
                     subscribers: subscribers))

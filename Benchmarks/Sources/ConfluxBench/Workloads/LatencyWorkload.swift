@@ -51,7 +51,7 @@ struct LatencyWorkload {
             side, durability, zeroedBytes: zeroedBytes, subscribers: 1)
         let client = try cluster.start(
             side == .conflux
-                ? .roundTrips(address: addresses[0], count: count)
+                ? .roundTrips(at: Place(addresses[0]), count: count)
                 : .partnerRoundTrips(input: addresses[0], output: addresses[1], count: count))
         try sequencer.awaitReady()
         try client.awaitReady()

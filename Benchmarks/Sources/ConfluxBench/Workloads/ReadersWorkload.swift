@@ -59,7 +59,7 @@ struct ReadersWorkload {
             .conflux, .fsync, zeroedBytes: 0, subscribers: 1)
         try sequencer.awaitReady()
         let producer = try cluster.start(
-            .producer(address: addresses[0], producer: 0, count: history))
+            .producer(at: Place(addresses[0]), producer: 0, count: history))
         try producer.awaitReady()
         try producer.go()
         guard case .produced = try producer.next() else {
@@ -78,7 +78,7 @@ struct ReadersWorkload {
                 others = try cluster.start(.busy(threads: threads))
             }
             let client = try cluster.start(
-                .receipts(address: addresses[0], count: count, inFlight: inFlight))
+                .receipts(at: Place(addresses[0]), count: count, inFlight: inFlight))
             try client.awaitReady()
             try client.go()
             guard case .times(let times) = try client.next() else {

@@ -45,14 +45,14 @@ struct StreamWorkload {
         let watching = try (0..<replicas).map { _ in
             try cluster.start(
                 side == .conflux
-                    ? .replica(address: input, count: count)
+                    ? .replica(at: Place(input), count: count)
                     : .partnerReplica(output: output, count: count))
         }
         let sending = try (0..<producers).map { producer in
             let share = count / producers + (producer < count % producers ? 1 : 0)
             return try cluster.start(
                 side == .conflux
-                    ? .producer(address: input, producer: producer, count: share)
+                    ? .producer(at: Place(input), producer: producer, count: share)
                     : .partnerProducer(input: input, producer: producer, count: share))
         }
         for child in [sequencer] + watching + sending { try child.awaitReady() }

@@ -3,8 +3,8 @@ import ConfluxVocabulary
 /// How many bytes of long answers may be on their way to each connection: to fetches, loads and
 /// questions (rule 40).
 ///
-/// A connection's queue is bounded in messages, and an answer may have megabytes: a node that asks
-/// and never reads would have the sequencer hold them all. So each long answer carries a *delivery
+/// A connection's queue loses what it has no room for, and an answer may have megabytes: a node that asks
+/// and never reads would have the sequencer read and lose for it without end. So each long answer carries a *delivery
 /// tag*, and each later request acknowledges the newest tag that the node has read on this connection,
 /// and with it all before, since answers arrive in order. Tags can't be guessed: nobody acknowledges
 /// what it has not read.

@@ -195,7 +195,7 @@ extension SequencerMachine {
                 endPresence(of: incarnation, at: now, into: &effects)
                 admitLeft(incarnation)
             case .left
-            where now - session.quietSince > keptFor(session) && joining[session.nonce] == nil:
+            where now - session.quietSince > keptFor(session) && !session.isReturning:
                 forget(incarnation)
             case .live, .left: break
             }

@@ -170,6 +170,7 @@ extension SequencerMachine {
         }
         // A node that left is present again by an entry; until then its name may be another's.
         guard isFree(hello, from: connection, at: now, into: &effects) else { return }
+        sessions.markReturning(session.incarnation)
         joining[hello.nonce] = PendingJoin(
             hello: hello, connection: connection, name: session.name, isKeyed: session.isKeyed)
         pipeline.admit(
@@ -182,26 +183,45 @@ extension SequencerMachine {
     mutating func join(
         _ hello: Hello, from connection: ConnectionID, into effects: inout [SequencerEffect]
     ) {
-        guard makeRoom() else {
-            let text = "the sequencer remembers as many sessions as it may; try again later"
+        if let text = makeRoom(for: hello) {
             refuse(hello, .tableFull, text, to: connection, into: &effects)
             return
         }
+        sessions.reserve(for: hello.owner?.name)
         let isKeyed = hello.process != nil
         joining[hello.nonce] = PendingJoin(
             hello: hello, connection: connection, name: hello.name, isKeyed: isKeyed)
         pipeline.admit(
             .joined(nonce: hello.nonce, name: hello.name, rejoining: .none, isKeyed: isKeyed),
-            by: hello.owner, then: .joined(hello.nonce))
+            by: hello.owner?.name, then: .joined(hello.nonce))
     }
 
-    /// Forgets the session that left first, when there is no room for another one.
-    private mutating func makeRoom() -> Bool {
-        guard sessions.lastingCount + joining.count >= settings.sessionsMax else { return true }
-        let oldest = sessions.longestAway { joining[$0] != nil }
-        guard let oldest else { return false }
+    /// Forgets who left first, when there is no room for another session: one of the same key, where that
+    /// has as many as it may.
+    ///
+    /// - Returns: Why there is no room; nil when there is.
+    private mutating func makeRoom(for hello: Hello) -> String? {
+        if let owner = hello.owner {
+            let most = owner.sessionsMax.map { Int($0) } ?? settings.sessionsPerKeyMax
+            while sessions.count(of: owner.name) >= most {
+                guard let oldest = sessions.longestAway(of: owner.name) else {
+                    return """
+                        the key \(owner.name) has \(most) sessions, as many as it may, and all of them are \
+                        present: end one of its processes, or raise its sessions-max in the sequencer's \
+                        file of authorised keys
+                        """
+                }
+                forget(oldest)
+            }
+        }
+        guard sessions.lastingCount + joining.count >= settings.sessionsMax else {
+            return nil
+        }
+        guard let oldest = sessions.longestAway else {
+            return "the sequencer remembers as many sessions as it may; try again later"
+        }
         forget(oldest)
-        return true
+        return nil
     }
 
     /// Ends a session by an entry. Until that is in the log, whoever asks for the session is left
@@ -221,11 +241,13 @@ extension SequencerMachine {
             preconditionFailure("a session began without a hello; \(nonce)")
         }
         let incarnation = Incarnation(sequence.rawValue)
+        let owner = pending.hello.owner?.name
+        sessions.endReservation(for: owner)
         sessions.insert(
             Session(
                 incarnation: incarnation, nonce: nonce, name: pending.name,
-                owner: pending.hello.owner, isKeyed: pending.isKeyed, quietSince: now))
-        effects.append(.note(.joined(incarnation, name: pending.name, owner: pending.hello.owner)))
+                owner: owner, isKeyed: pending.isKeyed, quietSince: now))
+        effects.append(.note(.joined(incarnation, name: pending.name, owner: owner)))
         bind(incarnation, pending.hello, to: pending.connection, at: now, into: &effects)
     }
 
@@ -236,7 +258,8 @@ extension SequencerMachine {
             let pending = joining.removeValue(forKey: nonce)
         else { return }
         sessions.revive(incarnation, at: now)
-        effects.append(.note(.joined(incarnation, name: pending.name, owner: pending.hello.owner)))
+        effects.append(
+            .note(.joined(incarnation, name: pending.name, owner: pending.hello.owner?.name)))
         bind(incarnation, pending.hello, to: pending.connection, at: now, into: &effects)
     }
 

@@ -28,6 +28,8 @@ struct Session: Sendable, Equatable {
     /// Whether a `forgotten` entry for it is on its way to the log. *Use*: nothing is said of the
     /// session until it is there.
     var isEnding = false
+    /// Whether it left, and a `joined` entry by which its node is present again is on its way to the log.
+    var isReturning = false
     /// When it was heard of last, or since when it is away. *Invariant*: measured afresh in each tenure (rule 10).
     var quietSince: Duration
     /// Which process holds it, if it is keyed; nil until one said hello in this tenure.
@@ -40,7 +42,7 @@ struct Session: Sendable, Equatable {
     var applied = SequenceNumber.zero
 
     /// Whether its node is away, and it may be forgotten.
-    var isAway: Bool { presence == .left && !isEnding }
+    var isAway: Bool { presence == .left && !isEnding && !isReturning }
 
     /// Whether this is the hello that took it up last.
     func isTakenUp(by hello: Hello) -> Bool {
@@ -53,7 +55,8 @@ struct Session: Sendable, Equatable {
     }
 }
 
-/// All sessions, found by incarnation, by nonce and by name. They change by its functions alone.
+/// All sessions, found by incarnation, by nonce and by name, and counted by owner. They change by its
+/// functions alone.
 struct SessionTable: Sendable, Equatable {
     private var sessions: [Incarnation: Session] = [:]
     private var byNonce: [Nonce: Incarnation] = [:]
@@ -63,16 +66,19 @@ struct SessionTable: Sendable, Equatable {
 
     /// How many of them are ending.
     private var endingCount = 0
-    /// How many are away, and not ending.
-    private var awayCount = 0
-    /// Those that were away when it was made, by how long they are.
-    private var awayQueue = AwayQueue()
+    /// How many there are of each key, without those that end, and with those to come. *Invariant*: none
+    /// is 0.
+    private var ownerCounts: [Name: Int] = [:]
+    /// Those that are away, by how long they are.
+    private var away = AwaySessions()
 
     var count: Int { sessions.count }
     /// How many there will be once those that end are gone.
     var lastingCount: Int { sessions.count - endingCount }
     var incarnations: [Incarnation] { sessions.keys.sorted() }
     var all: some Collection<Session> { sessions.values }
+    /// How many there are of a key, without those that end, and with those to come.
+    func count(of owner: Name) -> Int { ownerCounts[owner] ?? 0 }
 
     subscript(incarnation: Incarnation) -> Session? {
         _read { yield sessions[incarnation] }
@@ -95,7 +101,8 @@ struct SessionTable: Sendable, Equatable {
     /// - Returns: false when another one holds its name, too.
     mutating func restore(_ session: Session, isHolder: Bool) -> Bool {
         sessions[session.incarnation] = session
-        if session.isAway { awayCount += 1 }
+        if session.isAway { away.append(session) }
+        count(1, of: session.owner)
         byNonce[session.nonce] = session.incarnation
         guard let name = session.name, isHolder else { return true }
         return byName.updateValue(session.incarnation, forKey: name) == nil
@@ -109,16 +116,37 @@ struct SessionTable: Sendable, Equatable {
         return incarnation
     }
 
+    /// A session is to begin for which there is room: a further one finds it taken.
+    mutating func reserve(for owner: Name?) { count(1, of: owner) }
+
+    /// A session that was to begin is about to be inserted.
+    mutating func endReservation(for owner: Name?) { count(-1, of: owner) }
+
     mutating func insert(_ session: Session) {
         sessions[session.incarnation] = session
+        count(1, of: session.owner)
         byNonce[session.nonce] = session.incarnation
         if let name = session.name { byName[name] = session.incarnation }
+    }
+
+    private mutating func count(_ change: Int, of owner: Name?) {
+        guard let owner else { return }
+        let count = ownerCounts[owner, default: 0] + change
+        ownerCounts[owner] = count == 0 ? nil : count
+    }
+
+    /// The node of a session that had left is about to be present again: it is not forgotten meanwhile.
+    mutating func markReturning(_ incarnation: Incarnation) {
+        guard let session = sessions[incarnation] else { return }
+        away.remove(session)
+        sessions[incarnation]?.isReturning = true
     }
 
     /// The node of a session that had left is present again, and holds its name again.
     mutating func revive(_ incarnation: Incarnation, at now: Duration) {
         guard var session = sessions[incarnation] else { return }
-        if session.isAway { awayCount -= 1 }
+        away.remove(session)
+        session.isReturning = false
         session.presence = .live
         session.quietSince = now
         if let name = session.name { byName[name] = incarnation }
@@ -127,15 +155,16 @@ struct SessionTable: Sendable, Equatable {
 
     mutating func end(_ incarnation: Incarnation) {
         guard let session = sessions[incarnation], !session.isEnding else { return }
-        if session.isAway { awayCount -= 1 }
+        away.remove(session)
+        count(-1, of: session.owner)
         sessions[incarnation]?.isEnding = true
         endingCount += 1
     }
 
     mutating func remove(_ incarnation: Incarnation) {
         guard let session = sessions.removeValue(forKey: incarnation) else { return }
-        if session.isEnding { endingCount -= 1 }
-        if session.isAway { awayCount -= 1 }
+        if session.isEnding { endingCount -= 1 } else { count(-1, of: session.owner) }
+        away.remove(session)
         if byNonce[session.nonce] == incarnation { byNonce[session.nonce] = nil }
         if let name = session.name, byName[name] == incarnation { byName[name] = nil }
     }
@@ -165,16 +194,21 @@ struct SessionTable: Sendable, Equatable {
     /// The session's node is not present any more.
     mutating func leave(_ incarnation: Incarnation, at now: Duration) {
         guard var session = sessions[incarnation] else { return }
-        if session.presence == .live, !session.isEnding { awayCount += 1 }
         session.connection = nil
         session.presence = .left
         session.quietSince = now
         sessions[incarnation] = session
+        away.remove(session)
+        if session.isAway { away.append(session) }
     }
 
     /// Silence is measured afresh in each epoch (rule 10).
     mutating func measureSilence(from now: Duration) {
-        for incarnation in sessions.keys { sessions[incarnation]?.quietSince = now }
+        away = AwaySessions()
+        for incarnation in incarnations {
+            sessions[incarnation]?.quietSince = now
+            if let session = sessions[incarnation], session.isAway { away.append(session) }
+        }
     }
 
     // MARK: Outcomes
@@ -200,42 +234,39 @@ struct SessionTable: Sendable, Equatable {
 
     // MARK: Forgetting
 
-    /// The session that has been away longest: the first to be forgotten (rule 10). All sessions are
-    /// looked at once for as many answers as there were sessions away, since whoever wants a place
-    /// may ask without end.
-    ///
-    /// - Parameter isReturning: Whether the node of a nonce is just coming back.
-    /// - Returns: The session; nil when no node is away.
-    mutating func longestAway(except isReturning: (Nonce) -> Bool) -> Incarnation? {
-        guard awayCount > 0 else { return nil }
-        if let next = nextAway(except: isReturning) { return next }
-        awayQueue.waiting = sessions.values.filter(\.isAway)
-            .map { AwayQueue.Place(quietSince: $0.quietSince, incarnation: $0.incarnation) }
-            .sorted { ($0.quietSince, $0.incarnation) > ($1.quietSince, $1.incarnation) }
-        return nextAway(except: isReturning)
-    }
+    /// The session that has been away longest: the first to be forgotten (rule 10). nil when no node is
+    /// away.
+    var longestAway: Incarnation? { away.first }
 
-    private mutating func nextAway(except isReturning: (Nonce) -> Bool) -> Incarnation? {
-        while let place = awayQueue.waiting.popLast() {
-            guard let session = sessions[place.incarnation], session.isAway,
-                session.quietSince == place.quietSince, !isReturning(session.nonce)
-            else { continue }
-            return place.incarnation
-        }
-        return nil
-    }
+    /// The same of one key.
+    func longestAway(of owner: Name) -> Incarnation? { away.first(of: owner) }
 }
 
-/// What a table remembers so that it need not look at all sessions again. Two tables that differ in
-/// it alone are the same.
-private struct AwayQueue: Sendable, Equatable {
-    struct Place: Sendable {
-        let quietSince: Duration
-        let incarnation: Incarnation
+/// Sessions whose nodes are away, by how long they are, together and by key.
+///
+/// Two tables that differ in it alone are the same: while a log is read nobody is forgotten for another,
+/// and ``SessionTable/measureSilence(from:)`` orders it when the tenure begins.
+private struct AwaySessions: Sendable, Equatable {
+    private var all = ArrivalQueue<Incarnation>()
+    /// *Invariant*: none is empty.
+    private var byOwner: [Name: ArrivalQueue<Incarnation>] = [:]
+
+    var first: Incarnation? { all.first }
+
+    func first(of owner: Name) -> Incarnation? { byOwner[owner]?.first }
+
+    mutating func append(_ session: Session) {
+        all.append(session.incarnation)
+        guard let owner = session.owner else { return }
+        byOwner[owner, default: ArrivalQueue()].append(session.incarnation)
     }
 
-    /// The one that has been away longest is the last.
-    var waiting: [Place] = []
+    mutating func remove(_ session: Session) {
+        all.remove(session.incarnation)
+        guard let owner = session.owner else { return }
+        byOwner[owner]?.remove(session.incarnation)
+        if byOwner[owner]?.first == nil { byOwner[owner] = nil }
+    }
 
-    static func == (_: AwayQueue, _: AwayQueue) -> Bool { true }
+    static func == (_: AwaySessions, _: AwaySessions) -> Bool { true }
 }

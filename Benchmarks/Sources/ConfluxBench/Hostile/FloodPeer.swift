@@ -1,0 +1,66 @@
+import ConfluxNode
+import ConfluxSequencer
+import ConfluxZeroMQ
+
+/// One connection of a flood.
+struct FloodPeer {
+    let socket: DealerSocket
+    var speaker = Speaker.unwelcomed
+    private let state: Name
+    private var said: UInt64 = 0
+    private var counter: UInt64 = 1
+
+    init(socket: DealerSocket, state: Name) {
+        self.socket = socket
+        self.state = state
+    }
+
+    /// - Returns: Whether what it said was taken.
+    mutating func speak() throws -> Bool {
+        // It hears who it is, and acknowledges nothing.
+        while let frame = try socket.receive() {
+            switch try Frame.decodeSequencerMessage(frame) {
+            case .welcome(let welcome):
+                counter = welcome.lastCounter + 1
+                speaker = Speaker(
+                    epoch: try Frame.header(of: frame).epoch, session: welcome.incarnation)
+            case .receipts(let receipts):
+                for run in receipts.runs {
+                    counter = max(counter, run.firstCounter + UInt64(run.count))
+                }
+            default: break
+            }
+        }
+        let outcome = try socket.send(Frame.encode(message, by: speaker))
+        if outcome == .sent { said += 1 }
+        return outcome == .sent
+    }
+
+    private var message: NodeMessage {
+        if speaker.session == .none || said.isMultiple(of: 1_000) {
+            return .hello(
+                Hello(
+                    request: said + 1, nonce: .random(), name: nil, role: .member,
+                    bridged: [StateBridge(state: state, schemaVersion: 1)]))
+        }
+        switch said % 4 {
+        case 0:
+            return .fetch(
+                Fetch(
+                    request: said, from: SequenceNumber(1), limitBytes: 4 << 20, acknowledged: 0))
+        case 1:
+            return .question(
+                Question(number: said, patience: .seconds(1), body: .status))
+        default:
+            var builder = BatchBuilder()
+            for _ in 0..<10 {
+                builder.append(
+                    target: BatchTarget(
+                        target: .state(state), schemaVersion: 1, coding: .compact),
+                    payload: [UInt8](repeating: 0x78, count: 1_000))
+            }
+            return .submit(
+                builder.finish(firstCounter: counter, settled: counter - 1))
+        }
+    }
+}

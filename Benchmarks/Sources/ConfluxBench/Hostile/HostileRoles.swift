@@ -1,0 +1,131 @@
+import ConfluxNode
+import ConfluxSequencer
+import ConfluxZeroMQ
+import Foundation
+
+/// Peers that cost the sequencer what they can. They have the lowest priority, since they would have
+/// processors of their own.
+enum HostileRoles {
+    /// What a flood's actions are for. Nobody applies them.
+    static let floodedState = "flood"
+
+    private static func begin() throws {
+        guard nice(19) > 0 else { throw BenchError("the priority can't be lowered") }
+    }
+
+    /// So many connections that say what they are byte by byte, and connect again when they are cut off.
+    /// Half of them are with each address.
+    static func loris(addresses: [String], count: Int) throws {
+        try begin()
+        let greeting: [UInt8] =
+            [0xFF, 0, 0, 0, 0, 0, 0, 0, 1, 0x7F, 3, 0] + Array("CURVE".utf8)
+            + [UInt8](repeating: 0, count: 47)
+        var connections = try (0..<count).map { index in
+            (try ByteConnection(to: addresses[index % addresses.count]), 0, index)
+        }
+        Control.tell(.ready)
+        while true {
+            for place in connections.indices {
+                let (connection, said, index) = connections[place]
+                // Behind the greeting comes a command whose end never does.
+                let byte: UInt8 =
+                    said < greeting.count ? greeting[said] : said == greeting.count ? 4 : 200
+                if connection.send(byte) {
+                    connections[place].1 += 1
+                } else {
+                    connections[place] = (
+                        try ByteConnection(to: addresses[index % addresses.count]), 0, index
+                    )
+                }
+            }
+            usleep(100_000)
+        }
+    }
+
+    /// So many connections of authorised keys that say nothing more, and with a feed's address: that
+    /// subscribe and read.
+    static func idle(places: [Place], feed: String?, count: Int) throws {
+        try begin()
+        let context = try ZeroMQContext()
+        var sockets: [ZeroMQSocket] = []
+        var pollers: [(Poller, [SubscriberSocket])] = []
+        for index in 0..<count {
+            let place = places[index % places.count]
+            var settings = SocketSettings()
+            settings.security = try place.security
+            guard let feed else {
+                let socket = try DealerSocket(context, settings: settings)
+                try socket.connect(Endpoint(place.address))
+                sockets.append(socket)
+                continue
+            }
+            let socket = try SubscriberSocket(context, settings: settings)
+            try socket.subscribe()
+            try socket.connect(Endpoint(feed))
+            if index.isMultiple(of: Poller.socketsMax / 2) {
+                pollers.append((Poller(waker: try Waker()), []))
+            }
+            _ = try pollers[pollers.count - 1].0.add(socket)
+            pollers[pollers.count - 1].1.append(socket)
+        }
+        // Each has heard a beat, or has had the time to shake hands.
+        var silent = Set(pollers.flatMap { $0.1 }.map { ObjectIdentifier($0) })
+        if feed == nil { usleep(5_000_000) }
+        while true {
+            for (poller, sockets) in pollers {
+                _ = try poller.wait(timeout: .milliseconds(1))
+                for socket in sockets {
+                    while try socket.receive() != nil { silent.remove(ObjectIdentifier(socket)) }
+                }
+            }
+            if silent.isEmpty {
+                Control.tell(.ready)
+                break
+            }
+        }
+        while true {
+            if pollers.isEmpty { usleep(1_000_000) }
+            for (poller, sockets) in pollers {
+                _ = try poller.wait(timeout: .milliseconds(1))
+                for socket in sockets { while try socket.receive() != nil {} }
+            }
+        }
+    }
+
+    /// So many connections of one key that say as fast as they can whatever costs something: hellos of new
+    /// processes, large batches, fetches that nobody acknowledges, questions. As many subscribers never
+    /// read.
+    static func flood(place: Place, feed: String, count: Int) throws {
+        try begin()
+        guard let state = Name(floodedState) else { throw BenchError("no name: \(floodedState)") }
+        let context = try ZeroMQContext()
+        var settings = SocketSettings()
+        settings.security = try place.security
+        settings.sendQueueMessages = 100
+        var peers: [FloodPeer] = []
+        var stalled: [SubscriberSocket] = []
+        for _ in 0..<count {
+            let socket = try DealerSocket(context, settings: settings)
+            try socket.connect(Endpoint(place.address))
+            peers.append(FloodPeer(socket: socket, state: state))
+            var few = settings
+            few.receiveQueueMessages = 1
+            let subscriber = try SubscriberSocket(context, settings: few)
+            try subscriber.subscribe()
+            try subscriber.connect(Endpoint(feed))
+            stalled.append(subscriber)
+        }
+        var isReady = false
+        while true {
+            var isBlocked = true
+            for index in peers.indices {
+                for _ in 0..<16 where try peers[index].speak() { isBlocked = false }
+            }
+            if !isReady, peers.allSatisfy({ $0.speaker.session != .none }) {
+                isReady = true
+                Control.tell(.ready)
+            }
+            if isBlocked { usleep(1_000) }
+        }
+    }
+}

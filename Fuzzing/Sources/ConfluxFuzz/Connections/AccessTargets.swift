@@ -1,0 +1,52 @@
+import ConfluxAccess
+import ConfluxZeroMQ
+
+extension FuzzTarget {
+    /// The file of authorised keys. Bytes end in a table, or in an error that names a line of them.
+    static let accessTargets: [FuzzTarget] = [
+        FuzzTarget(name: "authorized-keys", lengthMax: 4_096) { bytes in
+            let text = String(decoding: bytes, as: UTF8.self)
+            let lines = text.split(
+                omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+            let keys: AuthorizedKeys
+            do throws(AuthorizedKeys.Fault) {
+                keys = try AuthorizedKeys(text)
+            } catch {
+                require((1...lines.count).contains(error.line), "no line \(error.line)")
+                require(!error.message.isEmpty, "a fault without words")
+                // The lines before it are valid, and those behind it change nothing.
+                _ = certain { try AuthorizedKeys(joined(lines[..<(error.line - 1)])) }
+                require(fault(joined(lines[..<error.line])) == error, "another fault: \(error)")
+                return
+            }
+            require(keys.count <= AuthorizedKeys.countMax, "\(keys.count) keys")
+            // Neither blanks, nor comments, nor the order of lines count.
+            let words = lines.map { $0.split(whereSeparator: { " \t\r".contains($0) }) }
+            let entries = words.filter { $0.first.map { !$0.hasPrefix("#") } ?? false }
+            require(entries.count == keys.count, "\(keys.count) keys of \(entries.count) lines")
+            let again = entries.reversed().map { $0.joined(separator: " ") }
+            require(
+                certain { try AuthorizedKeys(again.joined(separator: "\n")) } == keys,
+                "another: \(again)")
+            for entry in entries {
+                guard let key = CurvePublicKey(String(entry[1])), let principal = keys[key] else {
+                    fail("\(entry) is not there")
+                }
+                require(principal.name?.text == String(entry[0]), "another name: \(principal)")
+            }
+        }
+    ]
+
+    private static func joined(_ lines: ArraySlice<Substring>) -> String {
+        lines.joined(separator: "\n")
+    }
+
+    private static func fault(_ text: String) -> AuthorizedKeys.Fault? {
+        do throws(AuthorizedKeys.Fault) {
+            _ = try AuthorizedKeys(text)
+            return nil
+        } catch {
+            return error
+        }
+    }
+}

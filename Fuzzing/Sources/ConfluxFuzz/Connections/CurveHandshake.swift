@@ -1,0 +1,1 @@
+../../../../Tests/ConfluxZeroMQTests/CurveHandshake.swift

@@ -1,0 +1,184 @@
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxZeroMQ
+
+/// What a serving socket gives its peers.
+@Suite struct ConnectionTests {
+    private static let handshake: [UInt8] =
+        ZMTP.greeting(.null) + [4, 25] + Array("\u{5}READY\u{B}Socket-Type".utf8) + [0, 0, 0, 3]
+        + Array("SUB".utf8)
+
+    private static let limits = ConnectionTable.Limits(
+        type: .publisher, connectionsMax: 3, handshakesMax: 4, messageBytesMax: 1 << 20,
+        heldBytesMax: 200_000, handshakeMax: .seconds(10), silenceMax: nil)
+
+    private func id(_ number: UInt32) -> RoutingID { RoutingID(number: number) }
+
+    private func establish(_ number: UInt32, in table: inout ConnectionTable) -> Bool {
+        table.establish(id(number))
+    }
+
+    private func read(
+        _ table: inout ConnectionTable, _ bytes: [UInt8], from number: UInt32,
+        at now: Duration = .zero
+    ) throws -> RoutingID? {
+        var events: [ZMTPDecoder.Event] = []
+        try bytes[...].withRawBytes { bytes throws(ZMTPFault) in
+            try table.read(bytes, from: id(number), at: now, into: &events)
+        }
+        return table.excess
+    }
+
+    @Test func `so many may be connected, and there is room again when one has gone`() {
+        var table = ConnectionTable(limits: Self.limits)
+        for number in 1...4 as ClosedRange<UInt32> { table.add(id(number), at: .zero) }
+        for number in 1...3 as ClosedRange<UInt32> { #expect(establish(number, in: &table)) }
+        #expect(!establish(4, in: &table))
+        // One that can't be ended yet has its place.
+        table.markEnding(id(1))
+        #expect(!establish(4, in: &table))
+        table.remove(id(1))
+        #expect(establish(4, in: &table))
+        #expect(table.establishedCount == 3 && table.handshakeCount == 0)
+        // Who takes back its subscription gives up its place, and has to hurry as one that is new.
+        table.reopen(id(2), at: .seconds(20))
+        #expect(table.establishedCount == 2 && table.handshakeCount == 1)
+        #expect(table.overdue(at: .seconds(30)) == [])
+        #expect(table.overdue(at: .seconds(31)) == [id(2)])
+    }
+
+    @Test func `of those that are not established the oldest goes, and of the others none`() {
+        var table = ConnectionTable(limits: Self.limits)
+        for number in 1...3 as ClosedRange<UInt32> {
+            table.add(id(number), at: .zero)
+            #expect(establish(number, in: &table))
+        }
+        var ended: [RoutingID] = []
+        for number in 4...1_000 as ClosedRange<UInt32> {
+            table.add(id(number), at: .zero)
+            while let surplus = table.surplus {
+                ended.append(surplus)
+                table.markEnding(surplus)
+                if number.isMultiple(of: 3) { table.remove(surplus) }
+            }
+            #expect(table.handshakeCount <= 4)
+        }
+        #expect(ended == (4...996).map { id($0) })
+        #expect((1...3).allSatisfy { table.isRead(id($0)) })
+        // Nor do those that are about to end come back.
+        #expect(establish(4, in: &table) && table.establishedCount == 3)
+    }
+
+    @Test func `one key has so many connections, and others have theirs`() throws {
+        let (server, first, second) = (
+            CurveKeyPair.random(), CurveKeyPair.random(), CurveKeyPair.random()
+        )
+        var limits = Self.limits
+        limits.type = .router
+        limits.key = server
+        limits.connectionsMax = 4
+        var table = ConnectionTable(limits: limits)
+        func admit(_ number: UInt32, _ key: CurveKeyPair) throws -> Bool {
+            table.add(id(number), at: .zero)
+            var events: [ZMTPDecoder.Event] = []
+            var peer = CurveHandshake(server: server.publicKey, key: key)
+            try peer.begin[...].withRawBytes {
+                try table.read($0, from: id(number), at: .zero, into: &events)
+            }
+            guard case .answer(let welcome) = events.last else { return false }
+            try peer.initiate(welcome)[...].withRawBytes {
+                try table.read($0, from: id(number), at: .zero, into: &events)
+            }
+            #expect(events.last == .identified(key.publicKey))
+            return table.admit(id(number), key.publicKey, most: 2) != nil
+        }
+        #expect(try admit(1, first) && admit(2, first))
+        #expect(try !admit(3, first))
+        #expect(try admit(4, second))
+        // One that can't be ended yet counts.
+        table.markEnding(id(1))
+        #expect(try !admit(5, first))
+        table.remove(id(1))
+        #expect(try admit(6, first))
+        #expect(try admit(7, second))
+        #expect(table.establishedCount == 4)
+        // There is no room for a third key, however few connections it has.
+        #expect(try !admit(8, server))
+    }
+
+    @Test func `the frame that has been under way for longest goes when too much is held`() throws {
+        var table = ConnectionTable(limits: Self.limits)
+        let part: [UInt8] = [2, 0, 0, 0, 0, 0, 0xF, 0, 0] + [UInt8](repeating: 0, count: 60_000)
+        for number in 1...3 as ClosedRange<UInt32> {
+            table.add(id(number), at: .zero)
+            #expect(try read(&table, Self.handshake, from: number) == nil)
+        }
+        #expect(try read(&table, part, from: 2) == nil)
+        #expect(try read(&table, part, from: 1) == nil)
+        var ended: RoutingID?
+        while ended == nil {
+            ended = try read(&table, Array(part[9..<10_000]), from: 1)
+        }
+        #expect(ended == id(2))
+        #expect(table.heldBytes > 200_000)
+        table.remove(id(2))
+        table.markEnding(id(1))
+        #expect(table.excess == nil)
+        table.remove(id(1))
+        table.remove(id(3))
+        #expect(table.heldBytes == 0)
+    }
+
+    @Test func `who is silent for too long is found, and who dribbles on`() throws {
+        var limits = Self.limits
+        limits.type = .router
+        limits.silenceMax = .seconds(60)
+        let handshake = Array(Self.handshake.dropLast(3)) + Array("REQ".utf8)
+        var table = ConnectionTable(limits: limits)
+        for number in 1...3 as ClosedRange<UInt32> { table.add(id(number), at: .zero) }
+        #expect(try read(&table, handshake, from: 1, at: .seconds(1)) == nil)
+        #expect(try read(&table, handshake, from: 2, at: .seconds(1)) == nil)
+        for (second, byte) in handshake.prefix(10).enumerated() {
+            #expect(try read(&table, [byte], from: 3, at: .seconds(second)) == nil)
+        }
+        #expect(table.overdue(at: .seconds(10)) == [])
+        #expect(table.overdue(at: .seconds(11)) == [id(3)])
+        table.remove(id(3))
+        #expect(table.overdue(at: .seconds(61)) == [])
+        #expect(try read(&table, [0, 1, 1], from: 2, at: .seconds(61)) == nil)
+        #expect(table.overdue(at: .seconds(62)) == [id(1)])
+        table.markEnding(id(2))
+        #expect(table.overdue(at: .zero) == [id(2)])
+    }
+
+    @Test func `what waits is bounded by connection, key and sum, and who has little has room`() {
+        let budget = OutboundQueue.Budget(bytesMax: 100_000)
+        func queue(_ share: OutboundQueue.Share) -> OutboundQueue {
+            OutboundQueue(bytesMax: 30_000, share: share, budget: budget)
+        }
+        func fill(_ queue: OutboundQueue) -> [SharedFrame] {
+            var frames: [SharedFrame] = []
+            while queue.hasRoom {
+                let body = [UInt8](repeating: 1, count: 1_000)
+                let frame = body.withUnsafeBytes { SharedFrame($0, sealedBy: nil, in: budget) }
+                queue.count(frame.byteCount)
+                frames.append(frame)
+            }
+            return frames
+        }
+        let greedy = OutboundQueue.Share()
+        let one = queue(greedy)
+        var held = fill(one)
+        #expect((30_000..<33_000).contains(budget.heldBytes))
+        for _ in 0..<10 { held += fill(queue(greedy)) }
+        #expect((50_000..<53_000).contains(budget.heldBytes), "one key fills half of it")
+        let modest = queue(OutboundQueue.Share())
+        #expect(modest.hasRoom)
+        held += fill(modest)
+        #expect(budget.heldBytes < 100_000)
+        for frame in held.prefix(20) { one.uncount(frame.byteCount) }
+        held.removeFirst(20)
+        #expect(one.hasRoom, "what was sent makes room")
+    }
+}

@@ -1,0 +1,83 @@
+import Foundation
+import Synchronization
+
+/// Connections that never say all of what they are: so many at a time, and new ones for those that end.
+final class HalfOpenFlood: Sendable {
+    private let isOver = Atomic<Bool>(false)
+    /// Ends once there were more connections than there are at a time.
+    let begun: AsyncStream<Void>
+    private let tellBegun: AsyncStream<Void>.Continuation
+
+    init() { (begun, tellBegun) = AsyncStream.makeStream() }
+
+    /// Ends it soon.
+    func stop() { isOver.store(true, ordering: .relaxed) }
+
+    /// Keeps so many connections with each of the addresses, on the calling thread, until it is stopped.
+    func run(against addresses: [String], count: Int) throws {
+        let ports = try addresses.map { address in
+            guard let port = address.split(separator: ":").last.flatMap({ UInt16($0) }) else {
+                throw Failure("no port: \(address)")
+            }
+            return port
+        }
+        var open: [Int32] = []
+        var made = 0
+        defer {
+            tellBegun.finish()
+            for descriptor in open { Self.reset(descriptor) }
+        }
+        while !isOver.load(ordering: .relaxed) {
+            for port in ports {
+                // Most have the greeting, some a part of it, and some a HELLO that is none.
+                made += 1
+                let bytes: [UInt8] =
+                    switch made % 4 {
+                    case 0: [0xFF, 0, 0]
+                    case 1: []
+                    case 2: Self.greeting
+                    default: Self.greeting + [4, 200, 5] + Array("HELLO".utf8)
+                    }
+                if let descriptor = Self.connect(port, bytes) { open.append(descriptor) }
+            }
+            if made >= 3 * count { tellBegun.finish() }
+            if open.count > count * ports.count {
+                for descriptor in open.prefix(count / 4) { Self.reset(descriptor) }
+                open.removeFirst(count / 4)
+            }
+        }
+    }
+
+    private static let greeting: [UInt8] =
+        [0xFF, 0, 0, 0, 0, 0, 0, 0, 1, 0x7F, 3, 0] + Array("CURVE".utf8)
+        + [UInt8](repeating: 0, count: 47)
+
+    private static func connect(_ port: UInt16, _ bytes: [UInt8]) -> Int32? {
+        let descriptor = tcpSocket()
+        var place = loopback(port)
+        let failure = withUnsafePointer(to: &place) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                Foundation.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        guard failure == 0 else {
+            close(descriptor)
+            return nil
+        }
+        #if canImport(Darwin)
+            let flags: Int32 = 0
+        #else
+            let flags = Int32(MSG_NOSIGNAL)
+        #endif
+        _ = bytes.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, flags) }
+        return descriptor
+    }
+
+    /// So that no port is kept for a minute.
+    private static func reset(_ descriptor: Int32) {
+        var linger = linger(l_onoff: 1, l_linger: 0)
+        setsockopt(
+            descriptor, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout<linger>.size))
+        close(descriptor)
+    }
+}
