@@ -106,7 +106,9 @@ public struct Principal: Sendable, Hashable {
                 rights.allow(.dispatch, target) ? nil : deniedReading(target)
             case .status, .alive: nil
             }
-        case .submit, .fetch, .close, .progress, .answer, .barrier, .digest, .snapshot, .bye: nil
+        case .submit, .visit, .fetch, .close, .progress, .answer, .barrier, .digest, .snapshot,
+            .bye:
+            nil
         }
     }
 

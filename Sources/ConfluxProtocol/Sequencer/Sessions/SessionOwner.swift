@@ -8,10 +8,17 @@ extension Hello {
     /// - Parameter owner: The name of the connection's key; nil where there are no keys.
     /// - Returns: The hello, with the owner's nonce.
     func owned(by owner: Name?) -> Hello {
-        guard let owner else { return self }
         var hello = self
         hello.owner = owner
-        hello.nonce = Nonce(hashOf: "conflux session owner\0\(owner)\0\(nonce)")
+        hello.nonce = nonce.owned(by: owner)
         return hello
+    }
+}
+
+extension Nonce {
+    /// The nonce together with the name of the key of its connection; itself where there are no keys.
+    func owned(by owner: Name?) -> Nonce {
+        guard let owner else { return self }
+        return Nonce(hashOf: "conflux session owner\0\(owner)\0\(self)")
     }
 }

@@ -3,14 +3,16 @@ import ConfluxVocabulary
 /// What the sequencer remembers of one origin.
 struct Session: Sendable, Equatable {
     /// Whether its node is there.
-    enum Presence: Sendable, Equatable {
+    enum Presence: UInt8, Sendable, CaseIterable {
         /// Heard of in this tenure, or present when the tenure began and not yet silent for long.
         case live
         /// A `left` entry ended its presence.
         case left
+        /// It never was: it dispatches without joining (rule 42).
+        case visit
     }
 
-    /// The number of its first `joined` entry.
+    /// The number of its first `joined` entry, or of its `visited` one.
     let incarnation: Incarnation
     /// The random number of its process, or what its key gives: the other half of its identity
     /// (rule 8).
@@ -24,7 +26,7 @@ struct Session: Sendable, Equatable {
     /// Its outcomes (rule 9). They change by the ledger's own functions.
     var ledger = OutcomeLedger()
     /// Whether its node is there.
-    var presence = Presence.live
+    var presence: Presence
     /// Whether a `forgotten` entry for it is on its way to the log. *Use*: nothing is said of the
     /// session until it is there.
     var isEnding = false
@@ -38,6 +40,26 @@ struct Session: Sendable, Equatable {
     var greeting: UInt64 = 0
     /// How far its replicas are.
     var applied = SequenceNumber.zero
+
+    /// A visit (rule 42).
+    init(visit incarnation: Incarnation, nonce: Nonce, owner: Name?) {
+        self.init(
+            incarnation: incarnation, nonce: nonce, name: nil, owner: owner, isKeyed: false,
+            presence: .visit, quietSince: .zero)
+    }
+
+    init(
+        incarnation: Incarnation, nonce: Nonce, name: Name?, owner: Name?, isKeyed: Bool,
+        presence: Presence = .live, quietSince: Duration
+    ) {
+        self.incarnation = incarnation
+        self.nonce = nonce
+        self.name = name
+        self.owner = owner
+        self.isKeyed = isKeyed
+        self.presence = presence
+        self.quietSince = quietSince
+    }
 
     /// Whether its node is away, and it may be forgotten.
     var isAway: Bool { presence == .left && !isEnding }
@@ -65,12 +87,16 @@ struct SessionTable: Sendable, Equatable {
     private var endingCount = 0
     /// How many are away, and not ending.
     private var awayCount = 0
+    /// Those that are visits.
+    private var visits = VisitQueue()
     /// Those that were away when it was made, by how long they are.
     private var awayQueue = AwayQueue()
 
     var count: Int { sessions.count }
-    /// How many there will be once those that end are gone.
-    var lastingCount: Int { sessions.count - endingCount }
+    /// How many of them are visits.
+    var visitCount: Int { visits.count }
+    /// How many there will be once those that end are gone, without visits.
+    var lastingCount: Int { sessions.count - endingCount - visits.count }
     var incarnations: [Incarnation] { sessions.keys.sorted() }
     var all: some Collection<Session> { sessions.values }
 
@@ -96,6 +122,7 @@ struct SessionTable: Sendable, Equatable {
     mutating func restore(_ session: Session, isHolder: Bool) -> Bool {
         sessions[session.incarnation] = session
         if session.isAway { awayCount += 1 }
+        if session.presence == .visit { visits.append(session.incarnation) }
         byNonce[session.nonce] = session.incarnation
         guard let name = session.name, isHolder else { return true }
         return byName.updateValue(session.incarnation, forKey: name) == nil
@@ -117,7 +144,7 @@ struct SessionTable: Sendable, Equatable {
 
     /// The node of a session that had left is present again, and holds its name again.
     mutating func revive(_ incarnation: Incarnation, at now: Duration) {
-        guard var session = sessions[incarnation] else { return }
+        guard var session = sessions[incarnation], session.presence != .visit else { return }
         if session.isAway { awayCount -= 1 }
         session.presence = .live
         session.quietSince = now
@@ -138,6 +165,33 @@ struct SessionTable: Sendable, Equatable {
         if session.isAway { awayCount -= 1 }
         if byNonce[session.nonce] == incarnation { byNonce[session.nonce] = nil }
         if let name = session.name, byName[name] == incarnation { byName[name] = nil }
+    }
+
+    // MARK: Visits
+
+    /// The last visit that was forgotten: each that began behind it is here.
+    var forgottenVisit: Incarnation { visits.forgotten }
+
+    /// A visit begins, and enough older ones are forgotten for it.
+    mutating func begin(_ visit: Session, keeping most: Int) {
+        insert(visit)
+        visits.append(visit.incarnation)
+        keepVisits(most)
+    }
+
+    /// Forgets the oldest visits above a number.
+    mutating func keepVisits(_ most: Int) {
+        while visits.count > most { remove(visits.forgetFirst()) }
+    }
+
+    /// A checkpoint says that these were forgotten.
+    mutating func forgetVisits(through incarnation: Incarnation) {
+        visits.forget(through: incarnation)
+    }
+
+    /// What is said to the session from now on goes there.
+    mutating func reach(_ incarnation: Incarnation, by connection: ConnectionID) {
+        sessions[incarnation]?.connection = connection
     }
 
     // MARK: Presence
@@ -164,7 +218,7 @@ struct SessionTable: Sendable, Equatable {
 
     /// The session's node is not present any more.
     mutating func leave(_ incarnation: Incarnation, at now: Duration) {
-        guard var session = sessions[incarnation] else { return }
+        guard var session = sessions[incarnation], session.presence != .visit else { return }
         if session.presence == .live, !session.isEnding { awayCount += 1 }
         session.connection = nil
         session.presence = .left
