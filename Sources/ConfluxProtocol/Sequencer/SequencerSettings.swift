@@ -29,7 +29,7 @@ public struct SequencerSettings: Sendable, Hashable {
     /// for a new one.
     public var sessionsMax: Int = 10_000
     /// The most visits remembered, at most ``visitsMost``. The oldest is forgotten for a new one.
-    public var visitsMax: Int = visitsMost
+    public var visitsMax: Int = 4_096
     /// The most connections of observers and visitors.
     public var observersMax: Int = 1_000
     /// The most stores.

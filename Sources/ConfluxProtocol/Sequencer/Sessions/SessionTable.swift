@@ -137,6 +137,12 @@ struct SessionTable: Sendable, Equatable {
     }
 
     mutating func insert(_ session: Session) {
+        // A nonce finds one session. A sequencer that remembers fewer visits than a log's fold may give
+        // somebody the nonce of one that it has forgotten.
+        if let former = byNonce[session.nonce], sessions[former]?.presence == .visit {
+            visits.remove(former)
+            remove(former)
+        }
         sessions[session.incarnation] = session
         byNonce[session.nonce] = session.incarnation
         if let name = session.name { byName[name] = session.incarnation }

@@ -31,6 +31,12 @@ struct VisitQueue: Sendable, Equatable {
         return first
     }
 
+    /// It is remembered no longer, though it is not the oldest.
+    mutating func remove(_ incarnation: Incarnation) {
+        guard let index = incarnations[head...].firstIndex(of: incarnation) else { return }
+        incarnations.remove(at: index)
+    }
+
     /// Visits up to this one were forgotten, and they are not here.
     mutating func forget(through incarnation: Incarnation) {
         forgotten = max(forgotten, incarnation)
