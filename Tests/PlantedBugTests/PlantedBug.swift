@@ -21,5 +21,6 @@ struct PlantedBug: Sendable, CustomTestStringConvertible {
 
     var testDescription: String { "rule \(rule): \(name)" }
 
-    static let all: [PlantedBug] = sequencer + sessions + feed + history + shells + stores + effects
+    static let all: [PlantedBug] =
+        sequencer + sessions + visits + feed + history + shells + stores + effects
 }

@@ -12,11 +12,15 @@ final class EntryPrinter: Sendable {
         var last: SequenceNumber?
         /// The names of the keys that opened the sessions which are remembered.
         var owners: [Incarnation: Name] = [:]
+        /// The visits among them, oldest first. *Invariant*: at most `visitsMax`.
+        var visits: [Incarnation] = []
         var isEnded = false
         var failure: CommandFailure?
         var waiter: CheckedContinuation<Void, Never>?
     }
 
+    /// Of how many visits it knows the keys.
+    private static let visitsMax = 4_096
     private let output: StandardOutput
     private let isJSON: Bool
     private let target: Target?
@@ -108,6 +112,14 @@ final class EntryPrinter: Sendable {
         state.withLock { state in
             switch event {
             case .joined(_, _, .none, _): state.owners[Incarnation(sequence.rawValue)] = owner
+            case .visited where owner != nil:
+                let incarnation = Incarnation(sequence.rawValue)
+                state.owners[incarnation] = owner
+                state.visits.append(incarnation)
+                // Nobody says of a visit that it is over.
+                if state.visits.count > Self.visitsMax {
+                    state.owners[state.visits.removeFirst()] = nil
+                }
             case .forgotten(let incarnation): state.owners[incarnation] = nil
             default: break
             }

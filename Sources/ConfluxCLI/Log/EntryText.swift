@@ -24,7 +24,7 @@ enum EntryText {
             .frozen(let store, _, _), .thawed(let store, _), .digestPoint(let store, _):
             return concerns(wanted, .store(store))
         case .skipped(_, let target): return concerns(wanted, target)
-        case .claim, .joined, .left, .forgotten: return false
+        case .claim, .joined, .visited, .left, .forgotten: return false
         }
     }
 
@@ -97,6 +97,7 @@ enum EntryText {
             fields["name"] = name.map { .string($0.text) }
             if rejoining != .none { fields["rejoining"] = .number(rejoining) }
             if isKeyed { fields["keyed"] = true }
+        case .visited(let nonce): fields["nonce"] = .string(nonce.description)
         case .left(let incarnation), .forgotten(let incarnation):
             fields["incarnation"] = .number(incarnation)
         case .created(let store, let schemaVersion, let initial):
@@ -139,6 +140,7 @@ enum EntryText {
             rejoining == .none
                 ? "joined: \(name?.text ?? (isKeyed ? "a process with a key" : "a node without a name"))"
                 : "joined again: node \(rejoining)"
+        case .visited: "visited: a node dispatches without joining"
         case .left(let incarnation): "left: node \(incarnation)"
         case .forgotten(let incarnation): "forgotten: node \(incarnation)"
         case .created(let store, _, let initial):

@@ -36,7 +36,7 @@ extension Applier {
                     skip(skipped, of: replica)
                 }
             }
-        case .claim, .joined, .left, .forgotten, .created, .upgraded: break
+        case .claim, .joined, .visited, .left, .forgotten, .created, .upgraded: break
         }
     }
 

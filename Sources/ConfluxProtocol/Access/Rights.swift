@@ -124,7 +124,9 @@ public struct Principal: Sendable, Hashable {
             case .reload: deniedAdministration
             case .status, .alive: nil
             }
-        case .submit, .fetch, .close, .progress, .answer, .barrier, .digest, .snapshot, .bye: nil
+        case .submit, .visit, .fetch, .close, .progress, .answer, .barrier, .digest, .snapshot,
+            .bye:
+            nil
         }
     }
 

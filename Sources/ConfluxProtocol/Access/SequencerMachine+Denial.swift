@@ -23,7 +23,8 @@ extension SequencerMachine {
                     Answer(
                         number: question.number, isLast: true, node: nil,
                         body: .failed(.notAllowed, message: text)))
-            case .hello, .close, .submit, .fetch, .progress, .answer, .barrier, .load, .digest,
+            case .hello, .close, .submit, .visit, .fetch, .progress, .answer, .barrier, .load,
+                .digest,
                 .snapshot, .bye:
                 .bye(Bye(code: .notAllowed, message: text))
             }

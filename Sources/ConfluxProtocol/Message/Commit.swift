@@ -95,6 +95,9 @@ public enum LogEvent: Sendable, Equatable {
     /// node of that session, which had left, is present again under its old incarnation. A keyed
     /// session outlives the bye of its process (rule 11).
     case joined(nonce: Nonce, name: Name?, rejoining: Incarnation, isKeyed: Bool)
+    /// A node that does not join dispatches; the entry's number is the incarnation of its session
+    /// (rule 42).
+    case visited(nonce: Nonce)
     /// A node's presence ended; its session is still remembered.
     case left(Incarnation)
     /// A session is remembered no longer.
@@ -136,6 +139,7 @@ public enum LogEventKind: UInt8, Sendable, CaseIterable {
     case timerFired = 14
     case skipped = 15
     case restored = 16
+    case visited = 17
 }
 
 /// Why a store was frozen (rule 21).

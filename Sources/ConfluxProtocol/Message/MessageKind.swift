@@ -24,6 +24,7 @@ public enum MessageKind: UInt8, Hashable, Sendable, CaseIterable {
     case activity = 0x11
     case bye = 0x12
     case freeze = 0x13
+    case visit = 0x14
 
     // The sequencer to a node.
     case welcome = 0x41

@@ -12,6 +12,8 @@ public enum NodeMessage: Sendable, Equatable {
     case drop(Drop)
     /// Consecutive actions of this node.
     case submit(Batch)
+    /// The same of a node that dispatches without joining.
+    case visit(Visit)
     /// Asks for commits that the feed did not bring.
     case fetch(Fetch)
     /// How far this node is; also its sign of life.
@@ -69,6 +71,8 @@ public struct Hello: Sendable, Equatable {
         case member = 0
         /// Only reads: has no session, makes no entry.
         case observer = 1
+        /// Dispatches without joining, and reads: its first ``Visit`` makes its session.
+        case visitor = 2
     }
 
     /// Makes a hello.

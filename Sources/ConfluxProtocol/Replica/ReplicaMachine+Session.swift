@@ -75,9 +75,14 @@ extension ReplicaMachine {
                 loseKeyedSession(into: &effects)
                 return
             }
+            if settings.role == .visitor, former != nil {
+                loseVisit(into: &effects)
+                return
+            }
             forgetSession(into: &effects)
             if isKeyed { resume(welcome) }
         }
+        if settings.role == .visitor { visit(welcome) }
         // A sequencer may be replaced faster than its absence is noticed, and its bye be lost.
         let isOtherTenure = former?.claim != welcome.claim || epoch != self.epoch
         // What waits behind a hole was never had, so no history speaks for it: where the log was put
@@ -195,6 +200,10 @@ extension ReplicaMachine {
             guard phase == .joined else { return }
             greet(at: now, into: &effects)
         case .forgotten:
+            guard settings.role != .visitor else {
+                loseVisit(into: &effects)
+                return
+            }
             guard awaited(bye.request) != nil else { return }
             guard !isKeyed else {
                 loseKeyedSession(into: &effects)

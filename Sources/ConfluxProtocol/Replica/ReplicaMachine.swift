@@ -59,6 +59,8 @@ public struct ReplicaMachine: Sendable {
     var session: SessionToken?
     /// What the last welcome said. *Invariant*: nil until the first.
     var welcome: Welcome?
+    /// Behind which number this visitor's session begins; nil for others, and before a welcome (rule 42).
+    var visitSince: SequenceNumber?
     /// The epoch of the last welcome: the only one of which anything is applied (rule 4).
     public internal(set) var epoch = Epoch.none
     /// The highest number that was applied, receipted, confirmed, restored or skipped, with the
@@ -188,7 +190,7 @@ public struct ReplicaMachine: Sendable {
     /// it is on its way, and the window has room (rule 27). A batch larger than the whole window
     /// goes alone, so that the sequencer can reject it.
     public func canSubmit(bytes: Int) -> Bool {
-        guard phase == .joined, settings.role == .member, let limits = welcome?.limits else {
+        guard phase == .joined, settings.role != .observer, let limits = welcome?.limits else {
             return false
         }
         return !submissions.isSendDue

@@ -18,12 +18,13 @@ extension SequencerInput {
             return .received(
                 message, by: try Frame.header(of: frame).speaker, from: connection, as: principal)
         } catch {
-            return unreadable(frame, error, from: connection)
+            return unreadable(frame, error, from: connection, as: principal)
         }
     }
 
     private static func unreadable(
-        _ frame: Bytes, _ failure: WireError, from connection: ConnectionID
+        _ frame: Bytes, _ failure: WireError, from connection: ConnectionID,
+        as principal: Principal
     ) -> SequencerInput {
         do throws(WireError) {
             let header = try Frame.header(of: frame)
@@ -33,10 +34,11 @@ extension SequencerInput {
                 return .received(.bye(bye), by: header.speaker, from: connection)
             }
             // Where the counters can be read the actions are rejected, and their node goes on.
-            let outline = try Frame.outline(ofSubmit: frame)
+            let (visit, outline) = try Frame.outline(ofSubmit: frame)
             let code = failure.byeCode == .unsupported ? RejectionCode.unsupported : .malformed
             return .unreadableSubmit(
-                outline, code, message: failure.message, by: header.speaker, from: connection)
+                outline, code, message: failure.message, visit: visit, by: header.speaker,
+                from: connection, as: principal)
         } catch {
             return .unreadable(failure.byeCode, message: failure.message, from: connection)
         }

@@ -49,8 +49,10 @@ public enum SequencerInput: Sendable {
     case received(
         NodeMessage, by: Speaker, from: ConnectionID, as: Principal = .anybody)
     /// A submit arrived whose counters can be read, and whose rest can't or mustn't.
+    /// A visit is one, too, and names its session.
     case unreadableSubmit(
-        BatchOutline, RejectionCode, message: String, by: Speaker, from: ConnectionID)
+        BatchOutline, RejectionCode, message: String, visit: Visit.Session? = nil, by: Speaker,
+        from: ConnectionID, as: Principal = .anybody)
     /// A connection has ended. Every one of which a message was told MUST be told of once it has, behind
     /// its last message; it may be told again.
     case disconnected(ConnectionID)

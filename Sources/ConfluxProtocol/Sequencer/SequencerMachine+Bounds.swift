@@ -1,7 +1,9 @@
 extension SequencerMachine {
     /// Everything that could grow, and how far it may.
     package var bounds: [Bound] {
-        sessions.all.reduce(into: ownBounds) { bounds, session in
+        // It is full once there were enough visits, and says nothing to a monitor.
+        let visits = Bound("visitsMax", sessions.visitCount, of: settings.visitsMax)
+        return sessions.all.reduce(into: ownBounds + [visits]) { bounds, session in
             var levels = SessionLevels()
             levels.add(session.ledger)
             bounds += self.bounds(of: levels)

@@ -145,17 +145,13 @@ public struct SequencerMachine: Sendable {
             guard phase == .serving else { return }
             received(
                 message, by: speaker, from: connection, as: principal, at: now, into: &effects)
-        case .unreadableSubmit(let outline, let code, let message, let speaker, let connection):
+        case .unreadableSubmit(
+            let outline, let code, let message, let visit, let speaker, let connection,
+            let principal):
             guard phase == .serving else { return }
-            guard case .member(let incarnation)? = peer(speaker, on: connection, at: now.monotonic)
-            else {
-                refuse(connection, into: &effects)
-                return
-            }
-            let fault = Fault(code: code, message: message)
-            submit(
-                outline, bytes: 0, by: incarnation, on: connection, isPaced: true, into: &effects,
-                judging: { $0.judge(outline.count, as: fault, of: incarnation) })
+            reject(
+                outline, as: Fault(code: code, message: message), of: visit, by: speaker,
+                on: connection, as: principal, at: now.monotonic, into: &effects)
         case .disconnected(let connection): disconnected(connection)
         case .unreadable(let code, let message, let connection):
             effects.append(.note(.unreadable(message)))
@@ -183,7 +179,7 @@ public struct SequencerMachine: Sendable {
         return deadline
     }
 
-    private func refuse(_ connection: ConnectionID, into effects: inout [SequencerEffect]) {
+    func refuse(_ connection: ConnectionID, into effects: inout [SequencerEffect]) {
         let bye = Bye(code: .rejoin, message: "say hello first")
         effects.append(.send(.bye(bye), to: connection))
     }
@@ -242,6 +238,12 @@ public struct SequencerMachine: Sendable {
             submit(
                 batch, by: incarnation, on: connection, as: principal, at: now.monotonic,
                 into: &effects)
+        case (.visit(let visit), .observer):
+            self.visit(
+                visit, on: connection, as: principal, at: now.monotonic, into: &effects)
+        case (.visit, .member):
+            let bye = Bye(code: .unsupported, message: "a member submits, and visits nobody")
+            effects.append(.send(.bye(bye), to: connection))
         case (.progress(let progress), .member(let incarnation)):
             self.progress(progress, of: incarnation)
         case (.answer(let answer), .member(let incarnation)):

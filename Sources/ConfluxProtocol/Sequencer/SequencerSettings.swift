@@ -31,7 +31,9 @@ public struct SequencerSettings: Sendable, Hashable {
     /// The most of them that belong to one key, unless its rights say otherwise. Its own that left
     /// first is forgotten for a new one.
     public var sessionsPerKeyMax: Int = 1_000
-    /// The most connections of observers.
+    /// The most visits remembered, at most ``visitsMost``. The oldest is forgotten for a new one.
+    public var visitsMax: Int = 4_096
+    /// The most connections of observers and visitors.
     public var observersMax: Int = 1_000
     /// The most stores.
     public var storesMax: Int = 20_000
@@ -113,6 +115,9 @@ public struct SequencerSettings: Sendable, Hashable {
     /// entries fit into one commit, beside what nodes submitted.
     public static let sessionsMost = 10_000
 
+    /// The most that ``visitsMax`` may be: as many as a checkpoint holds.
+    public static let visitsMost = VisitQueue.most
+
     /// What is wrong with the settings, in words; nil when nothing is.
     public var fault: String? {
         if batchBytesMax < payloadBytesMax + 4_096 {
@@ -126,6 +131,9 @@ public struct SequencerSettings: Sendable, Hashable {
         if commitBytesMax > 48 << 20 { return "commitBytesMax must be at most 48 MiB" }
         if sessionsMax > Self.sessionsMost {
             return "sessionsMax must be at most \(Self.sessionsMost)"
+        }
+        if !(1...Self.visitsMost).contains(visitsMax) {
+            return "visitsMax must be 1 to \(Self.visitsMost)"
         }
         if beatInterval <= .zero || silenceMax < beatInterval * 3 {
             return "silenceMax must be at least three times beatInterval, which must be positive"

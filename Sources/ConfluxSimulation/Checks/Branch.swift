@@ -28,6 +28,8 @@ final class Branch {
     private var names: [Incarnation: Name?] = [:]
     private var nonces: [Incarnation: Nonce] = [:]
     private var forgotten: Set<Incarnation> = []
+    /// Visits. Their nodes don't know their incarnations.
+    private var visits: Set<Incarnation> = []
     /// The index of the last action of each process.
     private var lastIndexes: [Int: Int] = [:]
     private let states: [Name: SimulatedState]
@@ -191,6 +193,11 @@ final class Branch {
             present[incarnation] = name
             names[incarnation] = name
             nonces[incarnation] = nonce
+        case .visited(let nonce):
+            let incarnation = Incarnation(sequence.rawValue)
+            names[incarnation] = .some(nil)
+            nonces[incarnation] = nonce
+            visits.insert(incarnation)
         case .left(let incarnation): present[incarnation] = nil
         case .forgotten(let incarnation):
             present[incarnation] = nil
@@ -269,7 +276,8 @@ final class Branch {
             let row = batch.targets[entry.target]
             let key = DispatchRecord.Key(
                 session: DispatchRecord.Session(
-                    log: log, incarnation: incarnation, nonce: nonces[incarnation] ?? .none),
+                    log: log, incarnation: visits.contains(incarnation) ? .none : incarnation,
+                    nonce: nonces[incarnation] ?? .none),
                 counter: counter)
             guard let record = recordOf(sequence, key) else {
                 throw Violation(

@@ -32,6 +32,9 @@ extension SimulatedCluster {
             case .nameTaken: marks.hit(.nameTaken)
             case .tableFull: marks.hit(.tableFull)
             case .forgotten:
+                if connections[connection].flatMap({ nodes[$0.node] })?.role == .visitor {
+                    marks.hit(.visitForgotten)
+                }
                 if let session = named[connection], sequencer.machine.epoch == disk.epoch {
                     try truth.forgot(session.incarnation, of: session.log)
                 }
@@ -87,6 +90,7 @@ extension SimulatedCluster {
                 }
             case .upgraded(let name, let life, _, let base):
                 try checkUpgrade(of: name, life: life, from: base)
+            case .visited: marks.hit(.visited)
             case .claim, .joined, .frozen, .thawed, .skipped: break
             }
         }
@@ -97,16 +101,23 @@ extension SimulatedCluster {
     func observe(_ message: NodeMessage, from node: SimulatedNode) throws(Violation) {
         switch message {
         case .submit(let batch):
-            try truth.submitted(batch, of: node.session)
-            if batch.isVoid { marks.hit(.voidSubmitted) }
-            if batch.firstCounter < node.submittedBelow { marks.hit(.resubmitted) }
-            node.submittedBelow = batch.lastCounter + 1
+            try observe(batch, from: node)
+        case .visit(let visit):
+            if visit.batch.firstCounter < node.submittedBelow { marks.hit(.visitRepeated) }
+            try observe(visit.batch, from: node)
         case .digest, .snapshot: break
         case .fetch(let fetch):
             marks.hit(
                 fetch.from == node.machine.live?.next ? .holeFetched : .catchUpFetched)
         default: break
         }
+    }
+
+    private func observe(_ batch: Batch, from node: SimulatedNode) throws(Violation) {
+        try truth.submitted(batch, of: node.session)
+        if batch.isVoid { marks.hit(.voidSubmitted) }
+        if batch.firstCounter < node.submittedBelow { marks.hit(.resubmitted) }
+        node.submittedBelow = batch.lastCounter + 1
     }
 
     func observe(_ delivery: Delivery, _ node: SimulatedNode) throws(Violation) {

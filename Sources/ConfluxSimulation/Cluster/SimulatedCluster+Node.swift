@@ -6,7 +6,7 @@ import ConfluxProtocol
 extension SimulatedCluster {
     func startNode(_ slot: Int) throws(Violation) {
         guard !nodes.values.contains(where: { $0.slot == slot }) else { return }
-        let role: Hello.Role = slot < plan.nodes ? .member : .observer
+        let role = plan.role(of: slot)
         // One in four has no name, which is another way through the sequencer's tables.
         // Somebody may have given two of them the same one: the second ends, and is started again.
         let named = strikes(plan.nameClash) ? (slot + 1) % plan.nodes : slot
@@ -26,10 +26,9 @@ extension SimulatedCluster {
         trace.note(now, "\(node.text) starts")
         try handle(.start, node)
         schedule(.connect(process: node.process), after: latency)
-        if role == .observer {
-            try handle(.follow(from: SequenceNumber(1)), node)
-        } else {
-            for state in node.states { bridge(state, on: node) }
+        if role == .observer { try handle(.follow(from: SequenceNumber(1)), node) }
+        if role == .member { for state in node.states { bridge(state, on: node) } }
+        if role != .observer {
             schedule(.dispatch(process: node.process), after: plan.dispatchEvery)
         }
         try turn(node)

@@ -16,6 +16,10 @@ extension SimulatedCluster {
                             .milliseconds(100) + plan.latency.upperBound * 12)))
         }
         guard !node.isLeaving, isBusy else { return }
+        guard node.role == .member else {
+            try visit(node)
+            return
+        }
         askSkips(node)
         guard node.opening.isEmpty else { return }
         let burst = isHostile && random.chance(0.1) ? random.int(in: 2...40) : 1
@@ -25,6 +29,17 @@ extension SimulatedCluster {
         if random.chance(0.05) { askBarrier(node) }
         if random.chance(0.02) { awaitReceipt(node) }
         if random.chance(0.1) { try withdraw(node) }
+        try turn(node)
+    }
+
+    /// A visitor dispatches one action, or a few, and leaves.
+    private func visit(_ node: SimulatedNode) throws(Violation) {
+        dispatchOne(node)
+        if random.chance(0.1) { try withdraw(node) }
+        if random.chance(0.7) {
+            node.isLeaving = true
+            schedule(.giveUpLeaving(process: node.process), after: .seconds(5))
+        }
         try turn(node)
     }
 
@@ -59,6 +74,10 @@ extension SimulatedCluster {
         let isBad = strikes(plan.badAction)
         if isBad {
             handle = dispatchBadly(node)
+        } else if node.role == .visitor {
+            let state = random.pick(node.states)
+            let store = random.chance(0.7) ? random.pick(state.stores) : nil
+            handle = state.submit(store, node.outbox, place, &random)
         } else if !node.stores.isEmpty, random.chance(0.7) {
             handle = node.scope.run { random.pick(node.stores).dispatch(place, &random) }
         } else if !node.bridges.isEmpty {

@@ -83,7 +83,7 @@ final class SimulatedCluster {
 
     func begin() {
         timeline.schedule(.startSequencer, at: .zero)
-        for slot in 0..<(plan.nodes + plan.observers) {
+        for slot in 0..<plan.slots {
             timeline.schedule(.startNode(slot: slot), at: firstStart(of: slot))
         }
         for fault in ClusterFault.allCases { scheduleNext(fault) }

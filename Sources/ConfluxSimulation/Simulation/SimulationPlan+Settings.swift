@@ -23,7 +23,8 @@ extension SimulationPlan {
             settings.lagEntriesMax = 20
             settings.slowdownMax = .seconds(2)
             settings.slowBytesPerBeat = 1_000
-            settings.observersMax = max(1, observers)
+            settings.observersMax = max(1, observers + visitors)
+            settings.visitsMax = 2
             settings.unsettledOutcomesMax = 4
             settings.questionsMax = 1
             settings.barriersMax = 1

@@ -20,6 +20,8 @@ public struct SimulationPlan: Sendable, Hashable {
     public var nodes = 3
     /// How many nodes only follow.
     public var observers = 0
+    /// How many processes come, dispatch a little without joining, and go.
+    public var visitors = 0
     /// For how long faults happen.
     public var faultsFor: Duration = .seconds(10)
     /// After how many steps they end in any case: a longer run finds less than another seed.
@@ -144,6 +146,14 @@ public struct SimulationPlan: Sendable, Hashable {
         case .upgrade: \.upgradeEvery
         case .damage: \.damageEvery
         }
+    }
+
+    /// How many processes there are at a time.
+    var slots: Int { nodes + observers + visitors }
+
+    /// What the process in a slot is for.
+    func role(of slot: Int) -> Hello.Role {
+        slot < nodes ? .member : slot < nodes + observers ? .observer : .visitor
     }
 
     /// Whether the log may forget what it said it had.

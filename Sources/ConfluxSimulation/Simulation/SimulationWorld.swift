@@ -68,6 +68,12 @@ extension SimulationPlan {
         damageEvery = Self.often(&random, 0.15)
     }
 
+    /// Draws visitors, likewise.
+    mutating func drawVisitors(of seed: UInt64) {
+        var random = SimulationRandom(seed: seed ^ 0x3c79_ac49_2ba7_b653)
+        visitors = random.chance(0.25) ? random.int(in: 1...3) : 0
+    }
+
     private static func often(
         _ random: inout SimulationRandom, _ probability: Double,
         _ choices: [Duration] = [.milliseconds(300), .seconds(1), .seconds(4)]

@@ -22,6 +22,8 @@ public struct SimulatedState: Sendable {
     let stores: [StoreName]
     let host: @Sendable (StoreName, Scope, Outbox, SimulatedExecutor?) -> any SimulatedStore
     let bridge: @Sendable (Scope, Outbox) -> any SimulatedBridge
+    /// Dispatches an action to a store, or to all of them, in a process that has none.
+    let submit: @Sendable (StoreName?, Outbox, Place, inout SimulationRandom) -> DispatchHandle
     let makeReference: @Sendable (StoreName) -> any ReferenceStore
     let schemaVersion: UInt32
     /// The same state in a newer program; at most one.
@@ -58,6 +60,11 @@ public struct SimulatedState: Sendable {
             name: name, stores: stores,
             host: { TypedSimulatedStore<S>($0, scope: $1, outbox: $2, late: $3, action: action) },
             bridge: { TypedSimulatedBridge<S>(name, scope: $0, outbox: $1, action: action) },
+            submit: { store, outbox, place, random in
+                OutboxRoute<S>(
+                    outbox: outbox, target: store.map { .store($0) } ?? .state(name)
+                ).submit(action(place, &random))
+            },
             makeReference: { TypedReferenceStore<S>($0) },
             schemaVersion: UInt32(S.schemaVersion))
     }

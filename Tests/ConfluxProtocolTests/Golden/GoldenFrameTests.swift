@@ -61,7 +61,7 @@ struct GoldenFrameTests {
     @Test func `events that are reserved are unsupported`() throws {
         let spoken: [LogEventKind] = [
             .claim, .joined, .left, .forgotten, .created, .dropped, .upgraded, .frozen, .thawed,
-            .digestPoint, .skipped,
+            .digestPoint, .skipped, .visited,
         ]
         for kind in LogEventKind.allCases where !spoken.contains(kind) {
             var body = [UInt8](GoldenSample.commitFrame.dropFirst(Frame.size))

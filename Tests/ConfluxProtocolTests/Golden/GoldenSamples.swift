@@ -79,6 +79,7 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
         builder.append(.thawed(counter, life: SequenceNumber(8)))
         builder.append(.digestPoint(counter, life: SequenceNumber(8)))
         builder.append(.skipped(SequenceNumber(9), .state(counter.state)))
+        builder.append(.visited(nonce: nonce))
         return builder.finish(timestamp: Timestamp(1_700_000_000_000_000_000))
     }()
 
@@ -195,6 +196,9 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                 "hello, an observer's", epoch: 0, session: 0,
                 .node(.hello(Hello(request: 1, nonce: nonce, name: alpha, role: .observer)))),
             GoldenSample(
+                "hello, a visitor's", epoch: 0, session: 0,
+                .node(.hello(Hello(request: 1, nonce: nonce, name: nil, role: .visitor)))),
+            GoldenSample(
                 "hello, with a key", epoch: 0, session: 0,
                 .node(
                     .hello(
@@ -226,6 +230,14 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
             GoldenSample(
                 "submit, void",
                 .node(.submit(.void(firstCounter: 12, count: 3, settled: 7)))),
+            GoldenSample(
+                "visit", session: 0,
+                .node(
+                    .visit(
+                        Visit(
+                            session: Visit.Session(
+                                nonce: nonce, since: SequenceNumber(9), settled: 7),
+                            batch: batch)))),
             GoldenSample(
                 "fetch",
                 .node(

@@ -214,7 +214,7 @@ struct SubmissionScenarios {
             return
         }
         let message = try Frame.decodeNodeMessage(frame[...])
-        let outline = try Frame.outline(ofSubmit: frame[...])
+        let outline = try Frame.outline(ofSubmit: frame[...]).batch
         let connection = ConnectionID(rawValue: 1)
         let stale = cluster.speaker(connection, epoch: Epoch.none)
         let session = cluster.sequencer?.sessions[stale.session]
@@ -243,7 +243,7 @@ struct SubmissionScenarios {
         cluster.dispatch(["1"], to: "list", from: 1)
         cluster.submit(["2", "3"], to: "list", from: 1)
         guard case .toSequencer(_, let frame) = cluster.queue.removeLast(),
-            let outline = try? Frame.outline(ofSubmit: frame[...])
+            let outline = try? Frame.outline(ofSubmit: frame[...]).batch
         else {
             Issue.record("no submit")
             return

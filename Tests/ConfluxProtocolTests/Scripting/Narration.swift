@@ -184,6 +184,7 @@ struct Narration {
             case .event(.joined(_, let name, .none, _), _): "joined \(Self.text(name))"
             case .event(.joined(_, let name, let former, _), _):
                 "joined \(Self.text(name)), again as \(former)"
+            case .event(.visited, _): "visited"
             case .event(.left(let incarnation), _): "left \(incarnation)"
             case .event(.forgotten(let incarnation), _): "forgotten \(incarnation)"
             case .event(.created(let store, _, _), _): "created \(store)"
@@ -232,6 +233,10 @@ struct Narration {
         case .submit(let batch):
             "submit \(Self.range(batch.firstCounter, batch.count))"
                 + (batch.isAtomic ? ", atomic" : "") + ", settled \(batch.settled)"
+        case .visit(let visit):
+            "visit since \(visit.session.since): "
+                + Self.range(visit.batch.firstCounter, visit.batch.count)
+                + ", settled \(visit.session.settled)"
         case .fetch(let fetch): "fetch \(fetch.request): from \(fetch.from)"
         case .progress(let progress):
             "progress: applied \(progress.applied), settled \(progress.settled)"

@@ -147,7 +147,7 @@ struct CommitTests {
             body[offset] = UInt8(Int(body[offset]) + change)
             #expect(
                 throws: WireError.malformed(
-                    at: offset, expected: "the count of the 18 entries in the commit's blocks")
+                    at: offset, expected: "the count of the 19 entries in the commit's blocks")
             ) { try Commit.decode(body: body[...]) }
         }
     }

@@ -126,9 +126,9 @@ struct HostileFrameTests {
         batch[0] = 0xFD
         #expect(throws: WireError.self) { try Batch.decode(batch[...]) }
         var body = [UInt8](GoldenSample.commitFrame.dropFirst(Frame.size))
-        body.replaceSubrange(32..<40, with: [0xEE, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F])
+        body.replaceSubrange(32..<40, with: [0xED, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F])
         #expect(try Commit.decode(body: body[...]).last == SequenceNumber(last))
-        body[32] = 0xEF
+        body[32] = 0xEE
         #expect(throws: WireError.self) { try Commit.decode(body: body[...]) }
     }
 

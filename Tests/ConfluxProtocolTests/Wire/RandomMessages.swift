@@ -11,7 +11,7 @@ struct RandomMessages {
     }
 
     mutating func message() -> AnyMessage {
-        switch below(31) {
+        switch below(32) {
         case 0: .node(.hello(hello()))
         case 1: .node(.open(open()))
         case 2: .node(.close(Close(subject: subject())))
@@ -63,6 +63,13 @@ struct RandomMessages {
         case 27: .sequencer(.snapshotRequest(snapshotRequest()))
         case 28: .sequencer(.divergence(divergence()))
         case 29: .sequencer(.reload(Reload(place: place())))
+        case 30:
+            .node(
+                .visit(
+                    Visit(
+                        session: Visit.Session(
+                            nonce: identifier(), since: sequence(), settled: number()),
+                        batch: batch())))
         default: .feed(.commit(commit()))
         }
     }
@@ -105,7 +112,7 @@ struct RandomMessages {
     }
 
     mutating func event() -> LogEvent {
-        switch below(11) {
+        switch below(12) {
         case 0: .claim(epoch: epoch(), nonce: identifier())
         case 1:
             .joined(
@@ -125,6 +132,7 @@ struct RandomMessages {
         case 7: .thawed(storeName(), life: SequenceNumber(start()))
         case 8: .digestPoint(storeName(), life: SequenceNumber(start()))
         case 9: .skipped(SequenceNumber(start()), target())
+        case 10: .visited(nonce: identifier())
         default: .created(storeName(), schemaVersion: word(), initial: state())
         }
     }

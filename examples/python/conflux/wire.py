@@ -139,6 +139,7 @@ EVENT = Event(
         9: ("thawed", Record(("0", STORE), life=POSITIVE)),
         10: ("digestPoint", Record(("0", STORE), life=POSITIVE)),
         15: ("skipped", Record(("0", POSITIVE), ("1", TARGET))),
+        17: ("visited", Record(nonce=ID)),
     }
 )
 
@@ -227,7 +228,7 @@ HELLO = Record(
     request=U64,
     nonce=ID,
     name=Optional(NAMED),
-    role=Choice({0: "member", 1: "observer"}),
+    role=Choice({0: "member", 1: "observer", 2: "visitor"}),
     process=Optional(ID),
     session=Optional(Record(log=ID, incarnation=NUMBER)),
     history=Optional(HISTORY),
@@ -239,6 +240,7 @@ OPEN = Record(
 )
 CLOSE = Record(subject=SUBJECT)
 SUBMIT = Sized(BATCH)
+VISIT = Record(session=Record(nonce=ID, since=NUMBER, settled=NUMBER), batch=SUBMIT)
 FETCH = Record(
     ("request", U64), ("from", NUMBER), ("limitBytes", U32), ("acknowledged", U64))
 PROGRESS = Record(applied=NUMBER, settled=NUMBER, stopped=List(PLACE))
@@ -419,6 +421,7 @@ KINDS = {
     0x04: Kind("drop", "node", DROP),
     0x05: Kind("upgrade", "node", None),
     0x06: Kind("submit", "node", SUBMIT),
+    0x14: Kind("visit", "node", VISIT),
     0x07: Kind("fetch", "node", FETCH),
     0x08: Kind("load", "node", LOAD),
     0x09: Kind("progress", "node", PROGRESS),

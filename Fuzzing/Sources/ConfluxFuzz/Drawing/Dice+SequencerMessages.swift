@@ -113,7 +113,7 @@ extension Dice {
     }
 
     mutating func event(_ known: Surroundings) -> LogEvent {
-        switch below(11) {
+        switch below(12) {
         case 0: .claim(epoch: epoch(known), nonce: nonce())
         case 1:
             .joined(
@@ -131,6 +131,7 @@ extension Dice {
         case 7: .thawed(storeName(), life: place(known).life)
         case 8: .digestPoint(storeName(), life: place(known).life)
         case 9: .skipped(place(known).sequence, target())
+        case 10: .visited(nonce: nonce())
         default: .created(storeName(), schemaVersion: version(), initial: state())
         }
     }

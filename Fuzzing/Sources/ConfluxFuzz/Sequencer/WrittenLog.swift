@@ -243,6 +243,7 @@ struct WrittenLog {
         case .joined(_, _, .none, _): counters[Incarnation(sequence.rawValue)] = 0
         case .joined(_, _, let former, _):
             require(counters[former] != nil, "\(former) is back, and was forgotten")
+        case .visited: counters[Incarnation(sequence.rawValue)] = 0
         case .left(let incarnation):
             require(counters[incarnation] != nil, "\(incarnation) left, and was forgotten")
         case .forgotten(let incarnation):

@@ -29,6 +29,8 @@ struct CommitPipeline: Sendable {
         case left(Incarnation)
         /// The session is remembered no longer.
         case forgotten(Incarnation)
+        /// A visit began.
+        case visited
     }
 
     /// A follow-up and the number of the first entry that it follows.

@@ -68,6 +68,7 @@ extension SequencerMachine {
                 effects.append(.note(.left(incarnation, name: name)))
             case .forgotten(let incarnation):
                 sessions.remove(incarnation)
+            case .visited: tally.visits += 1
             }
         }
         // A batch's own node hears of it once, however many of its batches were in the commit.

@@ -83,6 +83,30 @@ extension SequencerMachine {
         announce(to: incarnation, into: &effects)
     }
 
+    /// Rejects a batch of which the counters can be read alone.
+    mutating func reject(
+        _ batch: BatchOutline, as fault: Fault, of visit: Visit.Session?, by speaker: Speaker,
+        on connection: ConnectionID, as principal: Principal, at now: Duration,
+        into effects: inout [SequencerEffect]
+    ) {
+        let incarnation: Incarnation
+        switch (peer(speaker, on: connection, at: now), visit) {
+        case (.member(let member), nil): incarnation = member
+        case (.observer, let visit?):
+            guard
+                let begun = beginVisit(
+                    visit, bytes: 0, on: connection, as: principal, into: &effects)
+            else { return }
+            incarnation = begun
+        default:
+            refuse(connection, into: &effects)
+            return
+        }
+        submit(
+            batch, bytes: 0, by: incarnation, on: connection, isPaced: true, into: &effects,
+            judging: { $0.judge(batch.count, as: fault, of: incarnation) })
+    }
+
     /// Judges a batch whose turn it is. From here on its counters have an outcome.
     private mutating func admit(
         _ batch: Batch, by incarnation: Incarnation, as principal: Principal
@@ -270,7 +294,7 @@ extension SequencerMachine {
         return Fault(code: .unknownTarget, message: text)
     }
 
-    private mutating func discard(
+    mutating func discard(
         expecting counter: UInt64, _ reason: Expected.Reason, _ connection: ConnectionID,
         into effects: inout [SequencerEffect]
     ) {

@@ -81,6 +81,10 @@ package struct LogFold: Sendable, Equatable {
             } else {
                 sessions.revive(rejoining, at: .zero)
             }
+        case .visited(let nonce):
+            sessions.begin(
+                Session(visit: Incarnation(sequence.rawValue), nonce: nonce, owner: owner),
+                keeping: VisitQueue.most)
         case .left(let incarnation):
             sessions.leave(incarnation, at: .zero)
         case .forgotten(let incarnation):

@@ -147,6 +147,7 @@ extension SequencerMachine {
         tenure.marks = recovery.fold.marks
         checkpoints = recovery.base.map { [$0] } ?? []
         sessions = recovery.fold.sessions
+        sessions.keepVisits(settings.visitsMax)
         directory = recovery.fold.directory
     }
 

@@ -197,7 +197,7 @@ extension SequencerMachine {
             case .left
             where now - session.quietSince > keptFor(session) && !session.isReturning:
                 forget(incarnation)
-            case .live, .left: break
+            case .live, .left, .visit: break
             }
         }
     }

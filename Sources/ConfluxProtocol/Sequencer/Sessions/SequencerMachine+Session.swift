@@ -74,7 +74,7 @@ extension SequencerMachine {
     ) {
         // The first copy may have waited for the log's confirmation, and this one behind it.
         if repeats(hello, from: connection, at: now.monotonic, into: &effects) { return }
-        if hello.role == .observer {
+        if hello.role != .member {
             observe(hello, from: connection, at: now, into: &effects)
             return
         }
@@ -84,7 +84,7 @@ extension SequencerMachine {
         if let token = hello.session {
             // Log, incarnation and nonce find the session; where one differs it is forgotten.
             guard token.log == tenure.log, let found = sessions[token.incarnation],
-                found.nonce == hello.nonce
+                found.nonce == hello.nonce, found.presence != .visit
             else {
                 let text = "the session is not remembered; join anew"
                 refuse(hello, .forgotten, text, to: connection, into: &effects)
@@ -96,6 +96,13 @@ extension SequencerMachine {
                 let found = sessions.incarnation(of: hello.nonce).flatMap({ sessions[$0] })
             else {
                 begin(hello, from: connection, at: now, into: &effects)
+                return
+            }
+            // Nobody joins with the nonce of a visit.
+            guard found.presence != .visit else {
+                refuse(
+                    hello, .forgotten, "the nonce is a visit's; join with another one",
+                    to: connection, into: &effects)
                 return
             }
             session = found

@@ -16,10 +16,19 @@ extension Hello {
     /// - Parameter principal: Who speaks on the connection.
     /// - Returns: The hello, with the owner's nonce.
     func owned(by principal: Principal) -> Hello {
-        guard let owner = principal.name else { return self }
         var hello = self
-        hello.owner = SessionOwner(name: owner, sessionsMax: principal.rights.sessionsMax)
-        hello.nonce = Nonce(hashOf: "conflux session owner\0\(owner)\0\(nonce)")
+        hello.owner = principal.name.map {
+            SessionOwner(name: $0, sessionsMax: principal.rights.sessionsMax)
+        }
+        hello.nonce = nonce.owned(by: principal.name)
         return hello
+    }
+}
+
+extension Nonce {
+    /// The nonce together with the name of the key of its connection; itself where there are no keys.
+    func owned(by owner: Name?) -> Nonce {
+        guard let owner else { return self }
+        return Nonce(hashOf: "conflux session owner\0\(owner)\0\(self)")
     }
 }

@@ -3,14 +3,16 @@ import ConfluxVocabulary
 /// What the sequencer remembers of one origin.
 struct Session: Sendable, Equatable {
     /// Whether its node is there.
-    enum Presence: Sendable, Equatable {
+    enum Presence: UInt8, Sendable, CaseIterable {
         /// Heard of in this tenure, or present when the tenure began and not yet silent for long.
         case live
         /// A `left` entry ended its presence.
         case left
+        /// It never was: it dispatches without joining (rule 42).
+        case visit
     }
 
-    /// The number of its first `joined` entry.
+    /// The number of its first `joined` entry, or of its `visited` one.
     let incarnation: Incarnation
     /// The random number of its process, or what its key gives: the other half of its identity
     /// (rule 8).
@@ -24,7 +26,7 @@ struct Session: Sendable, Equatable {
     /// Its outcomes (rule 9). They change by the ledger's own functions.
     var ledger = OutcomeLedger()
     /// Whether its node is there.
-    var presence = Presence.live
+    var presence: Presence
     /// Whether a `forgotten` entry for it is on its way to the log. *Use*: nothing is said of the
     /// session until it is there.
     var isEnding = false
@@ -40,6 +42,26 @@ struct Session: Sendable, Equatable {
     var greeting: UInt64 = 0
     /// How far its replicas are.
     var applied = SequenceNumber.zero
+
+    /// A visit (rule 42).
+    init(visit incarnation: Incarnation, nonce: Nonce, owner: Name?) {
+        self.init(
+            incarnation: incarnation, nonce: nonce, name: nil, owner: owner, isKeyed: false,
+            presence: .visit, quietSince: .zero)
+    }
+
+    init(
+        incarnation: Incarnation, nonce: Nonce, name: Name?, owner: Name?, isKeyed: Bool,
+        presence: Presence = .live, quietSince: Duration
+    ) {
+        self.incarnation = incarnation
+        self.nonce = nonce
+        self.name = name
+        self.owner = owner
+        self.isKeyed = isKeyed
+        self.presence = presence
+        self.quietSince = quietSince
+    }
 
     /// Whether its node is away, and it may be forgotten.
     var isAway: Bool { presence == .left && !isEnding && !isReturning }
@@ -66,18 +88,22 @@ struct SessionTable: Sendable, Equatable {
 
     /// How many of them are ending.
     private var endingCount = 0
-    /// How many there are of each key, without those that end, and with those to come. *Invariant*: none
-    /// is 0.
+    /// How many there are of each key, without those that end and without visits, and with those to come.
+    /// *Invariant*: none is 0.
     private var ownerCounts: [Name: Int] = [:]
     /// Those that are away, by how long they are.
     private var away = AwaySessions()
+    /// Those that are visits.
+    private var visits = VisitQueue()
 
     var count: Int { sessions.count }
-    /// How many there will be once those that end are gone.
-    var lastingCount: Int { sessions.count - endingCount }
+    /// How many of them are visits.
+    var visitCount: Int { visits.count }
+    /// How many there will be once those that end are gone, without visits.
+    var lastingCount: Int { sessions.count - endingCount - visits.count }
     var incarnations: [Incarnation] { sessions.keys.sorted() }
     var all: some Collection<Session> { sessions.values }
-    /// How many there are of a key, without those that end, and with those to come.
+    /// How many there are of a key, without those that end and without visits, and with those to come.
     func count(of owner: Name) -> Int { ownerCounts[owner] ?? 0 }
 
     subscript(incarnation: Incarnation) -> Session? {
@@ -102,7 +128,8 @@ struct SessionTable: Sendable, Equatable {
     mutating func restore(_ session: Session, isHolder: Bool) -> Bool {
         sessions[session.incarnation] = session
         if session.isAway { away.append(session) }
-        count(1, of: session.owner)
+        if session.presence == .visit { visits.append(session.incarnation) }
+        count(1, session)
         byNonce[session.nonce] = session.incarnation
         guard let name = session.name, isHolder else { return true }
         return byName.updateValue(session.incarnation, forKey: name) == nil
@@ -123,10 +150,20 @@ struct SessionTable: Sendable, Equatable {
     mutating func endReservation(for owner: Name?) { count(-1, of: owner) }
 
     mutating func insert(_ session: Session) {
+        // A nonce finds one session. A sequencer that remembers fewer visits than a log's fold may give
+        // somebody the nonce of one that it has forgotten.
+        if let former = byNonce[session.nonce], sessions[former]?.presence == .visit {
+            visits.remove(former)
+            remove(former)
+        }
         sessions[session.incarnation] = session
-        count(1, of: session.owner)
+        count(1, session)
         byNonce[session.nonce] = session.incarnation
         if let name = session.name { byName[name] = session.incarnation }
+    }
+
+    private mutating func count(_ change: Int, _ session: Session) {
+        if session.presence != .visit { count(change, of: session.owner) }
     }
 
     private mutating func count(_ change: Int, of owner: Name?) {
@@ -144,7 +181,7 @@ struct SessionTable: Sendable, Equatable {
 
     /// The node of a session that had left is present again, and holds its name again.
     mutating func revive(_ incarnation: Incarnation, at now: Duration) {
-        guard var session = sessions[incarnation] else { return }
+        guard var session = sessions[incarnation], session.presence != .visit else { return }
         away.remove(session)
         session.isReturning = false
         session.presence = .live
@@ -156,17 +193,44 @@ struct SessionTable: Sendable, Equatable {
     mutating func end(_ incarnation: Incarnation) {
         guard let session = sessions[incarnation], !session.isEnding else { return }
         away.remove(session)
-        count(-1, of: session.owner)
+        count(-1, session)
         sessions[incarnation]?.isEnding = true
         endingCount += 1
     }
 
     mutating func remove(_ incarnation: Incarnation) {
         guard let session = sessions.removeValue(forKey: incarnation) else { return }
-        if session.isEnding { endingCount -= 1 } else { count(-1, of: session.owner) }
+        if session.isEnding { endingCount -= 1 } else { count(-1, session) }
         away.remove(session)
         if byNonce[session.nonce] == incarnation { byNonce[session.nonce] = nil }
         if let name = session.name, byName[name] == incarnation { byName[name] = nil }
+    }
+
+    // MARK: Visits
+
+    /// The last visit that was forgotten: each that began behind it is here.
+    var forgottenVisit: Incarnation { visits.forgotten }
+
+    /// A visit begins, and enough older ones are forgotten for it.
+    mutating func begin(_ visit: Session, keeping most: Int) {
+        insert(visit)
+        visits.append(visit.incarnation)
+        keepVisits(most)
+    }
+
+    /// Forgets the oldest visits above a number.
+    mutating func keepVisits(_ most: Int) {
+        while visits.count > most { remove(visits.forgetFirst()) }
+    }
+
+    /// A checkpoint says that these were forgotten.
+    mutating func forgetVisits(through incarnation: Incarnation) {
+        visits.forget(through: incarnation)
+    }
+
+    /// What is said to the session from now on goes there.
+    mutating func reach(_ incarnation: Incarnation, by connection: ConnectionID) {
+        sessions[incarnation]?.connection = connection
     }
 
     // MARK: Presence
@@ -193,7 +257,7 @@ struct SessionTable: Sendable, Equatable {
 
     /// The session's node is not present any more.
     mutating func leave(_ incarnation: Incarnation, at now: Duration) {
-        guard var session = sessions[incarnation] else { return }
+        guard var session = sessions[incarnation], session.presence != .visit else { return }
         session.connection = nil
         session.presence = .left
         session.quietSince = now

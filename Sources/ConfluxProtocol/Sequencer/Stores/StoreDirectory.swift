@@ -259,7 +259,7 @@ struct StoreDirectory: Sendable {
             insert(
                 StoreRecord(life: sequence, schemaVersion: schemaVersion, initial: initial),
                 named: name)
-        case .claim, .joined, .left, .forgotten: break
+        case .claim, .joined, .visited, .left, .forgotten: break
         }
     }
 

@@ -84,7 +84,7 @@ package struct AsideEntries: Sendable {
         case .skipped(_, let target): target.concerns(store)
         // What had no effect counts from a point to the next one, for those that were there.
         case .digestPoint(let name, let life): name == store && life == self.life
-        case .claim, .joined, .left, .forgotten, .created, .dropped: false
+        case .claim, .joined, .visited, .left, .forgotten, .created, .dropped: false
         }
     }
 

@@ -15,6 +15,7 @@ extension LogEvent {
         case .thawed: .thawed
         case .digestPoint: .digestPoint
         case .skipped: .skipped
+        case .visited: .visited
         }
     }
 
@@ -67,6 +68,8 @@ extension LogEvent {
         case .skipped:
             let sequence = SequenceNumber(try reader.positive("the number of an entry"))
             self = .skipped(sequence, try Target(reading: &reader))
+        case .visited:
+            self = .visited(nonce: try reader.identifier("a process's nonce"))
         default:
             throw .unsupportedKind(number, at: at, expected: "an event")
         }
@@ -105,6 +108,7 @@ extension LogEvent {
         case .skipped(let sequence, let target):
             writer.number(sequence)
             target.write(to: &writer)
+        case .visited(let nonce): writer.identifier(nonce)
         }
     }
 

@@ -19,12 +19,14 @@ import ConfluxVocabulary
 //     globals    = u32 *( name sequence bytes version )  ; ascending; the highest schema version
 //     skips      = u32 *( sequence target )              ; ascending
 //
-// `presence` is 0 for live and 1 for left. Version 3 is the first with the schema versions of entries
+// `presence` is 0 for live, 1 for left, and 2 for a visit. The extension 1, where it is there, is the
+// incarnation of the last visit that was forgotten. Version 3 is the first with the schema versions of entries
 // for whole states.
 
 extension LogFold {
     private static let magic: [UInt8] = [0x43, 0x46, 0x43, 0x50]
     private static let version: UInt8 = 3
+    private static let forgottenVisitTag: UInt16 = 1
     /// Counts are bounded by the bytes that are left: there is no frame here.
     static let countMax = Int(Int32.max)
 
@@ -54,6 +56,10 @@ extension LogFold {
         }
         writer.list(directory.states.seen.map(\.key).sorted())
         writeLoads(to: &writer)
+        if sessions.forgottenVisit != .none {
+            writer.fixed(Self.forgottenVisitTag)
+            writer.measured { $0.number(sessions.forgottenVisit) }
+        }
         return writer.take()
     }
 
@@ -83,7 +89,16 @@ extension LogFold {
             limit: Self.countMax, elementBytesMin: Name.bytesMin, "the states")
         for _ in 0..<states { directory.see(try Name(reading: &reader)) }
         try readLoads(&reader)
-        try reader.skipExtensions()
+        try readForgottenVisit(&reader)
+    }
+
+    private mutating func readForgottenVisit(_ reader: inout FrameReader) throws(WireError) {
+        while let (tag, body) = try reader.nextExtension() {
+            guard tag == Self.forgottenVisitTag else { continue }
+            var body = body
+            sessions.forgetVisits(through: try body.incarnation("a visit that was forgotten"))
+        }
+        sessions.keepVisits(VisitQueue.most)
     }
 
     private mutating func readClaims(_ reader: inout FrameReader) throws(WireError) {
@@ -109,7 +124,7 @@ extension LogFold {
         let incarnation = try nested.incarnation("an incarnation")
         let nonce = try nested.identifier("a process's nonce")
         let name = try nested.optional(Name.self, "a node's name")
-        let hasLeft = try nested.flag("a session's presence")
+        let presence = try nested.alternative(Session.Presence.self, "a session's presence")
         let isHolder = try nested.flag("whether the session holds its name")
         let isKeyed = try nested.flag("whether the session is keyed")
         let lastCounter = try nested.number("the last counter")
@@ -128,12 +143,11 @@ extension LogFold {
         let owner = try nested.owner()
         var session = Session(
             incarnation: incarnation, nonce: nonce, name: name, owner: owner, isKeyed: isKeyed,
-            quietSince: .zero)
-        session.presence = hasLeft ? .left : .live
+            presence: presence, quietSince: .zero)
         guard incarnation != .none, incarnation.rawValue <= last.rawValue,
             !sessions.contains(incarnation, nonce),
             let ledger = OutcomeLedger(lastCounter: lastCounter, settled: settled, runs: runs),
-            name == nil || hasLeft || isHolder
+            name == nil || presence == .left || isHolder
         else { throw .malformed(at: at, expected: "a session that fits the others") }
         session.ledger = ledger
         guard sessions.restore(session, isHolder: isHolder) else {
@@ -147,7 +161,7 @@ extension Session {
         writer.number(incarnation)
         writer.identifier(nonce)
         writer.optional(name)
-        writer.flag(presence == .left)
+        writer.code(presence)
         writer.flag(isHolder)
         writer.flag(isKeyed)
         writer.number(ledger.lastCounter)

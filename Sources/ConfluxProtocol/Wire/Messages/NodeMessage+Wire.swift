@@ -15,6 +15,8 @@ extension Frame {
         case .close(let close): encode(close, .close, speaker)
         case .drop(let drop): encode(drop, .drop, speaker)
         case .submit(let batch): encode(batch, .submit, speaker, bodyBytes: 4 + batch.encoded.count)
+        case .visit(let visit):
+            encode(visit, .visit, speaker, bodyBytes: 36 + visit.batch.encoded.count)
         case .fetch(let fetch): encode(fetch, .fetch, speaker)
         case .progress(let progress): encode(progress, .progress, speaker)
         case .question(let question): encode(question, .question, speaker)
@@ -47,6 +49,7 @@ extension Frame {
         case .close: message = .close(try Close(reading: &reader))
         case .drop: message = .drop(try Drop(reading: &reader))
         case .submit: message = .submit(try Batch(reading: &reader))
+        case .visit: message = .visit(try Visit(reading: &reader))
         case .fetch: message = .fetch(try Fetch(reading: &reader))
         case .progress: message = .progress(try Progress(reading: &reader))
         case .question: message = .question(try Question(reading: &reader))
@@ -65,14 +68,19 @@ extension Frame {
     }
 
     /// The fixed fields of a submitted batch, of which the rest need not be readable: what it takes
-    /// to reject a batch by its counters.
+    /// to reject a batch by its counters; and of a visit whose it is.
     ///
-    /// - Throws: ``WireError`` where the frame is no submit, or is cut within these fields.
-    public static func outline(ofSubmit frame: Bytes) throws(WireError) -> BatchOutline {
+    /// - Throws: ``WireError`` where the frame is neither, or is cut within these fields.
+    public static func outline(
+        ofSubmit frame: Bytes
+    ) throws(WireError) -> (visit: Visit.Session?, batch: BatchOutline) {
         var (reader, header) = try opened(frame, limits: .standard)
-        guard header.kind == .submit else { throw header.unsupported("a submit") }
+        guard header.kind == .submit || header.kind == .visit else {
+            throw header.unsupported("a submit")
+        }
+        let visit = header.kind == .visit ? try Visit.Session(reading: &reader) : nil
         _ = try reader.fixed(UInt32.self, "a batch's length")
-        return try BatchOutline(reading: &reader)
+        return (visit, try BatchOutline(reading: &reader))
     }
 
     static func encode(
@@ -114,6 +122,36 @@ extension Hello: WireField {
         writer.optional(history)
         writer.list(hosted)
         writer.list(bridged)
+    }
+}
+
+extension Visit: WireField {
+    static let bytesMin = Session.bytesMin + Batch.bytesMin
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        let session = try Session(reading: &reader)
+        self.init(session: session, batch: try Batch(reading: &reader))
+    }
+
+    func write(to writer: inout FrameWriter) {
+        session.write(to: &writer)
+        batch.write(to: &writer)
+    }
+}
+
+extension Visit.Session: WireField {
+    static let bytesMin = 16 + 8 + 8
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        let nonce = try reader.identifier("a process's nonce")
+        let since = try reader.sequence("the number that a visit begins behind")
+        self.init(nonce: nonce, since: since, settled: try reader.number("the settled counter"))
+    }
+
+    func write(to writer: inout FrameWriter) {
+        writer.identifier(nonce)
+        writer.number(since)
+        writer.number(settled)
     }
 }
 
