@@ -11,7 +11,7 @@ extension FuzzTarget {
             let pieces = ConnectionRun.events(of: bytes, pieceBytes: 1 + bytes.count % 7)
             require(whole == pieces, "pieces count: \(whole), \(pieces)")
         },
-        FuzzTarget(name: "curve-connections", lengthMax: 4_096) { bytes in
+        FuzzTarget(name: "curve-connections", lengthMax: 512) { bytes in
             var run = ConnectionRun()
             run.play(Dice(bytes))
         },
