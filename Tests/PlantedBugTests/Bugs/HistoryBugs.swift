@@ -60,10 +60,11 @@ extension PlantedBug {
             name: "a checkpoint that forgets who left", rule: 20,
             file: "ConfluxProtocol/Wire/Log/LogFold+Wire.swift",
             original: """
-                        session.presence = hasLeft ? .left : .live
+                            presence: presence, quietSince: .zero)
                 """,
             planted: """
-                        session.presence = hasLeft && !PLANTED ? .left : .live
+                            presence: PLANTED && presence == .left ? .live : presence,
+                            quietSince: .zero)
                 """),
         PlantedBug(
             name: "a checkpoint without outcomes", rule: 20,

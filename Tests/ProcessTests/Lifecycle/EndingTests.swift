@@ -47,13 +47,16 @@ extension ProcessTests {
             }
         }
 
-        @Test func `a dispatch that is done leaves no session behind`() async throws {
+        @Test func `a stream that is done leaves no session behind`() async throws {
             try await withSite { site in
                 let sequencer = try await site.sequencer()
                 _ = try await site.worker("alpha", of: sequencer)
+                let line = try site.write("increment\n", to: "line")
                 for _ in 0..<10 {
-                    _ = try await site.dispatch(
-                        "increment", to: "counter", at: sequencer.address, "--wait", "applied")
+                    let done = try await site.run(
+                        "dispatch", "counter", "--file", line, "--wait", "applied", "--connect",
+                        sequencer.address)
+                    #expect(done.end == .exited(0), "\(done.message)")
                 }
                 // Who leaves in silence is noticed much later. Who says so leaves with the next
                 // entry.

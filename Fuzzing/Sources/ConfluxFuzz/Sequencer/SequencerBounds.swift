@@ -58,7 +58,8 @@ extension SequencerMachine {
                 }, "\(session.incarnation) bridges what is not known")
             require(session.presence == .live, "\(session.incarnation) has left, and hosts")
         }
-        guard let connection = session.connection else { return }
+        // A visit is reached wherever it was said last.
+        guard session.presence != .visit, let connection = session.connection else { return }
         require(session.presence == .live, "\(session.incarnation) has left and is connected")
         require(
             connections[connection] == .member(session.incarnation),

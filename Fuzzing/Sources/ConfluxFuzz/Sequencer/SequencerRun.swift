@@ -348,6 +348,8 @@ struct SequencerRun {
             for run in receipts.runs { log.check(run, of: owner) }
         case .rejection(let rejection):
             guard let owner = owners[connection] else { fail("a rejection for nobody") }
+            // Of which visit it is, it does not say.
+            guard owner != .none else { break }
             // What can't be read may claim to have any number of entries.
             let counters =
                 rejection.firstCounter..<rejection.firstCounter + UInt64(rejection.count)
