@@ -86,23 +86,23 @@ struct RightsTests {
     {
         try await withSite { site in
             let names = ["ops": "administer", "some": "administer=counter", "new": "observe"]
-            let sequencer = try await sequencer(site, names)
-            let denied = try await run(site, sequencer, as: "some", "reload")
+            let keyed = try await KeyedSite(site, names)
+            let denied = try await keyed.run("some", "reload")
             #expect(denied.end == .exited(77), "\(denied)")
             #expect(denied.message.contains("may not administer"), "\(denied)")
 
-            try authorize(site, names.merging(["new": "fly"]) { $1 })
-            let invalid = try await run(site, sequencer, as: "ops", "reload")
+            try keyed.authorize(names.merging(["new": "fly"]) { $1 })
+            let invalid = try await keyed.run("ops", "reload")
             #expect(invalid.end == .exited(66), "\(invalid)")
             #expect(invalid.message.contains("authorized, line "), "\(invalid)")
-            #expect(try await run(site, sequencer, as: "new", "status").end == .exited(0))
+            #expect(try await keyed.run("new", "status").end == .exited(0))
 
-            try authorize(site, ["ops": "administer"])
-            let done = try await run(site, sequencer, as: "ops", "reload", "--json")
+            try keyed.authorize(["ops": "administer"])
+            let done = try await keyed.run("ops", "reload", "--json")
             #expect(done.end == .exited(0), "\(done)")
             #expect(done.output == [#"{"count":1}"#])
-            _ = try await sequencer.child.output.first { $0.contains("\"authorized\"") }
-            #expect(try await run(site, sequencer, as: "new", "status").end == .exited(77))
+            _ = try await keyed.sequencer.child.output.first { $0.contains("\"authorized\"") }
+            #expect(try await keyed.run("new", "status").end == .exited(77))
         }
     }
 
