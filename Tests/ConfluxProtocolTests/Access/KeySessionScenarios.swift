@@ -89,8 +89,11 @@ struct KeySessionScenarios {
         // Of others nothing is forgotten, though they left before.
         #expect(isRemembered(10, nil))
         // Who comes back takes no further place, and is not forgotten meanwhile.
-        #expect(join(1, &peers))
-        #expect(!join(5, &peers))
+        peers.tell(.hello(hello(1)), on: 1)
+        peers.tell(.hello(hello(5)), on: 5)
+        peers.cluster.run()
+        #expect(peers.heard(on: 1).welcomes == 1)
+        #expect(peers.heard(on: 5).byes == [.tableFull])
         #expect(peers.cluster.sequencer?.sessions.count(of: Name("worker")!) == 3)
     }
 
