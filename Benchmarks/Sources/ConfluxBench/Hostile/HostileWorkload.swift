@@ -2,7 +2,7 @@ import Foundation
 
 /// One action, and many, in flight of an ordinary node of a sequencer with keys, while peers do what costs
 /// it most: until the receipt, beside the same without them, and beside processors that are as busy with
-/// nothing.
+/// nothing. The log is in memory: it is about processors and queues, not the disk.
 struct HostileWorkload {
     let count: Int
 
@@ -82,7 +82,7 @@ struct HostileWorkload {
             "dispatch=\(flooded) host=\(flooded) observe rate=500/s payload-max=4KiB"
         let keys = KeyRing(rights)
         let (sequencer, addresses) = try cluster.startSequencer(
-            .conflux, .fsync, zeroedBytes: 0, subscribers: 1, keys: keys)
+            .conflux, .memory, zeroedBytes: 0, subscribers: 1, keys: keys)
         try sequencer.awaitReady()
         var result: [Company: [UInt64]] = [:]
         for company in order {
