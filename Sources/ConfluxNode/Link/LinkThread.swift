@@ -23,9 +23,6 @@ final class LinkThread: @unchecked Sendable {
     var feed: Feed?
     let security: SocketSecurity
     private var refused: RefusedConnections
-    /// Whether what was sent so far goes out on the next connection. *Use*: there the hello that
-    /// waited for it need not be said again.
-    private var isFirstConnection = true
 
     private var effects: [ReplicaEffect] = []
     var commands: [LinkCommand] = []
@@ -104,10 +101,7 @@ final class LinkThread: @unchecked Sendable {
                 if readiness.isReadable(dealerToken) { try takeMessages() }
                 if let feed, readiness.isReadable(feed.monitorToken) { try takeFeedEvents(feed) }
                 if let feed, readiness.isReadable(feed.token) { try takeFeed(feed) }
-                if refused.takeDue(at: now.monotonic) {
-                    try dealer.connectAgain(address)
-                    isFirstConnection = false
-                }
+                if refused.takeDue(at: now.monotonic) { try dealer.connectAgain(address) }
             } catch {
                 end = .unreadable("\(error)")
                 break
@@ -193,10 +187,8 @@ final class LinkThread: @unchecked Sendable {
             case .retrying, .handshakeFailed, .disconnected: diagnosis.begin()
             default: break
             }
-            guard case .handshakeSucceeded = event.kind else { continue }
             // What was sent on the connection before is lost.
-            if !isFirstConnection { perform(.reconnected) }
-            isFirstConnection = false
+            if case .handshakeSucceeded = event.kind { perform(.reconnected) }
         }
     }
 
