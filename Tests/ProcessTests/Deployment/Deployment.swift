@@ -43,7 +43,8 @@ enum Deployment {
     ) async throws -> Tool.Outcome {
         let executable = name.hasPrefix("/") ? name : try #require(program(name))
         return try await Tool.outcome(
-            of: try Tool.start(arguments, program: executable, variables: variables))
+            of: try Tool.start(arguments, program: executable, variables: variables),
+            within: .seconds(300))
     }
 
     /// The version that the code has.
