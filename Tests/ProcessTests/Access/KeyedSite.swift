@@ -40,6 +40,11 @@ struct KeyedSite: Sendable {
 
     /// Runs a command with a key.
     func run(_ name: String, _ words: String...) async throws -> Tool.Outcome {
+        try await run(name, words)
+    }
+
+    /// Runs a command with a key.
+    func run(_ name: String, _ words: [String]) async throws -> Tool.Outcome {
         try await Tool.outcome(
             of: try site.start(words + ["--connect", sequencer.address] + options(name)),
             within: .seconds(60))

@@ -51,20 +51,23 @@ extension ProcessTests {
                     site, ["small": "all sessions-max=1", "other": "all"])
                 let worker = try await site.worker(
                     "w1", of: keyed.sequencer, stores: ["counter"], options: keyed.options("small"))
-                let denied = try await keyed.run(
-                    "small", "dispatch", "counter", #"{"increment":{}}"#)
+                // A stream joins; who dispatches one action visits, and needs no session.
+                let lines = try site.write(#"{"increment":{}}"# + "\n", to: "lines")
+                let stream = ["dispatch", "counter", "--file", lines]
+                let denied = try await keyed.run("small", stream)
                 #expect(denied.end != .exited(0))
                 for words in ["the key small has 1 sessions", "sessions-max", "authorised keys"] {
                     #expect(denied.message.contains(words), "\(denied)")
                 }
-                let other = try await keyed.run(
-                    "other", "dispatch", "counter", #"{"increment":{}}"#)
+                let visit = try await keyed.run(
+                    "small", ["dispatch", "counter", #"{"increment":{}}"#])
+                #expect(visit.end == .exited(0), "\(visit)")
+                let other = try await keyed.run("other", stream)
                 #expect(other.end == .exited(0), "\(other)")
                 // Where it ends another one has its place.
                 worker.child.signal(SIGTERM)
                 _ = try await worker.child.end()
-                let later = try await keyed.run(
-                    "small", "dispatch", "counter", #"{"increment":{}}"#)
+                let later = try await keyed.run("small", stream)
                 #expect(later.end == .exited(0), "\(later)")
             }
         }
