@@ -312,10 +312,13 @@ final class LinkThread: @unchecked Sendable {
             diagnosis.sequencerSays(message)
             if let reason = refused.tell(message) { events(.sequencerNotServing(message: reason)) }
         case .event(let event):
-            if case .reconnected = event { refused.served() }
-            if case .joined(_, _, let incarnation) = event {
+            switch event {
+            case .joined(_, _, let incarnation):
+                refused.served()
                 sent.beginSession()
                 post(.identified(incarnation))
+            case .reconnected: refused.served()
+            default: break
             }
             events(.protocolEvent(event))
         case .end(let reason): end = reason
