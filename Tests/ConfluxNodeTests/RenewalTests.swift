@@ -158,7 +158,7 @@ struct RenewalTests {
         _ = try await first(of: told, where: reports)
 
         let worker = try NodeCore(
-            address: setup.sequencer.address, settings: NodeSettings(), role: .observer,
+            address: setup.sequencer.address, settings: NodeSettings(), role: .member,
             scope: Scope())
         let heard = worker.eventStream
         async let joined: Void = worker.connected(within: .seconds(30))
@@ -166,6 +166,16 @@ struct RenewalTests {
         setup.setFault(.full, false)
         try await joined
         _ = try await withDeadline { try await handle.receipt() }
+        // When the log fails again, that is news. Who follows the feed hears that the tenure has ended.
+        worker.follow(from: SequenceNumber(1))
+        let heardAgain = worker.eventStream
+        let failures = setup.failures.count.load(ordering: .relaxed)
+        setup.setFault(.full, true)
+        let later = setup.store.actions.dispatch(.add(1))
+        try await setup.hasFailed(failures + 1)
+        _ = try await first(of: heardAgain, where: reports)
+        setup.setFault(.full, false)
+        _ = try await withDeadline { try await later.receipt() }
         worker.leave(timeout: .zero)
         await worker.ended()
         try await setup.close()
