@@ -147,7 +147,7 @@ let package = Package(
             dependencies: [
                 "ConfluxArguments", "ConfluxBuiltins", "ConfluxCLI", "ConfluxLog",
                 "ConfluxMonitoring", "ConfluxNode",
-                "ConfluxProtocol", "ConfluxSequencer", "ConfluxWorker", "CSQLite",
+                "ConfluxProtocol", "ConfluxSequencer", "ConfluxWorker", "CSQLite", "FaultyDisk",
             ], swiftSettings: strict),
         .testTarget(
             name: "ConfluxBuiltinsTests", dependencies: ["ConfluxBuiltins"],
@@ -178,5 +178,20 @@ let package = Package(
         .testTarget(
             name: "VueFluxClientSwift6Tests", dependencies: ["Conflux"],
             swiftSettings: [.swiftLanguageMode(.v6)]),
+        // A controller of the main actor, which must not even warn. The four share one file.
+        .testTarget(
+            name: "VueFluxControllerSwift5Tests", dependencies: ["Conflux"],
+            swiftSettings: [.swiftLanguageMode(.v5), .treatAllWarnings(as: .error)]),
+        .testTarget(
+            name: "VueFluxControllerSwift6Tests", dependencies: ["Conflux"], swiftSettings: strict),
+        .testTarget(
+            name: "VueFluxControllerMainActor5Tests", dependencies: ["Conflux"],
+            swiftSettings: [
+                .swiftLanguageMode(.v5), .treatAllWarnings(as: .error),
+                .defaultIsolation(MainActor.self),
+            ]),
+        .testTarget(
+            name: "VueFluxControllerMainActor6Tests", dependencies: ["Conflux"],
+            swiftSettings: strict + [.defaultIsolation(MainActor.self)]),
     ]
 )

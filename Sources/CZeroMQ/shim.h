@@ -7,8 +7,10 @@
 #if defined(__linux__)
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #else
 #include <pthread.h>
+#include <pthread/qos.h>
 #endif
 
 // What Swift cannot call itself: variadic functions, and functions that only one system has.
@@ -71,5 +73,15 @@ static inline void conflux_name_thread(const char *name) {
     prctl(PR_SET_NAME, name, 0, 0, 0);
 #else
     pthread_setname_np(name);
+#endif
+}
+
+// Lets other threads go first where processors are busy: nice 10 on Linux, where 0 is the
+// calling thread, "utility" on Darwin. A thread that may not lower its priority keeps it.
+static inline void conflux_lower_priority(void) {
+#if defined(__linux__)
+    setpriority(PRIO_PROCESS, 0, 10);
+#else
+    pthread_set_qos_class_self_np(QOS_CLASS_UTILITY, 0);
 #endif
 }

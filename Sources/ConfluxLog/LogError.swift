@@ -39,6 +39,22 @@ public struct LogError: Error, Sendable, Equatable, CustomStringConvertible {
         case invalidSetting
         /// The log was closed before.
         case closed
+
+        /// What is wrong with the log, in words for those who reach it from other machines. Unlike
+        /// ``LogError/message`` they name no path.
+        package var summary: String {
+            switch self {
+            case .full: "the disk is full, or the log has reached its bound"
+            case .unknownOutcome: "the disk reported an error"
+            case .unusableFolder: "its folder can't be used"
+            case .inUse: "another program uses it"
+            case .damaged, .notALog: "its file is damaged, or is no log"
+            case .newerFormat: "a newer version of the program wrote it"
+            case .superseded, .failed, .endDiffers, .invalidCommit, .invalidCheckpoint,
+                .invalidSnapshot, .invalidFloor, .notClaimed, .invalidSetting, .closed:
+                "it can't be read or written"
+            }
+        }
     }
 
     /// What kind of failure it is.

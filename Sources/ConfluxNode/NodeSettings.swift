@@ -12,9 +12,10 @@ public struct NodeSettings: Sendable {
     public enum OutboxPolicy: Sendable, Hashable {
         /// The dispatch fails with `DispatchError.Code.outboxFull`.
         case fail
-        /// The dispatching thread waits for room. Two dispatches don't wait, and fail instead: one
-        /// inside a commit or an observer of a replicated store, where waiting would never end; and
-        /// one in a task, once the outbox holds twice its bound, since a few threads run all tasks.
+        /// The dispatching thread waits for room. Some threads must not wait, since others depend on
+        /// them. What they dispatch is accepted up to twice the bound, and fails with `outboxFull`
+        /// above. These are: the threads that run tasks; one inside a commit or an observer of a
+        /// replicated store; one that releases a lock, or tells how a dispatch in a mode has ended.
         /// A task that dispatches much awaits ``Node/waitForRoom()`` in between.
         case wait
     }
@@ -27,7 +28,8 @@ public struct NodeSettings: Sendable {
     public var connectTimeout: Duration = .seconds(5)
     /// How long ``Node/close()`` waits for the outcomes of what was dispatched.
     public var closeTimeout: Duration = .seconds(5)
-    /// The most bytes of actions that the sequencer has not taken yet; in tasks, twice as many.
+    /// The most bytes of actions that the sequencer has not taken yet; twice as many of what is
+    /// dispatched where nobody may wait (``OutboxPolicy/wait``).
     public var outboxBytesMax: Int = 16 << 20
     /// What a dispatch does above it.
     public var outboxPolicy: OutboxPolicy = .wait

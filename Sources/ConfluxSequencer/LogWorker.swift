@@ -286,7 +286,7 @@ package final class LogWorker {
         switch error.code {
         case .superseded: .superseded
         case .damaged: .logDamaged(error.message)
-        default: .logFailed(error.message)
+        default: .logFailed(error.message, summary: error.code.summary)
         }
     }
 }

@@ -193,7 +193,8 @@ public final class Sequencer: Sendable {
                         answer: answer)
                 }.run()
             }
-            let readThread = try NamedThread("conflux-read", stackBytes: 1 << 20) {
+            // Readers of the log get what live traffic leaves.
+            let readThread = try NamedThread("conflux-read", stackBytes: 1 << 20, priority: .low) {
                 ReadThread(
                     tasks: reads, answer: { answers.post(.read($0)) },
                     save: { jobs.post(.rest(.keepAside($0), of: $1)) }

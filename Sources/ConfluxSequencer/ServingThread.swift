@@ -27,7 +27,7 @@ final class ServingThread {
     private var isServing = false
     /// What nodes said before the tenure began.
     private var early = EarlyMessages()
-    /// Why nobody is heard, while the log fails.
+    /// Why nobody is heard, while the log fails: what peers are told.
     private var failure: String?
     private var noteLimit = NoteLimit()
     private var end: SequencerEnd?
@@ -44,8 +44,8 @@ final class ServingThread {
     /// When it was published last how things are.
     private var publishedAt = Duration.zero
 
-    /// How many frames are taken before the log's answers have their turn.
-    private static let framesPerTurn = 1_024
+    /// How long frames are taken before the log's answers have their turn.
+    private static let turnMax = Duration.milliseconds(1)
     /// How often it is published how things are. No turn waits for longer.
     private static let publishInterval = Duration.seconds(1)
 
@@ -77,10 +77,10 @@ final class ServingThread {
     func run() -> SequencerEnd {
         jobs.post(.claim(.random()))
         var reason = serveTenure()
-        while case .logFailed(let message) = reason, !isCutOff, !isStopping,
+        while case .logFailed(let message, let summary) = reason, !isCutOff, !isStopping,
             let pause = renewal.pause(after: .now)
         {
-            failure = message
+            failure = summary
             events(.tenureFailed(message: message, pause: pause))
             guard rest(for: pause) else {
                 reason = isCutOff ? end ?? reason : .stopped
@@ -193,7 +193,7 @@ final class ServingThread {
             case .stop:
                 isStopping = true
                 perform(.stop)
-            case .authorize(let keys): authorize(keys)
+            case .authorize(let keys): authorize(keys, askedBy: nil)
             case .reload: reload(for: nil)
             case .reloaded(let outcome): reloaded(outcome)
             case .probe(let passed): jobs.post(.probe(passed))
@@ -213,9 +213,9 @@ final class ServingThread {
         commitTimes.add(through: machine.last, at: now)
     }
 
-    private func authorize(_ keys: AuthorizedKeys) {
+    private func authorize(_ keys: AuthorizedKeys, askedBy asker: CurvePublicKey?) {
         do throws(ZeroMQError) {
-            try access.admit(keys, on: [router, feed])
+            try access.admit(keys, askedBy: asker, on: [router, feed])
         } catch {
             cutOff(error)
         }
@@ -228,13 +228,15 @@ final class ServingThread {
 
     private func reloaded(_ outcome: KeyReloads.Outcome) {
         let answer = reloads.end(outcome)
-        // First the answer: the keys may end the asker's own connection.
+        // First the answer: with the new keys the asker may be nobody.
+        var key: CurvePublicKey?
         if let asker = outcome.asker {
+            key = router.key(of: RoutingID(asker.connection))
             perform(.answered(asker.question, by: asker.connection, answer))
         }
         switch outcome.result {
         case .success(let keys):
-            authorize(keys)
+            authorize(keys, askedBy: key)
             events(.authorized(count: keys.count))
         case .failure(let error): events(.authorizationFailed(message: error.message))
         }
@@ -242,13 +244,14 @@ final class ServingThread {
 
     /// Sockets are read at all times, whoever is served, so that peers can connect and be ended.
     private func takeMessages(_ readiness: Poller.Readiness) throws(ZeroMQError) {
-        try router.review(at: Moment.now.monotonic)
+        let begun = Moment.now.monotonic
+        try router.review(at: begun)
         if isServing { for input in early.takeAll() { take(input) } }
         guard readiness.isReadable(routerToken) else { return }
-        for _ in 0..<Self.framesPerTurn {
+        repeat {
             guard let input = try router.receive() else { return }
             if isServing { take(input) } else { keep(input) }
-        }
+        } while Moment.now.monotonic - begun < Self.turnMax
     }
 
     /// What comes before the tenure begins is heard then. While the log fails, a hello is told so.
@@ -257,7 +260,7 @@ final class ServingThread {
         guard let failure, case .message(let route, let frame) = input,
             (try? Frame.header(of: frame))?.kind == .hello
         else { return }
-        let text = "its log fails: \(failure) It tries again by itself."
+        let text = "its log fails: \(failure). It tries again by itself; what it prints says more."
         send(.bye(Bye(code: .notServing, message: text)), to: ConnectionID(route))
     }
 

@@ -1,8 +1,11 @@
 /// The number of a tenure: one sequencer's time over the log. It rises with each claim, by a random
 /// step, so that tenures of two histories of a log have different ones.
 ///
-/// Epochs of different logs do not compare. `none` (0) stands before the first tenure.
-public struct Epoch: RawRepresentable, Hashable, Comparable, Sendable, CustomStringConvertible {
+/// Epochs of different logs do not compare. `none` (0) stands before the first tenure. It is encoded as a
+/// number, in JSON `7`. The form stays.
+public struct Epoch: RawRepresentable, Hashable, Comparable, Codable, Sendable,
+    CustomStringConvertible
+{
     /// The number itself.
     public let rawValue: UInt64
 

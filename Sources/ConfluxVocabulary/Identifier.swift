@@ -1,7 +1,7 @@
 /// A random number of 128 bits, written as 32 lower-case hexadecimal digits.
 ///
-/// The pure layers never draw one: whoever makes it passes it in.
-public struct Identifier: Hashable, Sendable, CustomStringConvertible {
+/// The pure layers never draw one: whoever makes it passes it in. It is encoded as that text. The form stays.
+public struct Identifier: Hashable, Codable, Sendable, CustomStringConvertible {
     /// The upper 64 bits.
     public let high: UInt64
     /// The lower 64 bits.
@@ -37,6 +37,17 @@ public struct Identifier: Hashable, Sendable, CustomStringConvertible {
         self.init(high: high, low: low)
     }
 
+    /// Reads what ``encode(to:)`` writes.
+    public init(from decoder: any Decoder) throws {
+        self = try decoder.text("32 hexadecimal digits", Self.init)
+    }
+
+    /// Writes 32 lower-case hexadecimal digits.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(description)
+    }
+
     /// All bits zero: no identifier.
     public static let none = Identifier(high: 0, low: 0)
 
@@ -55,3 +66,20 @@ public typealias LogID = Identifier
 
 /// A random number by which two claims, or two processes, are told apart.
 public typealias Nonce = Identifier
+
+extension Decoder {
+    /// Decodes a value that is encoded as a text.
+    ///
+    /// - Parameters:
+    ///   - expectation: What is expected, for who reads the error.
+    ///   - parse: Makes the value; nil for a text that is none.
+    /// - Returns: The value.
+    /// - Throws: `DecodingError` where there is no such text.
+    func text<Value>(_ expectation: String, _ parse: (String) -> Value?) throws -> Value {
+        let container = try singleValueContainer()
+        let text = try container.decode(String.self)
+        if let value = parse(text) { return value }
+        throw DecodingError.dataCorruptedError(
+            in: container, debugDescription: "expected \(expectation); found \"\(text)\"")
+    }
+}

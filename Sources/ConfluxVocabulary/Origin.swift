@@ -1,5 +1,7 @@
 /// A node's identity in the log: the sequence number of the `joined` entry of its process.
-public struct Incarnation: RawRepresentable, Hashable, Comparable, Sendable,
+///
+/// It is encoded as that number, in JSON `3`. The form stays.
+public struct Incarnation: RawRepresentable, Hashable, Comparable, Codable, Sendable,
     CustomStringConvertible
 {
     /// The sequence number of the `joined` entry; 0 is `none`.
@@ -28,7 +30,9 @@ public struct Incarnation: RawRepresentable, Hashable, Comparable, Sendable,
 }
 
 /// Who dispatched an action, and which of that node's actions it is.
-public struct Origin: Hashable, Sendable, CustomStringConvertible {
+///
+/// It is encoded as it is printed, in JSON `"3:7"`: action 7 of the node that entry 3 let in. The form stays.
+public struct Origin: Hashable, Codable, Sendable, CustomStringConvertible {
     /// The dispatching node.
     public let incarnation: Incarnation
     /// The number of the action among the node's actions: 1, 2, 3 … without holes.
@@ -38,6 +42,30 @@ public struct Origin: Hashable, Sendable, CustomStringConvertible {
     public init(incarnation: Incarnation, counter: UInt64) {
         self.incarnation = incarnation
         self.counter = counter
+    }
+
+    /// Parses `incarnation:counter`, as an origin is printed; nil for anything else.
+    ///
+    /// - Parameter text: Two numbers in decimal digits.
+    public init?(_ text: String) {
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+        guard parts.count == 2, let incarnation = UInt64(parts[0]),
+            let counter = UInt64(parts[1])
+        else { return nil }
+        self.init(incarnation: Incarnation(incarnation), counter: counter)
+        // One origin has one text: no signs, no leading zeros.
+        guard description == text else { return nil }
+    }
+
+    /// Reads what ``encode(to:)`` writes.
+    public init(from decoder: any Decoder) throws {
+        self = try decoder.text("an origin, as 3:7", Self.init)
+    }
+
+    /// Writes the text that an origin is printed as.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(description)
     }
 
     /// `incarnation:counter`.

@@ -1,5 +1,9 @@
 /// Proof of commitment. As a token, it lets any other node wait until it has applied the action.
-public struct Receipt: Hashable, Sendable {
+///
+/// It is encoded as an object of its properties, without a `log` where there is none, in JSON:
+/// `{"epoch":7,"log":"00000000000000010000000000000002","sequence":42,"timestamp":1700000000000000001}`. The
+/// form stays.
+public struct Receipt: Hashable, Codable, Sendable {
     /// The log that holds the action; nil for an action that a store applied without a node.
     public let log: LogID?
     /// The tenure in which the action was committed; ``Epoch/none`` without a node.
@@ -8,6 +12,10 @@ public struct Receipt: Hashable, Sendable {
     public let sequence: SequenceNumber
     /// When the sequencer ordered the action; without a node, when the store applied it.
     public let timestamp: Timestamp
+
+    private enum CodingKeys: String, CodingKey {
+        case log, epoch, sequence, timestamp
+    }
 
     /// Makes a receipt, as for a test.
     ///

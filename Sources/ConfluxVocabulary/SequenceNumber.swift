@@ -1,7 +1,8 @@
 /// The place of an entry in the log: 1, 2, 3 … without holes.
 ///
-/// `zero` stands before the first entry: "nothing yet".
-public struct SequenceNumber: RawRepresentable, Hashable, Comparable, Sendable,
+/// `zero` stands before the first entry: "nothing yet". It is encoded as a number, in JSON `42`. The form
+/// stays.
+public struct SequenceNumber: RawRepresentable, Hashable, Comparable, Codable, Sendable,
     CustomStringConvertible
 {
     /// The number itself.

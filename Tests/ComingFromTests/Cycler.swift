@@ -87,8 +87,8 @@ struct ComingFromCycler {
         storage.update(\.a, to: 1)
         storage.updateIfChanged(\.a, to: 1)
         storage.commit { draft in  // one notice
-            draft.update(\.a, to: 2)
-            draft.update(\.b, to: 3)
+            draft.a = 2
+            draft.b = 3
         }
         storage.replace(Pair(a: 9))
         token.dispose()

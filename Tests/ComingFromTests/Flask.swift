@@ -64,12 +64,12 @@ struct ComingFromFlask {
     @Test func `a chain of changes to several stores is seen at once, or never`() {
         let (substanceA, substanceB) = scope.run { (Storage(AppState()), Storage(AppState())) }
         scope.chain()
-            .change(substanceA) { $0.update(\.counter, to: 10) }
-            .change(substanceB) { $0.update(\.text, to: "text") }
+            .change(substanceA) { $0.counter = 10 }
+            .change(substanceB) { $0.text = "text" }
             .react()
         #expect(substanceA.counter == 10 && substanceB.text == "text")
         scope.chain()
-            .change(substanceA) { $0.update(\.counter, to: 0) }
+            .change(substanceA) { $0.counter = 0 }
             .abort()
         #expect(substanceA.counter == 10)
     }
@@ -99,12 +99,12 @@ struct ComingFromFlask {
             DispatchQueue.global().async { lock?.release() }
         }
         let lock = scope.lock(
-            dispatching: StorageCommit { $0.update(\.text, to: "a") }, to: substance)
+            dispatching: StorageCommit { $0.text = "a" }, to: substance)
         try await substance.update(\.counter, to: 1).receipt()
         #expect(scope.lockInForce == nil)
         // Where nothing has changed nobody reacts, and the lock is released by itself.
         let same = scope.lock(
-            dispatching: StorageCommit { $0.update(\.text, to: "a") }, to: substance)
+            dispatching: StorageCommit { $0.text = "a" }, to: substance)
         #expect(scope.lockInForce == nil)
         withExtendedLifetime((lock, same)) {}
     }

@@ -38,8 +38,34 @@ final class CounterScreen {
     }
 }
 
+@MainActor
+final class Canvas {
+    var texts: [String] = []
+}
+
+@MainActor
+func draw(_ store: ModelStore<Counter>, onto canvas: Canvas) {
+    withObservationTracking {
+        canvas.texts.append("\(store.count)")
+    } onChange: {
+        Task { @MainActor in draw(store, onto: canvas) }
+    }
+}
+
 @Suite(.timeLimit(.minutes(5)))
 struct ComingFromSwiftUI {
+    @MainActor
+    @Test func `what reads a store is drawn anew when that has changed`() async {
+        let store = ModelStore<Counter>()
+        let canvas = Canvas()
+        draw(store, onto: canvas)
+        for count in 1...3 {
+            store.dispatch(.increase)
+            while canvas.texts.count <= count { await Task.yield() }
+        }
+        #expect(canvas.texts == ["0", "1", "2", "3"])
+    }
+
     @Test func `names that SwiftUI has, too, are told apart by the module`() async throws {
         let scope = Scope()
         let store = scope.run {

@@ -28,6 +28,22 @@ struct Run {
         }
         return Run(exitCode: exitCode, lines: file.lines)
     }
+
+    /// Why one command of the tool fails; nil where it does not.
+    static func failure(
+        of words: [String],
+        _ command: (CommandEnvironment) async throws(CommandFailure) -> ExitCode
+    ) async throws -> CommandFailure? {
+        guard case .run(let invocation) = try Tool.program.parse(words) else { return nil }
+        let environment = CommandEnvironment(
+            invocation, isJSON: true, isService: false, interruption: Interruption())
+        do throws(CommandFailure) {
+            _ = try await command(environment)
+            return nil
+        } catch {
+            return error
+        }
+    }
 }
 
 /// A file that is gone when it is let go.

@@ -181,6 +181,36 @@ struct RenewalTests {
         try await setup.close()
     }
 
+    @Test func `who comes while the log fails learns the reason, and no path`() async throws {
+        let setup = try await Setup()
+        setup.setFault(.full, true)
+        let handle = setup.store.actions.dispatch(.add(1))
+        try await setup.hasFailed(1)
+        // A file where the folder was: the message of this failure names it.
+        let aside = setup.folder.appendingPathExtension("aside")
+        try FileManager.default.moveItem(at: setup.folder, to: aside)
+        try Data().write(to: setup.folder)
+        let path = setup.folder.path
+        _ = try await first(of: setup.events) { event in
+            if case .tenureFailed(let message, _) = event { message.contains(path) } else { false }
+        }
+        let command = try NodeCore(
+            address: setup.sequencer.address, settings: NodeSettings(), role: .observer,
+            scope: Scope())
+        let error = await #expect(throws: NodeError.self) {
+            try await command.connected(within: .seconds(30), isPatient: false)
+        }
+        let message = try #require(error?.message)
+        #expect(message.contains("its folder can't be used"))
+        #expect(!message.contains(setup.folder.lastPathComponent), "\(message)")
+        await command.ended()
+        try FileManager.default.removeItem(at: setup.folder)
+        try FileManager.default.moveItem(at: aside, to: setup.folder)
+        setup.setFault(.full, false)
+        _ = try await withDeadline { try await handle.receipt() }
+        try await setup.close()
+    }
+
     @Test func `a sequencer that is to end with its log's failure ends`() async throws {
         let setup = try await Setup { $0.renewalPauseMax = nil }
         setup.disk.failsToSync.store(true, ordering: .relaxed)

@@ -139,6 +139,25 @@ import Testing
         #expect(try wait(for: dealer) { try dealer.receive() } == [3])
     }
 
+    @Test func `a connection that ends later gets what was sent before, and then ends`() throws {
+        let pair = try pair()
+        let peer = try pair.greet()
+        let frames = (1...8).map { [UInt8](repeating: $0, count: 1 << 20) }
+        for frame in frames { #expect(try pair.router.send(frame, to: peer) == .sent) }
+        let begun = Moment.now.monotonic
+        try pair.router.end(after: .seconds(30)) { _ in true }
+        for frame in frames {
+            let heard = try wait(for: pair.dealer) { try pair.dealer.receive() }
+            #expect(heard == frame[...])
+        }
+        // It is served until then.
+        try pair.router.review(at: begun + .seconds(29))
+        try pair.send([2])
+        #expect(try pair.receive() == .message(from: peer, body: [2]))
+        try pair.router.review(at: Moment.now.monotonic + .seconds(31))
+        #expect(try pair.receive() == .ended(peer))
+    }
+
     // MARK: Who means ill
 
     private static func greeting() -> [UInt8] { ZMTP.greeting(.curve) }

@@ -175,6 +175,25 @@ import Testing
         #expect(reached == 12_000)
     }
 
+    @Test(arguments: [NamedThread.Priority.normal, .low])
+    func `a thread of low priority is below its process, any other is like it`(
+        _ priority: NamedThread.Priority
+    ) throws {
+        let seen = Mutex(CurrentPriority.ofCaller())
+        let process = seen.withLock { $0 }
+        let thread = try NamedThread("conflux-test", priority: priority) {
+            let own = CurrentPriority.ofCaller()
+            seen.withLock { $0 = own }
+        }
+        thread.join()
+        let own = seen.withLock { $0 }
+        switch priority {
+        case .normal: #expect(own == process)
+        case .low: #expect(own == CurrentPriority.low)
+        }
+        #expect(CurrentPriority.ofCaller() == process)
+    }
+
     @Test func `a thread may own sockets that were made elsewhere`() throws {
         let context = try ZeroMQContext()
         let router = try RouterSocket(context, settings: .test)
@@ -222,5 +241,21 @@ private func currentThreadName() -> String {
         return String(decoding: text, as: UTF8.self).trimmingCharacters(in: .newlines)
     #else
         return Thread.current.name ?? ""
+    #endif
+}
+
+/// How much the system prefers a thread to others.
+private enum CurrentPriority {
+    #if os(Linux)
+        static let low: Int32 = 10
+
+        /// The nice value: above 0 goes behind others.
+        static func ofCaller() -> Int32 {
+            getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0)
+        }
+    #else
+        static let low = QOS_CLASS_UTILITY.rawValue
+
+        static func ofCaller() -> UInt32 { qos_class_self().rawValue }
     #endif
 }

@@ -48,23 +48,23 @@ extension ClientTests {
 
         @Test func `main thread keeps the order among threads`() async {
             let executor = Executor.mainThread
-            var order = [Int]()
+            let order = AtomicReference([Int]())
             let given = DispatchSemaphore(value: 0)
             DispatchQueue.global().async {
-                executor.execute { order.append(1) }
+                executor.execute { order.modify { $0.append(1) } }
                 given.signal()
             }
             given.wait()
-            executor.execute { order.append(2) }
-            #expect(order == [])
-            await waitOnMain { order.count == 2 }
-            #expect(order == [1, 2])
+            executor.execute { order.modify { $0.append(2) } }
+            #expect(order.value == [])
+            await waitOnMain { order.value.count == 2 }
+            #expect(order.value == [1, 2])
             executor.execute {
-                executor.execute { order.append(4) }
-                order.append(3)
+                executor.execute { order.modify { $0.append(4) } }
+                order.modify { $0.append(3) }
             }
-            #expect(order == [1, 2, 3])
-            await waitOnMain { order.count == 4 }
+            #expect(order.value == [1, 2, 3])
+            await waitOnMain { order.value.count == 4 }
         }
 
         @Test func `a disposed observer is not called though a value is on its way`() {

@@ -1,8 +1,8 @@
 import Dispatch
 import Testing
 
-/// All suites of this program, one test after another: stores of one state in one process hear each
-/// other's global dispatches.
+/// All suites of this program, one test after another: stores of one state in one process get
+/// each other's global dispatches.
 @Suite(.serialized)
 enum ClientTests {}
 

@@ -5,20 +5,16 @@ package protocol ActionRoute<S>: AnyObject, Sendable {
 
     /// Sends an action on its way. Must not wait for its commit.
     ///
-    /// Called in the order of the dispatching thread, on that or on a queue, holding no lock. It may come
-    /// in just after the route was removed, from a dispatch that began before.
+    /// Called in the order of the dispatching thread, holding no lock. It may come in just after the route
+    /// was removed, from a dispatch that began before.
     ///
-    /// - Parameter action: What was dispatched.
+    /// - Parameters:
+    ///   - action: What was dispatched.
+    ///   - mayWait: Whether this thread may wait for room. If not, the route accepts more than it has
+    ///     room for, within a bound, and fails the action above that: dispatches of others depend on
+    ///     the thread.
     /// - Returns: What its outcome can be waited for by.
-    func submit(_ action: S.Action) -> DispatchHandle
-
-    /// Whether the route needs the current thread: then `submit` doesn't wait here, and fails where it would.
-    var needsThisThread: Bool { get }
-}
-
-extension ActionRoute {
-    /// It needs none.
-    package var needsThisThread: Bool { false }
+    func submit(_ action: S.Action, mayWait: Bool) -> DispatchHandle
 }
 
 /// An action that the log has ordered, with its place and time.

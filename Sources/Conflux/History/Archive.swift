@@ -85,19 +85,46 @@ public struct Archive: Sendable {
 
     /// Gives a storage what was saved last, and saves it whenever it has changed and then been idle.
     ///
-    /// The storage gets the value in its lane, as a model's store does.
+    /// The storage gets the value in its lane, as a model's store does. Properties that the saved value
+    /// lacks, as those that the program has gained since, stay as the storage has them; properties that are
+    /// gone are left out. Where the form changes otherwise, raise `version` and migrate:
+    ///
+    /// ```swift
+    /// let kept = try archive.keep(window, as: "window", version: 2) { old, version in
+    ///     struct First: Decodable { var width: Int }
+    ///     return Window(size: Size(width: try old.decode(First.self).width))
+    /// }
+    /// ```
     ///
     /// - Parameters:
     ///   - storage: The storage. It is not kept alive; its last change is saved when it is released.
     ///   - name: The value's name in this space, of the same characters; no other store has it.
     ///   - idle: How long nothing must have changed before it is saved.
+    ///   - version: The version of the value's form.
+    ///   - migrate: Makes a present value of one that was saved with a lesser version, which it gets, too.
+    ///     Unless given, that is read as a present one. Called once at most, before this returns.
     /// - Returns: What ends the keeping, and ends it, too, when it is let go.
-    /// - Throws: ``ArchiveError`` as for a model's store.
+    /// - Throws: ``ArchiveError`` as for a model's store: `incompatible` where the saved value is of a greater
+    ///   version or can't be read as a present one, or the migration throws.
     public func keep<Value: Codable>(
-        _ storage: Storage<Value>, as name: String, idle: Duration = .seconds(2)
+        _ storage: Storage<Value>, as name: String, idle: Duration = .seconds(2), version: Int = 1,
+        migrate: ((_ old: SnapshotReader, _ version: Int) throws -> Value)? = nil
     ) throws(ArchiveError) -> Archived {
-        try keep(storage, as: name, idle: idle, version: 1) { bytes, _ in
-            try CanonicalDecoder().decode(Value.self, from: bytes)
+        try keep(storage, as: name, idle: idle, version: version) { bytes, saved in
+            guard saved <= version else { throw NewerForm(saved: saved, known: version) }
+            let reader = SnapshotReader(bytes)
+            if let migrate, saved < version { return try migrate(reader, saved) }
+            return try reader.decode(filling: storage.computed.state._read { $0 })
+        }
+    }
+
+    /// A storage's value was saved by a newer program.
+    private struct NewerForm: Error, CustomStringConvertible {
+        let saved: Int
+        let known: Int
+
+        var description: String {
+            "it was saved with version \(saved), and this program knows \(known)"
         }
     }
 
@@ -113,7 +140,7 @@ public struct Archive: Sendable {
                 The store is replicated by a node, which keeps it in the log: it needs no archive.
                 """)
         }
-        let file = ArchiveFile(url: folder.appendingPathComponent("\(space)~\(name).archive"))
+        let file = ArchiveFile(folder: folder, space: space, name: name)
         let state = store.computed.state.asValue
         var restored: S.Value?
         if let saved = try file.read() {
@@ -123,19 +150,24 @@ public struct Archive: Sendable {
                 throw ArchiveError(
                     .incompatible,
                     """
-                    What \(file.url.path) holds is no \(S.Value.self) of this program: \(error). Run the \
+                    What \(saved.url.path) holds is no \(S.Value.self) of this program: \(error). Run the \
                     program that wrote it, or move the file away to begin anew.
                     """, error)
             }
         }
-        let archived = Archived(file: file, version: version, idle: idle) {
+        let core = store.core
+        let archived = Archived(
+            file: file, names: (space, name), version: version, idle: idle
+        ) {
             try CanonicalEncoder().encode(state._read { $0 })
         }
-        let core = store.core
         guard let restored else {
             archived.begin(state, in: core, isInside: false)
+            // What it became before nobody has saved.
+            if state.readVersion({ _ in }).version > 0 { archived.changed() }
             return archived
         }
+        archived.noteRestored()
         core.runPastGate { [weak archived] in
             guard let archived, !archived.isDisposed else { return }
             state.replace(restored)
@@ -153,30 +185,37 @@ public final class Archived: Disposable, Sendable {
     private struct State {
         var isEnabled = true
         var isDisposed = false
-        /// How many changes there were, and how many of them are saved.
+        /// How many changes there were, and how many of them are saved; nil while nothing is.
         var changeCount: UInt64 = 0
-        var savedCount: UInt64 = 0
+        var savedCount: UInt64?
+        var hasUnsavedChanges: Bool { changeCount > savedCount ?? 0 }
         var lastChange = DispatchTime.now()
         /// Whether a look is to come.
         var isScheduled = false
         var observation: (any Disposable & Sendable)?
     }
 
+    /// The name that keeps this use of the archive's folder apart.
+    public let space: String
+    /// What the value is called in that space.
+    public let name: String
+
     private let state = Mutex(State())
     private let file: ArchiveFile
     private let version: Int
     private let idle: Duration
     private let encode: @Sendable () throws -> [UInt8]
-    /// One save after the other.
-    private let saving = Mutex(())
+    /// One write after the other.
+    private let writing = Mutex(())
     private let queue = DispatchQueue(label: "conflux.archive")
     private let results = Sink<Result<Void, ArchiveError>>()
 
     init(
-        file: ArchiveFile, version: Int, idle: Duration,
+        file: ArchiveFile, names: (space: String, name: String), version: Int, idle: Duration,
         encode: @escaping @Sendable () throws -> [UInt8]
     ) {
         self.file = file
+        (space, name) = names
         self.version = version
         self.idle = idle
         self.encode = encode
@@ -193,13 +232,12 @@ public final class Archived: Disposable, Sendable {
     ///   - lane: Its lane.
     ///   - isInside: Whether this is called in the lane.
     func begin<Value>(_ value: ValueState<Value>, in lane: any ListenedLane, isInside: Bool) {
-        let listener = Signal<Value> { observation, send in
-            PartListener<Value, Value>(
-                observation: observation, isSame: { _, _ in false }, part: { $0._read { $0 } },
-                send: { _, new in send(new) }, sendsFirst: false
-            ).listen(to: value, in: isInside ? nil : lane)
+        let changes = Signal<Void> { observation, send in
+            ValueListener<Value>(observation) { _, isFirst in
+                if !isFirst { send(()) }
+            }.listen(to: value, in: isInside ? nil : lane)
         }
-        let observation = listener.observe { [weak self] _ in self?.changed() }
+        let observation = changes.observe { [weak self] in self?.changed() }
         let token = lane.whenEnded { [weak self] in self?.dispose() }
         let end = AnyDisposable {
             observation.dispose()
@@ -231,35 +269,50 @@ public final class Archived: Disposable, Sendable {
 
     /// Saves the value as it is now, unless it is saved already.
     ///
+    /// It is encoded on this thread, holding no lock, and may be by several threads at the same time: a value
+    /// is not written over a newer one.
+    ///
     /// - Throws: ``ArchiveError``: `unencodable`, `unwritable`. What was saved before is still there.
     public func save() throws(ArchiveError) {
-        let result: Result<Void, ArchiveError>? = saving.withLock { _ in
-            let count = state.withLock { state in
-                state.changeCount == state.savedCount ? nil : state.changeCount
-            }
-            guard let count else { return nil }
-            do throws(ArchiveError) {
-                try write()
-                state.withLock { $0.savedCount = count }
-                return .success(())
-            } catch {
-                return .failure(error)
-            }
+        // Read before the value is: so the value has that many changes at least.
+        let count = state.withLock { $0.savedCount == $0.changeCount ? nil : $0.changeCount }
+        guard let count else { return }
+        let result: Result<Void, ArchiveError>?
+        do throws(ArchiveError) {
+            let bytes = try encoded()
+            result = writing.withLock { _ in write(bytes, of: count) }
+        } catch {
+            result = .failure(error)
         }
         guard let result else { return }
         results.send(value: result)
         try result.get()
     }
 
-    private func write() throws(ArchiveError) {
-        let bytes: [UInt8]
+    private func encoded() throws(ArchiveError) -> [UInt8] {
         do {
-            bytes = try encode()
+            return try encode()
         } catch {
             throw ArchiveError(
                 .unencodable, "The value can't be encoded, and is not saved: \(error)", error)
         }
-        try file.write(bytes, version: version)
+    }
+
+    /// Writes a value, unless another thread has written it or a newer one.
+    private func write(_ bytes: [UInt8], of count: UInt64) -> Result<Void, ArchiveError>? {
+        if let saved = state.withLock({ $0.savedCount }), saved >= count { return nil }
+        do throws(ArchiveError) {
+            try file.write(bytes, version: version)
+            state.withLock { $0.savedCount = count }
+            return .success(())
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// The value is what the file has.
+    func noteRestored() {
+        state.withLock { $0.savedCount = $0.changeCount }
     }
 
     /// Whether the keeping has ended.
@@ -268,7 +321,7 @@ public final class Archived: Disposable, Sendable {
     /// Ends the keeping, after a last save unless it is switched off. How that ended is told by ``saves``.
     public func dispose() {
         let (maySave, observation) = state.withLock { state in
-            let maySave = state.isEnabled && !state.isDisposed
+            let maySave = state.isEnabled && !state.isDisposed && state.hasUnsavedChanges
             state.isDisposed = true
             defer { state.observation = nil }
             return (maySave, state.observation)
@@ -278,7 +331,8 @@ public final class Archived: Disposable, Sendable {
         if maySave { _ = try? save() }
     }
 
-    private func changed() {
+    /// The value has changed.
+    func changed() {
         state.withLock { state in
             state.changeCount += 1
             state.lastChange = .now()
@@ -300,7 +354,7 @@ public final class Archived: Disposable, Sendable {
     private func look() {
         let rest = state.withLock { state -> Duration? in
             state.isScheduled = false
-            guard state.isEnabled, !state.isDisposed, state.changeCount > state.savedCount else {
+            guard state.isEnabled, !state.isDisposed, state.hasUnsavedChanges else {
                 return nil
             }
             let passed = DispatchTime.now().uptimeNanoseconds - state.lastChange.uptimeNanoseconds

@@ -8,38 +8,86 @@ import Foundation
 ///
 /// A new content is written beside it, made durable, and then takes its name; so the file is whole at any
 /// time, whenever the machine stops.
+///
+/// **Names.** A disk may take names that differ in case for the same. So upper-case letters are written small,
+/// and behind them stands which these were, as a hexadecimal number with a bit for each character: `1~ab.archive`
+/// is `ab` of the space `1`, and `1~ab^2.archive` is `aB`. Formerly the latter was `1~aB.archive`, which is
+/// still read.
 struct ArchiveFile: Sendable {
-    let url: URL
+    private let folder: URL
+    /// What the file is called, and what it was called formerly.
+    private let name: String
+    private let formerName: String
+
+    private var url: URL { folder.appendingPathComponent(name) }
+
+    /// A file of a folder.
+    ///
+    /// - Parameters:
+    ///   - folder: The folder.
+    ///   - space: Keeps names apart; checked.
+    ///   - name: The value's name; checked, so that neither has a `^` or a `~`.
+    init(folder: URL, space: String, name: String) {
+        self.folder = folder
+        self.name = "\(Self.caseless(space))~\(Self.caseless(name)).archive"
+        formerName = "\(space)~\(name).archive"
+    }
+
+    /// A text of which no other differs in case alone.
+    private static func caseless(_ text: String) -> String {
+        var capitals: UInt64 = 0
+        for (index, character) in text.enumerated() where character.isUppercase {
+            capitals |= 1 << UInt64(index)
+        }
+        return text.lowercased() + (capitals == 0 ? "" : "^" + String(capitals, radix: 16))
+    }
 
     private static let magic = "conflux-archive 1"
     private static let headerBytesMax = 128
 
     /// Reads what was saved last.
     ///
-    /// - Returns: The schema version and the bytes; nil if nothing was saved.
-    func read() throws(ArchiveError) -> (version: Int, bytes: [UInt8])? {
+    /// - Returns: The schema version, the bytes, and where they are; nil if nothing was saved.
+    func read() throws(ArchiveError) -> (version: Int, bytes: [UInt8], url: URL)? {
+        let present = try names()
+        // Asked for exactly: another file may answer to the name where a disk takes no heed of case.
+        for name in [name, formerName] where present.contains(name) {
+            let url = folder.appendingPathComponent(name)
+            let (version, bytes) = try read(url)
+            return (version, bytes, url)
+        }
+        return nil
+    }
+
+    private func names() throws(ArchiveError) -> [String] {
+        do {
+            return try FileManager.default.contentsOfDirectory(atPath: folder.path)
+        } catch {
+            throw ArchiveError(.unreadable, "\(folder.path) can't be read: \(error)", error)
+        }
+    }
+
+    private func read(_ url: URL) throws(ArchiveError) -> (version: Int, bytes: [UInt8]) {
         let data: Data
         do {
             data = try Data(contentsOf: url)
-        } catch CocoaError.fileReadNoSuchFile {
-            return nil
         } catch {
             throw ArchiveError(.unreadable, "\(url.path) can't be read: \(error)", error)
         }
         guard let end = data.prefix(Self.headerBytesMax).firstIndex(of: UInt8(ascii: "\n")) else {
-            throw damaged("it has no first line")
+            throw damaged(url, "it has no first line")
         }
         let words = String(decoding: data[..<end], as: UTF8.self).split(separator: " ")
         let body = data[(end + 1)...]
         guard words.count == 5, words[0...1].joined(separator: " ") == Self.magic,
             let version = Int(words[2]), let count = Int(words[3])
-        else { throw damaged("its first line is none of an archive") }
+        else { throw damaged(url, "its first line is none of an archive") }
         guard body.count == count else {
-            throw damaged("\(body.count) of \(count) bytes are there")
+            throw damaged(url, "\(body.count) of \(count) bytes are there")
         }
         let bytes = [UInt8](body)
         guard Self.digest(of: bytes, version).description == words[4] else {
-            throw damaged("its digest is wrong")
+            throw damaged(url, "its digest is wrong")
         }
         return (version, bytes)
     }
@@ -51,7 +99,7 @@ struct ArchiveFile: Sendable {
         return hasher.finish()
     }
 
-    private func damaged(_ how: String) -> ArchiveError {
+    private func damaged(_ url: URL, _ how: String) -> ArchiveError {
         ArchiveError(
             .damaged,
             """
@@ -65,19 +113,35 @@ struct ArchiveFile: Sendable {
         let digest = Self.digest(of: bytes, version)
         let header = "\(Self.magic) \(version) \(bytes.count) \(digest)\n"
         let beside = url.path + ".new"
-        let file = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-        guard file >= 0 else { throw unwritable() }
-        var isWritten = Self.write(Array(header.utf8), to: file) && Self.write(bytes, to: file)
-        isWritten = isWritten && fsync(file) == 0
-        let failure = errno
-        close(file)
+        let file = try openAlone(beside)
+        // Closing it lets the next one write.
+        defer { close(file) }
+        var isWritten = ftruncate(file, 0) == 0
+        isWritten = isWritten && Self.write(Array(header.utf8), to: file)
+        isWritten = isWritten && Self.write(bytes, to: file) && fsync(file) == 0
         guard isWritten, rename(beside, url.path) == 0 else {
-            if !isWritten { errno = failure }
             let error = unwritable()
             unlink(beside)
             throw error
         }
         try synchronizeFolder()
+    }
+
+    /// Opens a file that nobody else writes meanwhile: neither another keeping nor another process.
+    private func openAlone(_ path: String) throws(ArchiveError) -> Int32 {
+        while true {
+            let file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+            guard file >= 0 else { throw unwritable() }
+            // A file system without locks leaves the rest to the names' owners.
+            while flock(file, LOCK_EX) != 0 && errno == EINTR {}
+            var (opened, present) = (stat(), stat())
+            let isThere =
+                fstat(file, &opened) == 0 && stat(path, &present) == 0
+                && opened.st_ino == present.st_ino && opened.st_dev == present.st_dev
+            if isThere { return file }
+            // Whoever had it before has renamed it.
+            close(file)
+        }
     }
 
     private static func write(_ bytes: [UInt8], to file: Int32) -> Bool {

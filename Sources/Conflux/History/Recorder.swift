@@ -10,13 +10,15 @@ import Synchronization
 /// try recorder.forward()     // with milk
 /// ```
 ///
-/// Each commit that was not refused is recorded with the value that it left, behind the value that there
-/// was when the recorder was made. A commit after a step back replaces what lay ahead. At its capacity the
-/// recorder gives up the oldest value.
+/// Each value that became visible is a step, behind the value that there was when the recorder was made. A
+/// chain of changes (``Transaction``) is one step. A commit that was refused or that left the value as it was
+/// is none; values are compared by `==`, or by their encoding where they are not `Equatable`. A commit after a
+/// step back replaces what lay ahead. At its capacity the recorder gives up the oldest value.
 ///
 /// Values are brought back in the store's lane, between its commits, behind what was dispatched before:
 /// before the call returns where the store is on `.immediate` and nothing is under way, and else soon after,
-/// where its executor is. A step that is impossible by then, since commits came meanwhile, is left out.
+/// where its executor is. Until then ``position`` stays as it is, and the next step counts from where the
+/// steps before it will lead. A step that is impossible by then, since commits came meanwhile, is left out.
 /// Observers hear of a value that is brought back as of any change, in the lane; middleware does not.
 ///
 /// It may be used on any thread, keeps the store alive, and records until it is disposed or let go. A store
@@ -37,26 +39,6 @@ where State.Value: Codable {
             self.action = action
             self.timestamp = timestamp
         }
-
-        private enum CodingKeys: String, CodingKey {
-            case value, action, timestamp
-        }
-
-        /// Reads what ``Recorder/export()`` has written.
-        public init(from decoder: any Decoder) throws {
-            let container = try decoder.container(keyedBy: CodingKeys.self)
-            value = try container.decode(State.Value.self, forKey: .value)
-            action = try container.decodeIfPresent(String.self, forKey: .action)
-            timestamp = Timestamp(try container.decode(Int64.self, forKey: .timestamp))
-        }
-
-        /// Writes value, action and timestamp; that in nanoseconds since the start of 1970.
-        public func encode(to encoder: any Encoder) throws {
-            var container = encoder.container(keyedBy: CodingKeys.self)
-            try container.encode(value, forKey: .value)
-            try container.encodeIfPresent(action, forKey: .action)
-            try container.encode(timestamp.rawValue, forKey: .timestamp)
-        }
     }
 
     /// What is written and read as a whole.
@@ -68,9 +50,11 @@ where State.Value: Codable {
 
     private struct Record: Sendable {
         var steps: [Step]
-        var position = 0
+        var path: RecorderPath
         /// Whether the first value is known. What was committed before is in it.
         var hasBegun = false
+        /// *Use*: what is being committed. A chain tells of all its actions before the first one is.
+        var commit: RecordedCommit?
     }
 
     private let store: Store<State>
@@ -88,10 +72,10 @@ where State.Value: Codable {
         self.store = store
         self.capacity = capacity
         let first = Step(value: store.value, action: nil, timestamp: WallClock.now)
-        record = Mutex(Record(steps: [first]))
-        let tap = RecorderTap { [weak self] action, timestamp, result in
-            self?.note(action, timestamp, result as? State.Value)
-        }
+        record = Mutex(Record(steps: [first], path: RecorderPath(capacity: capacity)))
+        let tap = RecorderTap(
+            begin: { [weak self] in self?.begin() },
+            end: { [weak self] action, timestamp in self?.end(action, timestamp) })
         let registered = store.core.scope.middleware.register(tap, for: store.core)
         registration.withLock { $0 = registered }
         // What was committed before it was registered belongs to the first value.
@@ -123,21 +107,21 @@ where State.Value: Codable {
     /// The values that are kept, oldest first.
     public var steps: [Step] { record.withLock { $0.steps } }
 
-    /// The index in ``steps`` of the value that the store has.
-    public var position: Int { record.withLock { $0.position } }
+    /// The index in ``steps`` of the value that the store has. It moves when a step is made.
+    public var position: Int { record.withLock { $0.path.position } }
 
     /// Brings back the value before the present one, in the store's lane.
     ///
     /// - Throws: ``RecorderError``: `noSuchStep` at the oldest one, `replicated`.
     public func back() throws(RecorderError) {
-        try go { $0 - 1 }
+        try go(.by(-1))
     }
 
     /// Brings back the value behind the present one, in the store's lane.
     ///
     /// - Throws: ``RecorderError``: `noSuchStep` at the newest one, `replicated`.
     public func forward() throws(RecorderError) {
-        try go { $0 + 1 }
+        try go(.by(1))
     }
 
     /// Brings back a value, in the store's lane.
@@ -146,7 +130,7 @@ where State.Value: Codable {
     ///   have put another value there.
     /// - Throws: ``RecorderError``: `noSuchStep`, `replicated`.
     public func jump(to position: Int) throws(RecorderError) {
-        try go { _ in position }
+        try go(.to(position))
     }
 
     /// All that is kept, as JSON in UTF-8. It is encoded on this thread.
@@ -156,7 +140,7 @@ where State.Value: Codable {
     public func export() throws(CodingFailure) -> [UInt8] {
         let record = record.withLock { $0 }
         return try CanonicalEncoder().encode(
-            Tape(position: record.position, steps: record.steps))
+            Tape(position: record.path.position, steps: record.steps))
     }
 
     /// Takes over what a recorder of the same state has exported, and brings back the value that it was
@@ -179,33 +163,34 @@ where State.Value: Codable {
         let surplus = max(0, tape.steps.count - capacity)
         let kept = min(surplus, tape.position)
         try checkFree()
-        let (steps, position, capacity) = (tape.steps, tape.position - kept, capacity)
-        restore { record in
-            record.steps = Array(steps[kept...].prefix(capacity))
-            record.position = position
-        }
+        let steps = Array(tape.steps[kept...].prefix(capacity))
+        let all = RecorderMove.all(count: steps.count, position: tape.position - kept)
+        make(record.withLock { $0.path.plan(all) }) { $0.steps = steps }
     }
 
     // MARK: Steps
 
-    private func go(to choose: @escaping @Sendable (Int) -> Int) throws(RecorderError) {
+    private func go(_ move: RecorderMove) throws(RecorderError) {
         try checkFree()
-        let failure = record.withLock { record -> RecorderError? in
-            let position = choose(record.position)
-            if record.steps.indices.contains(position) { return nil }
-            return RecorderError(
-                .noSuchStep,
-                """
-                There is no value \(position): \(record.steps.count) are kept, from 0 on, and the \
-                store is at \(record.position). Choose one of those (`steps`).
-                """)
+        let version = store.computed.state.asValue.readVersion { _ in }.version
+        let plan = record.withLock { record -> Result<Int, RecorderError> in
+            // What is being committed is visible already where observers are told of it.
+            let isVisible = record.commit.map { $0.version != version } ?? false
+            let place = record.path.end(afterCommit: isVisible)
+            if record.path.place(place, after: move) != nil {
+                return .success(record.path.plan(move))
+            }
+            let isThere = !isVisible && record.path.isAtRest
+            return .failure(
+                RecorderError(
+                    .noSuchStep,
+                    """
+                    There is no value \(move.target(from: place.position)): \(place.count) are kept, \
+                    from 0 on, and the store \(isThere ? "is" : "will be") at \(place.position). \
+                    Choose one of those (`steps`).
+                    """))
         }
-        if let failure { throw failure }
-        // In the lane, between two commits, which may have come meanwhile.
-        restore { record in
-            let position = choose(record.position)
-            if record.steps.indices.contains(position) { record.position = position }
-        }
+        make(try plan.get())
     }
 
     private func checkFree() throws(RecorderError) {
@@ -218,47 +203,137 @@ where State.Value: Codable {
             """)
     }
 
-    /// Changes the record, and gives the store the value of its position, in the lane, when no lock pauses
-    /// the flow.
-    private func restore(_ change: @escaping @Sendable (inout Record) -> Void) {
+    /// Makes a step that was planned: in the lane, when no lock pauses the flow.
+    ///
+    /// - Parameters:
+    ///   - number: The step's number in the plan.
+    ///   - change: What else it does to the record.
+    private func make(
+        _ number: Int, _ change: @escaping @Sendable (inout Record) -> Void = { _ in }
+    ) {
+        // A store that a node has begun to replicate drops the step: then nobody holds this any more.
+        let planned = AtEnd { [self] in record.withLock { $0.path.forget(number) } }
         store.core.runPastGate { [self] in
             // What is replaced is let go outside the lock: it is the user's.
-            let (value, former) = record.withLock { record in
+            let (value, former) = record.withLock { record -> (State.Value?, [Step]) in
                 let former = record.steps
+                guard record.path.make(number) else { return (nil, former) }
                 change(&record)
-                return (record.steps[record.position].value, former)
+                return (record.steps[record.path.position].value, former)
             }
-            store.computed.state.asValue.replace(value)
-            withExtendedLifetime(former) {}
+            if let value { store.computed.state.asValue.replace(value) }
+            withExtendedLifetime((former, planned)) {}
         }
     }
 
-    /// A commit was made; called in the lane.
-    private func note(_ action: String, _ timestamp: Timestamp, _ result: State.Value?) {
-        let step = Step(value: result ?? store.value, action: action, timestamp: timestamp)
+    // MARK: Commits
+
+    /// An action is about to be committed; called in the lane.
+    private func begin() {
+        let version = store.computed.state.asValue.readVersion { _ in }.version
+        record.withLock { record in
+            var commit = record.commit ?? RecordedCommit(version: version)
+            commit.expected += 1
+            record.commit = commit
+        }
+    }
+
+    /// An action was committed or refused; called in the lane.
+    private func end(_ action: RecorderTap.Action?, _ timestamp: Timestamp) {
+        let (value, version) = store.computed.state.asValue.readVersion()
+        let former = record.withLock { record -> State.Value? in
+            record.commit?.note(action)
+            // One that began before this was registered belongs to the first value.
+            guard let commit = record.commit, commit.expected == 0 else { return nil }
+            guard commit.version != version, record.hasBegun else {
+                record.commit = nil
+                return nil
+            }
+            return record.steps[record.path.position].value
+        }
+        guard let former else { return }
+        // The comparison may be the user's: it needs no lock.
+        let isStep = !Self.isSame(former, value)
         // What is forgotten is let go outside the lock: it is the user's.
         let forgotten = record.withLock { record -> [Step] in
-            guard record.hasBegun else { return [] }
-            var forgotten = Array(record.steps[(record.position + 1)...])
-            record.steps.removeSubrange((record.position + 1)...)
-            record.steps.append(step)
+            let actions = record.commit?.actions ?? []
+            record.commit = nil
+            guard isStep else { return [] }
+            var forgotten = Array(record.steps[(record.path.position + 1)...])
+            record.steps.removeSubrange((record.path.position + 1)...)
+            record.steps.append(
+                Step(
+                    value: value, action: actions.joined(separator: ", "), timestamp: timestamp))
             if record.steps.count > capacity { forgotten.append(record.steps.removeFirst()) }
-            record.position = record.steps.count - 1
+            record.path.commit()
             return forgotten
         }
         withExtendedLifetime(forgotten) {}
     }
+
+    private static func isSame(_ old: State.Value, _ new: State.Value) -> Bool {
+        func isEqual<Value: Equatable>(_ old: Value) -> Bool { old == new as? Value }
+        if let old = old as? any Equatable { return isEqual(old) }
+        // What can't be encoded counts as changed.
+        let encoder = CanonicalEncoder()
+        guard let old = try? encoder.encode(old) else { return false }
+        return old == (try? encoder.encode(new))
+    }
 }
 
-/// Tells a recorder of commits.
+/// Tells a recorder of what its store commits.
 private struct RecorderTap: Middleware {
-    let note: @Sendable (String, Timestamp, (any Sendable)?) -> Void
+    struct Action: Sendable {
+        let text: String
+        /// Whether the text is the name that the dispatcher gave: that of the whole chain.
+        let isName: Bool
+    }
+
+    let begin: @Sendable () -> Void
+    /// Gets nil for an action that was refused.
+    let end: @Sendable (Action?, Timestamp) -> Void
+
+    func willCommit<S: State>(_ commit: CommittedAction<S>) {
+        begin()
+    }
 
     func didCommit<S: State>(_ commit: CommittedAction<S>, refusal: (any Error)?) {
-        guard refusal == nil else { return }
-        let action = commit.label.flatMap { $0.name.isEmpty ? nil : $0.name }
-        note(
-            action ?? String(describing: commit.action), commit.context.timestamp, commit.result)
+        guard refusal == nil else { return end(nil, commit.context.timestamp) }
+        let name = commit.label?.name ?? ""
+        let text = name.isEmpty ? String(describing: commit.action) : name
+        end(Action(text: text, isName: !name.isEmpty), commit.context.timestamp)
+    }
+}
+
+/// What a store is committing: one action, or those of a chain.
+private struct RecordedCommit: Sendable {
+    /// The value's version before.
+    let version: UInt64
+    /// How many actions have begun and not ended.
+    var expected = 0
+    private(set) var actions: [String] = []
+
+    init(version: UInt64) {
+        self.version = version
+    }
+
+    mutating func note(_ action: RecorderTap.Action?) {
+        expected -= 1
+        guard let action else { return }
+        if action.isName { actions = [action.text] } else { actions.append(action.text) }
+    }
+}
+
+/// Runs a function when nobody holds it any more.
+private final class AtEnd: Sendable {
+    private let body: @Sendable () -> Void
+
+    init(_ body: @escaping @Sendable () -> Void) {
+        self.body = body
+    }
+
+    deinit {
+        body()
     }
 }
 

@@ -1,5 +1,5 @@
-extension Store where State: ModelHolder {
-    /// Makes a store of a model in this process, without a node.
+extension Store {
+    /// Makes a store of a model in this process, without a node: `Store(Stock())` or `ModelStore(Stock())`.
     ///
     /// ```swift
     /// let stock = ModelStore<Stock>()
@@ -10,10 +10,14 @@ extension Store where State: ModelHolder {
     /// - Parameters:
     ///   - model: What the model is at first.
     ///   - executor: Where actions are applied; at once, on the dispatching thread, unless given.
-    public convenience init(_ model: State.Model, executor: Executor = .immediate) {
+    public convenience init<Model: Conflux.Model>(
+        _ model: Model, executor: Executor = .immediate
+    ) where State == ModelState<Model> {
         self.init(state: State(model), mutations: State.mutations, executor: executor)
     }
+}
 
+extension Store where State: ModelHolder {
     /// Makes a store of a model as it is before the first action, without a node.
     ///
     /// - Parameter executor: Where actions are applied; at once, on the dispatching thread, unless

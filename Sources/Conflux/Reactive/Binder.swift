@@ -10,20 +10,19 @@
 /// signal.bind(to: label.shout)
 /// ```
 public struct Binder<Value> {
-    private let bind: (Signal<Value>, Executor) -> any Disposable & Sendable
+    private let bind: (Signal<Value>, Executor) -> any Disposable
 
     /// Makes a binder.
     ///
     /// - Parameters:
     ///   - target: Not retained.
-    ///   - binding: Called with the target and each value, where the signal is bound.
-    @preconcurrency
-    public init<Target: AnyObject>(
-        target: Target, binding: @escaping @Sendable (Target, Value) -> Void
-    ) {
-        let target = Unretained(target)
-        bind = { signal, executor in
-            signal.bind(to: target, on: executor, binding: binding)
+    ///   - binding: Called with the target and each value, on the executor of the binding.
+    public init<Target: AnyObject>(target: Target, binding: @escaping (Target, Value) -> Void) {
+        bind = { [weak target] signal, executor in
+            if let target { return signal.bind(to: target, on: executor, binding: binding) }
+            let ended = AnyDisposable()
+            ended.dispose()
+            return ended
         }
     }
 
@@ -33,11 +32,10 @@ public struct Binder<Value> {
     ///   - signal: Whose values to bind.
     ///   - executor: Where the binding runs.
     /// - Returns: What ends the binding earlier; disposed already if the target is gone.
-    @preconcurrency
     @discardableResult
     public func bind(
         signal: Signal<Value>, on executor: Executor = .mainThread
-    ) -> any Disposable & Sendable {
+    ) -> any Disposable {
         bind(signal, executor)
     }
 }
@@ -49,11 +47,10 @@ extension Signal {
     ///   - binder: What to do with them.
     ///   - executor: Where to do it.
     /// - Returns: What ends the binding earlier; disposed already if the target is gone.
-    @preconcurrency
     @discardableResult
     public func bind(
         to binder: Binder<Value>, on executor: Executor = .mainThread
-    ) -> any Disposable & Sendable {
+    ) -> any Disposable {
         binder.bind(signal: self, on: executor)
     }
 
@@ -68,11 +65,12 @@ extension Signal {
     @preconcurrency
     @discardableResult
     public func bind<Target: AnyObject>(
-        to target: Target, binding: @escaping @MainActor @Sendable (Target, Value) -> Void
-    ) -> any Disposable & Sendable {
-        bind(to: Unretained(target), on: .mainThread) { target, value in
-            let arguments = MainArguments(target: target, value: value)
-            MainActor.assumeIsolated { binding(arguments.target, arguments.value) }
+        to target: Target, binding: @escaping @MainActor (Target, Value) -> Void
+    ) -> any Disposable {
+        bind(to: target, on: .mainThread) { target, value in
+            // They stay on this thread, which is the main actor's.
+            nonisolated(unsafe) let (target, value) = (target, value)
+            MainActor.assumeIsolated { binding(target, value) }
         }
     }
 
@@ -83,13 +81,13 @@ extension Signal {
     ///   - executor: Where the binding runs.
     ///   - binding: Called with the target and each value.
     /// - Returns: What ends the binding earlier.
-    @preconcurrency
     @discardableResult
     public func bind<Target: AnyObject>(
-        to target: Target, on executor: Executor,
-        binding: @escaping @Sendable (Target, Value) -> Void
-    ) -> any Disposable & Sendable {
-        bind(to: Unretained(target), on: executor, binding: binding)
+        to target: Target, on executor: Executor, binding: @escaping (Target, Value) -> Void
+    ) -> any Disposable {
+        observe(on: executor).observe(duringScopeOf: target) { [weak target] value in
+            if let target { binding(target, value) }
+        }
     }
 
     /// Sets a property of a target to each value, until the target is deinitialised.
@@ -99,16 +97,12 @@ extension Signal {
     ///   - keyPath: The property.
     ///   - executor: Where it is set.
     /// - Returns: What ends the binding earlier.
-    @preconcurrency
     @discardableResult
     public func bind<Target: AnyObject>(
         to target: Target, _ keyPath: ReferenceWritableKeyPath<Target, Value>,
         on executor: Executor = .mainThread
-    ) -> any Disposable & Sendable {
-        let property = Property(keyPath: keyPath)
-        return bind(to: Unretained(target), on: executor) { target, value in
-            target[keyPath: property.keyPath] = value
-        }
+    ) -> any Disposable {
+        bind(to: target, on: executor) { $0[keyPath: keyPath] = $1 }
     }
 
     /// Sets an optional property of a target to each value, until the target is deinitialised.
@@ -118,54 +112,11 @@ extension Signal {
     ///   - keyPath: The property.
     ///   - executor: Where it is set.
     /// - Returns: What ends the binding earlier.
-    @preconcurrency
     @discardableResult
     public func bind<Target: AnyObject>(
         to target: Target, _ keyPath: ReferenceWritableKeyPath<Target, Value?>,
         on executor: Executor = .mainThread
-    ) -> any Disposable & Sendable {
-        let property = Property(keyPath: keyPath)
-        return bind(to: Unretained(target), on: executor) { target, value in
-            target[keyPath: property.keyPath] = value
-        }
+    ) -> any Disposable {
+        bind(to: target, on: executor) { $0[keyPath: keyPath] = $1 }
     }
-
-    /// What all bindings are: an observation that lasts as long as its target.
-    fileprivate func bind<Target: AnyObject>(
-        to target: Unretained<Target>, on executor: Executor,
-        binding: @escaping @Sendable (Target, Value) -> Void
-    ) -> any Disposable & Sendable {
-        guard let object = target.object else {
-            let ended = AnyDisposable()
-            ended.dispose()
-            return ended
-        }
-        return observe(on: executor).observe(duringScopeOf: object) { value in
-            if let object = target.object { binding(object, value) }
-        }
-    }
-}
-
-/// A target that may go away.
-// Sendable: the target is handed only to a binding, on the executor chosen for it.
-private struct Unretained<Target: AnyObject>: @unchecked Sendable {
-    weak let object: Target?
-
-    init(_ object: Target) {
-        self.object = object
-    }
-}
-
-/// A key path that is used on one executor. Key paths never change; what they capture, such as a
-/// subscript's arguments, is only read.
-private struct Property<Target, Value>: @unchecked Sendable {
-    // Sendable: see above.
-    let keyPath: ReferenceWritableKeyPath<Target, Value>
-}
-
-/// Carries a binding's arguments into the main actor, on whose thread they are already.
-private struct MainArguments<Target, Value>: @unchecked Sendable {
-    // Sendable: see above.
-    let target: Target
-    let value: Value
 }

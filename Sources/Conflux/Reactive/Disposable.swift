@@ -2,9 +2,10 @@ import Synchronization
 
 /// Something that can be ended, such as an observation of a signal.
 ///
-/// A disposable may be disposed on any thread, also on several at once: a conforming type of yours
-/// has to bear that.
-public protocol Disposable {
+/// A disposable may be disposed on any thread, also on several at once; hence it is `Sendable`. A
+/// program in Swift 5 mode needs not say so of its own conforming types.
+@preconcurrency
+public protocol Disposable: Sendable {
     /// Whether this has been disposed.
     var isDisposed: Bool { get }
 
@@ -13,21 +14,17 @@ public protocol Disposable {
 }
 
 /// A disposable made from a function.
-public final class AnyDisposable: Disposable, Sendable {
-    private enum State {
-        case active(@Sendable () -> Void)
-        case disposed
-    }
-
-    private let state: Mutex<State>
+public final class AnyDisposable: Disposable {
+    /// Nil once disposed.
+    private let function: Mutex<(@Sendable () -> Void)?>
 
     /// Makes a disposable that runs a function when it is disposed.
     ///
-    /// - Parameter dispose: Called at most once, on the thread that disposes; released with what it
-    ///   captures once called. Letting go of the disposable doesn't call it.
-    @preconcurrency
-    public init(_ dispose: @escaping @Sendable () -> Void) {
-        state = Mutex(.active(dispose))
+    /// - Parameter dispose: Called at most once, on the thread that disposes, which the compiler
+    ///   doesn't check; released with its captures after the call. Releasing the disposable doesn't
+    ///   call it.
+    public init(_ dispose: @escaping () -> Void) {
+        function = Mutex(callableOnAnyThread(dispose))
     }
 
     /// Makes a disposable that runs nothing when it is disposed.
@@ -36,21 +33,24 @@ public final class AnyDisposable: Disposable, Sendable {
     }
 
     /// Whether ``dispose()`` has been called; true already while the function runs.
-    public var isDisposed: Bool {
-        state.withLock { state in
-            if case .disposed = state { true } else { false }
-        }
-    }
+    public var isDisposed: Bool { function.withLock { $0 == nil } }
 
     /// Runs the function, unless that has begun before.
     public func dispose() {
-        let previous = state.withLock { state in
-            let previous = state
-            state = .disposed
-            return previous
-        }
-        if case .active(let dispose) = previous { dispose() }
+        let function = function.withLock { $0.take() }
+        function?()
     }
+}
+
+/// Vouches for a function that it may be called on any thread.
+///
+/// Public functions take closures without `@Sendable`, so that the code of a main-actor class may
+/// pass closures and methods of its own. Whoever passes one chooses where it is called.
+func callableOnAnyThread(_ function: @escaping () -> Void) -> @Sendable () -> Void {
+    struct Plain { let function: () -> Void }
+    struct Vouched { let function: @Sendable () -> Void }
+    // `@Sendable` has no representation at run time, so both have the same layout.
+    return unsafeBitCast(Plain(function: function), to: Vouched.self).function
 }
 
 /// Disposes what was added to it when it is disposed or deinitialised.
@@ -64,37 +64,37 @@ public final class AnyDisposable: Disposable, Sendable {
 ///     }
 /// }
 /// ```
-public final class DisposableScope: Disposable, Sendable {
-    private enum State {
-        case active(Members)
-        case disposed
-    }
+public final class DisposableScope: Disposable {
+    private struct Members {
+        static let countToSweepAtMin = 64
 
-    /// What a scope disposes. A `Disposable` may be disposed on any thread by its contract.
-    private struct Members: @unchecked Sendable {
         var disposables: [any Disposable]
-        /// At this count the members that ended by themselves are forgotten, so that a scope that
-        /// lives long holds at most twice what is active, or this many.
-        var countToSweepAt = DisposableScope.countToSweepAtFirst
+        /// At this count the scope drops members that have been disposed elsewhere. A scope that
+        /// lives long thus holds at most twice as many as are active, or this many.
+        var countToSweepAt = countToSweepAtMin
+
+        /// Takes all members out if there are enough for a sweep.
+        mutating func takeCrowd() -> [any Disposable] {
+            guard disposables.count >= countToSweepAt else { return [] }
+            defer { disposables = [] }
+            return disposables
+        }
+
+        /// Puts back what a sweep has left, in front of what was added meanwhile.
+        mutating func putBack(_ active: [any Disposable]) {
+            disposables.insert(contentsOf: active, at: 0)
+            countToSweepAt = max(2 * active.count, Self.countToSweepAtMin)
+        }
     }
 
-    private static let countToSweepAtFirst = 64
-    private let state: Mutex<State>
+    /// Nil once disposed.
+    private let members: Mutex<Members?>
 
     /// Makes a scope of some disposables.
     ///
     /// - Parameter disposables: Disposed with the scope, in this order.
     public init(_ disposables: some Sequence<any Disposable>) {
-        let members = Members(disposables: Array(disposables))
-        state = Mutex(.active(members))
-    }
-
-    /// Makes a scope of some observations.
-    ///
-    /// - Parameter disposables: Disposed with the scope, in this order.
-    @_disfavoredOverload
-    public convenience init(_ disposables: some Sequence<any Disposable & Sendable>) {
-        self.init(disposables.map { $0 as any Disposable })
+        members = Mutex(Members(disposables: Array(disposables)))
     }
 
     /// Makes an empty scope.
@@ -107,71 +107,38 @@ public final class DisposableScope: Disposable, Sendable {
     }
 
     /// Whether ``dispose()`` has been called.
-    public var isDisposed: Bool {
-        state.withLock { state in
-            if case .disposed = state { true } else { false }
-        }
-    }
+    public var isDisposed: Bool { members.withLock { $0 == nil } }
 
     /// Disposes what was added, in the order added; what is added from now on is disposed at once.
     public func dispose() {
-        let previous = state.withLock { state in
-            let previous = state
-            state = .disposed
-            return previous
-        }
-        guard case .active(let members) = previous else { return }
-        for disposable in members.disposables { disposable.dispose() }
+        let members = members.withLock { $0.take() }
+        for disposable in members?.disposables ?? [] { disposable.dispose() }
     }
 
     /// Adds a disposable to this scope.
     ///
-    /// - Parameter disposable: Disposed with the scope, or at once if that is disposed.
+    /// - Parameter disposable: Disposed with the scope, or at once if the scope is disposed. Not
+    ///   retained if it is disposed already.
     public func add(disposable: any Disposable) {
-        let added = Members(disposables: [disposable])
-        let isActive = update { $0.disposables.append(contentsOf: added.disposables) }
-        guard isActive else { return disposable.dispose() }
-        sweep()
-    }
-
-    /// Forgets members that ended by themselves, once so many are here that it is worth it.
-    private func sweep() {
-        var crowd = Members(disposables: [])
-        _ = update { members in
-            guard members.disposables.count >= members.countToSweepAt else { return }
-            swap(&members, &crowd)
+        if disposable.isDisposed { return }
+        let crowd = members.withLock { members -> [any Disposable]? in
+            members?.disposables.append(disposable)
+            return members?.takeCrowd()
         }
-        // Asking a disposable may run code of the user, so the crowd is out while it goes on.
-        let kept = Members(disposables: crowd.disposables.filter { !$0.isDisposed })
-        guard !kept.disposables.isEmpty else { return }
-        let isActive = update { members in
-            members.disposables.insert(contentsOf: kept.disposables, at: 0)
-            members.countToSweepAt = max(
-                2 * kept.disposables.count, Self.countToSweepAtFirst)
-        }
+        guard let crowd else { return disposable.dispose() }
+        if crowd.isEmpty { return }
+        // Asking a disposable may run code of the user, so this happens outside the lock.
+        let active = crowd.filter { !$0.isDisposed }
+        let isActive = members.withLock { $0?.putBack(active) != nil }
         guard !isActive else { return }
-        for disposable in kept.disposables { disposable.dispose() }
-    }
-
-    /// Changes the members under the lock, unless the scope is disposed.
-    ///
-    /// - Returns: Whether the scope is still active.
-    private func update(_ change: (inout Members) -> Void) -> Bool {
-        state.withLock { state in
-            guard case .active(var members) = state else { return false }
-            // Leaves the array one owner, so that an append copies nothing.
-            state = .disposed
-            change(&members)
-            state = .active(members)
-            return true
-        }
+        for disposable in active { disposable.dispose() }
     }
 
     /// Adds a disposable to a scope.
     ///
     /// - Parameters:
     ///   - scope: What to add to.
-    ///   - disposable: Disposed with the scope, or at once if that is disposed.
+    ///   - disposable: As in ``add(disposable:)``.
     public static func += (scope: DisposableScope, disposable: any Disposable) {
         scope.add(disposable: disposable)
     }
@@ -181,8 +148,8 @@ extension DisposableScope? {
     /// Adds a disposable to a scope, if there is one.
     ///
     /// - Parameters:
-    ///   - scope: What to add to. If it is nil, the disposable is left alone.
-    ///   - disposable: Disposed with the scope, or at once if that is disposed.
+    ///   - scope: What to add to. If it is nil, nothing happens.
+    ///   - disposable: As in ``DisposableScope/add(disposable:)``.
     public static func += (scope: Self, disposable: any Disposable) {
         scope?.add(disposable: disposable)
     }

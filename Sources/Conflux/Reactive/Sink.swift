@@ -16,20 +16,20 @@ public final class Sink<Value> {
 
     /// The values that are sent. The signal doesn't retain the sink itself.
     public var signal: Signal<Value> {
-        Signal { [broadcaster] observation, send in
-            broadcaster.add(observation, send)
-        }
+        .of { [broadcaster] in broadcaster.add($0, $1) }
     }
 
-    /// Sends a value to everyone who observes now.
+    /// Sends a value to all current observers.
     ///
-    /// Observers run on this thread, in the order in which they began, before this returns; unless
-    /// another thread is sending, or this is called by an observer of this sink: then the one who
-    /// is sending delivers this value after its own, and this returns at once.
+    /// Observers run on this thread, in the order in which they began, before this returns. If
+    /// another thread is sending, or this is called by an observer of this sink, the value waits
+    /// its turn: the thread that is sending delivers it, or this one does as soon as the other has
+    /// delivered its own values. Observers run in the scope and under the ``FlowLock`` of this call in either
+    /// case.
     ///
-    /// At most 1,024 values wait in that way. Then other threads wait here for space, for a second
-    /// at most if none comes; a thread that is itself delivering something never does. Their values
-    /// are let in then.
+    /// At most 1,024 values wait. At that bound, and for their turn, threads wait for a second at
+    /// most, and then leave their values all the same. A thread that is itself delivering something
+    /// never waits. If such threads send too many values, a queue delivers them.
     ///
     /// - Parameter value: What to send.
     @inlinable

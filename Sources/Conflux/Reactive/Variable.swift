@@ -18,11 +18,9 @@ public final class Variable<Value> {
 
     /// The latest value.
     ///
-    /// Setting it tells observers every change once, in the order in which the values were set, as
-    /// ``Sink/send(value:)`` does: on this thread before the setter returns, or soon after by the
-    /// thread that is telling them already. At most 1,024 changes wait for that one; then other
-    /// threads wait, for a second at most if nothing moves, and a thread that is itself delivering
-    /// never does.
+    /// Setting it delivers every change to observers once, in the order in which the values were set, as
+    /// ``Sink/send(value:)`` does: on this thread before the setter returns, or soon after if
+    /// another thread is delivering already.
     ///
     /// `value += 1` is a read and then a write, between which other threads may write.
     @inlinable
@@ -34,12 +32,10 @@ public final class Variable<Value> {
     /// The latest value, on the thread that observes and before `observe` returns, and then every
     /// change. The signal doesn't retain the variable itself.
     public var signal: Signal<Value> {
-        Signal { [broadcaster] observation, send in
-            broadcaster.add(observation, send, firstValue: { $0 })
-        }
+        .of { [broadcaster] in broadcaster.addWithFirstValue($0, $1) }
     }
 
-    /// This variable for those who may only read.
+    /// This variable, to be read and observed only.
     public var constant: Constant<Value> {
         Constant(variable: self)
     }

@@ -1,14 +1,33 @@
-extension Store {
-    /// Makes a storage.
+extension Store where State: StorageHolder {
+    /// Makes a storage: `Storage(Screen())`.
     ///
     /// - Parameters:
     ///   - value: What is held at first.
     ///   - executor: Where changes are committed; at once, on the committing thread, unless given.
-    public convenience init<Value: Sendable>(_ value: Value, executor: Executor = .immediate)
-    where State == StorageState<Value> {
-        self.init(state: StorageState(value), mutations: StorageMutations(), executor: executor)
+    public convenience init(_ value: State.Value, executor: Executor = .immediate) {
+        self.init(state: State(value), mutations: State.storageMutations, executor: executor)
     }
+}
 
+extension Store where State: StorageHolder, State.Value: Model {
+    /// Makes a storage of a value that is a model, which functions change then, and no actions.
+    ///
+    /// - Parameters:
+    ///   - value: What is held at first.
+    ///   - executor: Where changes are committed.
+    @available(
+        *, deprecated,
+        message: """
+            A storage takes no actions of a model. Make the model's store: ModelStore(_:) or \
+            Store(_:).
+            """
+    )
+    public convenience init(_ value: State.Value, executor: Executor = .immediate) {
+        self.init(state: State(value), mutations: State.storageMutations, executor: executor)
+    }
+}
+
+extension Store {
     /// Changes the value by a function, as one commit with one notice.
     ///
     /// - Parameters:

@@ -6,7 +6,7 @@ import Synchronization
 /// struct Screen { var count = 0 }
 ///
 /// let storage = Storage(Screen())
-/// storage.commit("increment") { draft in draft.update(\.count, to: draft.value.count + 1) }
+/// storage.commit("increment") { draft in draft.count += 1 }
 /// storage.changed(\.count).observe { print($0) }
 /// ```
 ///
@@ -14,15 +14,31 @@ import Synchronization
 /// transactions are the same. It stays in its process: a function can't travel.
 public typealias Storage<Value: Sendable> = Store<StorageState<Value>>
 
+/// The state of a storage, whatever its value.
+///
+/// Only ``StorageState`` conforms. It is a protocol so that ``Store`` can be extended for it.
+public protocol StorageHolder: ValueHolder where Action == StorageCommit<Value> {
+    /// Makes the state of a storage.
+    ///
+    /// - Parameter value: What is held at first.
+    init(_ value: Value)
+
+    /// Runs the changes.
+    static var storageMutations: Mutations { get }
+}
+
 /// The state that a ``Storage`` manages. What it has besides the value, which is under a lock, only the
 /// thread that serves the store's lane touches.
-public final class StorageState<Value: Sendable>: ValueState<Value>, ValueHolder,
+public final class StorageState<Value: Sendable>: ValueState<Value>, StorageHolder,
     @unchecked Sendable
 {
     /// A function that changes the value.
     public typealias Action = StorageCommit<Value>
     /// Runs it.
     public typealias Mutations = StorageMutations<Value>
+
+    /// Runs the changes.
+    public static var storageMutations: StorageMutations<Value> { StorageMutations() }
 
     /// *Use*: what the last commit did, for those who read along. Touched in the store's lane alone.
     private var changes: [StorageChange] = []
@@ -65,6 +81,17 @@ public struct StorageCommit<Value: Sendable>: Sendable {
 
 /// A storage's value while a function changes it. What the function does becomes visible at once, when it
 /// has returned; if it throws, nothing does.
+///
+/// Its parts are read and changed by their names, or by the functions here:
+///
+/// ```swift
+/// storage.commit { $0.count += 1 }
+/// storage.commit { $0.updateIfChanged(\.title, to: "new") }
+/// ```
+///
+/// A part that bears the name of a member of the draft, as `value`, is found in ``value`` and set by
+/// ``update(_:to:)``.
+@dynamicMemberLookup
 public struct StorageDraft<Value: Sendable> {
     /// The value as it has become so far.
     public private(set) var value: Value
@@ -76,6 +103,33 @@ public struct StorageDraft<Value: Sendable> {
     init(value: Value, isWatched: Bool) {
         self.value = value
         self.isWatched = isWatched
+    }
+
+    /// A part of the value, as it has become so far. Setting it, or changing it in place, is a change, as
+    /// ``update(_:to:)`` is, also where it is the same as before.
+    ///
+    /// - Parameter part: Which part.
+    public subscript<Part: Sendable>(dynamicMember part: WritableKeyPath<Value, Part>) -> Part {
+        get { value[keyPath: part] }
+        _modify {
+            isChanged = true
+            // Kept only for who reads along: else a collection is changed in place.
+            let old = isWatched ? value[keyPath: part] : nil
+            defer {
+                if let old {
+                    changes.append(
+                        StorageChange(keyPath: part, old: old, new: value[keyPath: part]))
+                }
+            }
+            yield &value[keyPath: part]
+        }
+    }
+
+    /// A part of the value that is computed of others, as it has become so far.
+    ///
+    /// - Parameter part: Which part.
+    public subscript<Part>(dynamicMember part: KeyPath<Value, Part>) -> Part {
+        value[keyPath: part]
     }
 
     /// Puts another value in the place of the whole.
@@ -172,7 +226,7 @@ public struct StorageMutations<Value: Sendable>: Mutations {
 /// extension Screen: EventHandling {
 ///     static var events: EventHandlers<StorageCommit<Screen>> {
 ///         EventHandlers().on(LoggedIn.self) { event in
-///             StorageCommit { $0.update(\.user, to: event.user) }
+///             StorageCommit { $0.user = event.user }
 ///         }
 ///     }
 /// }

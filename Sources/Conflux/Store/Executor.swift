@@ -15,9 +15,12 @@ import Synchronization
 /// ```
 public struct Executor: Sendable {
     /// A function that runs the function it is given, once, at a place and time of its choosing.
-    public typealias Context = @Sendable (@escaping @Sendable () -> Void) -> Void
+    ///
+    /// It is called on any thread, which the compiler doesn't check.
+    public typealias Context = (@escaping @Sendable () -> Void) -> Void
 
-    private enum Place: Sendable {
+    // Sendable: whoever makes a context vouches that it may be called on any thread.
+    private enum Place: @unchecked Sendable {
         case immediate
         case context(Context)
     }
@@ -33,7 +36,6 @@ public struct Executor: Sendable {
     /// - Parameter context: Runs each function that it is given exactly once; it may be called on
     ///   any thread, by several threads at once. A function that it drops stops whoever waits for
     ///   it: a store on such an executor commits nothing more.
-    @preconcurrency
     public init(_ context: @escaping Context) {
         self.init(place: .context(context))
     }
@@ -77,12 +79,12 @@ public struct Executor: Sendable {
 
     /// Runs a function, now or later, as this executor decides.
     ///
-    /// - Parameter function: Called once, in the executor's context.
-    @preconcurrency
-    public func execute(_ function: @escaping @Sendable () -> Void) {
+    /// - Parameter function: Called once, in the executor's context. The compiler doesn't check that
+    ///   what it uses may be used there.
+    public func execute(_ function: @escaping () -> Void) {
         switch place {
         case .immediate: function()
-        case .context(let context): context(function)
+        case .context(let context): context(callableOnAnyThread(function))
         }
     }
 

@@ -18,6 +18,8 @@ private struct Plan {
     /// Which lanes are neither served by the caller nor have the action in line.
     var absent: [Int] = []
     var isAllEntered = true
+    /// The turns that the caller has to take.
+    var turns: [(turn: DispatchTurn, lane: Lane)] = []
     var isRouted = false
     /// Whether a lock was taken meanwhile: the dispatch has to begin anew.
     var isPaused = false
@@ -111,14 +113,14 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
             dispatchWatched(action)
             return
         }
-        let plan = plan(isPast: false) { _ in .action(action) }
+        let plan = plan(mark, isPast: false) { _ in .action(action) }
         if plan.isPaused {
             dispatchWatched(action)
             return
         }
         if plan.isRouted {
             if let route = currentRoute {
-                _ = submit(action, by: route, mark)
+                _ = route.submit(action, mayWait: !mark.pointee.isNeeded)
             } else {
                 dispatch(action)
             }
@@ -135,7 +137,7 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
             }
             mark.pointee.lanes -= 1
         }
-        if !plan.isAllEntered { Self.kick(plan.lanes, mark) }
+        if !plan.isAllEntered { Self.kick(plan, mark) }
     }
 
     /// Dispatches to every live store, or to the route, and tells how it ends.
@@ -143,12 +145,15 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
         let mark = ThreadMark.outsideModels
         if scope.isWatched { return dispatchWatched(action) }
         // What travels needs no tally of its own.
-        if let route = currentRoute { return submit(action, by: route, mark) }
+        if let route = currentRoute {
+            return route.submit(action, mayWait: !mark.pointee.isNeeded)
+        }
         let tally = Tally()
-        let plan = plan(isPast: false) { .tracked(action, tally, order: $0) }
+        let plan = plan(mark, isPast: false) { .tracked(action, tally, order: $0) }
         if plan.isPaused { return dispatchWatched(action) }
         if plan.isRouted {
-            return currentRoute.map { submit(action, by: $0, mark) } ?? dispatchTracked(action)
+            return currentRoute.map { $0.submit(action, mayWait: !mark.pointee.isNeeded) }
+                ?? dispatchTracked(action)
         }
         carry(out: plan, action, tally, mark)
         return tally.handle
@@ -168,7 +173,8 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     ) -> (any ActionRoute<S>)? {
         let plan =
             scope.order.isEmpty
-            ? plan(isPast: true) { .tracked(action, tally, order: $0) } : orderedPlan(action, tally)
+            ? plan(mark, isPast: true) { .tracked(action, tally, order: $0) }
+            : orderedPlan(action, tally)
         if plan.isRouted {
             guard let route = currentRoute else { return admit(action, tally, mark, placed) }
             placed()
@@ -198,13 +204,16 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
             }
             entered >>= 1
         }
-        Self.kick(plan.lanes, mark)
+        Self.kick(plan, mark)
         tally.expect(plan.lanes.count)
     }
 
     /// Enters the lanes that are free, and keeps a place in the others.
     @inline(__always)
-    private func plan(isPast: Bool, _ job: (_ order: Int) -> LaneJob<S>) -> Plan {
+    private func plan(
+        _ mark: UnsafeMutablePointer<ThreadMark>, isPast: Bool,
+        _ job: (_ order: Int) -> LaneJob<S>
+    ) -> Plan {
         registry.withLock { registry in
             var plan = Plan()
             plan.isRouted = registry.isRouted
@@ -215,11 +224,13 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
             plan.lanes = lanes
             var order = 0
             lanes.forEachBorrowed { lane in
-                if order < UInt64.bitWidth, case .free = lane.enter(isPast: true) {
+                if order < UInt64.bitWidth, case .free = lane.enter(mark, isPast: true) {
                     plan.entered |= 1 << UInt64(order)
                 } else {
                     plan.isAllEntered = false
-                    if !Self.core(lane).reserveBehind(job(order)) { plan.absent.append(order) }
+                    let place = Self.core(lane).reserveTurn(job(order), mark)
+                    if let turn = place.turn { plan.turns.append((turn, lane)) }
+                    if !place.hasPlace { plan.absent.append(order) }
                 }
                 order += 1
             }
@@ -260,6 +271,13 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     @inline(__always)
     static func core(_ lane: Lane) -> StoreCore<S> {
         unsafeDowncast(lane, to: StoreCore<S>.self)
+    }
+
+    private static func kick(_ plan: Plan, _ mark: UnsafeMutablePointer<ThreadMark>) {
+        kick(plan.lanes, mark)
+        // Two global dispatches stand in the same order in all lanes. So two threads never wait for
+        // each other's turns.
+        for (turn, lane) in plan.turns { turn.take(in: lane) }
     }
 
     /// Has every store's line served, then waits for those that are too long.

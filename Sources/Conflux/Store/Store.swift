@@ -107,6 +107,15 @@ public struct Actions<State: Conflux.State>: Sendable {
 
     /// Dispatches an action. May be called on any thread, also inside a commit or an observer.
     ///
+    /// On a store on `.immediate` the action is committed on this thread before the call returns,
+    /// also when other threads commit. There are exceptions, in which it may be committed later and by
+    /// another thread:
+    /// - The call comes from inside a commit or an observer, and the store is busy. Two threads in
+    ///   such a place could wait for each other.
+    /// - The store waits for others (``Scope/order(_:after:)``, ``Transaction``), a lock pauses the
+    ///   flow, or middleware stops the action.
+    /// - The store has committed nothing for a second. It may be waiting for this very thread.
+    ///
     /// - Parameter action: What happens.
     public func dispatch(action: State.Action) {
         switch destination {
@@ -116,7 +125,7 @@ public struct Actions<State: Conflux.State>: Sendable {
         }
     }
 
-    /// Dispatches an action, and tells how it ends to who wants to know.
+    /// Dispatches an action as `dispatch(action:)` does, and says how it ends.
     ///
     /// - Parameter action: What happens.
     /// - Returns: A handle, by which the action's receipt can be waited for.

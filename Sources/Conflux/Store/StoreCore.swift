@@ -35,7 +35,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     /// The emptied storage of the last turn, to be used again. Guarded likewise.
     private var spare: [LaneJob<S>] = []
     /// Where dispatches go instead. Guarded likewise; `Control.isRouted` is whether it is there.
-    private var route: (any ActionRoute<S>)?
+    var route: (any ActionRoute<S>)?
 
     /// Makes a core that isn't yet reached by global dispatches.
     ///
@@ -69,149 +69,46 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         SequenceNumber(lastOrdered.load(ordering: .acquiring))
     }
 
-    /// Dispatches to this store, or to its route.
-    @inline(__always)
-    package func dispatch(_ action: S.Action) {
-        let mark = ThreadMark.outsideModels
-        if scope.isWatched {
-            dispatchWatched(action)
-            return
-        }
-        switch enter() {
-        case .free: runEntered(mark) { _ = commit(action) }
-        case .taken: dispatchBehind(action, mark)
-        case .paused: dispatchWatched(action)
-        case .closed: return
-        }
-    }
-
-    @inline(never)
-    private func dispatchBehind(_ action: S.Action, _ mark: UnsafeMutablePointer<ThreadMark>) {
-        switch admit(.action(action), isPast: false) {
-        case .queued(let duty):
-            serve(duty, mark)
-            waitForRoom(mark)
-        case .paused: dispatchWatched(action)
-        case .closed: return
-        case .route(let route): _ = submit(action, by: route, mark)
-        }
-    }
-
-    /// Dispatches to this store, or to its route, and tells how it ends.
-    ///
-    /// - Parameters:
-    ///   - action: What happens.
-    ///   - label: What the dispatcher says of it, for those who read along.
-    /// - Returns: A handle.
-    package func dispatchTracked(
-        _ action: S.Action, label: @autoclosure () -> DispatchLabel? = nil
-    ) -> DispatchHandle {
-        let mark = ThreadMark.outsideModels
-        if scope.isWatched { return dispatchWatched(action, label: label()) }
-        switch enter() {
-        case .free: return DispatchHandle(runEnteredTracked(action, nil, mark))
-        case .closed: return DispatchHandle(.failed(.storeClosed(S.self)))
-        case .paused: return dispatchWatched(action, label: label())
-        case .taken: break
-        }
-        // What travels needs no tally of its own.
-        if let route = currentRoute { return submit(action, by: route, mark, label: label()) }
-        let tally = Tally()
-        tally.expect(1)
-        switch admit(.tracked(action, tally, order: 0), isPast: false) {
-        case .queued(let duty):
-            serve(duty, mark)
-            waitForRoom(mark)
-        case .paused: return dispatchWatched(action, label: label())
-        case .closed: tally.report(.failed(.storeClosed(S.self)), order: 0)
-        case .route(let route): return submit(action, by: route, mark, label: label())
-        }
-        return tally.handle
-    }
-
-    /// Dispatches to this store what is past the gate, and tells a tally that expects one report how it
-    /// ends.
-    ///
-    /// - Parameters:
-    ///   - action: What happens.
-    ///   - tally: Told how it ends.
-    ///   - mark: The thread's.
-    ///   - placed: Called once, when it has its place and before the lane is served, or needs none.
-    /// - Returns: The route that the action has to take instead; then nothing else was done.
-    func admit(
-        _ action: S.Action, _ tally: Tally, _ mark: UnsafeMutablePointer<ThreadMark>,
-        _ placed: () -> Void
-    ) -> (any ActionRoute<S>)? {
-        let admission = admit(.tracked(action, tally, order: 0), isPast: true)
-        placed()
-        switch admission {
-        case .queued(let duty):
-            serve(duty, mark)
-            waitForRoom(mark)
-        case .paused: preconditionFailure("what is past the gate does not come to it again")
-        case .closed: tally.report(.failed(.storeClosed(S.self)), order: 0)
-        case .route(let route): return route
-        }
-        return nil
-    }
-
-    private var currentRoute: (any ActionRoute<S>)? {
-        control.withLock { $0.isClosed ? nil : route }
-    }
-
-    private enum Admission {
-        case queued(Duty)
-        /// A lock was taken meanwhile: the dispatch has to begin anew.
-        case paused
-        case closed
-        case route(any ActionRoute<S>)
-    }
-
-    /// Finds the way of a dispatch that can't run at once.
-    ///
-    /// - Parameters:
-    ///   - job: The dispatch.
-    ///   - isPast: Whether it is past the gate.
-    /// - Returns: Its way.
-    private func admit(_ job: LaneJob<S>, isPast: Bool) -> Admission {
-        if scope.order.isEmpty { return admit(job, isPast: isPast, behind: nil) }
-        // That an action may be committed on another thread is the contract of `State.Action`.
-        nonisolated(unsafe) var admission = Admission.closed
-        scope.order.reserving {
-            admission = admit(job, isPast: isPast, behind: scope.order.hold(for: self))
-        }
-        return admission
-    }
-
-    private func admit(
-        _ job: LaneJob<S>, isPast: Bool, behind hold: (any LaneHold)?
-    ) -> Admission {
-        // Written under the lock and read after it, by this thread alone.
-        nonisolated(unsafe) var admission = Admission.closed
-        control.withLock { control in
-            if control.isClosed { return }
-            if !isPast, scope.gate.isClosed {
-                admission = .paused
-            } else if let route {
-                admission = .route(route)
-            } else {
-                if let hold { append(.hold(hold), to: &control) }
-                append(job, to: &control)
-                admission = .queued(control.claim(isImmediate: isImmediate))
-            }
-        }
-        return admission
-    }
-
     /// Puts a job behind what is in line. Called under the lane's mutex.
-    private func append(_ job: LaneJob<S>, to control: inout Control) {
+    func append(_ job: LaneJob<S>, to control: inout Control) {
         waiting.append(job)
         control.waitingCount += 1
+        if control.server == UInt(bitPattern: ThreadMark.current) { control.hasServerJob = true }
+        if case .hold(let hold) = job, !(hold is DispatchTurn) { control.holdCount += 1 }
+    }
+
+    /// Puts a job behind what is in line, with a turn before it if the thread may wait for that. Called
+    /// under the lane's mutex.
+    func appendWithTurn(
+        _ job: LaneJob<S>, to control: inout Control, _ mark: UnsafeMutablePointer<ThreadMark>
+    ) -> DispatchTurn? {
+        // What waits for other stores may need this thread.
+        let mayWait = isImmediate && mark.pointee.mayWait && control.holdCount == 0
+        let turn = mayWait ? DispatchTurn() : nil
+        if let turn { append(.hold(turn), to: &control) }
+        append(job, to: &control)
+        return turn
     }
 
     // MARK: Global dispatch
 
     /// Keeps a place in the line for a global action.
+    ///
+    /// - Parameters:
+    ///   - job: The action.
+    ///   - mark: The thread's.
+    /// - Returns: Whether it has a place: not when the store is released, or changes only by its route; and
+    ///   the turn that the thread has to take.
+    func reserveTurn(
+        _ job: LaneJob<S>, _ mark: UnsafeMutablePointer<ThreadMark>
+    ) -> (hasPlace: Bool, turn: DispatchTurn?) {
+        control.withLock { control in
+            if control.isClosed || control.isRouted { return (false, nil) }
+            return (true, appendWithTurn(job, to: &control, mark))
+        }
+    }
+
+    /// Keeps a place in the line for an action that no thread waits for.
     ///
     /// - Parameters:
     ///   - job: The action.
@@ -241,6 +138,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
             if control.isClosed { return true }
             ahead.append(.look { _, _ in body() })
             control.waitingCount += 1
+            control.hasServerJob = true
             return false
         }
         if isClosed { body() }
@@ -310,6 +208,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
             if control.isClosed { return true }
             control.waitingCount += rest.count
             swap(&ahead, &rest)
+            control.hasServerJob = true
             control.hold = hold
             return false
         }
@@ -331,10 +230,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         swap(&waiting, &jobs)
         swap(&waiting, &spare)
         control.waitingCount = 0
-        control.doublings = 0
-        guard !control.crowded.isEmpty else { return [] }
-        defer { control.crowded = [] }
-        return control.crowded
+        return control.room.free(at: 0)
     }
 
     /// Puts a job of a node's into the lane. Never waits, and takes no route.

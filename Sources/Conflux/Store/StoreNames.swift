@@ -3,7 +3,7 @@ import Synchronization
 /// The identifiers under which stores of one scope are found.
 final class StoreNames: Sendable {
     /// A store that is registered, and does not live by that.
-    private struct Entry: Sendable {
+    fileprivate struct Entry: Sendable {
         let lane: ObjectIdentifier
         let state: String
         /// Gives a `Store` of the state, while it lives.
@@ -16,7 +16,13 @@ final class StoreNames: Sendable {
         let store: AnyObject
     }
 
-    private let entries = Mutex<[String: Entry]>([:])
+    fileprivate struct Content {
+        var entries: [String: Entry] = [:]
+        /// By the store, the oldest first. *Invariant*: no list is empty.
+        var names: [ObjectIdentifier: [String]] = [:]
+    }
+
+    private let content = Mutex(Content())
 
     func add<S: State>(_ store: Store<S>, as name: String) throws(StoreLookupError) -> AnyDisposable
     {
@@ -24,11 +30,13 @@ final class StoreNames: Sendable {
         let entry = Entry(
             lane: ObjectIdentifier(store.core), state: String(describing: S.self), store: found)
         // A store that this finds may be let go last here, outside the lock: it would come back to it.
-        let (former, holder) = entries.withLock { entries -> (Entry?, Holder?) in
-            if let former = entries[name], let store = former.store() {
+        let (former, holder) = content.withLock { content -> (Entry?, Holder?) in
+            if let former = content.entries[name], let store = former.store() {
                 return (former, Holder(store: store))
             }
-            entries[name] = entry
+            content.remove(name)
+            content.entries[name] = entry
+            content.names[entry.lane, default: []].append(name)
             return (nil, nil)
         }
         defer { withExtendedLifetime(holder) {} }
@@ -38,7 +46,7 @@ final class StoreNames: Sendable {
     }
 
     func store<S: State>(_ name: String) throws(StoreLookupError) -> Store<S> {
-        guard let entry = entries.withLock({ $0[name] }), let store = entry.store() else {
+        guard let entry = content.withLock({ $0.entries[name] }), let store = entry.store() else {
             throw StoreLookupError(.unknown, name, found: nil)
         }
         guard let store = store as? Store<S> else {
@@ -49,13 +57,21 @@ final class StoreNames: Sendable {
 
     func name(of lane: Lane) -> String? {
         let identity = ObjectIdentifier(lane)
-        return entries.withLock { $0.first { $0.value.lane == identity }?.key }
+        return content.withLock { $0.names[identity]?.first }
     }
 
     private func remove(_ name: String, _ lane: ObjectIdentifier) {
-        entries.withLock { entries in
-            if entries[name]?.lane == lane { entries[name] = nil }
+        content.withLock { content in
+            if content.entries[name]?.lane == lane { content.remove(name) }
         }
+    }
+}
+
+extension StoreNames.Content {
+    fileprivate mutating func remove(_ name: String) {
+        guard let lane = entries.removeValue(forKey: name)?.lane else { return }
+        names[lane]?.removeAll { $0 == name }
+        if names[lane]?.isEmpty == true { names[lane] = nil }
     }
 }
 

@@ -16,10 +16,10 @@ struct ThreadMark {
     @usableFromInline var isInModel = false
     /// Whether the thread puts a snapshot into a state.
     @usableFromInline var isRestoring = false
-    /// Whether dispatches of others wait for this thread: what it sends off must not make it wait.
+    /// Whether the thread was found to track what it reads of a value store.
+    @usableFromInline var isTracking = false
+    /// Whether dispatches of others depend on this thread: it must not wait for room.
     var isNeeded = false
-    /// Whether it lets go what others dispatched.
-    var isLettingGo = false
 
     /// Whether the thread may wait until a line is shorter.
     var mayWait: Bool { lanes == 0 && !isNeeded }
@@ -45,6 +45,13 @@ struct ThreadMark {
     static var current: UnsafeMutablePointer<ThreadMark> {
         guard let known = pthread_getspecific(key) else { return makeCurrent() }
         return known.assumingMemoryBound(to: ThreadMark.self)
+    }
+
+    /// Lets some ten nanoseconds pass, for a thread that looks for something that comes soon.
+    @inline(never)
+    static func pause() {
+        _ = pthread_getspecific(key)
+        _ = pthread_getspecific(key)
     }
 
     /// The current thread's mark, after the check that no model's code is on the stack.
@@ -76,17 +83,11 @@ struct ThreadMark {
 }
 
 extension UnsafeMutablePointer<ThreadMark> {
-    /// Runs a function on this thread, for which dispatches of others wait.
-    ///
-    /// - Parameters:
-    ///   - isLettingGo: Whether the function is one of these dispatches.
-    ///   - body: Runs once.
-    func neededByOthers(isLettingGo: Bool = false, _ body: () -> Void) {
-        let former = pointee
+    /// Runs a function on this thread, on which dispatches of others depend meanwhile.
+    func neededByOthers(_ body: () -> Void) {
+        let former = pointee.isNeeded
         pointee.isNeeded = true
-        pointee.isLettingGo = isLettingGo
         body()
-        pointee.isNeeded = former.isNeeded
-        pointee.isLettingGo = former.isLettingGo
+        pointee.isNeeded = former
     }
 }

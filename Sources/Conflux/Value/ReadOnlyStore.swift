@@ -63,7 +63,7 @@ public struct ReadOnlyStore<State: ValueHolder>: Sendable {
     }
 
     /// Calls a function after each action that changed one of some parts, or, with none given, after each
-    /// action that was applied; as ``Store/observe(_:body:)``.
+    /// action that was applied; as that of ``Store``.
     ///
     /// - Parameters:
     ///   - part: Which parts.
@@ -73,6 +73,22 @@ public struct ReadOnlyStore<State: ValueHolder>: Sendable {
     public func observe<each Part: Equatable & Sendable>(
         _ part: repeat any KeyPath<State.Value, each Part> & Sendable,
         body: @escaping @Sendable (State.Value) -> Void
+    ) -> any Disposable & Sendable {
+        store.observe(repeat each part, body: body)
+    }
+
+    /// Calls a function after each action that changed one of some parts, with those that it changed; as
+    /// that of ``Store``.
+    ///
+    /// - Parameters:
+    ///   - part: Which parts.
+    ///   - body: Called with the value and the changed parts in the store's lane, holding no lock. It may
+    ///     dispatch.
+    /// - Returns: What ends it. Letting go of it ends nothing.
+    @discardableResult
+    public func observe<each Part: Equatable & Sendable>(
+        _ part: repeat any KeyPath<State.Value, each Part> & Sendable,
+        body: @escaping @Sendable (State.Value, Set<PartialKeyPath<State.Value>>) -> Void
     ) -> any Disposable & Sendable {
         store.observe(repeat each part, body: body)
     }

@@ -68,19 +68,17 @@ extension Store where State: ValueHolder, State.Value: Encodable {
     /// - Parameter path: The place; the empty one is the whole value.
     /// - Returns: A signal of changes from the observation on, which doesn't keep the store alive.
     public func changes(at path: ValuePath) -> Signal<Change<JSONValue?>> {
-        let (lane, state): (any ListenedLane, ValueState<State.Value>) =
-            (core, computed.state.asValue)
         let isInternal = path.names.contains { $0.hasPrefix("_") }
         let pointer = isInternal ? nil : JSONPointer(tokens: path.names)
-        return Signal { observation, send in
-            let listener = PartListener<State.Value, EncodedPart>(
-                observation: observation, isSame: { $1.isUnknown || $0.value == $1.value },
-                part: { EncodedPart($0._read { $0 }, at: pointer) },
-                send: { old, new in
-                    guard let old else { return }
-                    send(Change(old: old.value, new: new.value))
-                }, sendsFirst: false)
-            return listener.listen(to: state, in: lane)
+        return listening { send in
+            let last = Last<EncodedPart>()
+            return { state, _ in
+                let new = EncodedPart(state._read { $0 }, at: pointer)
+                let old = last.value
+                if let old, new.isUnknown || old.value == new.value { return }
+                last.value = new
+                if let old { send(Change(old: old.value, new: new.value)) }
+            }
         }
     }
 }

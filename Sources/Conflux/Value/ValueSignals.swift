@@ -34,16 +34,14 @@ extension Store where State: ValueHolder {
         _ part: any KeyPath<State.Value, Part> & Sendable,
         isSame: @escaping @Sendable (Part, Part) -> Bool
     ) -> Signal<Part> {
-        let (lane, state): (any ListenedLane, ValueState<State.Value>) =
-            (core, computed.state.asValue)
-        return Signal { observation, send in
-            let listener = PartListener<State.Value, Part>(
-                observation: observation, isSame: isSame, part: { $0._read { $0[keyPath: part] } },
-                send: { old, new in
-                    _ = old
-                    send(new)
-                }, sendsFirst: true)
-            return listener.listen(to: state, in: lane)
+        listening { send in
+            let last = Last<Part>()
+            return { state, _ in
+                let new = state._read { $0[keyPath: part] }
+                if let old = last.value, isSame(old, new) { return }
+                last.value = new
+                send(new)
+            }
         }
     }
 
@@ -64,55 +62,119 @@ extension Store where State: ValueHolder {
         _ part: repeat any KeyPath<State.Value, each Part> & Sendable,
         body: @escaping @Sendable (State.Value) -> Void
     ) -> any Disposable & Sendable {
-        let comparisons = Comparisons<State.Value>(repeat each part)
+        observe(repeat each part) { value, _ in body(value) }
+    }
+
+    /// Calls a function after each action that changed one of some parts, with those that it changed.
+    ///
+    /// ```swift
+    /// wallet.observe(\.amount, \.currency) { wallet, changed in
+    ///     if changed.contains(\.currency) { print(wallet.currency) }
+    /// }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - part: Which parts; with none given, the function is called after each action that was applied.
+    ///   - body: Called with the value and those of the parts that differ from what they were at the call
+    ///     before, in the store's lane, holding no lock. It may dispatch.
+    /// - Returns: What ends it. Letting go of it ends nothing: put it into a ``DisposableScope`` for that.
+    @discardableResult
+    public func observe<each Part: Equatable & Sendable>(
+        _ part: repeat any KeyPath<State.Value, each Part> & Sendable,
+        body: @escaping @Sendable (State.Value, Set<PartialKeyPath<State.Value>>) -> Void
+    ) -> any Disposable & Sendable {
+        var paths: [@Sendable () -> any ObservedPart<State.Value>] = []
+        repeat paths.append(Self.observed(each part))
+        let observed = paths
+        let signal: Signal<(State.Value, Set<PartialKeyPath<State.Value>>)> = listening { send in
+            let parts = observed.map { $0() }
+            return { state, isFirst in
+                if isFirst, parts.isEmpty { return }
+                let value = state._read { $0 }
+                // No key path literal: the compiler can't make one beside a parameter pack.
+                let changed = parts.filter { $0.update(with: value) }.map { $0.keyPath }
+                if isFirst || changed.isEmpty && !parts.isEmpty { return }
+                send((value, Set(changed)))
+            }
+        }
+        return signal.observe { body($0.0, $0.1) }
+    }
+
+    private static func observed<Part: Equatable & Sendable>(
+        _ part: any KeyPath<State.Value, Part> & Sendable
+    ) -> @Sendable () -> any ObservedPart<State.Value> {
+        { LastPart(part) }
+    }
+
+    /// A signal of what is found at looks at the value, in the store's lane.
+    ///
+    /// - Parameter begin: Called for each observation with what sends. What it returns looks: once at the
+    ///   beginning, between two actions, and after each action from then on.
+    /// - Returns: A signal that doesn't keep the store alive.
+    func listening<Sent>(
+        _ begin:
+            @escaping @Sendable (_ send: @escaping @Sendable (Sent) -> Void)
+            -> ValueListener<State.Value>.Look
+    ) -> Signal<Sent> {
         let (lane, state): (any ListenedLane, ValueState<State.Value>) =
             (core, computed.state.asValue)
-        let signal = Signal<State.Value> { observation, send in
-            let listener = PartListener<State.Value, State.Value>(
-                observation: observation, isSame: comparisons.isSame, part: { $0._read { $0 } },
-                send: { _, new in send(new) }, sendsFirst: false)
-            return listener.listen(to: state, in: lane)
-        }
-        return signal.observe(body)
-    }
-}
-
-/// Compares parts of two values.
-private struct Comparisons<Root>: Sendable {
-    let isSame: @Sendable (Root, Root) -> Bool
-
-    init<each Part: Equatable & Sendable>(_ part: repeat any KeyPath<Root, each Part> & Sendable) {
-        isSame = { old, new in
-            var isEmpty = true
-            for isEqual in repeat (old[keyPath: each part] == new[keyPath: each part]) {
-                if !isEqual { return false }
-                isEmpty = false
-            }
-            return !isEmpty
+        return Signal { observation, send in
+            ValueListener(observation, begin(send)).listen(to: state, in: lane)
         }
     }
 }
 
-/// Tells an observer what becomes of a part of a value.
-final class PartListener<Root: Sendable, Part: Sendable>: ValueObserver {
+/// What a part was when it was looked at last. Touched in the store's lane, one look after the other.
+final class Last<Part: Sendable>: Sendable {
+    private let content = Mutex<Part?>(nil)
+
+    var value: Part? {
+        get { content.withLock { $0 } }
+        set {
+            // What is replaced is let go outside the lock: it is the user's.
+            var other = newValue
+            content.withLock { swap(&$0, &other) }
+        }
+    }
+}
+
+/// A part that is compared with what it was.
+private protocol ObservedPart<Root>: Sendable {
+    associatedtype Root
+    var keyPath: PartialKeyPath<Root> { get }
+    /// Whether it is another than at the last look.
+    func update(with root: Root) -> Bool
+}
+
+private struct LastPart<Root, Part: Equatable & Sendable>: ObservedPart {
+    private let path: any KeyPath<Root, Part> & Sendable
+    private let last = Last<Part>()
+
+    init(_ path: any KeyPath<Root, Part> & Sendable) {
+        self.path = path
+    }
+
+    var keyPath: PartialKeyPath<Root> { path }
+
+    func update(with root: Root) -> Bool {
+        let new = root[keyPath: path]
+        if last.value == new { return false }
+        last.value = new
+        return true
+    }
+}
+
+/// Looks at a value for an observer.
+final class ValueListener<Root: Sendable>: ValueObserver {
+    /// Called in the store's lane, holding no lock.
+    typealias Look = @Sendable (ValueState<Root>, _ isFirst: Bool) -> Void
+
     private let observation: Observation
-    private let isSame: @Sendable (Part, Part) -> Bool
-    private let part: @Sendable (ValueState<Root>) -> Part
-    private let send: @Sendable (Part?, Part) -> Void
-    private let sendsFirst: Bool
-    private let last = Mutex<Part?>(nil)
+    private let look: Look
 
-    init(
-        observation: Observation, isSame: @escaping @Sendable (Part, Part) -> Bool,
-        part: @escaping @Sendable (ValueState<Root>) -> Part,
-        send: @escaping @Sendable (Part?, Part) -> Void,
-        sendsFirst: Bool
-    ) {
+    init(_ observation: Observation, _ look: @escaping Look) {
         self.observation = observation
-        self.isSame = isSame
-        self.part = part
-        self.send = send
-        self.sendsFirst = sendsFirst
+        self.look = look
     }
 
     /// Begins, between two actions.
@@ -123,10 +185,8 @@ final class PartListener<Root: Sendable, Part: Sendable>: ValueObserver {
     /// - Returns: What ends it.
     func listen(to state: ValueState<Root>, in lane: (any ListenedLane)?) -> any Disposable {
         let begin: @Sendable () -> Void = { [self] in
-            let first = part(state)
-            last.withLock { $0 = first }
             state.add(self)
-            if sendsFirst, observation.isActive { send(nil, first) }
+            if observation.isActive { look(state, true) }
             // Its end may have come before its beginning.
             if !observation.isActive { state.remove(self) }
         }
@@ -138,11 +198,6 @@ final class PartListener<Root: Sendable, Part: Sendable>: ValueObserver {
 
     func look(at state: ValueState<Root>) {
         guard observation.isActive else { return observation.close() }
-        let new = part(state)
-        let old = last.withLock { $0 }
-        if let old, isSame(old, new) { return }
-        // What is replaced is let go outside the lock.
-        last.withLock { $0 = new }
-        send(old, new)
+        look(state, false)
     }
 }

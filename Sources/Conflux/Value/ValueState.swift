@@ -1,3 +1,4 @@
+import Observation
 import Synchronization
 
 /// A state that is a value under a lock, so that it is read cheaply on any thread: a ``Model``'s, and
@@ -41,15 +42,27 @@ public class ValueState<Value: Sendable>: @unchecked Sendable {
     private let observers = Mutex<[any ValueObserver<Value>]>([])
     /// Spares a commit without observers the lock.
     private let hasObservers = Atomic(false)
+    /// Who tracks which parts.
+    private let registrar: ObservationRegistrar
+    private let tracking: ValueTracking<Value>
 
     init(value: Value) {
         self.value = Mutex(value)
+        registrar = ObservationRegistrar()
+        tracking = ValueTracking(registrar)
     }
 
     /// Reads under the lock. The body must not touch a store.
     @inlinable
     public final func _read<Part>(_ body: (Value) -> Part) -> Part {
-        let mark = ThreadMark.current
+        read(ThreadMark.current, body)
+    }
+
+    /// Reads under the lock, on the thread that has the mark.
+    @inlinable
+    final func read<Part>(
+        _ mark: UnsafeMutablePointer<ThreadMark>, _ body: (Value) -> Part
+    ) -> Part {
         if mark.pointee.isInModel { ThreadMark.trapInModel() }
         mark.pointee.isInModel = true
         defer { mark.pointee.isInModel = false }
@@ -59,6 +72,27 @@ public class ValueState<Value: Sendable>: @unchecked Sendable {
             return part
         }
     }
+
+    /// The thread's mark, which says whether it tracks what it reads.
+    @usableFromInline
+    final func markOfReader() -> UnsafeMutablePointer<ThreadMark> {
+        TrackingProbe.read(registrar)
+        return ThreadMark.current
+    }
+
+    /// Tracks a part that is read after this.
+    ///
+    /// - Parameter keyPath: Gives the part. A function, so that a read that is not tracked makes no key path.
+    @usableFromInline
+    @inline(never)
+    final func track<Part>(_ keyPath: () -> KeyPath<Value, Part>) {
+        if !ThreadMark.current.pointee.isInModel { tracking.track(keyPath(), of: self) }
+        // The set of what is tracked may have grown, and hashed all that it has.
+        ThreadMark.current.pointee.isTracking = false
+    }
+
+    /// The whole value; what key paths of tracked parts begin with.
+    final var content: Value { self._read { $0 } }
 
     /// Changes the value under the lock, and tells nobody.
     ///

@@ -4,7 +4,9 @@ extension Store where State: ValueHolder {
     /// Reading a part by its name, as in `stock.left`, copies that part alone.
     @inlinable
     public var value: State.Value {
-        computed.state._read { $0 }
+        let mark = computed.state.markOfReader()
+        if mark.pointee.isTracking { computed.state.track { \.self } }
+        return computed.state.read(mark) { $0 }
     }
 
     /// A part of the value, as it is now. Safe on any thread.
@@ -14,7 +16,9 @@ extension Store where State: ValueHolder {
     /// - Parameter keyPath: Which part.
     @inlinable
     public subscript<Value>(dynamicMember keyPath: KeyPath<State.Value, Value>) -> Value {
-        computed.state._read { $0[keyPath: keyPath] }
+        let mark = computed.state.markOfReader()
+        if mark.pointee.isTracking { computed.state.track { keyPath } }
+        return computed.state.read(mark) { $0[keyPath: keyPath] }
     }
 
     /// The changes of a part of the value: each with its old and its new value, which differ.

@@ -253,7 +253,7 @@ enum SequencerCommand {
         case .superseded:
             throw CommandFailure(
                 .superseded, "Another sequencer has taken over the log, so this one has stopped.")
-        case .logFailed(let message):
+        case .logFailed(let message, _):
             throw CommandFailure(.logFailed, "The log failed, so the sequencer stopped: \(message)")
         case .logDamaged(let message):
             throw CommandFailure(.logFailed, code: "logDamaged", message)

@@ -73,8 +73,8 @@ package final class Outbox: @unchecked Sendable {
     private var open: Filling
     /// Tells the open batch from those before. *Invariant*: rises with each new open batch.
     private var openNumber: UInt64 = 1
-    /// The bytes of all of them. *Invariant*: at most `bytesMax` and one payload more; of what tasks
-    /// dispatch twice as much.
+    /// The bytes of all of them. *Invariant*: at most `bytesMax` and one payload more; twice as much of
+    /// what is dispatched where nobody may wait.
     private var byteCount = 0
     private var isClosed = false
     /// Tasks that wait for room.
@@ -99,7 +99,8 @@ package final class Outbox: @unchecked Sendable {
     /// - Parameters:
     ///   - aim: What it concerns, and how it is encoded.
     ///   - payload: The encoded action.
-    ///   - mayWait: Whether this thread may wait for room; the node's own threads must not.
+    ///   - mayWait: Whether this thread may wait for room. The node's own threads must not, nor any
+    ///     that dispatches of others depend on.
     /// - Returns: What its outcome can be waited for by.
     package func submit(_ aim: Aim, _ payload: [UInt8], mayWait: Bool) -> DispatchHandle {
         guard payload.count <= limits.payloadBytesMax else {
@@ -107,15 +108,15 @@ package final class Outbox: @unchecked Sendable {
         }
         condition.lock()
         while byteCount + payload.count > bytesMax, byteCount > 0, !isClosed {
-            let isWaiting = mayWait && policy == .wait
-            if isWaiting, Self.isInTask {
+            if policy == .wait {
                 // A few threads run all tasks: none of them may wait here, or whatever empties the
-                // outbox, or gives up, would wait for them. Tasks wait in `waitForRoom()`, and have
-                // as much room again for what they dispatch behind that.
+                // outbox, or gives up, would wait for them. Tasks wait in `waitForRoom()`. Whatever
+                // must not wait here has as much room again.
+                if mayWait, !Self.isInTask {
+                    condition.wait()
+                    continue
+                }
                 if byteCount + payload.count <= 2 * bytesMax { break }
-            } else if isWaiting {
-                condition.wait()
-                continue
             }
             condition.unlock()
             return DispatchHandle(.failed(.outboxFull(bytesMax)))

@@ -28,9 +28,7 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
         outbox.mean(life, by: aim)
     }
 
-    package var needsThisThread: Bool { NodeThread.isCurrent }
-
-    package func submit(_ action: S.Action) -> DispatchHandle {
+    package func submit(_ action: S.Action, mayWait: Bool) -> DispatchHandle {
         let payload: [UInt8]
         do {
             payload = try coder.encode(action, as: S.coding)
@@ -45,7 +43,7 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
                             """,
                         reason: error)))
         }
-        return outbox.submit(aim, payload, mayWait: !needsThisThread)
+        return outbox.submit(aim, payload, mayWait: mayWait && !NodeThread.isCurrent)
     }
 }
 
@@ -75,7 +73,7 @@ package final class ClosedRoute<S: State>: ActionRoute {
             reason: reason)
     }
 
-    package func submit(_ action: S.Action) -> DispatchHandle {
+    package func submit(_ action: S.Action, mayWait: Bool) -> DispatchHandle {
         DispatchHandle(.failed(error))
     }
 }

@@ -50,8 +50,8 @@ extension Rights {
 
     /// Whether a target concerns some store that may be read.
     private func sees(_ target: Target) -> Bool {
-        for deed in [Deed.observe, .host] {
-            if patterns[deed]?.contains(where: { $0.touches(target) }) == true { return true }
+        for permission in [Permission.observe, .host] {
+            if patterns[permission]?.contains(where: { $0.touches(target) }) == true { return true }
         }
         return false
     }

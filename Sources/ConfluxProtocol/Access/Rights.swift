@@ -2,8 +2,8 @@ import ConfluxVocabulary
 
 /// What somebody may do, and to which stores.
 public struct Rights: Sendable, Hashable {
-    /// A kind of deed.
-    public enum Deed: String, Sendable, Hashable, CaseIterable {
+    /// What may be done with a store.
+    public enum Permission: String, Sendable, Hashable, CaseIterable {
         /// Reads states, and actions in the log.
         case observe
         /// Dispatches actions.
@@ -16,12 +16,12 @@ public struct Rights: Sendable, Hashable {
 
     /// Everything.
     public static let all = Rights(
-        patterns: Dictionary(uniqueKeysWithValues: Deed.allCases.map { ($0, [.all]) }))
+        patterns: Dictionary(uniqueKeysWithValues: Permission.allCases.map { ($0, [.all]) }))
     /// Nothing.
     public static let none = Rights(patterns: [:])
 
-    /// For which stores each deed is allowed. A deed that is not there is allowed for none.
-    public var patterns: [Deed: [StorePattern]]
+    /// For which stores each permission is granted. One that is not there is granted for none.
+    public var patterns: [Permission: [StorePattern]]
     /// The most bytes of one encoded action; nil where the sequencer's own limit alone counts.
     public var payloadBytesMax: UInt32?
     /// The most actions a second, over a second's time; nil for no limit. *At the bound* actions wait in their node.
@@ -37,13 +37,13 @@ public struct Rights: Sendable, Hashable {
     /// Makes rights.
     ///
     /// - Parameters:
-    ///   - patterns: For which stores each deed is allowed.
+    ///   - patterns: For which stores each permission is granted.
     ///   - payloadBytesMax: The most bytes of one encoded action.
     ///   - actionsPerSecondMax: The most actions a second.
     ///   - sessionsMax: The most sessions.
     ///   - connectionsMax: The most connections.
     public init(
-        patterns: [Deed: [StorePattern]], payloadBytesMax: UInt32? = nil,
+        patterns: [Permission: [StorePattern]], payloadBytesMax: UInt32? = nil,
         actionsPerSecondMax: UInt32? = nil, sessionsMax: UInt32? = nil,
         connectionsMax: UInt32? = nil
     ) {
@@ -54,9 +54,9 @@ public struct Rights: Sendable, Hashable {
         self.connectionsMax = connectionsMax
     }
 
-    /// Whether a deed is allowed to all that a target concerns.
-    public func allow(_ deed: Deed, _ target: Target) -> Bool {
-        patterns[deed]?.contains { $0.covers(target) } ?? false
+    /// Whether a permission is granted for all that a target concerns.
+    public func allow(_ permission: Permission, _ target: Target) -> Bool {
+        patterns[permission]?.contains { $0.covers(target) } ?? false
     }
 
     /// Whether what concerns a target may be read.
@@ -75,8 +75,10 @@ public struct Rights: Sendable, Hashable {
         patterns[.administer]?.contains(where: \.coversAll) == true
     }
 
-    /// Whether there is a deed among these that is allowed to any store.
-    func allowSome(of deeds: Deed...) -> Bool { deeds.contains { patterns[$0]?.isEmpty == false } }
+    /// Whether one of these permissions is granted for any store.
+    func allowSome(of permissions: Permission...) -> Bool {
+        permissions.contains { patterns[$0]?.isEmpty == false }
+    }
 }
 
 /// Who speaks on a connection. The connection's key proves the name, and nothing that is said counts
@@ -101,9 +103,12 @@ public struct Principal: Sendable, Hashable {
     }
 
     /// What it is told that it may not do.
-    func denial(of deed: Rights.Deed, _ target: some CustomStringConvertible) -> String {
-        "\(name.map { "the key \($0)" } ?? "this key") may not \(deed.rawValue) \(target); ask for "
-            + "the right \(deed.rawValue)=\(target) in the sequencer's file of authorised keys"
+    func denial(
+        of permission: Rights.Permission, _ target: some CustomStringConvertible
+    ) -> String {
+        "\(name.map { "the key \($0)" } ?? "this key") may not \(permission.rawValue) \(target); "
+            + "ask for the right \(permission.rawValue)=\(target) in the sequencer's file of "
+            + "authorised keys"
     }
 
     /// Why a message is not answered as it asks; nil where it is allowed. Actions are judged one by one
@@ -141,8 +146,8 @@ public struct Principal: Sendable, Hashable {
             ? nil : denial(of: .dispatch, "any store")
     }
 
-    private func denied(_ deed: Rights.Deed, _ target: Target) -> String? {
-        rights.allow(deed, target) ? nil : denial(of: deed, target)
+    private func denied(_ permission: Rights.Permission, _ target: Target) -> String? {
+        rights.allow(permission, target) ? nil : denial(of: permission, target)
     }
 
     private var deniedAdministration: String? {

@@ -31,7 +31,9 @@ public enum RightsText {
             let value = parts.count == 2 ? parts[1] : nil
             switch (parts[0], value) {
             case ("all", nil):
-                for deed in Rights.Deed.allCases { try add(deed, nil, to: &rights) }
+                for permission in Rights.Permission.allCases {
+                    try add(permission, nil, to: &rights)
+                }
             case ("payload-max", let size?):
                 guard rights.payloadBytesMax == nil, let bytes = byteCount(size) else {
                     throw InvalidText(
@@ -49,14 +51,14 @@ public enum RightsText {
             case ("sessions-max", let most?): try set(\.sessionsMax, most, word, of: &rights)
             case ("connections-max", let most?): try set(\.connectionsMax, most, word, of: &rights)
             case (let name, _):
-                guard let deed = Rights.Deed(rawValue: String(name)) else {
+                guard let permission = Rights.Permission(rawValue: String(name)) else {
                     throw InvalidText(
                         """
                         there is no right \(InvalidText.quoted(word)): a key may observe, dispatch, \
                         host, administer, or all, each for all stores or as in observe=orders/*
                         """)
                 }
-                try add(deed, value, to: &rights)
+                try add(permission, value, to: &rights)
             }
         }
         guard !rights.patterns.isEmpty else {
@@ -81,14 +83,14 @@ public enum RightsText {
     }
 
     private static func add(
-        _ deed: Rights.Deed, _ text: Substring?, to rights: inout Rights
+        _ permission: Rights.Permission, _ text: Substring?, to rights: inout Rights
     ) throws(InvalidText) {
-        guard rights.patterns[deed] == nil else {
+        guard rights.patterns[permission] == nil else {
             throw InvalidText(
-                "the right \(deed.rawValue) is given twice: separate patterns by commas")
+                "the right \(permission.rawValue) is given twice: separate patterns by commas")
         }
         guard let text else {
-            rights.patterns[deed] = [.all]
+            rights.patterns[permission] = [.all]
             return
         }
         var patterns: [StorePattern] = []
@@ -103,9 +105,10 @@ public enum RightsText {
             patterns.append(pattern)
         }
         guard patterns.count <= patternsMax else {
-            throw InvalidText("the right \(deed.rawValue) has more than \(patternsMax) patterns")
+            throw InvalidText(
+                "the right \(permission.rawValue) has more than \(patternsMax) patterns")
         }
-        rights.patterns[deed] = patterns
+        rights.patterns[permission] = patterns
     }
 
     private static func byteCount(_ text: Substring) -> UInt32? {

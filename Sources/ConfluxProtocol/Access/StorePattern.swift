@@ -28,12 +28,12 @@ public struct StorePattern: Sendable, Hashable, CustomStringConvertible {
 
     /// Whether it is for a store.
     public func covers(_ store: StoreName) -> Bool {
-        Self.matches(store.state.text, state) && Self.matches(store.instance.text, instance)
+        Self.matches(store.state, state) && Self.matches(store.instance, instance)
     }
 
     /// Whether it is for every store of a state.
     public func covers(state name: Name) -> Bool {
-        Self.matches(name.text, state) && Self.isAny(instance)
+        Self.matches(name, state) && Self.isAny(instance)
     }
 
     /// Whether it is for every store.
@@ -53,7 +53,7 @@ public struct StorePattern: Sendable, Hashable, CustomStringConvertible {
     func touches(_ target: Target) -> Bool {
         switch target {
         case .store(let store): covers(store)
-        case .state(let name): Self.matches(name.text, state)
+        case .state(let name): Self.matches(name, state)
         case .event: true
         }
     }
@@ -70,21 +70,22 @@ public struct StorePattern: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// Goes back to the last star alone where a part does not fit: what an earlier one stands for is
-    /// settled by then.
-    private static func matches(_ text: String, _ pattern: [UInt8]) -> Bool {
-        let text = Array(text.utf8)
-        var (at, place) = (0, 0)
-        var retry: (at: Int, place: Int)?
-        while at < text.count {
+    /// settled by then. Nothing is allocated: this runs for each target of each batch.
+    private static func matches(_ name: Name, _ pattern: [UInt8]) -> Bool {
+        let text = name.text.utf8
+        var (at, place) = (text.startIndex, 0)
+        var retry: (at: String.Index, place: Int)?
+        while at < text.endIndex {
             if place < pattern.count, pattern[place] == star {
                 retry = (at, place)
                 place += 1
             } else if place < pattern.count, pattern[place] == text[at] {
-                at += 1
+                text.formIndex(after: &at)
                 place += 1
             } else if let last = retry {
-                retry = (last.at + 1, last.place)
-                (at, place) = (last.at + 1, last.place + 1)
+                let next = text.index(after: last.at)
+                retry = (next, last.place)
+                (at, place) = (next, last.place + 1)
             } else {
                 return false
             }

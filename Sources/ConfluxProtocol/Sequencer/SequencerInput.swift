@@ -239,8 +239,9 @@ public enum SequencerEnd: Sendable, Hashable {
     case stopped
     /// A newer tenure has begun.
     case superseded
-    /// The log failed; nothing that was admitted but not committed is trusted (rule 3).
-    case logFailed(String)
+    /// The log failed; nothing that was admitted but not committed is trusted (rule 3). The message is
+    /// for whoever runs the sequencer, and may name files. Peers are told the summary.
+    case logFailed(String, summary: String = "it can't be read or written")
     /// The log holds what no sequencer wrote.
     case logDamaged(String)
 }

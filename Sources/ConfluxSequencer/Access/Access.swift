@@ -11,16 +11,23 @@ struct Access {
     /// Which part of all connections of a socket the processes of one key may have, unless its line says
     /// how many.
     static let keyFraction = 8
+    /// How long the connections of a client go on that had the keys read again, where its own key is
+    /// changed or gone.
+    static let answerDelay = Duration.seconds(1)
 
     /// From here on these keys may connect, and no others are connected. Whose rights are others now
     /// connects again, and says anew what it does.
     ///
+    /// The connections of a client that asked for it end later, since its answer may be on the way. They
+    /// have the new rights meanwhile: where the key is gone, nothing more is heard or sent.
+    ///
     /// - Parameters:
     ///   - keys: The keys.
+    ///   - asker: The key of whoever asked for it, if a client did.
     ///   - sockets: Where they connect.
     /// - Throws: `closed` or `terminated`.
     mutating func admit(
-        _ keys: AuthorizedKeys, on sockets: [ServingSocket]
+        _ keys: AuthorizedKeys, askedBy asker: CurvePublicKey? = nil, on sockets: [ServingSocket]
     ) throws(ZeroMQError) {
         let former = authorized
         authorized = keys
@@ -29,7 +36,8 @@ struct Access {
             socket.connectionsMax = { key in
                 keys[key].map { $0.rights.connectionsMax.map { Int($0) } ?? share }
             }
-            try socket.end { former?[$0] != keys[$0] }
+            try socket.end { $0 != asker && former?[$0] != keys[$0] }
+            try socket.end(after: Self.answerDelay) { $0 == asker && former?[$0] != keys[$0] }
         }
     }
 

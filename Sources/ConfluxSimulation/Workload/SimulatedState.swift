@@ -63,7 +63,7 @@ public struct SimulatedState: Sendable {
             submit: { store, outbox, place, random in
                 OutboxRoute<S>(
                     outbox: outbox, target: store.map { .store($0) } ?? .state(name)
-                ).submit(action(place, &random))
+                ).submit(action(place, &random), mayWait: false)
             },
             makeReference: { TypedReferenceStore<S>($0) },
             schemaVersion: UInt32(S.schemaVersion))

@@ -49,6 +49,8 @@ struct ConnectionTable {
         var refusals = 0
         /// How many pieces were taken of it. That it connected is one.
         var pieces = 1
+        /// When it ends in any case; nil where nothing says so.
+        var endsAt: Duration?
         /// At how many pieces it ends at the earliest, once it is about to.
         var endPieces = 0
         /// Whether its peer has said all that makes it one of those that are served. *Invariant*: those
@@ -200,6 +202,9 @@ struct ConnectionTable {
             connections.values[index].pieces + Self.drainedPiecesMax
     }
 
+    /// A connection must end at a time, and is served until then.
+    mutating func end(_ id: RoutingID, at time: Duration) { connections[id]?.endsAt = time }
+
     /// Another piece was taken of a connection.
     mutating func countPiece(of id: RoutingID) { connections[id]?.pieces += 1 }
 
@@ -269,6 +274,7 @@ struct ConnectionTable {
     func overdue(at now: Duration) -> [RoutingID] {
         connections.compactMap { id, connection in
             guard connection.decoder != nil else { return id }
+            if let end = connection.endsAt, now >= end { return id }
             if !connection.isEstablished {
                 return now - connection.openedAt > limits.handshakeMax ? id : nil
             }

@@ -68,12 +68,22 @@ public class ServingSocket: ZeroMQSocket {
 
     /// Ends the connections of peers with some of the keys.
     ///
-    /// - Parameter isMeant: Whether those of a key.
+    /// What waits to be sent to a connection that ends at once may be lost.
+    ///
+    /// - Parameters:
+    ///   - delay: How long they are served until then; ``review(at:)`` ends them. nil: they end at once.
+    ///   - isMeant: Whether those of a key.
     /// - Throws: `closed` or `terminated`.
     public final func end(
-        connectionsOf isMeant: (CurvePublicKey) -> Bool
+        after delay: Duration? = nil, connectionsOf isMeant: (CurvePublicKey) -> Bool
     ) throws(ZeroMQError) {
-        for id in table.connections(of: isMeant) { try end(id) }
+        for id in table.connections(of: isMeant) {
+            if let delay {
+                table.end(id, at: Moment.now.monotonic + delay)
+            } else {
+                try end(id)
+            }
+        }
     }
 
     // MARK: For the sockets that are made of this one

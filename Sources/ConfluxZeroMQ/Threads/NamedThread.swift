@@ -15,12 +15,22 @@ public final class NamedThread: Sendable {
         let thread: pthread_t
     }
 
+    /// Which threads go first where processors are busy.
+    public enum Priority: Sendable {
+        /// The priority of the process.
+        case normal
+        /// Below the normal one: about a tenth of its share of a busy processor, all of an idle one.
+        case low
+    }
+
     private final class Start {
         let name: String
+        let priority: Priority
         let body: () -> Void
 
-        init(name: String, body: sending @escaping () -> Void) {
+        init(name: String, priority: Priority, body: sending @escaping () -> Void) {
             self.name = name
+            self.priority = priority
             self.body = body
         }
     }
@@ -36,10 +46,13 @@ public final class NamedThread: Sendable {
     ///   - name: What to call it.
     ///   - stackBytes: The size of its stack, 64 KiB to 1 GiB, rounded up to pages. The 8 MiB that
     ///     main threads have suit code that we do not know.
+    ///   - priority: Whether other threads go first. A thread that may not lower its priority keeps
+    ///     it.
     ///   - body: What it runs. It may own what it captures, such as sockets.
     /// - Throws: `invalidSetting`; `threadNotStarted` if the system has no room for one.
     public init(
-        _ name: String, stackBytes: Int = 8 << 20, body: sending @escaping () -> Void
+        _ name: String, stackBytes: Int = 8 << 20, priority: Priority = .normal,
+        body: sending @escaping () -> Void
     ) throws(ZeroMQError) {
         guard (64 << 10...1 << 30).contains(stackBytes) else {
             throw ZeroMQError(
@@ -53,7 +66,7 @@ public final class NamedThread: Sendable {
         let page = Int(getpagesize())
         pthread_attr_setstacksize(&attributes, (stackBytes + page - 1) / page * page)
 
-        let start = Unmanaged.passRetained(Start(name: name, body: body))
+        let start = Unmanaged.passRetained(Start(name: name, priority: priority, body: body))
         #if canImport(Darwin)
             var thread: pthread_t?
             let number = pthread_create(&thread, &attributes, Self.run, start.toOpaque())
@@ -92,6 +105,7 @@ public final class NamedThread: Sendable {
     private static func begin(_ argument: UnsafeMutableRawPointer) {
         let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
         conflux_name_thread(start.name)
+        if start.priority == .low { conflux_lower_priority() }
         start.body()
     }
 

@@ -198,6 +198,54 @@ struct TamperedLogTests {
         #expect(!log.holdsLog("back"))
     }
 
+    @Test func `a backup with the expected anchor is restored, and the anchor is told`()
+        async throws
+    {
+        let log = try KeptLog()
+        log.log.close()
+        let anchor = try #require(try anchors(of: log).dropLast(3).last)
+        let text = try await Run.tool([
+            "restore", log.path, "--data", log.root + "/text", "--expect", anchor.description,
+        ])
+        #expect(text.exitCode == .success)
+        let told = "restored to \(log.root)/text, with the anchor of entry 14: entries 1 to 20 "
+        #expect(text.lines.first?.hasPrefix(told) == true, "\(text.lines)")
+        let json = try await Run.tool([
+            "restore", log.path, "--data", log.root + "/json", "--expect", anchor.description,
+            "--json",
+        ])
+        let line = try JSONValue(json: try #require(json.lines.first))
+        #expect(line["/expected"] == .string(anchor.description))
+        #expect(log.holdsLog("text") && log.holdsLog("json"))
+    }
+
+    @Test func `a backup without the expected anchor is not restored`() async throws {
+        let log = try KeptLog()
+        let before = try anchors(of: log)
+        let end = try #require(before.last)
+        // The changed entries look whole: without the anchor they are restored.
+        try log.forge(7)
+        try log.rehash(from: 7)
+        log.log.close()
+        let zero = try #require(LogAnchor("40:" + String(repeating: "0", count: 64)))
+        for (anchor, code) in [(end, "anchorDiffers"), (zero, "anchorAboveEnd")] {
+            let back = log.root + "/back"
+            let words = ["restore", log.path, "--data", back, "--expect", anchor.description]
+            let run = try await Run.tool(words)
+            #expect(run.exitCode == .logFailed && run.lines.isEmpty)
+            let failure = try await Run.failure(of: words, RestoreCommand.run)
+            #expect(failure?.code == code)
+            #expect(failure?.message.hasSuffix(" Nothing was restored.") == true)
+            #expect(!log.holdsLog("back"))
+            #expect(!FileManager.default.fileExists(atPath: back + "/log.sqlite.partial"))
+        }
+        // What is before the change still has its anchor.
+        let other = try await Run.tool([
+            "restore", log.path, "--data", log.root + "/back", "--expect", before[2].description,
+        ])
+        #expect(other.exitCode == .success && log.holdsLog("back"))
+    }
+
     // MARK: Parts
 
     private func anchors(of log: KeptLog) throws -> [LogAnchor] {

@@ -48,6 +48,55 @@ struct StatusTextTests {
             lines.contains { $0.hasPrefix("counter/shared diverged between entries 100 and 200") })
     }
 
+    @Test(arguments: 1...26)
+    func `a row shows as many stores as fit 80 columns, and how many more there are`(
+        nameLength: Int
+    ) throws {
+        let hosted = (1...40).map { StoreName("document/number-\($0)")! }
+        let name = String(repeating: "n", count: nameLength)
+        let lines = lines([session(5, name: name, hosted: hosted)], [])
+        let row = try #require(lines.first { $0.hasPrefix("\(name) ") })
+        #expect(row.count <= 80)
+        let shown = row.split(separator: " ").filter { $0.hasPrefix("document/") }
+        #expect(shown.map(String.init) == hosted.prefix(shown.count).map(\.description))
+        #expect(row.hasSuffix(" \(shown[shown.count - 1]) +\(40 - shown.count)"))
+        // One store more would not fit.
+        let wider =
+            row.dropLast("+\(40 - shown.count)".count).count
+            + "\(hosted[shown.count]) +\(39 - shown.count)".count
+        #expect(wider > 80)
+    }
+
+    @Test func `a row shows one store at least, and a dash for none`() throws {
+        let long = ["a", "b"].map { letter in
+            StoreName(String(repeating: letter, count: 64) + "/1")!
+        }
+        let lines = lines(
+            [session(5, name: "one", hosted: long), session(6, name: "none", hosted: [])], [])
+        let one = try #require(lines.first { $0.hasPrefix("one ") })
+        #expect(one.hasSuffix(" \(long[0]) +1"), "\(one)")
+        let none = try #require(lines.first { $0.hasPrefix("none ") })
+        #expect(none.hasSuffix(" 3           -"), "\(none)")
+    }
+
+    @Test(arguments: 1...30)
+    func `what is found is wrapped at 80 columns, with its further lines indented`(
+        nameLength: Int
+    ) throws {
+        let name = String(repeating: "n", count: nameLength)
+        let stopped = [StoppedReplica(node: Incarnation(5), sequence: .zero.next)]
+        let all = lines([session(5, name: name)], [store(counter, stopped: stopped)])
+        let first = try #require(all.lastIndex(of: "")) + 1
+        let findings = all[first...]
+        #expect(findings.count > 2)
+        for (line, next) in zip(findings, findings.dropFirst()) where next.hasPrefix("  ") {
+            let word = try #require(next.split(separator: " ").first)
+            #expect(line.count <= 80 && line.count + 1 + word.count > 80, "\(findings)")
+        }
+        let starts = findings.filter { !$0.hasPrefix(" ") }
+        #expect(starts.count == 2 && starts.allSatisfy { $0.hasPrefix("counter/shared ") })
+    }
+
     @Test func `a node that has not reported yet has no lag`() {
         let fresh = lines([session(5, name: "a", applied: 0, hosted: [counter])], [])
         #expect(fresh.contains { $0 == "a     5       live  -    3           counter/shared" })

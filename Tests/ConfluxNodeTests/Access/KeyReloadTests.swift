@@ -1,6 +1,7 @@
 import Dispatch
 import Testing
 
+@testable import ConfluxNode
 @testable import ConfluxProtocol
 @testable import ConfluxSequencer
 
@@ -43,6 +44,46 @@ struct KeyReloadTests {
         }
         #expect(reloads.begin(for: asker(101)) == nil)
         gate.signal()
+    }
+
+    /// The answer may be on its way for a while, so the connection must outlive it.
+    @Test(arguments: ["all rate=5/s", nil])
+    func `who has its own key changed hears the answer before its connection ends`(
+        rights: String?
+    ) async throws {
+        let (own, key, other) = (
+            CurveKeyPair.random(), CurveKeyPair.random(), CurveKeyPair.random()
+        )
+        let changed = try AuthorizedKeys(
+            "other \(other) all\n" + (rights.map { "ops \(key) \($0)\n" } ?? ""))
+        var configuration = SequencerConfiguration(bind: "tcp://127.0.0.1:0", storage: .memory)
+        configuration.access = .keys(
+            own, authorized: try AuthorizedKeys("ops \(key) all\nother \(other) all\n"),
+            reading: { .success(changed) })
+        let sequencer = try Sequencer.start(configuration)
+        func connect(_ key: CurveKeyPair) async throws -> Node {
+            var settings = NodeSettings()
+            settings.connectTimeout = .seconds(20)
+            settings.keys = NodeKeys(own: key, sequencer: own.publicKey)
+            return try await Node.connect(
+                to: sequencer.address, settings: settings, scope: Scope())
+        }
+        let (node, bystander) = (try await connect(key), try await connect(other))
+        let events = node.events
+        let answer = try await node.core.ask(.reload, patience: .seconds(60))
+        let begun = ContinuousClock.now
+        #expect(answer.body == .reloaded(count: UInt32(changed.count)))
+        _ = try await first(of: events) { event in
+            switch event {
+            case .reconnected, .connectionRefused: true
+            default: false
+            }
+        }
+        #expect(ContinuousClock.now - begun > Access.answerDelay / 2)
+        _ = try await bystander.sequencerStatus()
+        await node.close()
+        await bystander.close()
+        await sequencer.stop()
     }
 
     @Test

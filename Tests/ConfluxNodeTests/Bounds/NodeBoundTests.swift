@@ -98,9 +98,10 @@ struct NodeBoundTests {
         }
         #expect(taken == total)
         #expect(done.wait(timeout: .now() + 10) == .success)
-        // A thread of the node's own never waits.
-        for _ in 0..<bytesMax / 4 {
-            _ = outbox.submit(Outbox.Aim(target), [1, 2, 3, 4], mayWait: false)
+        // A thread of the node's own never waits, and has as much room again.
+        for _ in 0..<2 * bytesMax / 4 {
+            let handle = outbox.submit(Outbox.Aim(target), [1, 2, 3, 4], mayWait: false)
+            #expect(handle.outcome == nil)
         }
         let handle = outbox.submit(Outbox.Aim(target), [1], mayWait: false)
         guard case .failed(let error)? = handle.outcome else {

@@ -14,13 +14,13 @@ struct RightsScenarios {
         return peers
     }
 
-    private func rights(_ patterns: [Rights.Deed: [String]]) throws -> Rights {
+    private func rights(_ patterns: [Rights.Permission: [String]]) throws -> Rights {
         Rights(
             patterns: try patterns.mapValues { try $0.map { try #require(StorePattern($0)) } })
     }
 
     private func principal(
-        _ name: String, _ patterns: [Rights.Deed: [String]]
+        _ name: String, _ patterns: [Rights.Permission: [String]]
     ) throws -> Principal {
         Principal(name: Name(name), rights: try rights(patterns))
     }
@@ -73,7 +73,7 @@ struct RightsScenarios {
         #expect(outcomes(peers.heard(on: 1)).done.isEmpty)
     }
 
-    @Test func `every deed needs its right, and the answer says which`() throws {
+    @Test func `every message needs its permission, and the answer says which`() throws {
         var peers = peers()
         peers.principals[1] = try principal("api", [.dispatch: ["*"]])
         peers.join(1)

@@ -18,6 +18,46 @@ struct VisibilityTests {
         #expect(try #require(StorePattern(text.lowercased())).covers(store) == fits)
     }
 
+    /// All texts of 1 to 4 of these characters.
+    private func texts(of characters: String) -> [String] {
+        var texts = [""]
+        for _ in 1...4 { texts += texts.flatMap { text in characters.map { text + "\($0)" } } }
+        return Set(texts).filter { !$0.isEmpty }.sorted()
+    }
+
+    /// What a pattern means, one character after the other.
+    private func fits(_ text: Substring, _ pattern: Substring) -> Bool {
+        guard let first = pattern.first else { return text.isEmpty }
+        if first == "*" {
+            return fits(text, pattern.dropFirst())
+                || !text.isEmpty && fits(text.dropFirst(), pattern)
+        }
+        return text.first == first && fits(text.dropFirst(), pattern.dropFirst())
+    }
+
+    @Test func `every short pattern is for the names that it means`() throws {
+        let names = texts(of: "ab")
+        #expect(names.count == 30)
+        for text in texts(of: "ab*") {
+            let part = try #require(StorePattern("\(text)/x"))
+            for name in names {
+                let store = try #require(StoreName("\(name)/x"))
+                #expect(part.covers(store) == fits(name[...], text[...]), "\(text) \(name)")
+            }
+        }
+    }
+
+    @Test func `a pattern of the longest length is for the longest names`() throws {
+        let long = String(repeating: "a", count: NameRule.lengthMax)
+        let store = try #require(StoreName("\(long)/\(long)"))
+        for (text, fits) in [
+            (long, true), (long.dropLast() + "b", false), (long.dropLast() + "*", true),
+            (String(repeating: "*a", count: 32), true), ("*" + long.dropLast(2) + "b", false),
+        ] {
+            #expect(try #require(StorePattern("\(text)/\(long)")).covers(store) == fits, "\(text)")
+        }
+    }
+
     @Test func `a right to a whole state needs a pattern for all of its stores`() throws {
         let orders = try #require(Name("orders"))
         for (text, covers, touches) in [

@@ -78,6 +78,8 @@ struct Narration {
         case .confirmTenure: Self.line("sequencer → log", "confirm the tenure")
         case .reloadKeys: Self.line("sequencer", "reads the keys again")
         case .note(let note): Self.line("sequencer", "notes " + words(of: note))
+        case .end(.logFailed(let message, _)):
+            Self.line("sequencer", "ends: logFailed(\"\(message)\")")
         case .end(let end): Self.line("sequencer", "ends: \(end)")
         }
     }

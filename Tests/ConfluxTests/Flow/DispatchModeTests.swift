@@ -20,12 +20,16 @@ struct DispatchModeTests {
         // Handed over under a lock: the thread sanitizer does not see a continuation that is resumed
         // before its task has stopped.
         let sent = Mutex<(last: DispatchHandle, thread: UInt)?>(nil)
+        // A thread that has ended leaves its identity to others.
+        let mayEnd = DispatchSemaphore(value: 0)
+        defer { mayEnd.signal() }
         await withCheckedContinuation { continuation in
             let thread = Thread { [scope] in
                 var last = scope.dispatch(0, to: store)
                 for number in 1..<100 { last = scope.dispatch(number, to: store) }
                 sent.withLock { $0 = (last, Self.thread) }
                 continuation.resume()
+                mayEnd.wait()
             }
             thread.start()
         }
@@ -299,5 +303,21 @@ struct DispatchModeTests {
         await begun.value?.end()
         try await later.value?.receipt()
         #expect(store.computed.numbers == [1, 2, 3])
+    }
+
+    @Test(arguments: [DispatchMode.async, .serial, .mainThread])
+    func `a dispatch that waits keeps no store, and one that was released commits nothing`(
+        mode: DispatchMode
+    ) async throws {
+        let gate = AsyncStream<Void>.makeStream()
+        let operation = scope.perform { for await _ in gate.stream {} }
+        var store: Store<TallyState>? = scope.run { tallyStore() }
+        let computed = store?.computed
+        let handle = store.map { scope.dispatch(1, to: $0, mode: mode, after: operation) }
+        store = nil
+        gate.continuation.finish()
+        let error = await #expect(throws: DispatchError.self) { try await handle?.receipt() }
+        #expect(error?.code == .storeClosed)
+        #expect(computed?.numbers == [])
     }
 }

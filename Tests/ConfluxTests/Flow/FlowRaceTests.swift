@@ -262,7 +262,7 @@ struct FlowRaceTests {
     private final class Road<S: State>: ActionRoute {
         let count = Atomic(0)
 
-        func submit(_ action: S.Action) -> DispatchHandle {
+        func submit(_ action: S.Action, mayWait: Bool) -> DispatchHandle {
             count.add(1, ordering: .relaxed)
             return DispatchHandle(.failed(.withdrawn))
         }

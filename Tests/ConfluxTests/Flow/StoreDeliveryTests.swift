@@ -9,7 +9,7 @@ private final class Road: ActionRoute {
     let submitted = Mutex<[Int]>([])
     let block = OutcomeBlock()
 
-    func submit(_ action: Int) -> DispatchHandle {
+    func submit(_ action: Int, mayWait: Bool) -> DispatchHandle {
         submitted.withLock { $0.append(action) }
         return DispatchHandle(block: block, index: block.reserve())
     }

@@ -179,4 +179,17 @@ struct StoreOrderTests {
         }
         #expect(error?.code == .noStore)
     }
+
+    @Test func `many layers of stores that wait for each other cost no more than their edges`()
+        throws
+    {
+        let scope = Scope()
+        // 2 to the power of 40 ways lead from the last layer to the first.
+        let layers = scope.run { (0..<40).map { _ in [tallyStore(), tallyStore()] } }
+        for (before, after) in zip(layers, layers.dropFirst()) {
+            for store in after { try scope.order(store, after: before[0], before[1]) }
+        }
+        scope.run { Store<TallyState>.actions.tell(1) }
+        #expect(layers.allSatisfy { $0.allSatisfy { $0.computed.numbers == [1] } })
+    }
 }

@@ -199,6 +199,60 @@ struct TransactionTests {
         #expect(first.left == 3)
     }
 
+    private struct Torn: Error {}
+
+    @Test func `an error that comes from two moments is not told, and the body runs again`()
+        async throws
+    {
+        let (first, second) = scope.run {
+            (ModelStore(Stock(left: 5)), ModelStore(Stock(left: 5)))
+        }
+        var attempts = 0
+        let sum = try await scope.transaction { tx in
+            attempts += 1
+            let left = tx.read(first).left
+            if attempts == 1 {
+                scope.chain().dispatch(.take(amount: 2), to: first)
+                    .dispatch(.add(amount: 2), to: second).react()
+            }
+            guard left + tx.read(second).left == 10 else { throw Torn() }
+            return left + tx.read(second).left
+        }
+        #expect(sum == 10 && attempts == 2)
+
+        // So it is with what a check refuses early.
+        attempts = 0
+        try await scope.transaction { tx in
+            attempts += 1
+            let left = tx.read(first).left
+            if attempts == 1 { second.dispatch(.take(amount: 7)) }
+            let toTake = tx.read(second).left == 0 ? left + 1 : 1
+            if attempts == 1 { second.dispatch(.add(amount: 7)) }
+            tx.dispatch(.take(amount: toTake), to: first)
+        }
+        #expect(attempts == 2 && first.left == 2)
+        // An error of what was so is told at once.
+        attempts = 0
+        await #expect(throws: Torn.self) {
+            try await scope.transaction { tx in
+                attempts += 1
+                if tx.read(first).left == 2 { throw Torn() }
+            }
+        }
+        #expect(attempts == 1)
+        // And one that never reads two stores at one moment is told what to do.
+        attempts = 0
+        let error = await #expect(throws: DispatchError.self) {
+            try await scope.transaction(attempts: 2) { tx in
+                attempts += 1
+                _ = tx.read(first)
+                first.dispatch(.add(amount: 1))
+                throw Torn()
+            }
+        }
+        #expect(error?.code == .conflict && attempts == 2)
+    }
+
     @Test func `a lane that waits for another one's turn needs no thread`() async throws {
         let held = HeldExecutor()
         let slow = scope.run { ModelStore(Stock(left: 1), executor: held.executor) }

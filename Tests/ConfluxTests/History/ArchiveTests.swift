@@ -67,6 +67,7 @@ struct ArchiveTests {
             try second.keep(storage, as: "x"),
         ]
         storage.replace(1)
+        #expect(keeping.map(\.space) == ["a", "a", "b"] && keeping.map(\.name) == ["x", "y", "x"])
         for kept in keeping { try kept.save() }
         #expect(folder.names == ["a~x.archive", "a~y.archive", "b~x.archive"])
         for name in ["", "..", "a/b", "ä", String(repeating: "a", count: 65)] {
@@ -203,5 +204,192 @@ struct ArchiveTests {
         }
         #expect(error?.code == .incompatible)
         #expect(error?.message.contains("newer program") == true)
+    }
+    // MARK: What was saved when, and by whom
+
+    @Test func `what changed before the keeping is saved, too`() async throws {
+        let archive = try Archive(folder: folder.url)
+        func saved(_ name: String) throws -> Int {
+            let storage = Storage(0)
+            _ = try archive.keep(storage, as: name)
+            return storage.value
+        }
+        let storage = Storage(0)
+        storage.replace(7)
+        let first = try archive.keep(storage, as: "called", idle: .seconds(3_600))
+        try first.save()
+        #expect(try saved("called") == 7)
+        _ = try archive.keep(storage, as: "ended", idle: .seconds(3_600))
+        #expect(try saved("ended") == 7)
+        let third = try archive.keep(storage, as: "idle", idle: .milliseconds(1))
+        var saves = third.saves.values.makeAsyncIterator()
+        if !folder.names.contains("1~idle.archive") { try await saves.next()?.get() }
+        #expect(try saved("idle") == 7)
+
+        let untouched = Storage(3)
+        _ = try archive.keep(untouched, as: "untouched")
+        #expect(!folder.names.contains("1~untouched.archive"))
+        let asked = try archive.keep(untouched, as: "asked")
+        try asked.save()
+        #expect(try saved("asked") == 3)
+        withExtendedLifetime((first, third, asked)) {}
+    }
+
+    @Test func `two keepings of one name don't disturb each other`() throws {
+        let archive = try Archive(folder: folder.url)
+        let storages = (0..<4).map { Storage([$0]) }
+        let kept = try storages.map { try archive.keep($0, as: "x", idle: .seconds(3_600)) }
+        let failures = Seen<ArchiveError>()
+        onThreads(4) { index in
+            for round in 0..<50 {
+                storages[index].replace(Array(repeating: index, count: round * 100))
+                do throws(ArchiveError) { try kept[index].save() } catch { failures.add(error) }
+            }
+        }
+        #expect(failures.values.map(\.message) == [])
+        let other = Storage([7])
+        _ = try archive.keep(other, as: "x")
+        #expect(other.value.count == 4_900 && Set(other.value).count == 1)
+        #expect(folder.names == ["1~x.archive"])
+    }
+
+    /// A value whose encoding waits for a save on another thread.
+    struct Waiting: Codable, Sendable {
+        static let hook = Late<@Sendable () -> Void>()
+        var count = 0
+
+        init() {}
+        init(from decoder: any Decoder) throws {
+            count = try decoder.singleValueContainer().decode(Int.self)
+        }
+        func encode(to encoder: any Encoder) throws {
+            let hook = Self.hook.value
+            Self.hook.value = nil
+            hook?()
+            var container = encoder.singleValueContainer()
+            try container.encode(count)
+        }
+    }
+
+    @Test func `a value is encoded under no lock, and the newest one stays`() throws {
+        let archive = try Archive(folder: folder.url)
+        let storage = Storage(Waiting())
+        let kept = try archive.keep(storage, as: "x", idle: .seconds(3_600))
+        let ended = Late<Bool>()
+        storage.update(\.count, to: 1)
+        Waiting.hook.value = {
+            storage.update(\.count, to: 2)
+            let semaphore = DispatchSemaphore(value: 0)
+            Thread {
+                try? kept.save()
+                semaphore.signal()
+            }.start()
+            ended.value = semaphore.wait(timeout: .now() + 5) == .success
+        }
+        try kept.save()
+        #expect(ended.value == true)
+        let other = Storage(Waiting())
+        _ = try archive.keep(other, as: "x")
+        #expect(other.count == 2)
+    }
+
+    @Test func `names that differ in case have files that don't`() throws {
+        let spaces = ["settings", "Settings"].map { space in
+            Result { try Archive(folder: folder.url, space: space) }
+        }
+        for (index, space) in spaces.enumerated() {
+            for (place, name) in ["ab", "Ab", "aB", "AB", "AB.9_-"].enumerated() {
+                let storage = Storage(0)
+                let kept = try space.get().keep(storage, as: name)
+                #expect(storage.value == 0)
+                storage.replace(10 * index + place + 1)
+                kept.dispose()
+            }
+        }
+        #expect(folder.names.count == 10 && Set(folder.names.map { $0.lowercased() }).count == 10)
+        #expect(folder.names.contains("settings~ab.archive"))
+        let storage = Storage(0)
+        _ = try spaces[1].get().keep(storage, as: "aB")
+        #expect(storage.value == 13)
+        let long = String(repeating: "A", count: 64)
+        let kept = try Archive(folder: folder.url, space: long).keep(storage, as: long)
+        try kept.save()
+    }
+
+    @Test func `a file of the former name is read until there is one of the present name`() throws {
+        let archive = try Archive(folder: folder.url)
+        let source = Storage(7)
+        let kept = try archive.keep(source, as: "ab")
+        try kept.save()
+        kept.dispose()
+        try FileManager.default.moveItem(
+            at: folder.file("1~ab.archive"), to: folder.file("1~aB.archive"))
+        let other = Storage(0)
+        _ = try archive.keep(other, as: "AB")
+        #expect(other.value == 0)
+        let same = Storage(0)
+        let again = try archive.keep(same, as: "aB")
+        #expect(same.value == 7)
+        same.replace(8)
+        again.dispose()
+        #expect(folder.names == ["1~aB.archive", "1~ab^2.archive"])
+        _ = try archive.keep(other, as: "aB")
+        #expect(other.value == 8)
+    }
+
+    // MARK: Values of another form
+
+    /// As a former version of the program has it.
+    struct Before: Codable, Sendable { var title = "", width = 1 }
+
+    struct After: Codable, Sendable, Equatable {
+        struct Place: Codable, Sendable, Equatable { var x = 0, y = 0 }
+        var title = ""
+        var place = Place()
+        var colour = "black"
+    }
+
+    private func save(_ value: some Codable & Sendable, as name: String) throws {
+        let storage = Storage(value)
+        let kept = try Archive(folder: folder.url).keep(storage, as: name)
+        try kept.save()
+    }
+
+    @Test func `a property that the saved value lacks stays as the storage has it`() throws {
+        try save(Before(title: "a", width: 2), as: "x")
+        let storage = Storage(After(title: "b", colour: "red"))
+        let kept = try Archive(folder: folder.url).keep(storage, as: "x")
+        #expect(storage.value == After(title: "a", colour: "red"))
+        withExtendedLifetime(kept) {}
+    }
+    @Test func `a storage whose value has another form is migrated`() throws {
+        struct Wide: Codable, Sendable, Equatable {
+            struct Size: Codable, Sendable, Equatable { var width = 0 }
+            var size = Size()
+        }
+        try save(Before(title: "a", width: 2), as: "x")
+        let archive = try Archive(folder: folder.url)
+        func keep(_ storage: Storage<Wide>, _ version: Int) throws -> Archived {
+            try archive.keep(storage, as: "x", version: version) { old, version in
+                #expect(version == 1)
+                return Wide(size: Wide.Size(width: try old.decode(Before.self).width))
+            }
+        }
+        let storage = Storage(Wide())
+        let kept = try keep(storage, 2)
+        #expect(storage.size.width == 2)
+        storage.update(\.size.width, to: 3)
+        kept.dispose()
+        // What is of the present version is not migrated, and what is of a newer one not read.
+        let again = Storage(Wide())
+        _ = try keep(again, 2)
+        #expect(again.size.width == 3)
+        let newer = #expect(throws: ArchiveError.self) { try archive.keep(again, as: "x") }
+        #expect(newer?.code == .incompatible)
+        #expect(newer?.message.contains("saved with version 2, and this program knows 1") == true)
+        let failed = #expect(throws: ArchiveError.self) {
+            try archive.keep(again, as: "x", version: 3) { _, _ in throw CancellationError() }
+        }
+        #expect(failed?.code == .incompatible && failed?.reason is CancellationError)
     }
 }

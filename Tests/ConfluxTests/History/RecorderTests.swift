@@ -112,14 +112,103 @@ struct RecorderTests {
         #expect(gone == nil)
     }
 
-    @Test func `each action of a chain has the value that it left`() throws {
+    @Test func `a chain is one step: what was in between was never visible`() throws {
         let stock = scope.run { ModelStore<Stock>() }
         let recorder = Recorder(stock)
         scope.chain().dispatch(.add(amount: 1), to: stock)
             .dispatch(.add(amount: 2), to: stock).react()
-        #expect(recorder.steps.map(\.value.left) == [0, 1, 3])
+        scope.chain("sale").dispatch(.add(amount: 4), to: stock)
+            .dispatch(.take(amount: 2), to: stock).react()
+        #expect(recorder.steps.map(\.value.left) == [0, 3, 5])
+        #expect(
+            recorder.steps.map(\.action) == [
+                nil, "add(amount: 1), add(amount: 2)", "sale",
+            ])
         try recorder.back()
-        #expect(stock.left == 1)
+        #expect(stock.left == 3)
+        try recorder.back()
+        #expect(stock.left == 0)
+    }
+
+    @Test func `what changes nothing is no step`() throws {
+        struct Tally: Codable, Sendable { var count = 0 }
+        let number = scope.run { Storage(1) }
+        let tally = scope.run { Storage(Tally()) }
+        let recorder = Recorder(number)
+        let other = Recorder(tally)
+        number.commit { _ in }
+        number.replace(1)
+        number.updateIfChanged(\.self, to: 1)
+        tally.update(\.count, to: 0)
+        scope.chain().change(number) { $0.replace(2) }.change(number) { $0.replace(1) }.react()
+        #expect(recorder.steps.count == 1 && other.steps.count == 1)
+        number.replace(2)
+        number.replace(2)
+        tally.update(\.count, to: 1)
+        #expect(recorder.steps.map(\.value) == [1, 2])
+        #expect(other.steps.map(\.value.count) == [0, 1])
+        try recorder.back()
+        number.replace(1)
+        try recorder.forward()
+        #expect(number.value == 2)
+    }
+
+    @Test func `a step counts from where the steps before it will lead`() throws {
+        let held = HeldExecutor()
+        let stock = scope.run { ModelStore<Stock>(executor: held.executor) }
+        let recorder = Recorder(stock)
+        for amount in 1...3 { stock.dispatch(.add(amount: amount)) }
+        held.runAll()
+        try recorder.back()
+        try recorder.forward()
+        #expect(throws: RecorderError.self) { try recorder.forward() }
+        for _ in 1...3 { try recorder.back() }
+        let first = #expect(throws: RecorderError.self) { try recorder.back() }
+        #expect(
+            first?.message == """
+                There is no value -1: 4 are kept, from 0 on, and the store will be at 0. Choose one of \
+                those (`steps`).
+                """)
+        #expect(recorder.position == 3 && stock.left == 6)
+        held.runAll()
+        #expect(recorder.position == 0 && stock.left == 0)
+        try recorder.jump(to: 3)
+        #expect(throws: RecorderError.self) { try recorder.forward() }
+        try recorder.back()
+        held.runAll()
+        #expect(stock.left == 3)
+    }
+
+    @Test func `a step that commits made impossible is left out, and the next counts without it`()
+        throws
+    {
+        let held = HeldExecutor()
+        let stock = scope.run { ModelStore<Stock>(executor: held.executor) }
+        let recorder = Recorder(stock)
+        for amount in 1...3 { stock.dispatch(.add(amount: amount)) }
+        held.runAll()
+        try recorder.jump(to: 1)
+        held.runAll()
+        stock.dispatch(.add(amount: 10))
+        try recorder.jump(to: 3)
+        held.runOne()
+        #expect(recorder.steps.map(\.value.left) == [0, 1, 11])
+        #expect(recorder.position == 2)
+        try recorder.back()
+        held.runAll()
+        #expect(stock.left == 1 && recorder.position == 1)
+    }
+
+    @Test func `a step that a lock lets go later counts from the moment of the call`() throws {
+        let stock = scope.run { ModelStore<Stock>() }
+        let recorder = Recorder(stock)
+        stock.dispatch(.add(amount: 1))
+        let lock = scope.lock()
+        try recorder.back()
+        #expect(throws: RecorderError.self) { try recorder.back() }
+        try recorder.forward()
+        lock.release()
+        #expect(stock.left == 1 && recorder.position == 1)
     }
 
     @Test func `a step back from inside an observer comes behind the commit`() throws {
@@ -132,5 +221,23 @@ struct RecorderTests {
         stock.dispatch(.add(amount: 5))
         #expect(stock.left == 1)
         #expect(recorder.steps.map(\.value.left) == [0, 1, 6] && recorder.position == 1)
+    }
+    @Test func `steps in both directions from inside an observer lead where they should`() throws {
+        let stock = scope.run { ModelStore<Stock>() }
+        let recorder = Recorder(stock)
+        let failures = Late<[RecorderError]>()
+        stock.observe { value in
+            guard value.left == 5, failures.value == nil else { return }
+            failures.value = []
+            var thrown: [RecorderError] = []
+            // The commit under way is visible already: before it there is the first value.
+            for step in [recorder.back, recorder.forward, recorder.forward, recorder.back] {
+                do throws(RecorderError) { try step() } catch { thrown.append(error) }
+            }
+            failures.value = thrown
+        }
+        stock.dispatch(.add(amount: 5))
+        #expect(failures.value?.map(\.code) == [.noSuchStep])
+        #expect(stock.left == 0 && recorder.position == 0)
     }
 }

@@ -15,6 +15,19 @@ struct ModelStoreTests {
         #expect(receipt.timestamp.rawValue == stock.lastContext?.timestamp)
     }
 
+    @Test func `a model makes a model's store, however it is spelled`() async throws {
+        for stock in [
+            Store(Stock(left: 1)), ModelStore(Stock(left: 1)), ModelStore<Stock>(Stock(left: 1)),
+        ] {
+            try await stock.dispatch(.add(amount: 3)).receipt()
+            #expect(stock.left == 4)
+        }
+        // Nor is anything else mistaken for a model.
+        let storage: Storage<[Int]> = Storage([1])
+        let empty: Storage<Int?> = Storage(nil)
+        #expect(storage.value == [1] && empty.value == nil)
+    }
+
     @Test func `a refused action changes nothing, and its error carries receipt and reason`() async
     {
         let stock = ModelStore(Stock(left: 3))

@@ -49,6 +49,18 @@ struct DisposableTests {
         #expect(runs.load(ordering: .relaxed) == 10_000)
     }
 
+    @Test func `a scope doesn't keep what is disposed already`() {
+        let released = Seen<Bool>()
+        let scope = DisposableScope()
+        do {
+            let ended = Ended(witness: Witness { released.add(true) })
+            ended.dispose()
+            scope += ended
+        }
+        #expect(released.values == [true])
+        #expect(!scope.isDisposed)
+    }
+
     @Test func `a scope that lives long forgets what ended by itself`() {
         let released = Atomic<Int>(0)
         let active = Atomic<Int>(0)
@@ -57,6 +69,7 @@ struct DisposableTests {
         for _ in 0..<1_000 {
             let ended = Ended(witness: Witness { released.add(1, ordering: .relaxed) })
             scope += ended
+            ended.dispose()
         }
         #expect(released.load(ordering: .relaxed) >= 1_000 - 64)
         scope.dispose()
@@ -65,10 +78,14 @@ struct DisposableTests {
     }
 }
 
-private struct Ended: Disposable {
-    let witness: Witness
-    var isDisposed: Bool { true }
-    func dispose() {}
+private final class Ended: Disposable {
+    private let witness: Witness
+    private let hasEnded = Atomic<Bool>(false)
+
+    init(witness: Witness) { self.witness = witness }
+
+    var isDisposed: Bool { hasEnded.load(ordering: .relaxed) }
+    func dispose() { hasEnded.store(true, ordering: .relaxed) }
 }
 
 struct AtomicReferenceTests {
@@ -101,7 +118,7 @@ struct AtomicReferenceTests {
         #expect(sum == 11)
     }
 
-    @Test func `an error comes through and the lock is let go`() {
+    @Test func `an error comes through and the lock is released`() {
         struct Failure: Error {}
         let reference = AtomicReference(1)
         #expect(throws: Failure.self) { try reference.modify { _ in throw Failure() } }

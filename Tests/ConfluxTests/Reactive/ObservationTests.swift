@@ -84,6 +84,59 @@ struct ObservationTests {
         #expect(seen.values == ["released"])
     }
 
+    @Test func `to observe takes as long beside ten thousand others as alone`() {
+        func shortest(beside count: Int) -> Duration {
+            let variable = Variable(0)
+            for _ in 0..<count { variable.signal.observe { _ in } }
+            let durations = (0..<20).map { _ in
+                ContinuousClock().measure {
+                    for _ in 0..<50 { variable.signal.observe { _ in }.dispose() }
+                }
+            }
+            return durations.min() ?? .zero
+        }
+        // A list that is copied or searched takes hundreds of times as long.
+        #expect(shortest(beside: 10_000) < shortest(beside: 0) * 20)
+    }
+
+    @Test func `observers that end during a delivery are released with it`() {
+        let sink = Sink<Int>()
+        let released = Seen<Int>()
+        let seen = Seen<Int>()
+        let scope = DisposableScope()
+        sink.signal.observe { value in
+            guard value == 0 else { return }
+            scope.dispose()
+            #expect(released.values == [])
+        }
+        for index in 0..<3 {
+            let capture = Witness { released.add(index) }
+            scope += sink.signal.observe { _ in capture.stay() }
+        }
+        sink.signal.observe { seen.add($0) }
+        sink.send(value: 0)
+        sink.send(value: 1)
+        #expect(released.values == [0, 1, 2])
+        #expect(seen.values == [0, 1])
+    }
+
+    @Test func `observers that end in any order leave the others linked`() {
+        let sink = Sink<Int>()
+        var random = SystemRandomNumberGenerator()
+        for _ in 0..<100 {
+            let seen = Seen<Int>()
+            let observations = (0..<8).map { index in sink.signal.observe { _ in seen.add(index) } }
+            var left = Array(0..<8)
+            for index in (0..<8).shuffled(using: &random) {
+                observations[index].dispose()
+                left.removeAll { $0 == index }
+                let before = seen.values.count
+                sink.send(value: 0)
+                #expect(Array(seen.values.dropFirst(before)) == left)
+            }
+        }
+    }
+
     @Test func `a producer's disposable is disposed once`() {
         let ends = Atomic<Int>(0)
         let signal = Signal<Int> { send in

@@ -3,7 +3,7 @@ import Foundation
 import Synchronization
 import Testing
 
-/// Runs a function on threads of its own, all let go at once, and waits for them to end.
+/// Runs a function on threads of its own, all started at once, and waits for them to end.
 func onThreads(
     _ count: Int, sourceLocation: SourceLocation = #_sourceLocation,
     _ body: @escaping @Sendable (Int) -> Void
@@ -59,6 +59,6 @@ final class Witness: Sendable {
 
     deinit { atEnd() }
 
-    /// Does nothing, but keeps what captures the witness from letting it go.
+    /// Does nothing, but makes a closure capture the witness.
     func stay() {}
 }

@@ -39,6 +39,48 @@ struct StorageTests {
         #expect(seen.withLock { $0 } == [Screen(count: 2, title: "2")])
     }
 
+    @Test func `a draft's parts are read and changed by their names`() {
+        struct Board: Sendable, Equatable {
+            var screen = Screen()
+            var tags: [String] = []
+            var changes = 0
+            var countText: String { "\(screen.count)" }
+        }
+        let scope = Scope()
+        let storage = scope.run { Storage(Board()) }
+        let notices = Mutex(0)
+        storage.observe { _ in notices.withLock { $0 += 1 } }
+        storage.commit { draft in
+            draft.screen.count += 1
+            draft.tags.append(draft.countText)
+            draft.changes = 7
+        }
+        scope.chain().change(storage) { $0.screen.count += 1 }
+            .change(storage) { $0.screen.count += 1 }.react()
+        #expect(storage.value == Board(screen: Screen(count: 3), tags: ["1"], changes: 7))
+        storage.commit { draft in #expect(draft.screen.count == 3 && draft.tags.count == 1) }
+        #expect(notices.withLock { $0 } == 2)
+        storage.commit { draft in
+            draft.screen.count += 1
+            throw Broken()
+        }
+        #expect(storage.screen.count == 3)
+    }
+
+    @Test func `middleware is told of what is changed by name`() {
+        let scope = Scope()
+        let storage = scope.run { Storage(Screen(count: 2)) }
+        let lines = Mutex<[String]>([])
+        scope.use(ActionLogger { line in lines.withLock { $0.append(line) } })
+        storage.commit { draft in
+            draft.count += 1
+            draft.title.append("a")
+        }
+        let changes = lines.withLock { $0.filter { $0.hasPrefix("1 change ") } }
+        #expect(changes.count == 2)
+        #expect(changes.first?.hasSuffix(": 2 to 3") == true)
+    }
+
     @Test func `a commit that throws changes nothing, and its receipt says why`() async {
         let storage = Storage(Screen())
         let error = await #expect(throws: DispatchError.self) {
@@ -109,6 +151,39 @@ struct StorageTests {
         #expect(seen.contains { $0.hasPrefix("2 refuse 2 ") })
         #expect(seen.contains { $0.hasPrefix("3 change ") && $0.hasSuffix(": 3 to 4") })
         #expect(!seen.contains { $0.hasPrefix("2 change") })
+    }
+
+    /// Notes what is told of commits, in order.
+    private struct Notes: Middleware {
+        let lines: Seen<String>
+
+        func willCommit<S: State>(_ commit: CommittedAction<S>) { lines.add("will commit") }
+        func didCommit<S: State>(_ commit: CommittedAction<S>, refusal: (any Error)?) {
+            lines.add("did commit")
+        }
+        func didChange<S: State>(_ commit: CommittedAction<S>, _ change: StorageChange) {
+            lines.add("\(change.old) to \(change.new)")
+        }
+    }
+
+    @Test func `a commit's changes are told behind it, in their order`() {
+        let scope = Scope()
+        let storage = scope.run { Storage(Screen()) }
+        let notes = Notes(lines: Seen())
+        scope.use(notes)
+        storage.observe { _ in notes.lines.add("observer") }
+        storage.commit { draft in
+            draft.count = 1
+            draft.title = "a"
+        }
+        let alone = ["will commit", "observer", "did commit", "0 to 1", " to a"]
+        #expect(notes.lines.values == alone)
+        scope.chain().change(storage) { $0.count = 2 }.change(storage) { $0.count = 3 }.react()
+        #expect(
+            Array(notes.lines.values.dropFirst(alone.count)) == [
+                "will commit", "will commit", "observer", "did commit", "1 to 2", "did commit",
+                "2 to 3",
+            ])
     }
 
     @Test func `commits of many threads follow each other`() async {

@@ -47,6 +47,27 @@ struct ValueSignalTests {
         #expect(all.withLock { $0 } == 3)
     }
 
+    @Test func `an observer of several parts is told which of them changed`() {
+        let stock = ModelStore(Stock(left: 10))
+        let seen = Mutex<[Set<String>]>([])
+        let names: @Sendable (Set<PartialKeyPath<Stock>>) -> Set<String> = { changed in
+            Set(
+                [(\Stock.left, "left"), (\.takings, "takings")].compactMap { path, name in
+                    changed.contains(path) ? name : nil
+                })
+        }
+        stock.observe(\.takings, \.left) { value, changed in
+            #expect(value == stock.value)
+            seen.withLock { $0.append(names(changed)) }
+        }
+        stock.readOnly.observe { _, changed in #expect(changed.isEmpty) }
+        stock.dispatch(.add(amount: 1))
+        stock.dispatch(.take(amount: 1))
+        stock.dispatch(.take(amount: 0))
+        stock.dispatch(.add(amount: 0))
+        #expect(seen.withLock { $0 } == [["left"], ["left", "takings"], ["takings"]])
+    }
+
     @Test func `an observer ends by hand, with its owner, and with what holds it`() {
         let stock = ModelStore<Stock>()
         let count = Mutex(0)
@@ -92,6 +113,43 @@ struct ValueSignalTests {
             #expect(late.value == 7)
         }
         #expect(store == nil && state == nil && captured == nil)
+    }
+
+    /// A model that says whether an action had to copy what it touched.
+    struct Shelf: Model {
+        final class Buffer: Codable, Sendable {}
+
+        static let name = "shelf"
+        var buffer = Buffer()
+        var copyCount = 0
+        var note = 0
+
+        enum Action: Codable, Sendable { case touch }
+
+        mutating func apply(_ action: Action, _ context: ActionContext) {
+            if !isKnownUniquelyReferenced(&buffer) {
+                buffer = Buffer()
+                copyCount += 1
+            }
+            note += 1
+        }
+    }
+
+    @Test func `observers that compare nothing make actions copy nothing`() throws {
+        let shelf = ModelStore<Shelf>()
+        let notices = Mutex(0)
+        shelf.observe { _ in notices.withLock { $0 += 1 } }
+        shelf.observe(\.note) { _ in notices.withLock { $0 += 1 } }
+        shelf.readOnly.observe { _ in notices.withLock { $0 += 1 } }
+        let folder = ArchiveTests.Folder()
+        let kept = try Archive(folder: folder.url).keep(shelf, as: "shelf", idle: .seconds(3_600))
+        for _ in 0..<3 { shelf.dispatch(.touch) }
+        #expect(shelf.copyCount == 0)
+        #expect(notices.withLock { $0 } == 9)
+        let changes = shelf.changes
+        for _ in 0..<3 { shelf.dispatch(.touch) }
+        #expect(shelf.copyCount == 1)
+        withExtendedLifetime((kept, changes)) {}
     }
 
     @Test func `observers come and go while threads dispatch`() async {

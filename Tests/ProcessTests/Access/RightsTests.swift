@@ -95,6 +95,9 @@ struct RightsTests {
             let invalid = try await keyed.run("ops", "reload")
             #expect(invalid.end == .exited(66), "\(invalid)")
             #expect(invalid.message.contains("authorized, line "), "\(invalid)")
+            _ = try await keyed.sequencer.child.errors.first { line in
+                line.contains("authorized, line ") && line.contains("before still are")
+            }
             #expect(try await keyed.run("new", "status").end == .exited(0))
 
             try keyed.authorize(["ops": "administer"])
@@ -103,6 +106,13 @@ struct RightsTests {
             #expect(done.output == [#"{"count":1}"#])
             _ = try await keyed.sequencer.child.output.first { $0.contains("\"authorized\"") }
             #expect(try await keyed.run("new", "status").end == .exited(77))
+
+            // Also where it takes its own key away.
+            try keyed.authorize(["some": "administer"])
+            let last = try await keyed.run("ops", "reload", "--json")
+            #expect(last.end == .exited(0), "\(last)")
+            #expect(last.output == [#"{"count":1}"#])
+            #expect(try await keyed.run("ops", "status").end == .exited(77))
         }
     }
 

@@ -79,6 +79,11 @@ extension ProcessTests {
                     "restore", site.path("copy"), "--data", site.path("log"))
                 #expect(there.end == .exited(73), "\(there.message)")
                 try FileManager.default.removeItem(atPath: site.path("log"))
+                let foreign = "4:" + String(repeating: "0", count: 64)
+                let other = try await site.run(
+                    "restore", site.path("copy"), "--data", site.path("log"), "--expect", foreign)
+                #expect(other.end == .exited(74) && other.output.isEmpty, "\(other.message)")
+                #expect(other.message.contains("Nothing was restored."), "\(other.message)")
                 let back = try await site.run(
                     "restore", site.path("copy"), "--data", site.path("log"), "--json")
                 #expect(back.end == .exited(0), "\(back.message)")

@@ -42,7 +42,7 @@ extension Rule {
     /// What comes with the toolchain.
     private static let toolchain: Set<String> = [
         "Darwin", "Dispatch", "Foundation", "FoundationEssentials", "Glibc", "Musl",
-        "Synchronization",
+        "Observation", "Synchronization",
     ]
 
     static let layering = Rule(name: "a target imports only what stands below it") { tree in

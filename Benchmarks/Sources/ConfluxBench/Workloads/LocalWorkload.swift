@@ -1,4 +1,5 @@
 import Conflux
+import Dispatch
 import Synchronization
 
 /// Local dispatch, without a node, beside the least that could do it: a closure called under a
@@ -20,22 +21,56 @@ struct LocalWorkload {
         return ["Int", "Variable"].flatMap { kind in
             [
                 row("\(kind), one store", beside: "lock 1"),
+                row("\(kind), one store, two threads", beside: "lock 1, two threads"),
+                row("\(kind), one store, an interceptor, 10,000 names", beside: "lock 1"),
                 row("\(kind), global, 1 store", beside: "lock 1"),
                 row("\(kind), global, 10 stores", beside: "lock 10"),
             ]
-        } + [row("closure alone", beside: "lock 1")]
+        } + observerRows.map { row($0.name, beside: "lock 1") }
+            + [row("closure alone", beside: "lock 1")]
     }
 
     private func measureOnce() -> [(String, Double)] {
         [
             ("closure alone", closure()), ("lock 1", locks(1)), ("lock 10", locks(10)),
+            ("lock 1, two threads", contendedLock()),
             ("Int, one store", instance(NumberState())),
+            ("Int, one store, two threads", contended(NumberState())),
+            ("Int, one store, an interceptor, 10,000 names", intercepted(NumberState())),
             ("Int, global, 1 store", global(1) { NumberState() }),
             ("Int, global, 10 stores", global(10) { NumberState() }),
             ("Variable, one store", instance(VariableState())),
+            ("Variable, one store, two threads", contended(VariableState())),
+            ("Variable, one store, an interceptor, 10,000 names", intercepted(VariableState())),
             ("Variable, global, 1 store", global(1) { VariableState() }),
             ("Variable, global, 10 stores", global(10) { VariableState() }),
-        ]
+        ] + observerRows.map { ($0.name, $0.measure()) }
+    }
+
+    /// What a variable costs with observers, and what it costs to be one beside others.
+    private var observerRows: [(name: String, measure: () -> Double)] {
+        [0, 1, 100].map { others in
+            ("set, \(others) observers", { set(others) })
+        }
+            + [0, 100, 10_000].map { others in
+                ("observe and dispose, \(others) others", { observe(others) })
+            }
+    }
+
+    private func set(_ observers: Int) -> Double {
+        let variable = observed(by: observers)
+        return nanoseconds(count / max(observers, 1)) { variable.value = 1 }
+    }
+
+    private func observe(_ others: Int) -> Double {
+        let variable = observed(by: others)
+        return nanoseconds(min(count, 50_000)) { variable.signal.observe { _ in }.dispose() }
+    }
+
+    private func observed(by count: Int) -> Variable<Int> {
+        let variable = opaque(Variable(0))
+        for _ in 0..<count { variable.signal.observe { _ in } }
+        return variable
     }
 
     private func nanoseconds(_ count: Int, _ body: () -> Void) -> Double {
@@ -66,6 +101,50 @@ struct LocalWorkload {
         }
     }
 
+    /// Dispatches to one of many registered stores, where an interceptor handles other actions.
+    private func intercepted<S: State>(_ state: S) -> Double
+    where S.Action == Amount, S.Mutations: Emptied {
+        let scope = Scope()
+        let interceptor = Interceptor()
+        interceptor.register(Int.self) { _ in .pass }
+        scope.use(interceptor)
+        return scope.run {
+            let store = Store<S>(state: state, mutations: S.Mutations(), executor: .immediate)
+            let others = (0..<10_000).map { number in
+                let other = Storage(number)
+                _ = try? scope.register(other, as: "store \(number)")
+                return other
+            }
+            _ = try? scope.register(store, as: "this one")
+            return withExtendedLifetime(others) {
+                nanoseconds(count) { store.actions.dispatch(action: .add(1)) }
+            }
+        }
+    }
+
+    /// Two threads dispatch at the same time; the time is that of both, an action.
+    private func contended<S: State>(_ state: S) -> Double
+    where S.Action == Amount, S.Mutations: Emptied {
+        Scope().run {
+            let store = Store<S>(state: state, mutations: S.Mutations(), executor: .immediate)
+            let actions = SendableActions(actions: store.actions)
+            return onTwoThreads { actions.actions.dispatch(action: .add(1)) }
+        }
+    }
+
+    private func contendedLock() -> Double {
+        let total = LockedTotal()
+        return onTwoThreads { total.value.withLock { $0 += 1 } }
+    }
+
+    private func onTwoThreads(_ body: @Sendable () -> Void) -> Double {
+        let start = monotonicNanoseconds()
+        DispatchQueue.concurrentPerform(iterations: 2) { _ in
+            for _ in 0..<count / 2 { body() }
+        }
+        return Double(monotonicNanoseconds() - start) / Double(count / 2 * 2)
+    }
+
     private func global<S: State>(_ stores: Int, _ state: () -> S) -> Double
     where S.Action == Amount, S.Mutations: Emptied {
         Scope().run {
@@ -77,6 +156,11 @@ struct LocalWorkload {
             }
         }
     }
+}
+
+/// Actions are used on any thread.
+private struct SendableActions<S: State>: @unchecked Sendable {
+    let actions: Actions<S>
 }
 
 /// Keeps the optimiser from seeing through a closure.

@@ -22,7 +22,7 @@ struct ReadersWorkload {
     }
 
     func measure(_ settings: Settings) throws -> [Row] {
-        try [(1, 1, "one in flight"), (Self.inFlight, 20, "\(Self.inFlight) in flight")]
+        try [(1, 1, "one in flight"), (Self.inFlight, 100, "\(Self.inFlight) in flight")]
             .flatMap { inFlight, factor, what in
                 var times: [Company: [[UInt64]]] = [:]
                 for round in 0..<settings.rounds {

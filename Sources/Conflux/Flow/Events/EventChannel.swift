@@ -72,6 +72,8 @@ private final class TypedEventPart<S: State>: EventPart, @unchecked Sendable {
     private let passing: MiddlewareTable.Passing<S>
     private let tally: Tally
     private let goal = Mutex(Goal.lanes([]))
+    /// The turns that the sending thread has to take.
+    private let turns = Mutex<[(turn: DispatchTurn, lane: Lane)]>([])
 
     init(
         _ states: GlobalChannel<S>, _ passing: MiddlewareTable.Passing<S>, order: Int,
@@ -114,7 +116,13 @@ private final class TypedEventPart<S: State>: EventPart, @unchecked Sendable {
         let hold = states.scope.order.hold(for: lane)
         let looks = watch?.looks()
         var hasPlace = looks.map { core.reserveBehind(.look($0.before)) } ?? true
-        hasPlace = hasPlace && core.reserveBehind(job, hold: hold)
+        if hasPlace, hold == nil {
+            let place = core.reserveTurn(job, ThreadMark.current)
+            hasPlace = place.hasPlace
+            if let turn = place.turn { turns.withLock { $0.append((turn, lane)) } }
+        } else {
+            hasPlace = hasPlace && core.reserveBehind(job, hold: hold)
+        }
         if let looks, !hasPlace || !core.reserveBehind(.look(looks.after)) {
             looks.after(nil, .zero)
         }
@@ -125,13 +133,14 @@ private final class TypedEventPart<S: State>: EventPart, @unchecked Sendable {
         switch goal.withLock({ $0 }) {
         case .route(let route):
             tally.expect(1)
-            _ = states.scope.sendOff(action, by: route, tally)
+            _ = states.scope.submit(action, by: route, tally)
         case .lanes(let lanes) where lanes.isEmpty:
             // They have gone since the event was shown to the middleware.
             states.scope.middleware.end(passing, .failed(.noStore(S.self)))
         case .lanes(let lanes):
             tally.expect(lanes.count)
             GlobalChannel<S>.kick(lanes, ThreadMark.current)
+            for (turn, lane) in turns.withLock({ $0 }) { turn.take(in: lane) }
         }
     }
 }

@@ -12,46 +12,16 @@ import Synchronization
 /// What had been dispatched before a lock was taken stands in its stores' lanes, ahead of all that the
 /// holder dispatches: a dispatch that found the gate open is counted until it has its place, and as long as
 /// one is, the holder's wait.
-///
-/// What takes a route to a log has no place in a lane, and may have to wait for room on its way. Nothing
-/// here waits with it: where others' dispatches need the thread, a queue sends it off, and what takes a
-/// route later stands behind it there.
 // Sendable: all is in a mutex, but for an atomic copy of a part.
 package final class FlowGate: Sendable {
     /// A dispatch. It calls what it gets once it has its place in its lanes, and before it serves them.
     typealias Job = @Sendable (_ placed: () -> Void) -> Void
 
-    /// Jobs in their order; each is put in and taken out in constant time.
-    private struct Line {
-        private var incoming: [Job] = []
-        /// The first one last.
-        private var outgoing: [Job] = []
-
-        var count: Int { incoming.count + outgoing.count }
-        var isEmpty: Bool { count == 0 }
-
-        mutating func append(_ job: @escaping Job) { incoming.append(job) }
-
-        mutating func removeFirst() -> Job? {
-            if outgoing.isEmpty {
-                outgoing = incoming.reversed()
-                incoming = []
-            }
-            return outgoing.popLast()
-        }
-
-        /// Puts what another line has before all that is here.
-        mutating func prepend(_ other: Line) {
-            outgoing += other.incoming.reversed()
-            outgoing += other.outgoing
-        }
-    }
-
     private struct Hold {
         let id: UInt64
         let lock: @Sendable () -> FlowLock?
         /// *Use*: what the holder dispatched before the lock was in force.
-        var parked = Line()
+        var parked = Line<Job>()
         /// *Use*: who waits until it is in force.
         var waiters: [CheckedContinuation<Void, Never>] = []
     }
@@ -61,37 +31,16 @@ package final class FlowGate: Sendable {
         var holds: [Hold] = []
         var holdCount: UInt64 = 0
         /// *Use*: what waits until there is no lock.
-        var parked = Line()
+        var parked = Line<Job>()
         /// Whether a thread has what is being let go.
         var isDraining = false
-        /// *Use*: what takes a route, and must not be waited for here.
-        var routed = Line()
-        /// Whether the queue has one of these.
-        var isSendingOff = false
-        /// *Use*: threads at the bound.
-        var crowded: [DispatchSemaphore] = []
+        /// How long each line may be.
+        var room = Room(countMax: FlowGate.parkedMax)
 
-        var isPaused: Bool { !holds.isEmpty || !parked.isEmpty || isDraining }
-        var isClosed: Bool { isPaused || isSendingOff }
+        var isClosed: Bool { !holds.isEmpty || !parked.isEmpty || isDraining }
 
-        /// A place to wait in, if a line has become too long and this thread may wait.
-        mutating func crowd(_ line: Line, mayWait: Bool) -> DispatchSemaphore? {
-            guard line.count > FlowGate.parkedMax, mayWait else { return nil }
-            let place = DispatchSemaphore(value: 0)
-            crowded.append(place)
-            return place
-        }
-
-        /// Who waits for room and needs to wait no more.
-        mutating func uncrowd() -> [DispatchSemaphore] {
-            if crowded.isEmpty { return [] }
-            let longest = holds.reduce(max(parked.count, routed.count)) {
-                max($0, $1.parked.count)
-            }
-            if longest > FlowGate.parkedMax { return [] }
-            defer { crowded = [] }
-            return crowded
-        }
+        /// The length of the longest line.
+        var parkedCount: Int { holds.reduce(parked.count) { max($0, $1.parked.count) } }
     }
 
     /// How many dispatches may wait in one line before threads that may wait do so with them.
@@ -104,8 +53,6 @@ package final class FlowGate: Sendable {
     /// itself and then looks at `closed`; who takes a lock sets that and then looks here: one of the two sees
     /// the other.
     private let passing = Atomic(0)
-    /// Sends off what takes a route and must not be waited for.
-    private let queue = DispatchQueue(label: "conflux.routes")
 
     /// Whether a dispatch may have to wait, or to stand behind others.
     @inline(__always)
@@ -128,13 +75,13 @@ package final class FlowGate: Sendable {
         leave()
         let mayWait = ThreadMark.current.pointee.mayWait
         let (mayPass, place) = state.withLock { state -> (Bool, DispatchSemaphore?) in
-            if !state.isPaused {
+            if !state.isClosed {
                 passing.add(1, ordering: .sequentiallyConsistent)
                 return (true, nil)
             }
             guard let position = state.holds.firstIndex(where: { $0.id == holder }) else {
                 state.parked.append(job)
-                return (false, state.crowd(state.parked, mayWait: mayWait))
+                return (false, mayWait ? state.room.place(behind: state.parked.count) : nil)
             }
             if position == 0, state.holds[0].parked.isEmpty, !state.isDraining,
                 passing.load(ordering: .sequentiallyConsistent) == 0
@@ -143,58 +90,18 @@ package final class FlowGate: Sendable {
                 return (true, nil)
             }
             state.holds[position].parked.append(job)
-            return (false, state.crowd(state.holds[position].parked, mayWait: mayWait))
+            let count = state.holds[position].parked.count
+            return (false, mayWait ? state.room.place(behind: count) : nil)
         }
         if mayPass { return run(job) }
         wait(in: place)
     }
 
-    /// Waits for room, and not for ever: whoever releases the lock may need this very thread.
     private func wait(in place: DispatchSemaphore?) {
-        guard let place else { return }
-        _ = place.wait(timeout: .now() + LaneLimits.stillnessMax)
-    }
-
-    /// Sends off what is past the gate and takes a route: on this thread, unless others' dispatches need it
-    /// or what was to go before is still here.
-    ///
-    /// - Parameters:
-    ///   - mayFail: Whether it doesn't wait on this thread, but fails, which it is to do.
-    ///   - send: Called once, now or later, holding no lock. It may wait for room.
-    func sendOff(mayFail: Bool, _ send: @escaping @Sendable () -> Void) {
-        let mark = ThreadMark.current.pointee
-        let isNeeded = mark.isNeeded
-        // Others' dispatches are to wait, as they would have on their threads.
-        if mayFail, !mark.isLettingGo { return send() }
-        if !isNeeded, !isClosed { return send() }
-        let (isFirst, place) = state.withLock { state -> (Bool?, DispatchSemaphore?) in
-            guard isNeeded || state.isSendingOff else { return (nil, nil) }
-            state.routed.append { _ in send() }
-            let isFirst = !state.isSendingOff
-            state.isSendingOff = true
-            closed.store(true, ordering: .sequentiallyConsistent)
-            // Without the line it would wait, too, until there is room.
-            return (isFirst, state.crowd(state.routed, mayWait: !isNeeded))
+        guard let place, place.wait(timeout: .now() + Room.stillnessMax) == .timedOut else {
+            return
         }
-        guard let isFirst else { return send() }
-        if isFirst { queue.async { self.goOnSendingOff() } }
-        wait(in: place)
-    }
-
-    private func goOnSendingOff() {
-        let mark = ThreadMark.current
-        while true {
-            let (job, places) = state.withLock { state in
-                let job = state.routed.removeFirst()
-                state.isSendingOff = job != nil
-                closed.store(state.isClosed, ordering: .sequentiallyConsistent)
-                return (job, state.uncrowd())
-            }
-            for place in places { place.signal() }
-            guard let job else { return }
-            // Who hears here of its end must not wait for another.
-            mark.neededByOthers { job {} }
-        }
+        state.withLock { $0.room.widen(at: $0.parkedCount) }
     }
 
     /// Runs a dispatch that is counted, until it has its place.
@@ -248,8 +155,8 @@ package final class FlowGate: Sendable {
                 waiters += state.holds[0].waiters
                 state.holds[0].waiters = []
             }
-            defer { state.crowded = [] }
-            return (waiters, state.crowded)
+            // What waits may go on now, also where it is much.
+            return (waiters, state.room.free(at: 0))
         }
         for place in places { place.signal() }
         for waiter in waiters { waiter.resume() }
@@ -283,13 +190,13 @@ package final class FlowGate: Sendable {
                 let job = nextJob(&state)
                 state.isDraining = job != nil
                 closed.store(state.isClosed, ordering: .sequentiallyConsistent)
-                return (job, state.uncrowd())
+                return (job, state.room.free(at: state.parkedCount))
             }
             for place in places { place.signal() }
             guard let job else { return }
             // As in a lane: this thread must not wait for others, which may wait for it.
             mark.pointee.lanes += 1
-            mark.neededByOthers(isLettingGo: true) { job {} }
+            mark.neededByOthers { job {} }
             mark.pointee.lanes -= 1
         }
         DispatchQueue.global().async { self.goOnDraining() }

@@ -47,6 +47,11 @@ public final class FlowLock: Sendable {
         held.flatMap { $0.scope === scope ? $0 : nil }
     }
 
+    /// Runs code as the holder of a lock, or of none.
+    static func holding(_ lock: FlowLock?, _ body: () -> Void) {
+        if held === lock { body() } else { $held.withValue(lock, operation: body) }
+    }
+
     /// Ends the lock, and lets what waited for it go its way, on this thread as far as that is not much.
     /// Later calls do nothing.
     public func release() {
@@ -111,9 +116,7 @@ extension Scope {
     func pass(_ job: @escaping FlowGate.Job) {
         let held = FlowLock.held
         gate.pass(holding: FlowLock.held(in: self)?.id) { placed in
-            if FlowLock.held === held { return job(placed) }
-            // What its commit brings about on that thread is the holder's, too.
-            FlowLock.$held.withValue(held) { job(placed) }
+            FlowLock.holding(held) { job(placed) }
         }
     }
 

@@ -60,12 +60,12 @@ public struct StoreIdentity: Hashable, Sendable, CustomStringConvertible {
     private let lane: ObjectIdentifier
     /// The identifier under which it is registered in its scope (``Scope/register(_:as:)``), if it is.
     public let name: String?
-    private let state: String
+    private let state: any State.Type
 
     init<S: State>(_ core: StoreCore<S>) {
         lane = ObjectIdentifier(core)
         name = core.scope.names.name(of: core)
-        state = String(describing: S.self)
+        state = S.self
     }
 
     /// Whether both mean the same store.
@@ -79,7 +79,10 @@ public struct StoreIdentity: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// The state's type, and the identifier if there is one.
-    public var description: String { name.map { "\(state) \($0)" } ?? state }
+    public var description: String {
+        let state = String(describing: state)
+        return name.map { "\(state) \($0)" } ?? state
+    }
 }
 
 /// An action that is being dispatched, as middleware sees it.
@@ -120,4 +123,6 @@ extension CommittedAction: Sendable where State.Action: Sendable {}
 struct DispatchTicket: Sendable {
     let id: DispatchID?
     let label: DispatchLabel?
+    /// The lock under which it was dispatched: what its commit brings about is the holder's, too.
+    let lock: FlowLock?
 }

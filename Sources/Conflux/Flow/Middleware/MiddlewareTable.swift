@@ -10,7 +10,16 @@ final class MiddlewareTable: Sendable {
     }
 
     private struct Content {
-        var entries: [Entry] = []
+        var entries: [Entry] = [] {
+            didSet {
+                isForAll = entries.allSatisfy { $0.lane == nil }
+                all = entries.map(\.middleware)
+            }
+        }
+        /// All middleware, and whether none of it is for one store only. *Use*: no list is made anew for
+        /// each dispatch and each commit.
+        private(set) var all: [any Middleware] = []
+        private(set) var isForAll = true
         var tokenCount = 0
     }
 
@@ -45,12 +54,14 @@ final class MiddlewareTable: Sendable {
         }
     }
 
-    /// The middleware that reads along with a store, or, with nil, with dispatches to all stores.
+    /// The middleware that observes a store, or, with nil, dispatches to all stores.
     private func concerned(by lane: Lane?) -> [any Middleware] {
-        let entries = content.withLock { $0.entries }
-        let identity = lane.map { ObjectIdentifier($0) }
-        return entries.compactMap { entry in
-            entry.lane == nil || entry.lane == identity ? entry.middleware : nil
+        content.withLock { content in
+            if content.isForAll { return content.all }
+            let identity = lane.map { ObjectIdentifier($0) }
+            return content.entries.compactMap { entry in
+                entry.lane == nil || entry.lane == identity ? entry.middleware : nil
+            }
         }
     }
 
@@ -92,7 +103,8 @@ final class MiddlewareTable: Sendable {
             }
         }
         return Passing(
-            dispatch: dispatch, ticket: DispatchTicket(id: dispatch.id, label: label),
+            dispatch: dispatch,
+            ticket: DispatchTicket(id: dispatch.id, label: label, lock: FlowLock.held),
             witnesses: witnesses)
     }
 

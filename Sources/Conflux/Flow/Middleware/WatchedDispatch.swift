@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Dispatches where somebody reads along or pauses the flow.
+/// Dispatches where somebody observes actions or pauses the flow.
 ///
 /// An action meets the middleware where it is dispatched, then the gate, then its stores:
 ///
@@ -11,23 +11,33 @@ extension Scope {
     ///
     /// - Parameters:
     ///   - action: What happens.
-    ///   - core: The store that it is for; nil for all of the state.
+    ///   - states: The state.
     ///   - label: What the dispatcher says of it.
-    ///   - stopped: Called if middleware stops it.
-    ///   - go: Has what the middleware made of the action go on, and told the tally how it ends. Called once,
-    ///     when the gate is open, and not if middleware stops it. It calls what it gets when the action has its
-    ///     place, and returns the handle of one that took a route.
+    ///   - go: As in ``go(on:_:)``; not called if middleware stops the action.
     /// - Returns: A handle.
     func dispatchWatched<S: State>(
-        _ action: S.Action, to core: StoreCore<S>?, label: DispatchLabel?,
-        stopped: (() -> Void)? = nil,
+        _ action: S.Action, of states: S.Type, label: DispatchLabel?,
         _ go: @escaping @Sendable (S.Action, Tally, _ placed: () -> Void) -> DispatchHandle?
     ) -> DispatchHandle {
         _ = ThreadMark.outsideModels
-        guard let passing = middleware.pass(action, to: core, label: label) else {
-            stopped?()
+        guard let passing = middleware.pass(action, to: nil as StoreCore<S>?, label: label) else {
             return DispatchHandle(.failed(.intercepted))
         }
+        return self.go(on: passing, go)
+    }
+
+    /// Takes a dispatch that has passed the middleware past the gate.
+    ///
+    /// - Parameters:
+    ///   - passing: The dispatch.
+    ///   - go: Has what the middleware made of the action go on, and tells the tally how it ends. Called
+    ///     once, when the gate is open. It calls what it gets when the action has its place, and returns
+    ///     the handle of one that took a route.
+    /// - Returns: A handle.
+    func go<S: State>(
+        on passing: MiddlewareTable.Passing<S>,
+        _ go: @escaping @Sendable (S.Action, Tally, _ placed: () -> Void) -> DispatchHandle?
+    ) -> DispatchHandle {
         // That actions may be committed on another thread is the contract of `State.Action`.
         nonisolated(unsafe) let passed = passing
         let tally = Tally(ticket: passing.ticket) { [middleware] outcome in
@@ -44,22 +54,16 @@ extension Scope {
 
     /// Has an action take a route, and tells a tally that expects one report how it ends.
     ///
-    /// - Returns: The handle, if it has been sent.
-    func sendOff<Route: ActionRoute>(
+    /// - Returns: The route's handle.
+    func submit<Route: ActionRoute>(
         _ action: Route.S.Action, by route: Route, _ tally: Tally
-    ) -> DispatchHandle? {
-        let sent = SentHandle()
-        // That actions may be committed on another thread is the contract of `State.Action`.
-        nonisolated(unsafe) let action = action
-        gate.sendOff(mayFail: route.needsThisThread) {
-            let handle = route.submit(action)
-            handle.whenEnded { outcome in
-                // This thread may be the one that the next outcome comes by.
-                ThreadMark.current.neededByOthers { tally.report(outcome, order: 0) }
-            }
-            sent.handle = handle
+    ) -> DispatchHandle {
+        let handle = route.submit(action, mayWait: !ThreadMark.current.pointee.isNeeded)
+        handle.whenEnded { outcome in
+            // This thread may be the one that the next outcome comes by.
+            ThreadMark.current.neededByOthers { tally.report(outcome, order: 0) }
         }
-        return sent.handle
+        return handle
     }
 }
 
@@ -75,8 +79,17 @@ extension StoreCore {
     func dispatchWatched(
         _ action: S.Action, label: DispatchLabel? = nil, watch: ChangeWatch? = nil
     ) -> DispatchHandle {
-        scope.dispatchWatched(action, to: self, label: label, stopped: watch?.begin) {
-            [self] action, tally, placed in
+        let mark = ThreadMark.outsideModels
+        guard let passing = scope.middleware.pass(action, to: self, label: label) else {
+            watch?.begin()
+            return DispatchHandle(.failed(.intercepted))
+        }
+        if watch == nil, scope.order.isEmpty, case .free = enter(mark) {
+            let outcome = runEnteredTracked(passing.dispatch.action, passing.ticket, mark)
+            scope.middleware.end(passing, outcome)
+            return DispatchHandle(outcome)
+        }
+        return scope.go(on: passing) { [self] action, tally, placed in
             tally.expect(1)
             let looks = watch?.looks()
             if let looks { inspect(looks.before) }
@@ -86,37 +99,20 @@ extension StoreCore {
                 watch?.begin()
                 placed()
             }
-            return route.flatMap { scope.sendOff(action, by: $0, tally) }
+            return route.map { scope.submit(action, by: $0, tally) }
         }
-    }
-
-    /// Sends an action along a route, unless this thread must not wait there.
-    func submit(
-        _ action: S.Action, by route: any ActionRoute<S>, _ mark: UnsafeMutablePointer<ThreadMark>,
-        label: DispatchLabel? = nil
-    ) -> DispatchHandle {
-        if mark.pointee.isNeeded { return dispatchWatched(action, label: label) }
-        return route.submit(action)
     }
 }
 
 extension GlobalChannel {
-    /// Sends an action along a route, unless this thread must not wait there.
-    func submit(
-        _ action: S.Action, by route: any ActionRoute<S>, _ mark: UnsafeMutablePointer<ThreadMark>
-    ) -> DispatchHandle {
-        if mark.pointee.isNeeded { return dispatchWatched(action) }
-        return route.submit(action)
-    }
-
     /// Dispatches to every store, or to the route.
     @discardableResult
     func dispatchWatched(_ action: S.Action, label: DispatchLabel? = nil) -> DispatchHandle {
-        scope.dispatchWatched(action, to: nil as StoreCore<S>?, label: label) {
+        scope.dispatchWatched(action, of: S.self, label: label) {
             [self] action, tally, placed in
             guard let route = admit(action, tally, ThreadMark.current, placed) else { return nil }
             tally.expect(1)
-            return scope.sendOff(action, by: route, tally)
+            return scope.submit(action, by: route, tally)
         }
     }
 }
@@ -129,12 +125,14 @@ struct RouteOnly<S: State>: Sendable {
     /// Sends an action on its way, past the scope's middleware and locks.
     func dispatch(_ action: S.Action) -> DispatchHandle {
         let mark = ThreadMark.outsideModels
-        guard scope.isWatched || mark.pointee.isNeeded else { return route.submit(action) }
-        return scope.dispatchWatched(action, to: nil as StoreCore<S>?, label: nil) {
+        guard scope.isWatched else {
+            return route.submit(action, mayWait: !mark.pointee.isNeeded)
+        }
+        return scope.dispatchWatched(action, of: S.self, label: nil) {
             [self] action, tally, placed in
             placed()
             tally.expect(1)
-            return scope.sendOff(action, by: route, tally)
+            return scope.submit(action, by: route, tally)
         }
     }
 }

@@ -11,10 +11,7 @@ final class Backlog: Sendable {
         var generation: UInt64 = 0
         /// *Use*: who waits for generations up to one.
         var waiters: [(last: UInt64, body: @Sendable () -> Void)] = []
-        /// How often the bound was doubled since there was room.
-        var doublings = 0
-        /// *Use*: threads that wait for room.
-        var crowded: [DispatchSemaphore] = []
+        var room = Room(countMax: LaneLimits.waitingMax)
     }
 
     private let count = Mutex(Count())
@@ -38,7 +35,7 @@ final class Backlog: Sendable {
             count.underWay -= 1
             count.byGeneration[generation, default: 1] -= 1
             if count.byGeneration[generation] == 0 { count.byGeneration[generation] = nil }
-            return (count.takeCrowded(), count.takeWaiters())
+            return (count.room.free(at: count.underWay), count.takeWaiters())
         }
         for place in places { place.signal() }
         for waiter in waiters { waiter() }
@@ -54,33 +51,17 @@ final class Backlog: Sendable {
         for waiter in waiters { waiter() }
     }
 
-    /// Waits while there are too many, if this thread may, and not for ever: they may need this very
-    /// thread. As with a lane, the bound is doubled then.
+    /// Waits while there are too many, if this thread may.
     func waitForRoom() {
-        guard ThreadMark.current.pointee.mayWait else { return }
-        let place = count.withLock { count -> DispatchSemaphore? in
-            guard count.underWay > LaneLimits.waitingMax << count.doublings else { return nil }
-            let place = DispatchSemaphore(value: 0)
-            count.crowded.append(place)
-            return place
-        }
-        guard let place else { return }
-        guard place.wait(timeout: .now() + LaneLimits.stillnessMax) == .timedOut else { return }
-        count.withLock { count in
-            count.doublings = min(count.doublings + 1, LaneLimits.doublingsMax)
-        }
+        guard ThreadMark.current.pointee.mayWait,
+            let place = count.withLock({ $0.room.place(behind: $0.underWay) }),
+            place.wait(timeout: .now() + Room.stillnessMax) == .timedOut
+        else { return }
+        count.withLock { $0.room.widen(at: $0.underWay) }
     }
 }
 
 extension Backlog.Count {
-    /// Who waits for room and needs to wait no more.
-    fileprivate mutating func takeCrowded() -> [DispatchSemaphore] {
-        guard underWay <= LaneLimits.waitingMax else { return [] }
-        doublings = 0
-        defer { crowded = [] }
-        return crowded
-    }
-
     /// Whose generations have ended.
     fileprivate mutating func takeWaiters() -> [@Sendable () -> Void] {
         guard !waiters.isEmpty else { return [] }

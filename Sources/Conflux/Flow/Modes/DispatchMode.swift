@@ -13,8 +13,8 @@ public enum DispatchMode: Sendable, Hashable, CaseIterable {
     /// in whatever mode and however many steps, but for what waits for operations. Where it is chained itself,
     /// it is enqueued behind what was dispatched in this mode in its chain before.
     case serial
-    /// It is committed on the main queue, whatever the store's executor is; at once if called there and
-    /// nothing is under way.
+    /// It is committed on the main queue, whatever the store's executor is; at once if called there, the
+    /// store is on `.immediate` and nothing is under way.
     case mainThread
 }
 
@@ -86,10 +86,7 @@ extension Scope {
         let send: @Sendable (FlowOperation) -> Void = { [backlog] operation in
             let handle = FlowLock.$held.withValue(held) {
                 switch mode {
-                case .mainThread: core.dispatchOnMain(action, of: store, label: label)
-                // The queue doesn't wait for room on the route.
-                case .async where core.isRouted, .serial where core.isRouted:
-                    core.dispatchWatched(action, label: label)
+                case .mainThread: core.dispatchOnMain(action, label: label)
                 case .async, .serial, .sync: core.dispatchTracked(action, label: label)
                 }
             }
@@ -106,6 +103,9 @@ extension Scope {
             }
         }
         switch mode {
+        case .async where core.isRouted:
+            // It is not committed here anyway, and this thread may wait for room.
+            _ = FlowOperation(after: others) { send($0) }
         case .async:
             _ = FlowOperation(after: others) { operation in self.later { send(operation) } }
         case .serial:
@@ -134,12 +134,12 @@ extension Scope {
 }
 
 extension StoreCore {
-    /// Dispatches an action that is committed on the main queue. The store is kept until then.
-    fileprivate func dispatchOnMain(
-        _ action: S.Action, of store: Store<S>, label: DispatchLabel
-    ) -> DispatchHandle {
-        scope.dispatchWatched(action, to: self, label: label) {
-            [self] action, tally, placed in
+    /// Dispatches an action that is committed on the main queue.
+    fileprivate func dispatchOnMain(_ action: S.Action, label: DispatchLabel) -> DispatchHandle {
+        guard let passing = scope.middleware.pass(action, to: self, label: label) else {
+            return DispatchHandle(.failed(.intercepted))
+        }
+        return scope.go(on: passing) { [self] action, tally, placed in
             tally.expect(1)
             // That actions may be committed on another thread is the contract of `State.Action`.
             nonisolated(unsafe) let action = action
@@ -147,10 +147,11 @@ extension StoreCore {
                 let mark = ThreadMark.current
                 mark.pointee.lanes += 1
                 scope.runLane {
-                    tally.report(commitTracked(action, tally.ticket), order: 0)
+                    FlowLock.holding(tally.ticket?.lock) {
+                        tally.report(commitTracked(action, tally.ticket), order: 0)
+                    }
                 }
                 mark.pointee.lanes -= 1
-                withExtendedLifetime(store) {}
             } whenAbandoned: {
                 tally.report(.failed(.storeClosed(S.self)), order: 0)
             }
@@ -162,7 +163,9 @@ extension StoreCore {
             if hasPlace {
                 kick(ThreadMark.current)
             } else {
-                tally.report(.failed(.passedOver(S.self)), order: 0)
+                let isClosed = isReleased.load(ordering: .relaxed)
+                tally.report(
+                    .failed(isClosed ? .storeClosed(S.self) : .passedOver(S.self)), order: 0)
             }
             return nil
         }
@@ -186,8 +189,9 @@ private final class Excursion: LaneHold {
 
     func arrive(_ lane: Lane) -> Bool {
         executor.execute { [self] in
+            guard lane.takeUp(after: self) else { return }
             work()
-            lane.resume(self)
+            lane.leave()
         }
         return false
     }

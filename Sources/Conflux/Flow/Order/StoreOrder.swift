@@ -87,7 +87,8 @@ final class StoreOrder: Sendable {
     func sorted(_ lanes: [Lane]) -> [Int] {
         if isEmpty { return Array(lanes.indices) }
         return graph.withLock { graph in
-            let depths = lanes.map { graph.depth(of: $0) }
+            var known: [ObjectIdentifier: Int] = [:]
+            let depths = lanes.map { graph.depth(of: $0, &known) }
             return lanes.indices.sorted { (depths[$0], $0) < (depths[$1], $1) }
         }
     }
@@ -106,10 +107,15 @@ extension StoreOrder.Graph {
         return false
     }
 
-    /// How long the longest way is to a lane that waits for none.
-    fileprivate func depth(of lane: Lane) -> Int {
-        let before = predecessors[ObjectIdentifier(lane)]?.compactMap(\.lane) ?? []
-        return before.map { depth(of: $0) + 1 }.max() ?? 0
+    /// How long the longest way is to a lane that waits for none. Each lane is looked at once.
+    fileprivate func depth(of lane: Lane, _ known: inout [ObjectIdentifier: Int]) -> Int {
+        if let depth = known[ObjectIdentifier(lane)] { return depth }
+        var depth = 0
+        for edge in predecessors[ObjectIdentifier(lane)] ?? [] {
+            if let before = edge.lane { depth = max(depth, self.depth(of: before, &known) + 1) }
+        }
+        known[ObjectIdentifier(lane)] = depth
+        return depth
     }
 }
 
@@ -166,6 +172,9 @@ public struct StoreOrderError: Error, Hashable, Sendable, CustomStringConvertibl
 extension Scope {
     /// Has a store wait for others: before it comes to an action, these have come to the end of all that
     /// they had to do when it was dispatched, and of the same event or global action.
+    ///
+    /// This holds for what is dispatched to stores of this process. What a node delivers from the log comes in
+    /// the log's order alone.
     ///
     /// ```swift
     /// try scope.order(total, after: prices, amounts)   // total reads both

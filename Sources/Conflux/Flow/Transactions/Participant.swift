@@ -13,10 +13,11 @@ protocol Participant: AnyObject, Sendable {
     /// Tells the middleware how it ended.
     func end(_ outcome: Outcome)
 
+    /// Whether the store is as it was read, if it was. Called on any thread.
+    var isAsRead: Bool { get }
+
     // What follows is called where the lanes meet, in this order.
 
-    /// Whether the store is as it was read, if it was.
-    var isAsRead: Bool { get }
     /// Applies the actions to a copy.
     ///
     /// - Returns: The first action's receipt; nil if there is none.

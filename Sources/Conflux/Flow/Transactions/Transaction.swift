@@ -98,7 +98,10 @@ public final class Transaction: Sendable {
     @discardableResult
     public func react() -> DispatchHandle {
         let (participants, failure) = resolve()
-        if let failure { return DispatchHandle(.failed(failure)) }
+        if let failure {
+            let isAsRead = participants.allSatisfy(\.isAsRead)
+            return DispatchHandle(.failed(isAsRead ? failure : .conflict))
+        }
         guard !participants.isEmpty else {
             return DispatchHandle(
                 .committed(
@@ -138,6 +141,12 @@ public final class Transaction: Sendable {
             for participant in participants { participant.lane.kick(mark) }
         }
         return tally.handle
+    }
+
+    /// Whether no store has changed since it was read: then there was a moment, that of the last reading,
+    /// at which all of them were as they were read.
+    fileprivate var isAsRead: Bool {
+        state.withLock { $0.participants }.allSatisfy(\.isAsRead)
     }
 
     /// Gives the chain up: none of it has an effect.
@@ -252,7 +261,8 @@ extension Scope {
     ///   - line: The line of the call.
     ///   - isolation: The actor that the body runs on: the caller's.
     ///   - body: Reads and dispatches through the transaction, and nowhere else. What it throws ends it
-    ///     without an effect. Not to resolve the transaction itself.
+    ///     without an effect, unless stores that it read were changed meanwhile: then it runs again. Not
+    ///     to resolve the transaction itself.
     /// - Returns: What the body returned when it ran last.
     /// - Throws: What the body throws; ``DispatchError`` as ``Transaction/react()`` has it.
     @discardableResult
@@ -266,7 +276,16 @@ extension Scope {
         var attempt = 1
         while true {
             let transaction = chain(name, file: file, function: function, line: line)
-            let result = try await body(transaction)
+            let result: Result
+            do {
+                result = try await body(transaction)
+            } catch {
+                // What it saw may never have been so at one time.
+                if transaction.isAsRead { throw error }
+                guard attempt < attempts else { throw DispatchError.conflict }
+                attempt += 1
+                continue
+            }
             do throws(DispatchError) {
                 try await transaction.react().receipt()
                 return result

@@ -7,13 +7,11 @@ enum LaneLimits {
     static let waitingMax = 65_536
     /// The capacity that an emptied line keeps.
     static let keptCapacityMax = 1_024
-    /// How long a thread waits for room while the lane doesn't move. The lane may need that very
-    /// thread, as when it sends from the queue that its store's executor uses; then it goes on, and
-    /// the bound is doubled until the line has been taken.
-    static let stillnessMax: DispatchTimeInterval = .seconds(1)
-    /// How often a lane's bound is doubled: 16 times `waitingMax`, 1,048,576 jobs, is the most.
-    /// Behind that a line that isn't taken grows by one job a second and thread.
-    static let doublingsMax = 4
+    /// How often a thread looks for its turn before it sleeps: for some ten microseconds, about as
+    /// long as it takes to wake another thread.
+    static let looksMax = 2_000
+    /// How often it looks between two tries to enter a lane.
+    static let looksPerTry = 20
 }
 
 /// The lane of one store: who serves its waiting line, and when. What stands in the line is the
@@ -21,8 +19,9 @@ enum LaneLimits {
 /// an uncontended dispatch touches no generic data.
 ///
 /// At most one thread serves: whoever set `isBusy`, until it finds the line empty. On the
-/// immediate executor that is the thread which sent first. On any other it is the executor, which
-/// is handed one function at a time:
+/// immediate executor that is a thread that dispatches: it commits its own action (``DispatchTurn``),
+/// then what stands in the line by then and nobody waits for, and leaves the rest to a queue. On any
+/// other executor it is that, which is handed one function at a time:
 ///
 ///     idle ──send──▶ busy ──line empty──▶ idle
 ///                     │ ▲
@@ -43,15 +42,20 @@ package class Lane: @unchecked Sendable {
         var isClosed = false
         /// Whether dispatches go to a route instead.
         var isRouted = false
+        /// Which thread serves the line, or did last.
+        var server: UInt = 0
+        /// Whether that thread has to serve on: it has put a job into the line, or stopped within one.
+        var hasServerJob = false
         /// What the lane waits for. *Invariant*: while there is one, the lane is busy and no thread
         /// serves it, but the one that is just leaving.
         var hold: (any LaneHold)?
         /// How many jobs stand in the line.
         var waitingCount = 0
-        /// Use: threads that wait, having found the line longer than its bound.
-        var crowded: [DispatchSemaphore] = []
-        /// How often the bound was doubled since the line was taken last.
-        var doublings = 0
+        /// How many of these wait for other stores, or for the main thread, and with them what the lane
+        /// waits for.
+        var holdCount = 0
+        /// How long the line may be.
+        var room: Room
         /// Whether the lane has come to rest for good.
         private(set) var hasEnded = false
         /// Whether a thread is inside the executor's `execute`.
@@ -63,6 +67,10 @@ package class Lane: @unchecked Sendable {
         var closeHookCount = 0
         /// Use: told once that nothing is committed any more, behind the last commit.
         var endHooks: [Int: @Sendable () -> Void] = [:]
+
+        init(waitingMax: Int) {
+            room = Room(countMax: waitingMax)
+        }
 
         /// Sees to it that the line is served, if it isn't.
         mutating func claim(isImmediate: Bool) -> Duty {
@@ -118,18 +126,19 @@ package class Lane: @unchecked Sendable {
     enum Entrance {
         /// The caller serves the lane, and its own job comes first.
         case free
-        /// The job has to stand in line, or to take the route.
-        case taken
+        /// Another thread serves the lane, or is about to.
+        case busy
+        /// The job has to stand in line, or to take the route: at any rate not to wait here.
+        case behind
         /// A lock was taken meanwhile: the dispatch has to begin anew.
         case paused
         case closed
     }
 
-    let control = Mutex(Control())
+    let control: Mutex<Control>
     let executor: Executor
     let isImmediate: Bool
     package let scope: Scope
-    private let waitingMax: Int
     /// A copy of `Control.isClosed` that is looked at before each action.
     let isReleased = Atomic(false)
     /// How many actions were numbered here. Written by the serving thread.
@@ -139,7 +148,7 @@ package class Lane: @unchecked Sendable {
         self.executor = executor
         self.isImmediate = executor.isImmediate
         self.scope = scope
-        self.waitingMax = waitingMax
+        control = Mutex(Control(waitingMax: waitingMax))
     }
 
     /// How many jobs stand in the line, besides those that are being worked on.
@@ -190,15 +199,17 @@ package class Lane: @unchecked Sendable {
 
     /// Tries to become the one that serves the lane, for a job of the caller's own.
     @inline(__always)
-    final func enter(isPast: Bool = false) -> Entrance {
+    final func enter(
+        _ mark: UnsafeMutablePointer<ThreadMark>, isPast: Bool = false
+    ) -> Entrance {
         control.withLock { control in
             if control.isClosed { return .closed }
             // Looked at again here: whoever holds a lock and dispatched has been in this mutex.
             if !isPast, scope.gate.isClosed { return .paused }
-            guard isImmediate, !control.isBusy, control.waitingCount == 0, !control.isRouted else {
-                return .taken
-            }
+            guard isImmediate, !control.isRouted, control.holdCount == 0 else { return .behind }
+            guard !control.isBusy, control.waitingCount == 0 else { return .busy }
             control.isBusy = true
+            control.server = UInt(bitPattern: mark)
             return .free
         }
     }
@@ -220,7 +231,7 @@ package class Lane: @unchecked Sendable {
             control.isBusy = false
             return true
         }
-        if !isDone { drain() }
+        if !isDone { drain(ThreadMark.current) }
     }
 
     /// Sees to it that the line is served.
@@ -234,25 +245,46 @@ package class Lane: @unchecked Sendable {
         case .none: break
         case .serve:
             mark.pointee.lanes += 1
-            drain()
+            drain(mark)
             mark.pointee.lanes -= 1
         case .handOver: handOver()
         }
     }
 
-    /// Serves the lane until the line is empty.
-    private func drain() {
+    /// Serves the lane until the line is empty, or has only what others have put there since.
+    private func drain(_ mark: UnsafeMutablePointer<ThreadMark>) {
+        control.withLock { control in
+            control.server = UInt(bitPattern: mark)
+            // The rest of a line, and the one that came meanwhile.
+            control.hasServerJob = true
+        }
+        var next = Next.line
         scope.runLane {
-            repeat {
-                var turn = Turn.worked
-                while turn == .worked { turn = takeTurn() }
-                if turn == .held { return }
-            } while control.withLock { control in
-                control.isBusy = control.waitingCount > 0
-                return control.isBusy
+            FlowLock.holding(nil) {
+                while next == .line { next = takeTurn() == .held ? .nothing : nextLine() }
             }
         }
+        if next == .othersLine {
+            return DispatchQueue.global().async { self.serve(.serve, ThreadMark.current) }
+        }
         if isReleased.load(ordering: .relaxed) { endIfClosed() }
+    }
+
+    /// What a thread that has served a line does next.
+    private enum Next {
+        case line
+        /// Leave the line to a queue.
+        case othersLine
+        case nothing
+    }
+
+    private func nextLine() -> Next {
+        control.withLock { control in
+            control.isBusy = control.waitingCount > 0
+            if !control.isBusy { return .nothing }
+            defer { control.hasServerJob = false }
+            return control.hasServerJob ? .line : .othersLine
+        }
     }
 
     /// Gives the executor one run after the other, as long as that falls to this thread.
@@ -266,7 +298,7 @@ package class Lane: @unchecked Sendable {
         let mark = ThreadMark.current
         mark.pointee.lanes += 1
         var turn = Turn.empty
-        scope.runLane { turn = takeTurn() }
+        scope.runLane { FlowLock.holding(nil) { turn = takeTurn() } }
         mark.pointee.lanes -= 1
         if turn == .held { return }
         let duty = control.withLock { control in
@@ -279,27 +311,14 @@ package class Lane: @unchecked Sendable {
 
     /// Waits while the line is longer than its bound and moves, if this thread may.
     final func waitForRoom(_ mark: UnsafeMutablePointer<ThreadMark>) {
-        guard mark.pointee.mayWait else { return }
-        let place = control.withLock { control -> DispatchSemaphore? in
-            guard control.waitingCount > waitingMax << control.doublings else { return nil }
-            let place = DispatchSemaphore(value: 0)
-            control.crowded.append(place)
-            return place
-        }
-        guard let place else { return }
+        guard mark.pointee.mayWait,
+            let place = control.withLock({ $0.room.place(behind: $0.waitingCount) })
+        else { return }
         var seen = count.load(ordering: .relaxed)
-        while place.wait(timeout: .now() + LaneLimits.stillnessMax) == .timedOut {
+        while place.wait(timeout: .now() + Room.stillnessMax) == .timedOut {
             let moved = count.load(ordering: .relaxed)
-            if moved == seen { return widen() }
+            if moved == seen { return control.withLock { $0.room.widen(at: $0.waitingCount) } }
             seen = moved
-        }
-    }
-
-    /// Doubles the bound of a line that is still longer, after a wait in vain.
-    private func widen() {
-        control.withLock { control in
-            guard control.waitingCount > waitingMax << control.doublings else { return }
-            control.doublings = min(control.doublings + 1, LaneLimits.doublingsMax)
         }
     }
 }

@@ -26,31 +26,35 @@ extension Lane {
     ///
     /// Holding no lock. It serves the line on this thread if the executor is immediate.
     final func resume(_ hold: any LaneHold) {
-        let mark = ThreadMark.current
-        guard isImmediate, mark.pointee.lanes >= Self.nestingMax else {
-            return serve(goOn(behind: hold), mark)
-        }
-        // Each lane that goes on may let others go on.
-        DispatchQueue.global().async { [self] in serve(goOn(behind: hold), ThreadMark.current) }
+        if takeUp(after: hold) { leave() }
     }
 
-    private func goOn(behind hold: any LaneHold) -> Duty {
-        control.withLock { control in
-            guard control.hold === hold else { return .none }
-            control.hold = nil
-            control.isBusy = false
-            return control.claim(isImmediate: isImmediate)
-        }
-    }
-
-    /// The thread that came to a hold goes on serving.
+    /// Has the calling thread serve the lane behind a hold, until it says ``leave()``.
     ///
     /// - Returns: Whether it does; false if the store was released meanwhile.
     final func takeUp(after hold: any LaneHold) -> Bool {
         control.withLock { control in
             guard control.hold === hold else { return false }
             control.hold = nil
+            if !(hold is DispatchTurn) { control.holdCount -= 1 }
             return true
         }
+    }
+
+    /// The calling thread serves the lane no more, but for what stands in the line if the executor is
+    /// immediate.
+    final func leave() {
+        let mark = ThreadMark.current
+        let duty = control.withLock { control in
+            control.isBusy = false
+            return control.claim(isImmediate: isImmediate)
+        }
+        if duty == .serve, mark.pointee.lanes >= Self.nestingMax {
+            // Each lane that goes on may let others go on.
+            DispatchQueue.global().async { [self] in serve(duty, ThreadMark.current) }
+        } else {
+            serve(duty, mark)
+        }
+        if isReleased.load(ordering: .relaxed) { endIfClosed() }
     }
 }

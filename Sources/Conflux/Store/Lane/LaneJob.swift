@@ -21,7 +21,9 @@ extension StoreCore {
         switch job {
         case .action(let action): _ = commit(action)
         case .tracked(let action, let tally, let order):
-            tally.report(commitTracked(action, tally.ticket), order: order)
+            FlowLock.holding(tally.ticket?.lock) {
+                tally.report(commitTracked(action, tally.ticket), order: order)
+            }
         case .run(let actions, let through, let completion):
             completion(commit(actions, through: through))
         case .look(let body): body(state.takeUnretainedValue(), position)

@@ -4,7 +4,8 @@ import Synchronization
 ///
 /// An executor only chooses a place. So at most one function of a mailbox is with the executor at
 /// any time: it delivers what is here, and when more came meanwhile, hands in the next.
-final class Mailbox<Value>: Sendable {
+final class Mailbox<Value>: @unchecked Sendable {
+    // Sendable: `send` never changes; whoever observes chose where it is called.
     private enum Phase {
         /// Nothing is here.
         case idle
@@ -25,11 +26,11 @@ final class Mailbox<Value>: Sendable {
 
     private let executor: Executor
     private let observation: Observation
-    private let send: @Sendable (Value) -> Void
+    private let send: (Value) -> Void
     private let state = Mutex(State())
 
     init(
-        executor: Executor, observation: Observation, send: @escaping @Sendable (Value) -> Void
+        executor: Executor, observation: Observation, send: @escaping (Value) -> Void
     ) {
         self.executor = executor
         self.observation = observation

@@ -1,0 +1,78 @@
+import Synchronization
+
+/// Whether an observer is to be called any more.
+///
+/// Each `observe` makes one and hands it up the chain of operators, so that the source, and every
+/// executor on the way, can ask before they go on.
+@usableFromInline
+final class Observation: @unchecked Sendable {
+    // Sendable: `owner` is only tested for existence, and the rest is.
+    @usableFromInline let ended = Atomic<Bool>(false)
+    @usableFromInline let isScoped: Bool
+    @usableFromInline weak let owner: AnyObject?
+    /// What to dispose when the owner is gone.
+    ///
+    /// *Invariant*: nil without an owner. A producer may keep its send function, which has this
+    /// observation, in what it produced; the two would keep each other for ever.
+    private let production = Mutex<(any Disposable)?>(nil)
+
+    /// Makes an observation that goes on until it is ended or its owner is deinitialised.
+    ///
+    /// - Parameter owner: Not retained. If nil, the observation goes on until it is ended.
+    init(owner: AnyObject? = nil) {
+        isScoped = owner != nil
+        self.owner = owner
+    }
+
+    /// Whether the observer may be called.
+    ///
+    /// Ask outside locks: to test the owner may be to release it last.
+    @inlinable
+    var isActive: Bool {
+        !ended.load(ordering: .acquiring) && !(isScoped && owner == nil)
+    }
+
+    /// Whether the owner is gone and nobody has ended this yet.
+    var isOrphaned: Bool {
+        isScoped && owner == nil && !ended.load(ordering: .acquiring)
+    }
+
+    /// Keeps what a producer returned until the end, if there is an owner.
+    func keep(_ production: any Disposable) {
+        if isScoped { self.production.withLock { $0 = production } }
+    }
+
+    /// Ends the observation: no call begins from here on.
+    ///
+    /// - Returns: Whether this was the first call.
+    @discardableResult
+    func end() -> Bool {
+        guard !ended.exchange(true, ordering: .acquiringAndReleasing) else { return false }
+        if isScoped { _ = production.withLock { $0.take() } }
+        return true
+    }
+
+    /// Ends the observation and disposes what was produced for an owner that is gone.
+    func close() {
+        let production = production.withLock { $0 }
+        if end() { production?.dispose() }
+    }
+}
+
+/// An observation of a producer: ends it and disposes what the producer returned.
+final class Subscription: Disposable {
+    private let observation: Observation
+    private let production: any Disposable
+
+    init(_ observation: Observation, to production: any Disposable) {
+        self.observation = observation
+        self.production = production
+        observation.keep(production)
+    }
+
+    var isDisposed: Bool { !observation.isActive }
+
+    func dispose() {
+        if observation.end() { production.dispose() }
+    }
+}

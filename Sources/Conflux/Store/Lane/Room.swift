@@ -1,0 +1,54 @@
+import Dispatch
+
+/// How much may wait in one place, and the threads that wait for room behind that.
+///
+/// A thread waits after it has put something there, and not for ever: what makes room may need that very
+/// thread, as when it sends from the queue that its store's executor uses. So if nothing moves for
+/// ``stillnessMax``, it goes on, and the bound is doubled until there is room again.
+///
+/// Guarded by its owner's mutex; nobody waits under that.
+struct Room {
+    /// How long a thread waits while nothing moves.
+    static let stillnessMax: DispatchTimeInterval = .seconds(1)
+    /// How often a bound is doubled: 16 times as much is the most. Behind that it grows by one a
+    /// second and thread.
+    private static let doublingsMax = 4
+
+    let countMax: Int
+    private var doublings = 0
+    /// *Use*: threads that wait.
+    private var places: [DispatchSemaphore] = []
+
+    init(countMax: Int) {
+        self.countMax = countMax
+    }
+
+    /// Looks for room behind what was put there.
+    ///
+    /// - Parameter count: How much waits.
+    /// - Returns: A place to wait in; nil if there is room.
+    mutating func place(behind count: Int) -> DispatchSemaphore? {
+        guard count > countMax << doublings else { return nil }
+        let place = DispatchSemaphore(value: 0)
+        places.append(place)
+        return place
+    }
+
+    /// Looks whether there is room again.
+    ///
+    /// - Parameter count: How much waits.
+    /// - Returns: The threads that have waited, to be woken outside of the mutex.
+    mutating func free(at count: Int) -> [DispatchSemaphore] {
+        guard count <= countMax else { return [] }
+        doublings = 0
+        guard !places.isEmpty else { return [] }
+        defer { places = [] }
+        return places
+    }
+
+    /// Doubles the bound after a wait in vain, unless there is room by now.
+    mutating func widen(at count: Int) {
+        guard count > countMax << doublings else { return }
+        doublings = min(doublings + 1, Self.doublingsMax)
+    }
+}

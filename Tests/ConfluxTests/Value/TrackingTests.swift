@@ -1,0 +1,186 @@
+import Conflux
+import Observation
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct TrackingTests {
+    struct Screen: Sendable {
+        /// What can't be compared.
+        struct Picture: Sendable { var name = "a" }
+
+        var count = 0
+        var title = ""
+        var picture = Picture()
+        var countText: String { "\(count)" }
+        var tags: [String: Int] = [:]
+    }
+
+    /// How often what a function reads was told to have changed.
+    private final class Tracker: Sendable {
+        private let changes = Mutex(0)
+        var count: Int { changes.withLock { $0 } }
+
+        func track(_ read: () -> Void) {
+            withObservationTracking(read) { [weak self] in self?.changes.withLock { $0 += 1 } }
+        }
+    }
+
+    @Test func `a part that is read is tracked until it changes, and others are not`() {
+        let stock = ModelStore<Stock>()
+        let tracker = Tracker()
+        tracker.track { _ = stock.takings }
+        stock.dispatch(.add(amount: 5))
+        #expect(tracker.count == 0)
+        stock.dispatch(.take(amount: 1))
+        #expect(tracker.count == 1)
+        stock.dispatch(.take(amount: 1))
+        #expect(tracker.count == 1)
+        tracker.track { _ = stock.takings }
+        stock.dispatch(.take(amount: 1))
+        #expect(tracker.count == 2)
+    }
+
+    @Test func `several parts are tracked together, and told once`() {
+        let storage = Storage(Screen())
+        let tracker = Tracker()
+        tracker.track { _ = (storage.count, storage.title, storage.readOnly.countText) }
+        storage.update(\.tags, to: ["a": 1])
+        #expect(tracker.count == 0)
+        storage.commit { draft in
+            draft.count = 3
+            draft.title = "b"
+        }
+        #expect(tracker.count == 1)
+        tracker.track { _ = storage.tags["b"] }
+        storage.update(\.tags["c"], to: 1)
+        #expect(tracker.count == 2)
+        tracker.track { _ = storage[dynamicMember: \.tags["b"]] }
+        storage.update(\.tags["d"], to: 1)
+        #expect(tracker.count == 2)
+        storage.update(\.tags["b"], to: 1)
+        #expect(tracker.count == 3)
+    }
+
+    @Test func `what can't be compared, and the whole, is told after each action`() {
+        let storage = Storage(Screen())
+        let tracker = Tracker()
+        for read in [
+            { _ = storage.picture }, { _ = storage.value }, { _ = storage.readOnly.value },
+        ] {
+            let before = tracker.count
+            tracker.track(read)
+            storage.updateIfChanged(\.count, to: storage.count)
+            #expect(tracker.count == before)
+            storage.update(\.count, to: storage.count + 1)
+            #expect(tracker.count == before + 1)
+        }
+    }
+
+    @Test func `a change is visible where it is told, and the function may dispatch`() {
+        let stock = ModelStore<Stock>()
+        let seen = Late<Int>()
+        withObservationTracking {
+            _ = stock.left
+        } onChange: {
+            seen.value = stock.left
+            stock.dispatch(.add(amount: 1))
+        }
+        stock.dispatch(.add(amount: 5))
+        #expect(seen.value == 5)
+        #expect(stock.left == 6)
+    }
+
+    @Test func `a restored snapshot, a chain and a step back are changes`() throws {
+        let scope = Scope()
+        let stock = scope.run { ModelStore<Stock>() }
+        let recorder = Recorder(stock)
+        let tracker = Tracker()
+        tracker.track { _ = stock.left }
+        stock.core.restore(Stock(left: 9), at: SequenceNumber(4)) { _ in }
+        #expect(tracker.count == 1)
+        tracker.track { _ = stock.left }
+        scope.chain().dispatch(.add(amount: 1), to: stock).react()
+        #expect(tracker.count == 2)
+        tracker.track { _ = stock.left }
+        try recorder.back()
+        #expect(tracker.count == 3)
+    }
+
+    @Test func `what is read without being tracked tracks nothing`() {
+        let stock = ModelStore<Stock>()
+        let other = ModelStore<Stock>()
+        let tracker = Tracker()
+        tracker.track { _ = other.left }
+        #expect(stock.left == 0)
+        stock.dispatch(.add(amount: 1))
+        #expect(tracker.count == 0)
+        withExtendedLifetime(stock.changed(\.left).observe { _ in _ = other.left }) {}
+        other.dispatch(.add(amount: 1))
+        #expect(tracker.count == 1)
+    }
+
+    @Test func `trackers keep no store alive, and a store no tracker`() {
+        weak var gone: ModelStore<Stock>?
+        weak var state: ModelState<Stock>?
+        weak var captured: Late<Int>?
+        do {
+            let stock = ModelStore<Stock>()
+            let late = Late<Int>()
+            (gone, state, captured) = (stock, stock.computed.state, late)
+            withObservationTracking {
+                _ = stock.left
+            } onChange: {
+                late.value = 1
+            }
+        }
+        #expect(gone == nil && state == nil && captured == nil)
+    }
+
+    @Test func `a generic function takes a value store as observable`() {
+        func read<Subject: Observable>(_ subject: Subject, _ part: KeyPath<Subject, Int>) -> Int {
+            subject[keyPath: part]
+        }
+        #expect(read(ModelStore(Stock(left: 3)), \.left) == 3)
+        #expect(read(Storage(Screen(count: 4)), \.count) == 4)
+    }
+
+    @available(macOS 26, *)
+    @Test func `observations follow a store`() async {
+        let stock = ModelStore<Stock>()
+        let observations = Observations { stock.left }
+        var iterator = observations.makeAsyncIterator()
+        #expect(await iterator.next() == 0)
+        for amount in 1...3 {
+            async let next = iterator.next()
+            stock.dispatch(.add(amount: amount))
+            #expect(await next == stock.left)
+        }
+    }
+
+    @Test func `observers track while threads dispatch, and see the last value`() async {
+        let stock = ModelStore<Stock>(executor: .queue(.global()))
+        let (changes, told) = AsyncStream.makeStream(of: Void.self)
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask {
+                for _ in 0..<500 { _ = try? await stock.dispatch(.add(amount: 1)).receipt() }
+                told.yield()
+            }
+            group.addTask {
+                var last = -1
+                var iterator = changes.makeAsyncIterator()
+                while last < 500 {
+                    let left = withObservationTracking {
+                        stock.left
+                    } onChange: {
+                        told.yield()
+                    }
+                    #expect(left >= last)
+                    last = left
+                    if last < 500 { await iterator.next() }
+                }
+            }
+        }
+        #expect(stock.left == 500)
+    }
+}

@@ -1,0 +1,1 @@
+../VueFluxControllerSwift5Tests/ControllerTests.swift
