@@ -41,13 +41,18 @@ struct RealStreams {
     }
 
     /// Writes the next part to standard input, and waits for the results of a quarter of it.
+    ///
+    /// Both dispatches have results then. One that had yet to connect would rightly end where
+    /// nothing listens.
     func begin(part: Int) async throws {
         ofInput.feed(parts[part])
         if part == parts.count - 1 { ofInput.endInput() }
         let before = parts[..<part].map(\.count).reduce(0, +)
         let place = before + parts[part].count / 4
-        guard try await ofInput.output.line(place, within: limit) != nil else {
-            throw Failure(ofInput.report)
+        for (child, line) in [(ofInput, place), (ofFile, 0)] {
+            guard try await child.output.line(line, within: limit) != nil else {
+                throw Failure(child.report)
+            }
         }
     }
 
