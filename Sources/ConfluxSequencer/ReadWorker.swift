@@ -2,6 +2,7 @@ import ConfluxLog
 import ConfluxProtocol
 import ConfluxVocabulary
 import ConfluxZeroMQ
+import Dispatch
 
 /// What is read of the log for others, one after the other.
 package enum ReaderJob: Sendable {
@@ -133,27 +134,36 @@ final class ReadThread {
     private let tasks: Mailbox<ReadTask>
     private let answer: @Sendable (Answer) -> Void
     private let save: @Sendable (AsideRun, Epoch) -> Void
+    private let pace: ReadPace
+    /// Nobody signals it: what waits for it pauses.
+    private let never = DispatchSemaphore(value: 0)
     private var epoch = Epoch.none
 
     /// Makes the thread's work.
     ///
     /// - Parameters:
     ///   - tasks: What is to be done.
+    ///   - pace: How fast to read.
     ///   - answer: Given what came of it.
     ///   - save: Given what is to be kept aside, and the tenure.
     init(
-        tasks: Mailbox<ReadTask>, answer: @escaping @Sendable (Answer) -> Void,
+        tasks: Mailbox<ReadTask>, pace: ReadPace, answer: @escaping @Sendable (Answer) -> Void,
         save: @escaping @Sendable (AsideRun, Epoch) -> Void
     ) {
         self.tasks = tasks
+        self.pace = pace
         self.answer = answer
         self.save = save
     }
 
     /// Works until it is told to close.
     func run() {
+        var byteCount = 0
         let worker = ReadWorker(
-            answer: { [unowned self] in answer(Answer(epoch: epoch, input: $0)) },
+            answer: { [unowned self] in
+                byteCount += $0.readByteCount
+                answer(Answer(epoch: epoch, input: $0))
+            },
             save: { [unowned self] in save($0, epoch) })
         var batch: [ReadTask] = []
         while true {
@@ -168,6 +178,9 @@ final class ReadThread {
                     tasks.post(ReadTask(epoch: epoch, job: rest))
                 }
                 if case .close = task.job { return }
+                let pause = pace.pause(after: byteCount, at: Moment.now.monotonic)
+                if pause > .zero { _ = never.wait(timeout: .now() + pause / .seconds(1)) }
+                byteCount = 0
             }
         }
     }

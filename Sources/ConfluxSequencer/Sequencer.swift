@@ -169,12 +169,13 @@ public final class Sequencer: Sendable {
             let sequencer = Sequencer(
                 address: bound.description, feedAddress: feedBound.description, answers: answers,
                 jobs: jobs, reads: reads, meter: meter)
+            let pace = ReadPace()
             let serving = Handover(
                 try ServingThread(
                     machine: SequencerMachine(settings: settings, secret: .random()),
                     router: router, feed: feed,
                     waker: waker, answers: answers, jobs: jobs, reads: reads,
-                    renewal: TenureRenewal(pauseMax: configuration.renewalPauseMax),
+                    pace: pace, renewal: TenureRenewal(pauseMax: configuration.renewalPauseMax),
                     authorized: keys,
                     reloads: KeyReloads(read: readKeys) { answers.post(.reloaded($0)) },
                     meter: meter, events: events))
@@ -196,7 +197,7 @@ public final class Sequencer: Sendable {
             // Readers of the log get what live traffic leaves.
             let readThread = try NamedThread("conflux-read", stackBytes: 1 << 20, priority: .low) {
                 ReadThread(
-                    tasks: reads, answer: { answers.post(.read($0)) },
+                    tasks: reads, pace: pace, answer: { answers.post(.read($0)) },
                     save: { jobs.post(.rest(.keepAside($0), of: $1)) }
                 ).run()
             }

@@ -16,6 +16,7 @@ final class ServingThread {
     private let answers: Mailbox<ServingInput>
     private let jobs: Mailbox<LogJob>
     private let reads: Mailbox<ReadTask>
+    private let pace: ReadPace
     private let events: @Sendable (SequencerEvent) -> Void
     private let meter: SequencerMeter
 
@@ -52,7 +53,7 @@ final class ServingThread {
     init(
         machine: SequencerMachine, router: RouterSocket, feed: PublisherSocket, waker: Waker,
         answers: Mailbox<ServingInput>, jobs: Mailbox<LogJob>, reads: Mailbox<ReadTask>,
-        renewal: TenureRenewal, authorized: AuthorizedKeys?, reloads: KeyReloads,
+        pace: ReadPace, renewal: TenureRenewal, authorized: AuthorizedKeys?, reloads: KeyReloads,
         meter: SequencerMeter, events: @escaping @Sendable (SequencerEvent) -> Void
     ) throws(ZeroMQError) {
         self.machine = machine
@@ -61,6 +62,7 @@ final class ServingThread {
         self.answers = answers
         self.jobs = jobs
         self.reads = reads
+        self.pace = pace
         self.renewal = renewal
         self.reloads = reloads
         self.meter = meter
@@ -306,6 +308,7 @@ final class ServingThread {
         case .readLog(let from): jobs.post(.read(from: from))
         case .append(let append):
             appendedAt = Moment.now.monotonic
+            pace.appended(at: appendedAt)
             jobs.post(.append(append))
         case .readSnapshots: jobs.post(.readSnapshots)
         case .saveSnapshot(let part): jobs.post(.saveSnapshot(part))
