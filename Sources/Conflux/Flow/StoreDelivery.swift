@@ -48,7 +48,7 @@ extension StoreCore {
     /// Has a function called once when the store is released, at once if it was already.
     ///
     /// - Parameter hook: Called on the releasing thread, holding no lock.
-    /// - Returns: What ``forgetClose(_:)`` takes back; nil if the hook was called.
+    /// - Returns: The token for ``forgetClose(_:)``; nil if the hook was called.
     @discardableResult
     package func whenClosed(_ hook: @escaping @Sendable () -> Void) -> Int? {
         let token = control.withLock { control -> Int? in
@@ -65,7 +65,7 @@ extension StoreCore {
     /// has ended; at once, if that is so.
     ///
     /// - Parameter hook: Called holding no lock.
-    /// - Returns: What ``forgetClose(_:)`` takes back; nil if the hook was called.
+    /// - Returns: The token for ``forgetClose(_:)``; nil if the hook was called.
     func whenEnded(_ hook: @escaping @Sendable () -> Void) -> Int? {
         let token = control.withLock { control -> Int? in
             if control.hasEnded { return nil }

@@ -31,7 +31,7 @@ extension Store {
     /// Changes the value by a function, as one commit with one notice.
     ///
     /// - Parameters:
-    ///   - name: What is done, in a word, for those who read along.
+    ///   - name: What is done, in a word, for middleware.
     ///   - description: What is done, in a sentence.
     ///   - file: The file of the call.
     ///   - function: The function of the call.

@@ -40,7 +40,7 @@ public final class StorageState<Value: Sendable>: ValueState<Value>, StorageHold
     /// Runs the changes.
     public static var storageMutations: StorageMutations<Value> { StorageMutations() }
 
-    /// *Use*: what the last commit did, for those who read along. Touched in the store's lane alone.
+    /// *Use*: what the last commit did, for middleware. Touched in the store's lane alone.
     private var changes: [StorageChange] = []
 
     /// Makes the state of a storage.
@@ -95,7 +95,7 @@ public struct StorageCommit<Value: Sendable>: Sendable {
 public struct StorageDraft<Value: Sendable> {
     /// The value as it has become so far.
     public private(set) var value: Value
-    /// What was done to it, in order, if somebody reads along.
+    /// What was done to it, in order, if there is middleware.
     private(set) var changes: [StorageChange] = []
     private(set) var isChanged = false
     private let isWatched: Bool
@@ -113,7 +113,7 @@ public struct StorageDraft<Value: Sendable> {
         get { value[keyPath: part] }
         _modify {
             isChanged = true
-            // Kept only for who reads along: else a collection is changed in place.
+            // Kept only for middleware: else a collection is changed in place.
             let old = isWatched ? value[keyPath: part] : nil
             defer {
                 if let old {

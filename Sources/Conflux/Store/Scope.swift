@@ -33,7 +33,7 @@ public final class Scope: Sendable {
 
     private let channels = Mutex(Channels())
 
-    /// Who reads along.
+    /// Who observes dispatches and commits.
     let middleware = MiddlewareTable()
     /// What pauses the flow.
     let gate = FlowGate()
@@ -53,7 +53,7 @@ public final class Scope: Sendable {
     /// Makes a scope without stores.
     public init() {}
 
-    /// Whether a dispatch has more to do than to go to its stores: somebody reads along, or pauses the
+    /// Whether a dispatch has more to do than to go to its stores: somebody observes it, or pauses the
     /// flow, or stores wait for others.
     @inline(__always)
     package var isWatched: Bool { !middleware.isEmpty || gate.isClosed || !order.isEmpty }

@@ -14,7 +14,7 @@ public protocol ValueHolder: State where Self: ValueState<Value> {
     ///
     /// Called on copies, on any thread.
     ///
-    /// - Returns: What it did in detail, where somebody reads along and the action says so; nil if it did
+    /// - Returns: What it did in detail, where there is middleware and the action says so; nil if it did
     ///   nothing.
     /// - Throws: Why the action is refused.
     func _reduce(

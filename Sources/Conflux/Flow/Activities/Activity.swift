@@ -61,7 +61,7 @@ extension Store where State: ValueHolder {
         }
     }
 
-    /// Runs a function for this store, and tells those who read along.
+    /// Runs a function for this store, and notifies middleware.
     ///
     /// It may take its time and commit later: what it gets doesn't keep the store alive.
     ///
@@ -93,7 +93,7 @@ extension Store where State: ValueHolder {
         return try body(StoreReference(self))
     }
 
-    /// Runs an asynchronous function for this store, and tells those who read along.
+    /// Runs an asynchronous function for this store, and notifies middleware.
     ///
     /// - Parameters:
     ///   - name: What is done, in a word.

@@ -11,7 +11,7 @@
 /// Scope.current.send(LoggedIn(user: "foo"))
 /// ```
 ///
-/// An event is handled as an action of each state: it is checked, committed, read along and recorded like
+/// An event is handled as an action of each state: it is checked, committed, observed and recorded like
 /// one that was dispatched globally.
 public protocol Event: Codable, Sendable {}
 
@@ -66,7 +66,7 @@ extension Scope {
     ///
     /// - Parameters:
     ///   - event: What happened.
-    ///   - name: What the sender says of it, in a word, for those who read along.
+    ///   - name: What the sender says of it, in a word, for middleware.
     ///   - file: The file of the call.
     ///   - function: The function of the call.
     ///   - line: The line of the call.

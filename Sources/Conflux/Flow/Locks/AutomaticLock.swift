@@ -28,7 +28,7 @@ extension Scope {
     ///
     /// - Parameters:
     ///   - event: What happened.
-    ///   - name: What the sender says of it, in a word, for those who read along.
+    ///   - name: What the sender says of it, in a word, for middleware.
     ///   - file: The file of the call.
     ///   - function: The function of the call.
     ///   - line: The line of the call.

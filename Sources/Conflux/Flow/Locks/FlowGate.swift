@@ -1,13 +1,13 @@
 import Dispatch
 import Synchronization
 
-/// What pauses the flow of a scope: the locks that are held, and the dispatches that wait for them.
+/// What pauses the flow of a scope: the locks that are held, and the dispatches that are parked.
 ///
-/// **Invariants.** Of several locks the oldest is in force. What is dispatched by the holder of that one
-/// goes its way; what a younger lock's holder dispatches waits until that lock is in force, and
-/// everything else until there is none. What waits goes its way in the order in which it was
-/// dispatched, but a holder's before all others', one after the other, by the thread that released the
-/// lock and, if that is much, by a queue; what comes meanwhile waits behind it.
+/// **Invariants.** Of several locks the oldest is in force. Its holder's dispatches pass. A younger lock's
+/// holder waits until that lock is in force, and everybody else until there is no lock. The gate parks
+/// what waits, and resumes it in the order of dispatch, a holder's before all others'. The thread that
+/// released the lock resumes one dispatch after the other; a queue takes over if there are many. What
+/// comes meanwhile waits behind them.
 ///
 /// What had been dispatched before a lock was taken stands in its stores' lanes, ahead of all that the
 /// holder dispatches: a dispatch that found the gate open is counted until it has its place, and as long as
@@ -32,7 +32,7 @@ package final class FlowGate: Sendable {
         var holdCount: UInt64 = 0
         /// *Use*: what waits until there is no lock.
         var parked = Line<Job>()
-        /// Whether a thread has what is being let go.
+        /// Whether a thread is resuming parked jobs.
         var isDraining = false
         /// How long each line may be.
         var room = Room(countMax: FlowGate.parkedMax)
@@ -115,7 +115,7 @@ package final class FlowGate: Sendable {
         if !isPlaced { leave() }
     }
 
-    /// A dispatch that was counted has its place. The last one lets go what waited for that.
+    /// A dispatch that was counted has its place. The last one resumes what waited for that.
     private func leave() {
         let left = passing.subtract(1, ordering: .sequentiallyConsistent).newValue
         if left == 0, closed.load(ordering: .sequentiallyConsistent) { drain() }
@@ -141,7 +141,7 @@ package final class FlowGate: Sendable {
         }
     }
 
-    /// Ends a lock, and lets go what waited for it; does nothing if it has ended.
+    /// Ends a lock, and resumes what waited for it; does nothing if it has ended.
     func release(_ id: UInt64) {
         let (waiters, places) = state.withLock { state in
             guard let position = state.holds.firstIndex(where: { $0.id == id }) else {
@@ -163,10 +163,10 @@ package final class FlowGate: Sendable {
         drain()
     }
 
-    /// How many jobs the thread that released a lock lets go itself; a queue has the rest.
+    /// How many jobs the thread that released a lock resumes itself; a queue has the rest.
     private static let jobsAtOnceMax = 1_024
 
-    /// Lets go what may go, unless another thread does.
+    /// Resumes what may pass, unless another thread does.
     private func drain() {
         let isMine = state.withLock { state in
             if state.isDraining { return false }
@@ -182,7 +182,7 @@ package final class FlowGate: Sendable {
         if isMine { goOnDraining() }
     }
 
-    /// Lets go what may go. Called by the one thread that drains.
+    /// Resumes what may pass. Called by the one thread that drains.
     private func goOnDraining() {
         let mark = ThreadMark.current
         for _ in 0..<Self.jobsAtOnceMax {
@@ -202,7 +202,7 @@ package final class FlowGate: Sendable {
         DispatchQueue.global().async { self.goOnDraining() }
     }
 
-    /// Whether anything may be let go: the holder's, once all that found the gate open has its place; or what
+    /// Whether any job may pass: the holder's, once all that found the gate open has its place; or what
     /// waited until there is no lock.
     private func mayLetGo(_ state: borrowing State) -> Bool {
         if state.holds.isEmpty { return !state.parked.isEmpty }
@@ -210,7 +210,7 @@ package final class FlowGate: Sendable {
             && passing.load(ordering: .sequentiallyConsistent) == 0
     }
 
-    /// What may be let go next.
+    /// The next job that may pass.
     private func nextJob(_ state: inout State) -> Job? {
         guard mayLetGo(state) else { return nil }
         if state.holds.isEmpty { return state.parked.removeFirst() }

@@ -3,14 +3,14 @@
 /// ```swift
 /// let lock = Scope.current.lock()
 /// store.actions.increment()               // waits
-/// lock.run { store.actions.reset() }      // goes its way
+/// lock.run { store.actions.reset() }      // passes
 /// lock.release()                          // now the first one does, too
 /// ```
 ///
-/// What others dispatch waits in its order, and goes its way when no lock is left. Of several locks the
-/// oldest is in force: what the holder of a younger one dispatches waits until its turn comes.
-/// ``DispatchHandle/receipt()`` of what waits, waits. What had been dispatched before the lock was taken
-/// comes before what its holder dispatches; in a mode that returns at once (``DispatchMode``), that is what
+/// What others dispatch is parked, and passes in its order when no lock is left. Of several locks the
+/// oldest is in force: what the holder of a younger one dispatches waits for its turn. A
+/// ``DispatchHandle/receipt()`` waits as long as its action does. What was dispatched before the lock was
+/// taken comes before what its holder dispatches; in a mode that returns at once (``DispatchMode``), that is what
 /// had come to its store's line by then.
 ///
 /// A lock may be released on any thread, also inside an observer, and later. It ends with its last
@@ -52,7 +52,7 @@ public final class FlowLock: Sendable {
         if held === lock { body() } else { $held.withValue(lock, operation: body) }
     }
 
-    /// Ends the lock, and lets what waited for it go its way, on this thread as far as that is not much.
+    /// Ends the lock, and resumes what waited for it, on this thread as far as that is not much.
     /// Later calls do nothing.
     public func release() {
         gate.release(id)
@@ -94,7 +94,7 @@ public final class FlowLock: Sendable {
     public func inForce() async {
         await gate.waitUntilInForce(id)
         await withCheckedContinuation { continuation in
-            // As the holder's: behind what a former lock has still to let go.
+            // As the holder's: behind what a former lock has still to resume.
             gate.pass(holding: id) { [scope] _ in
                 scope.whenStill { _ in continuation.resume() }
             }

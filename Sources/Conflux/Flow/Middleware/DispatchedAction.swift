@@ -21,8 +21,7 @@ public struct DispatchID: Hashable, Comparable, Sendable, CustomStringConvertibl
     }
 }
 
-/// What a program says of a dispatch for those who read along: its name, and where it stands in the
-/// source.
+/// What a program says of a dispatch for middleware: its name, and where it stands in the source.
 public struct DispatchLabel: Sendable {
     /// What is done, in a word; may be empty.
     public let name: String

@@ -1,8 +1,8 @@
 /// What becomes of an action that is being dispatched.
 public enum Passage<Action> {
-    /// It goes its way.
+    /// It is dispatched as it is.
     case pass
-    /// This one goes its way instead.
+    /// This one is dispatched instead.
     case replace(Action)
     /// It ends here: no store hears of it. Its ``DispatchHandle/receipt()`` throws
     /// ``DispatchError/Code/intercepted``.
@@ -11,7 +11,7 @@ public enum Passage<Action> {
 
 extension Passage: Sendable where Action: Sendable {}
 
-/// Reads along with what is dispatched and committed, and may replace or stop what is dispatched.
+/// Observes dispatched and committed actions, and may replace or stop a dispatched one.
 ///
 /// ```swift
 /// struct Printer: Middleware {
@@ -29,8 +29,8 @@ extension Passage: Sendable where Action: Sendable {}
 /// only looks: a global action of another process is seen there alone, and what one replica did
 /// otherwise would make it differ from the others.
 ///
-/// Every function may dispatch. What `willDispatch` dispatches comes before the action itself, which has
-/// not gone its way yet; what the others dispatch comes after. No lock is held while one runs. Functions
+/// Every function may dispatch. What `willDispatch` dispatches comes before the action itself; what the
+/// others dispatch comes after. No lock is held while one runs. Functions
 /// about a dispatch run on the thread that dispatches, those about a commit on the one that commits,
 /// several at the same time where several threads do so.
 ///
@@ -47,7 +47,7 @@ public protocol Middleware: Sendable {
     /// meanwhile.
     ///
     /// - Parameters:
-    ///   - dispatch: The action as it went its way.
+    ///   - dispatch: The action as the middleware left it.
     ///   - failure: Why it has no receipt; nil if it has one.
     func didDispatch<S: State>(_ dispatch: DispatchedAction<S>, failure: DispatchError?)
 
@@ -102,7 +102,7 @@ extension Middleware {
 }
 
 extension Scope {
-    /// Has middleware read along with every store of this scope, behind what was registered before.
+    /// Registers middleware for every store of this scope, behind what was registered before.
     ///
     /// - Parameter middleware: Kept until the registration ends.
     /// - Returns: What ends the registration. Letting go of it ends nothing.
@@ -111,9 +111,9 @@ extension Scope {
         self.middleware.register(middleware, for: nil)
     }
 
-    /// Has middleware read along with one store: with what is dispatched to it alone, and with all that
-    /// it commits. Global actions and events it sees where this store commits them, and not before: who would
-    /// stop or replace those reads along with the scope (``use(_:)``).
+    /// Registers middleware for one store. It observes what is dispatched to this store alone, and all that
+    /// the store commits. It sees global actions and events only when the store commits them. To stop or
+    /// replace those, register it for the scope (``use(_:)``).
     ///
     /// - Parameters:
     ///   - middleware: Kept until the registration ends, or the store is released.

@@ -71,8 +71,8 @@ final class MiddlewareTable: Sendable {
     struct Passing<S: State> {
         let dispatch: DispatchedAction<S>
         let ticket: DispatchTicket
-        /// Who saw it, and hears of its end: also who reads along no more, as with a store that was
-        /// released.
+        /// Who saw it. They are notified of its end, also where their registration has ended by then, as
+        /// with a store that was released.
         fileprivate let witnesses: [any Middleware]
     }
 
@@ -82,7 +82,8 @@ final class MiddlewareTable: Sendable {
     ///   - action: What is dispatched.
     ///   - core: The store that it is for; nil for all of the state.
     ///   - label: What the dispatcher said of it.
-    /// - Returns: The dispatch as it goes its way; nil if it was stopped, which those who saw it know.
+    /// - Returns: The dispatch as the middleware left it; nil if it was stopped. Those who saw it have been
+    ///   notified then.
     func pass<S: State>(
         _ action: S.Action, to core: StoreCore<S>?, label: DispatchLabel?
     ) -> Passing<S>? {
@@ -139,7 +140,7 @@ final class MiddlewareTable: Sendable {
         }
     }
 
-    /// Tells each that reads along with a store.
+    /// Notifies all middleware that observes a store.
     func tell(of lane: Lane, _ body: (any Middleware) -> Void) {
         for middleware in concerned(by: lane) { body(middleware) }
     }

@@ -1,7 +1,7 @@
 import ConfluxVocabulary
 import Dispatch
 
-/// How a dispatch goes its way, seen from the one who dispatches.
+/// When and where an action is committed, seen from the dispatching code.
 public enum DispatchMode: Sendable, Hashable, CaseIterable {
     /// It is enqueued, and the call returns; nothing is committed on the calling thread.
     case async
@@ -34,9 +34,9 @@ extension Scope {
     /// - Parameters:
     ///   - action: What happens.
     ///   - store: A store of this scope: one of another ends the program with a message.
-    ///   - mode: How it goes its way.
+    ///   - mode: When and where it is committed.
     ///   - others: What has to end before it is dispatched.
-    ///   - name: What is done, in a word, for those who read along.
+    ///   - name: What is done, in a word, for middleware.
     ///   - file: The file of the call.
     ///   - function: The function of the call.
     ///   - line: The line of the call.

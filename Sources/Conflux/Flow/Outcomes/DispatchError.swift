@@ -40,7 +40,7 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
         public static let intercepted = Code(rawValue: "intercepted")
         /// The call would have to wait for the very thread that it was made on.
         public static let wouldBlock = Code(rawValue: "wouldBlock")
-        /// The waiting task was cancelled; the action goes its way.
+        /// The waiting task was cancelled; the action proceeds.
         public static let cancelled = Code(rawValue: "cancelled")
 
         /// The code as it is printed.

@@ -3,7 +3,7 @@ import ConfluxVocabulary
 /// A dispatched action under way; what its outcome can be waited for by.
 ///
 /// A handle is a value: copy it, send it to other tasks, wait on it as often as you like, or drop
-/// it. The action goes its way in any case.
+/// it. The action proceeds in any case.
 public struct DispatchHandle: Sendable {
     private enum Place {
         /// The outcome is in.
@@ -42,13 +42,13 @@ public struct DispatchHandle: Sendable {
         }
     }
 
-    /// Takes the action back, unless it is ordered already; so ends the action, and not only the
+    /// Withdraws the action, unless it is ordered already. This ends the action, and not only the
     /// wait for it.
     ///
     /// What the sequencer has not ordered yet is never ordered after this returned nil, whatever
     /// breaks; ``receipt()`` then throws ``DispatchError/Code/withdrawn``. Without a node nothing
-    /// can be taken back, and this waits for the receipt. Of actions that were dispatched in one
-    /// atomic batch all are taken back. Cancelling the waiting task ends the wait and not the
+    /// can be withdrawn, and this waits for the receipt. Of actions that were dispatched in one
+    /// atomic batch all are withdrawn. Cancelling the waiting task ends the wait and not the
     /// withdrawal. It may be called several times, and on any thread.
     ///
     /// - Returns: nil when the action was withdrawn; the receipt when it was ordered before.

@@ -26,7 +26,7 @@ package enum Outcome: Sendable {
     }
 }
 
-/// What can take actions back: a node that has sent them, or has not yet.
+/// What can withdraw actions: a node that has sent them, or has not yet.
 package protocol WithdrawalRoute: AnyObject, Sendable {
     /// Has an action withdrawn, unless it is ordered already. Its outcome says which; the call
     /// waits for nothing.
@@ -152,12 +152,12 @@ package final class OutcomeBlock: Sendable {
 
     /// Makes a block without places.
     ///
-    /// - Parameter route: What takes its actions back; nil where nothing can.
+    /// - Parameter route: What withdraws its actions; nil where nothing can.
     package init(route: (any WithdrawalRoute)? = nil) {
         self.route = route
     }
 
-    /// Has an action taken back, where that is possible.
+    /// Has an action withdrawn, where that is possible.
     func withdraw(at index: Int) {
         if outcome(at: index) == nil { route?.withdraw(index, of: self) }
     }

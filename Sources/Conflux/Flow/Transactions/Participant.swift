@@ -58,7 +58,7 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
     private var changes: [[StorageChange]] = []
     /// Whether any of them did anything.
     private var isChanged = false
-    /// *Use*: the value after each action, where somebody reads along.
+    /// *Use*: the value after each action, where there is middleware.
     private var results: [S.Value] = []
 
     init(_ store: Store<S>) {

@@ -229,7 +229,7 @@ extension Scope {
     /// Begins a chain of changes to several stores of this scope.
     ///
     /// - Parameters:
-    ///   - name: What is done, in a word, for those who read along with its actions.
+    ///   - name: What is done, in a word, for middleware that observes its actions.
     ///   - file: The file of the call.
     ///   - function: The function of the call.
     ///   - line: The line of the call.
@@ -253,7 +253,7 @@ extension Scope {
     /// ```
     ///
     /// - Parameters:
-    ///   - name: What is done, in a word, for those who read along with its actions.
+    ///   - name: What is done, in a word, for middleware that observes its actions.
     ///   - attempts: How often to run it at most, when stores that it read are changed meanwhile; at
     ///     least 1.
     ///   - file: The file of the call.
