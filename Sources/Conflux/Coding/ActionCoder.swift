@@ -2,7 +2,7 @@ import ConfluxVocabulary
 
 /// An action type that tells its actions' names, so that a message can list them.
 ///
-/// Worth adopting for actions that people type: whoever mistypes one reads `expected one of: add,
+/// Worth adopting for actions that people type: a user who mistypes one reads `expected one of: add,
 /// decrement, increment`.
 public protocol NamedActions {
     /// The names of the cases as they stand in JSON.

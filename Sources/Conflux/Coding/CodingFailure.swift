@@ -1,6 +1,6 @@
 /// Why bytes are not the value that was expected, or a value can't become bytes.
 ///
-/// The message is written for whoever wrote the bytes, at a command line too: it says what was
+/// The message addresses the author of the bytes, at a command line too: it says what was
 /// expected, and where.
 public struct CodingFailure: Error, Hashable, Sendable, CustomStringConvertible {
     /// What kind of failure it is: stable, and fit for a program to decide by.

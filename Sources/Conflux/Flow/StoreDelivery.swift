@@ -14,7 +14,7 @@ extension StoreCore {
     ///     rises to it after the run.
     ///   - completion: Called once, on the thread that committed the run, after it, holding no lock:
     ///     with an uncontended immediate store before this returns. If the store is released
-    ///     earlier, called by whoever finds out.
+    ///     earlier, called on the thread that finds out.
     package func deliver(
         _ run: [OrderedAction<S>], through: SequenceNumber = .zero,
         completion: @escaping @Sendable (RunReport) -> Void
@@ -113,7 +113,7 @@ extension StoreCore {
 
     /// Forgets a function that was to be called when the store is released.
     package func forgetClose(_ token: Int) {
-        // Taken out under the lock and let go after it: what it captured is user code's to free.
+        // Taken out under the lock and released after it: releasing what it captured runs user code.
         _ = control.withLock { control in
             (
                 control.closeHooks.removeValue(forKey: token),

@@ -72,7 +72,7 @@ public struct Archive: Sendable {
     ///     it is released.
     ///   - name: The value's name in this space, of the same characters; no other store has it.
     ///   - idle: How long nothing must have changed before it is saved.
-    /// - Returns: What ends the keeping, and ends it, too, when it is let go.
+    /// - Returns: A handle. Disposing or releasing it ends the keeping.
     /// - Throws: ``ArchiveError``: `invalidName`, `unreadable`, `damaged`, `incompatible`, `replicated`.
     ///   Then the store and the file are as they were.
     public func keep<S: ModelHolder>(
@@ -103,7 +103,7 @@ public struct Archive: Sendable {
     ///   - version: The version of the value's form.
     ///   - migrate: Makes a present value of one that was saved with a lesser version, which it gets, too.
     ///     Unless given, that is read as a present one. Called once at most, before this returns.
-    /// - Returns: What ends the keeping, and ends it, too, when it is let go.
+    /// - Returns: A handle. Disposing or releasing it ends the keeping.
     /// - Throws: ``ArchiveError`` as for a model's store: `incompatible` where the saved value is of a greater
     ///   version or can't be read as a present one, or the migration throws.
     public func keep<Value: Codable>(
@@ -180,7 +180,7 @@ public struct Archive: Sendable {
 
 /// The keeping of one store in an ``Archive``.
 ///
-/// It ends when it is disposed or let go, and with its store; what has not been saved then is saved.
+/// It ends when it is disposed or released, and with its store; it saves what has not been saved by then.
 public final class Archived: Disposable, Sendable {
     private struct State {
         var isEnabled = true
@@ -263,7 +263,7 @@ public final class Archived: Disposable, Sendable {
     /// How each save ended. A failed one is tried again after the next change.
     ///
     /// Observers run on the thread that saved, holding no lock: after the idle time on a queue of the
-    /// keeping's own, else where ``save()`` or ``dispose()`` was called, this was let go, or the store ended.
+    /// keeping's own, else where ``save()`` or ``dispose()`` was called, this was released, or the store ended.
     /// Of saves on several threads observers may hear in another order.
     public var saves: Signal<Result<Void, ArchiveError>> { results.signal }
 
@@ -318,7 +318,7 @@ public final class Archived: Disposable, Sendable {
     /// Whether the keeping has ended.
     public var isDisposed: Bool { state.withLock { $0.isDisposed } }
 
-    /// Ends the keeping, after a last save unless it is switched off. How that ended is told by ``saves``.
+    /// Ends the keeping, after a last save unless it is switched off. ``saves`` reports how that ended.
     public func dispose() {
         let (maySave, observation) = state.withLock { state in
             let maySave = state.isEnabled && !state.isDisposed && state.hasUnsavedChanges

@@ -21,7 +21,7 @@ import Synchronization
 /// steps before it will lead. A step that is impossible by then, since commits came meanwhile, is left out.
 /// Observers hear of a value that is brought back as of any change, in the lane; middleware does not.
 ///
-/// It may be used on any thread, keeps the store alive, and records until it is disposed or let go. A store
+/// It may be used on any thread, keeps the store alive, and records until it is disposed or released. A store
 /// that a node replicates can be recorded, but not brought back: its value is the log's to decide.
 public final class Recorder<State: ValueHolder>: Disposable, Sendable
 where State.Value: Codable {
@@ -174,7 +174,7 @@ where State.Value: Codable {
         try checkFree()
         let version = store.computed.state.asValue.readVersion { _ in }.version
         let plan = record.withLock { record -> Result<Int, RecorderError> in
-            // What is being committed is visible already where observers are told of it.
+            // What is being committed is visible already where observers are called.
             let isVisible = record.commit.map { $0.version != version } ?? false
             let place = record.path.end(afterCommit: isVisible)
             if record.path.place(place, after: move) != nil {
@@ -214,7 +214,7 @@ where State.Value: Codable {
         // A store that a node has begun to replicate drops the step: then nobody holds this any more.
         let planned = AtEnd { [self] in record.withLock { $0.path.forget(number) } }
         store.core.runPastGate { [self] in
-            // What is replaced is let go outside the lock: it is the user's.
+            // What is replaced is released outside the lock: that runs user code.
             let (value, former) = record.withLock { record -> (State.Value?, [Step]) in
                 let former = record.steps
                 guard record.path.make(number) else { return (nil, former) }
@@ -254,7 +254,7 @@ where State.Value: Codable {
         guard let former else { return }
         // The comparison may be the user's: it needs no lock.
         let isStep = !Self.isSame(former, value)
-        // What is forgotten is let go outside the lock: it is the user's.
+        // What is forgotten is released outside the lock: that runs user code.
         let forgotten = record.withLock { record -> [Step] in
             let actions = record.commit?.actions ?? []
             record.commit = nil

@@ -57,7 +57,7 @@ public final class Reducers<Model: ReducedModel>: Sendable {
                 // The table finds entries by this very type.
                 if let action = action as? Action { reducer(&model, action, context) }
             }, typed: { $0 as? Action })
-        // The former one is let go outside the lock: it is the user's.
+        // The former one is released outside the lock: that runs user code.
         let (failure, former) = table.withLock { table -> (ReducersError?, Entry?) in
             if table.isFrozen { return (ReducersError(.frozen, Model.self, entry.name), nil) }
             if let other = table.byName[entry.name], other.type != type {

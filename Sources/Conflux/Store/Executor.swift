@@ -19,7 +19,7 @@ public struct Executor: Sendable {
     /// It is called on any thread, which the compiler doesn't check.
     public typealias Context = (@escaping @Sendable () -> Void) -> Void
 
-    // Sendable: whoever makes a context vouches that it may be called on any thread.
+    // Sendable: the code that makes a context vouches that it may be called on any thread.
     private enum Place: @unchecked Sendable {
         case immediate
         case context(Context)
@@ -34,7 +34,7 @@ public struct Executor: Sendable {
     /// Makes an executor from a context of your own.
     ///
     /// - Parameter context: Runs each function that it is given exactly once; it may be called on
-    ///   any thread, by several threads at once. A function that it drops stops whoever waits for
+    ///   any thread, by several threads at once. A function that it drops stops everything that waits for
     ///   it: a store on such an executor commits nothing more.
     public init(_ context: @escaping Context) {
         self.init(place: .context(context))

@@ -217,7 +217,7 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
         registry.withLock { registry in
             var plan = Plan()
             plan.isRouted = registry.isRouted
-            // Looked at again here: whoever holds a lock and dispatched has been in this mutex.
+            // Checked again here: a lock's holder that dispatched has been in this mutex.
             plan.isPaused = !isPast && scope.gate.isClosed
             if plan.isRouted || plan.isPaused { return plan }
             let lanes = registry.lanes

@@ -287,7 +287,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         endIfClosed()
     }
 
-    override func letGo() {
+    override func release() {
         var keeper: S?
         // Let go outside the lock: what the state has is user code's to free.
         control.withLock { _ in swap(&self.keeper, &keeper) }

@@ -29,7 +29,8 @@ final class StoreNames: Sendable {
         let found: @Sendable () -> AnyObject? = { [weak store] in store }
         let entry = Entry(
             lane: ObjectIdentifier(store.core), state: String(describing: S.self), store: found)
-        // A store that this finds may be let go last here, outside the lock: it would come back to it.
+        // The last reference to a store found here may be released here. It is outside the lock: a store's
+        // end takes that lock.
         let (former, holder) = content.withLock { content -> (Entry?, Holder?) in
             if let former = content.entries[name], let store = former.store() {
                 return (former, Holder(store: store))

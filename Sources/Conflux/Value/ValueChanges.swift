@@ -169,7 +169,7 @@ private final class ChangeListener<Root: Sendable, Value: Sendable>: ValueObserv
             defer { mailbox.reader = nil }
             return (mailbox.reader, former)
         }
-        // What was replaced is let go outside the lock.
+        // What was replaced is released outside the lock.
         _ = replaced
         reader?.resume()
     }

@@ -131,7 +131,7 @@ final class Last<Part: Sendable>: Sendable {
     var value: Part? {
         get { content.withLock { $0 } }
         set {
-            // What is replaced is let go outside the lock: it is the user's.
+            // What is replaced is released outside the lock: that runs user code.
             var other = newValue
             content.withLock { swap(&$0, &other) }
         }

@@ -30,7 +30,7 @@ extension ValueHolder {
 /// A value that changes by actions alone.
 ///
 /// It is guarded by a lock that is held while it is read or changed, so that reading is cheap and legal
-/// on any thread. Observers are told outside of it, by the thread that serves the store's lane. All else is
+/// on any thread. Observers are called outside of it, by the thread that serves the store's lane. All else is
 /// immutable or atomic.
 public class ValueState<Value: Sendable>: @unchecked Sendable {
     @usableFromInline let value: Mutex<Value>

@@ -16,7 +16,7 @@ import Synchronization
 /// change is visible already; it may dispatch.
 ///
 /// As with everything that is `Observable`, tracking begins when the tracking function has returned. A change
-/// that another thread makes between its reading and its return is told with the next change of that part;
+/// that another thread makes between its reading and its return is reported with the next change of that part;
 /// where that matters, track on the thread of the store's executor, as the main thread is for `.mainThread`.
 extension Store: Observable where State: ValueHolder {}
 
@@ -43,14 +43,14 @@ final class TrackingProbe: Observable, Sendable {
             \TrackingProbe.[Marking()])
     }
 
-    /// Never let go: to count references would be most of a read's price.
+    /// Never released: to count references would be most of a read's price.
     private static let content = Content()
 
     private subscript(marking: Marking) -> Void { () }
 
     /// Marks the thread if it tracks what it reads.
     ///
-    /// - Parameter registrar: The registrar of what will be read, which is told in vain.
+    /// - Parameter registrar: The registrar of what will be read; notifying it has no effect.
     static func read(_ registrar: ObservationRegistrar) {
         content.probe._withUnsafeGuaranteedRef { probe in
             content.path._withUnsafeGuaranteedRef { registrar.access(probe, keyPath: $0) }

@@ -3,8 +3,8 @@ import Synchronization
 
 extension Scope {
     /// Pauses the flow, and dispatches an action as the holder. If the action changes nothing, or is
-    /// refused, the lock is released by itself; else whoever hears of the change releases it
-    /// (``lockInForce``), or whoever has the lock.
+    /// refused, the lock is released by itself; else an observer of the change releases it
+    /// (``lockInForce``), or the lock's holder does.
     ///
     /// - Parameters:
     ///   - action: What happens.
@@ -20,8 +20,8 @@ extension Scope {
     }
 
     /// Pauses the flow, and sends an event as the holder. If the event changes the value of no store of this
-    /// process, the lock is released by itself; else whoever hears of a change releases it
-    /// (``lockInForce``), or whoever has the lock.
+    /// process, the lock is released by itself; else an observer of a change releases it
+    /// (``lockInForce``), or the lock's holder does.
     ///
     /// Of a state that is no ``Model`` or ``Storage``, or whose value is not `Equatable`, whatever it does
     /// with the event counts as a change.

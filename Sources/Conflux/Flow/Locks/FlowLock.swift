@@ -122,7 +122,7 @@ extension Scope {
 
     /// Pauses the flow of this scope. Returns at once, also where another lock is in force.
     ///
-    /// - Returns: The lock; its holder is who has it.
+    /// - Returns: The lock. Whatever holds this object holds the lock.
     public func lock() -> FlowLock {
         FlowLock(self, FlowLock.Reference())
     }
@@ -159,7 +159,7 @@ extension Scope {
         return try await lock.run(isolation: isolation) { try await body(lock) }
     }
 
-    /// The lock that is in force; nil when the flow isn't paused. By it an observer releases the lock
-    /// under which it is told.
+    /// The lock that is in force; nil when the flow isn't paused. An observer that runs under the lock
+    /// releases the lock through it.
     public var lockInForce: FlowLock? { gate.lockInForce }
 }

@@ -3,11 +3,11 @@ import Synchronization
 /// A dispatch in mode `serial` with all that is chained to it: what comes behind it in that mode waits for
 /// the whole chain.
 ///
-/// What is dispatched where its end is told belongs to the chain, whatever the mode, and so does what is
-/// chained to that. What follows each other in a chain does so by a series of its own.
+/// What is dispatched where its end is reported belongs to the chain, whatever the mode, and so does what
+/// is chained to that. The parts of a chain follow each other in a series of their own.
 final class DispatchChain: Sendable {
-    /// Where an end is told: what is dispatched there, on that thread and until it has been told, belongs to
-    /// the chain. A task that is begun there does not.
+    /// Where an end is reported: what is dispatched there, on that thread and until the report returns,
+    /// belongs to the chain. A task that is begun there does not.
     // Sendable: the mark is only compared.
     private final class Door: @unchecked Sendable {
         let chain: DispatchChain?
@@ -23,7 +23,7 @@ final class DispatchChain: Sendable {
             self.scope = ObjectIdentifier(scope)
         }
 
-        /// Whether who asks is where the end is told.
+        /// Whether the caller is where the end is reported.
         func isOpen(in scope: Scope) -> Bool {
             mark == ThreadMark.current && !isShut.load(ordering: .relaxed)
                 && self.scope == ObjectIdentifier(scope)
@@ -50,7 +50,7 @@ final class DispatchChain: Sendable {
         lock = FlowLock.held(in: scope)?.id
     }
 
-    /// Has a function called once, when all of the chain has ended, by whoever finds out.
+    /// Has a function called once, when all of the chain has ended, on the thread that finds out.
     func whenEnded(_ body: @escaping @Sendable () -> Void) {
         whole.whenEnded(body)
     }

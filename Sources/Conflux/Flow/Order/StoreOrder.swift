@@ -3,9 +3,9 @@ import Synchronization
 /// Which stores of a scope wait for which others, and how places in several lanes are kept at once.
 ///
 /// **Problem.** Places in several lanes, as of an event or a transaction, must stand in one order in all
-/// of them: otherwise two transactions could each wait for the other. So whoever keeps places in lanes of
-/// several states does so under the registries of all of them; and whoever keeps one in a lane that waits
-/// for others, under one lock of the scope.
+/// of them: otherwise two transactions could each wait for the other. So code that reserves places in lanes
+/// of several states holds the registries of all of them; code that reserves one in a lane that waits for
+/// others holds one lock of the scope.
 // Sendable: all is in mutexes and atomics.
 final class StoreOrder: Sendable {
     fileprivate struct Edge {

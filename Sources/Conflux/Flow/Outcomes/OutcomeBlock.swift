@@ -44,7 +44,7 @@ package protocol WithdrawalRoute: AnyObject, Sendable {
 /// gives the others. Each action ends once: whatever is said of it later is ignored. So a
 /// refusal that is settled before the run around it stands.
 ///
-/// The block lives as long as a handle, or whoever settles it, needs it. Safe on any thread; no
+/// The block lives as long as a handle, or the code that settles it, needs it. Safe on any thread; no
 /// lock is held while a continuation resumes.
 package final class OutcomeBlock: Sendable {
     /// Consecutive indices that ended alike.
@@ -218,8 +218,8 @@ package final class OutcomeBlock: Sendable {
         }
     }
 
-    /// Has a function called once when an action has ended, by whoever says how, holding no lock; at once,
-    /// if it has.
+    /// Has a function called once when an action has ended, by the thread that settles it, holding no
+    /// lock; at once, if it has.
     func whenEnded(at index: Int, _ body: @escaping @Sendable (Outcome) -> Void) {
         let known = ledger.withLock { ledger -> Outcome? in
             if let known = ledger.outcome(at: index) { return known }

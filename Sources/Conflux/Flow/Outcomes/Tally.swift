@@ -30,7 +30,7 @@ final class Tally: Sendable {
     ///
     /// - Parameters:
     ///   - ticket: What goes along with the action.
-    ///   - completion: Called once, by whoever reports last, before those who wait hear of it.
+    ///   - completion: Called once, by the thread that reports last, before waiting threads resume.
     init(ticket: DispatchTicket? = nil, completion: (@Sendable (Outcome) -> Void)? = nil) {
         self.ticket = ticket
         self.completion = completion

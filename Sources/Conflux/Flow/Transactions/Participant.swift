@@ -184,7 +184,7 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
         core.count(contexts.count)
         guard isChanged else { return next() }
         value.exchange(&prepared, then: next)
-        // The old value is let go later: the locks of other stores are held here.
+        // The old value is released later: the locks of other stores are held here.
         self.prepared = prepared
     }
 

@@ -20,7 +20,7 @@ import Synchronization
 /// effect. ``Scope/transaction(_:attempts:file:function:line:isolation:_:)`` runs it again then.
 ///
 /// A transaction may be used on any thread, and is resolved once: what is added afterwards ends the program
-/// with a message. One that is let go without being resolved is aborted. It takes stores of models and
+/// with a message. One that is released without being resolved is aborted. It takes stores of models and
 /// storages in its scope, which no node replicates; a store of another scope ends the program with a message.
 ///
 /// Where SwiftUI is imported, too, write `Conflux.Transaction`.
@@ -124,7 +124,7 @@ public final class Transaction: Sendable {
             where !channels.contains(where: { $0 === channel }) {
                 channels.append(channel)
             }
-            // Whoever can't come is told outside of the locks.
+            // Participants that can't enter are notified outside of the locks.
             nonisolated(unsafe) var absent: [Lane] = []
             scope.reserving(in: channels) { _ in
                 // A lane must not wait for what stands behind the meeting that it is to come to.
@@ -184,7 +184,7 @@ public final class Transaction: Sendable {
         }
     }
 
-    /// Commits where all lanes have met. How it ended is told once, when all observers have been told.
+    /// Commits where all lanes have met. Reports how it ended once, when all observers have been called.
     private static func commit(
         _ participants: [any Participant], isWhole: Bool,
         whenTold end: @escaping @Sendable (Outcome) -> Void

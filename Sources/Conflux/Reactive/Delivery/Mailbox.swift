@@ -5,7 +5,7 @@ import Synchronization
 /// An executor only chooses a place. So at most one function of a mailbox is with the executor at
 /// any time: it delivers what is here, and when more came meanwhile, hands in the next.
 final class Mailbox<Value>: @unchecked Sendable {
-    // Sendable: `send` never changes; whoever observes chose where it is called.
+    // Sendable: `send` never changes; the observer chose where it is called.
     private enum Phase {
         /// Nothing is here.
         case idle

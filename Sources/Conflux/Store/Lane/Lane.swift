@@ -18,7 +18,7 @@ enum LaneLimits {
 /// matter of ``StoreCore``, which this is the part of that doesn't depend on the state's type; so
 /// an uncontended dispatch touches no generic data.
 ///
-/// At most one thread serves: whoever set `isBusy`, until it finds the line empty. On the
+/// At most one thread serves: the one that set `isBusy`, until it finds the line empty. On the
 /// immediate executor that is a thread that dispatches: it commits its own action (``DispatchTurn``),
 /// then what stands in the line by then and nobody waits for, and leaves the rest to a queue. On any
 /// other executor it is that, which is handed one function at a time:
@@ -33,7 +33,7 @@ enum LaneLimits {
 /// deeper.
 ///
 /// A job of the line may be something to wait for, a ``LaneHold``. A lane that waits for one is busy
-/// without having a thread; whoever ends the wait sees to it that the line is served again.
+/// without having a thread; the code that ends the wait has the line served again.
 // Sendable: all of its own is immutable, atomic or in a mutex; the subclass answers for the rest.
 package class Lane: @unchecked Sendable {
     /// Guarded by the mutex that it stands in, as is the subclass's waiting line.
@@ -176,16 +176,16 @@ package class Lane: @unchecked Sendable {
 
     /// Puts a function before all that stands in the line, while the lane waits for something.
     ///
-    /// - Parameter body: Called once, in the lane, or by whoever finds that the store is released.
+    /// - Parameter body: Called once, in the lane, or on the thread that finds the store released.
     func putFirst(_ body: @escaping @Sendable () -> Void) {
         preconditionFailure("a lane has a line")
     }
 
     /// Frees what only commits need; called once, when the lane is closed and nobody serves it.
-    func letGo() {}
+    func release() {}
 
-    /// Lets go if the lane is closed and nobody serves it. Whoever closes calls it, and whoever
-    /// stops serving: the later of the two finds it so.
+    /// Releases if the lane is closed and nobody serves it. Called by the thread that closes and by the
+    /// thread that stops serving: the later of the two finds it so.
     final func endIfClosed() {
         let hooks = control.withLock { control -> [Int: @Sendable () -> Void]? in
             guard control.end() else { return nil }
@@ -193,7 +193,7 @@ package class Lane: @unchecked Sendable {
             return control.endHooks
         }
         guard let hooks else { return }
-        letGo()
+        release()
         for hook in hooks.values { hook() }
     }
 
@@ -204,7 +204,7 @@ package class Lane: @unchecked Sendable {
     ) -> Entrance {
         control.withLock { control in
             if control.isClosed { return .closed }
-            // Looked at again here: whoever holds a lock and dispatched has been in this mutex.
+            // Checked again here: a lock's holder that dispatched has been in this mutex.
             if !isPast, scope.gate.isClosed { return .paused }
             guard isImmediate, !control.isRouted, control.holdCount == 0 else { return .behind }
             guard !control.isBusy, control.waitingCount == 0 else { return .busy }

@@ -3,9 +3,9 @@ import Dispatch
 
 /// Something that stands in a lane's line and is waited for: what stands behind it comes after.
 ///
-/// Each hold is told of each lane that it was put into exactly one of ``arrive(_:)`` and
+/// Each hold gets, for each lane that it was put into, exactly one of ``arrive(_:)`` and
 /// ``abandon(_:)``, or first the one and then the other: of a store that is released while it waits.
-/// It may be told of the end of a store before it is told that the lane came.
+/// It may hear that a store ended before it hears that the lane arrived.
 protocol LaneHold: AnyObject, Sendable {
     /// The lane has done all that stands before. Called by the thread that serves it, holding no lock.
     ///
