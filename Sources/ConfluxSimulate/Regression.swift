@@ -104,6 +104,9 @@ struct Regression: Sendable {
             [70_804_493_209_015],
             "the checks had a replica go on by a snapshot that the log had lost, and nobody else had"
         )
+        + found(
+            [242_876_163_028_372],
+            "the checks did not count a vote that arrived after its node had left")
 
     private static func found(
         _ seeds: [UInt64], of states: SampleStates = .journal, in world: SimulationWorld? = nil,

@@ -11,7 +11,7 @@ extension SimulatedCluster {
     ) throws(Violation) {
         switch message {
         case .receipts(let receipts):
-            let node = connections[connection].flatMap { nodes[$0.node] }
+            let node = connections[connection].flatMap { nodes[$0.node.process] }
             for run in receipts.runs {
                 try truth.receipted(run, durableThrough: disk.durableThrough)
                 if let node, run.firstCounter + UInt64(run.count) <= node.announcedBelow {
@@ -32,7 +32,7 @@ extension SimulatedCluster {
             case .nameTaken: marks.hit(.nameTaken)
             case .tableFull: marks.hit(.tableFull)
             case .forgotten:
-                if connections[connection].flatMap({ nodes[$0.node] })?.role == .visitor {
+                if connections[connection].flatMap({ nodes[$0.node.process] })?.role == .visitor {
                     marks.hit(.visitForgotten)
                 }
                 if let session = named[connection], sequencer.machine.epoch == disk.epoch {

@@ -32,9 +32,9 @@ extension SimulatedCluster {
         }
     }
 
-    private func speaker(on connection: ConnectionID) -> Incarnation? {
+    func speaker(on connection: ConnectionID) -> Incarnation? {
         guard greeted.contains(connection.rawValue) else { return nil }
-        return connections[connection.rawValue].flatMap { nodes[$0.node]?.machine.incarnation }
+        return connections[connection.rawValue]?.node.machine.incarnation
     }
 
     /// A sequencer has heard a vote, and did not send its node back to say hello first.

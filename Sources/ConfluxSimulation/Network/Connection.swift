@@ -1,6 +1,7 @@
 /// A node's connection to a sequencer's ROUTER. Frames arrive in their order, or not at all.
 final class Connection {
-    let node: Int
+    /// It may have ended: what it sent before that arrives nevertheless.
+    let node: SimulatedNode
     let sequencer: Int
     var up: [[UInt8]] = []
     var down: [[UInt8]] = []
@@ -8,7 +9,7 @@ final class Connection {
     var upAt = Duration.zero
     var downAt = Duration.zero
 
-    init(node: Int, sequencer: Int) {
+    init(node: SimulatedNode, sequencer: Int) {
         self.node = node
         self.sequencer = sequencer
     }

@@ -17,7 +17,7 @@ extension SimulatedCluster {
         }
         let number = takeNumber()
         let reached = reached(from: listening)
-        connections[number] = Connection(node: process, sequencer: reached)
+        connections[number] = Connection(node: node, sequencer: reached)
         node.connection = number
         trace.note(now, "\(node.text) connects to sequencer \(reached)")
         // What was not written to the former connection goes out on this one first.
@@ -148,7 +148,7 @@ extension SimulatedCluster {
     }
 
     func arriveDown(_ number: UInt64) throws(Violation) {
-        guard let connection = connections[number], let node = nodes[connection.node] else {
+        guard let connection = connections[number], let node = nodes[connection.node.process] else {
             return
         }
         if node.isPaused {
@@ -179,7 +179,7 @@ extension SimulatedCluster {
         if !connection.up.isEmpty || !connection.down.isEmpty {
             marks.hit(.connectionBrokenUnderWay)
         }
-        guard let node = nodes[connection.node], node.connection == number else { return }
+        guard let node = nodes[connection.node.process], node.connection == number else { return }
         trace.note(now, "the connection of \(node.text) breaks")
         node.connection = nil
         // The last frames may not have been written yet: they outlive it.
