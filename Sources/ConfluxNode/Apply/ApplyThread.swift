@@ -45,6 +45,8 @@ final class ApplyThread: @unchecked Sendable {
                 applier.perform(job)
                 meter.jobEnds()
                 progress.update(from: applier)
+                // More slices may follow at once: threads that carry receipts run in between.
+                if case .goOn = job { NamedThread.yield() }
             }
             publish()
         }
