@@ -26,9 +26,12 @@ public struct Executor: Sendable {
     }
 
     private let place: Place
+    /// Whether functions run on the main queue, and nowhere else.
+    let isMain: Bool
 
-    private init(place: Place) {
+    private init(place: Place, isMain: Bool = false) {
         self.place = place
+        self.isMain = isMain
     }
 
     /// Makes an executor from a context of your own.
@@ -53,7 +56,7 @@ public struct Executor: Sendable {
     /// What waits is held by the main queue, which has no bound.
     public static var mainThread: Executor {
         let gate = QueueGate(.main) { MainQueue.isCurrent }
-        return Executor(place: .context { gate.execute($0) })
+        return Executor(place: .context { gate.execute($0) }, isMain: true)
     }
 
     /// Runs functions on a queue: at once when called there, else later, with the order of
@@ -66,7 +69,8 @@ public struct Executor: Sendable {
     public static func within(_ dispatchQueue: DispatchQueue) -> Executor {
         let token = QueueToken.of(dispatchQueue)
         let gate = QueueGate(dispatchQueue) { QueueToken.ofCurrentQueue === token }
-        return Executor(place: .context { gate.execute($0) })
+        return Executor(
+            place: .context { gate.execute($0) }, isMain: MainQueue.isSame(as: dispatchQueue))
     }
 
     /// Adds functions to a queue, also when called on that queue.
@@ -74,7 +78,9 @@ public struct Executor: Sendable {
     /// - Parameter dispatchQueue: Serial or concurrent. What waits is held by it, without a bound.
     /// - Returns: An executor that keeps the queue alive.
     public static func queue(_ dispatchQueue: DispatchQueue) -> Executor {
-        Executor(place: .context { dispatchQueue.async(execute: $0) })
+        Executor(
+            place: .context { dispatchQueue.async(execute: $0) },
+            isMain: MainQueue.isSame(as: dispatchQueue))
     }
 
     /// Runs a function, now or later, as this executor decides.
@@ -145,6 +151,11 @@ package enum MainQueue {
     /// serves the main queue, so either is proof.
     package static var isCurrent: Bool {
         DispatchQueue.getSpecific(key: mark) == true || Thread.isMainThread
+    }
+
+    /// Whether a queue is the main queue. On Linux `DispatchQueue.main` is a new object each time.
+    fileprivate static func isSame(as queue: DispatchQueue) -> Bool {
+        queue.getSpecific(key: mark) == true
     }
 }
 

@@ -5,9 +5,9 @@ import Dispatch
 public enum DispatchMode: Sendable, Hashable, CaseIterable {
     /// It is enqueued, and the call returns; nothing is committed on the calling thread.
     case async
-    /// The call returns when it has ended. Not to be used where what is ahead of it needs the calling
-    /// thread, as on the main thread a store that commits there: then it never would. On a thread that is
-    /// inside a commit or an observer, or tells how a dispatch in another mode has ended, it is refused.
+    /// The call returns when it has ended. Do not use it where what is ahead of it needs the calling
+    /// thread: then it never would. It is refused on the main thread for a store that commits there, and on
+    /// a thread that is inside a commit or an observer, or tells how a dispatch in another mode has ended.
     case sync
     /// It is enqueued behind all that was dispatched in this mode before, with all that is chained to that,
     /// in whatever mode and however many steps, but for what waits for operations. Where it is chained itself,
@@ -55,8 +55,8 @@ extension Scope {
         let core = store.core
         // Compared only, by other threads.
         nonisolated(unsafe) let mark = ThreadMark.outsideModels
-        if mode == .sync, !mark.pointee.mayWait {
-            let handle = DispatchHandle(.failed(.wouldBlock))
+        if mode == .sync, let error = core.reasonNotToWait(mark) {
+            let handle = DispatchHandle(.failed(error))
             if let next { handle.whenEnded { next($0.result) } }
             return handle
         }
@@ -134,6 +134,12 @@ extension Scope {
 }
 
 extension StoreCore {
+    /// Why this thread must not wait for an action of this store; nil if it may.
+    fileprivate func reasonNotToWait(_ mark: UnsafeMutablePointer<ThreadMark>) -> DispatchError? {
+        if !mark.pointee.mayWait { return .wouldBlock }
+        return executor.isMain && MainQueue.isCurrent ? .wouldBlockMain : nil
+    }
+
     /// Dispatches an action that is committed on the main queue.
     fileprivate func dispatchOnMain(_ action: S.Action, label: DispatchLabel) -> DispatchHandle {
         guard let passing = scope.middleware.pass(action, to: self, label: label) else {

@@ -178,10 +178,18 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
             not made. Dispatch in another mode there.
             """)
 
+    /// A synchronous dispatch from the main thread to a store that commits there.
+    static let wouldBlockMain = DispatchError(
+        code: .wouldBlock,
+        message: """
+            A dispatch in mode sync from the main thread would keep it from committing, since the store \
+            commits there, so it was not made. Dispatch in mode mainThread or async, or await the receipt.
+            """)
+
     static let cancelled = DispatchError(
         code: .cancelled,
         message: """
-            The wait was cancelled. The action goes its way; wait for its receipt again to learn \
-            how it ended.
+            The wait was cancelled. The action continues; wait for its receipt again to learn how it \
+            ended.
             """)
 }
