@@ -168,12 +168,13 @@ extension ReplicaMachine {
         runner.cursor = item.commit.last
     }
 
-    /// The next fetch goes out while what came is delivered.
+    /// The next fetch goes out when what came is delivered, and not before: so that a catch-up leaves a processor
+    /// to the receipts of other stores.
     private mutating func fetchNext(
         of runner: inout CatchUps.Runner, at now: Duration, into effects: inout [ReplicaEffect]
     ) {
         guard phase == .joined, let live, runner.fetch == nil, runner.end < live,
-            runner.fetched.byteCount < Int(settings.fetchBytes),
+            runner.fetched.isEmpty,
             catchUps.recent.item(after: runner.end) == nil
         else { return }
         runner.fetch = fetch(from: runner.end.next, at: now, into: &effects)
