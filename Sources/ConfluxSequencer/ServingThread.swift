@@ -223,6 +223,14 @@ final class ServingThread {
         }
     }
 
+    private func bar(_ name: Name, for pause: Duration) {
+        do throws(ZeroMQError) {
+            try access.bar(name, for: pause, on: [router, feed])
+        } catch {
+            cutOff(error)
+        }
+    }
+
     private func reload(for asker: KeyReloads.Asker?) {
         guard let answer = reloads.begin(for: asker), let asker else { return }
         perform(.answered(asker.question, by: asker.connection, answer))
@@ -319,6 +327,7 @@ final class ServingThread {
         case .confirmTenure: jobs.post(.confirm)
         case .reloadKeys(let question, let connection):
             reload(for: KeyReloads.Asker(connection: connection, question: question))
+        case .bar(let name, let pause): bar(name, for: pause)
         case .serve(let beat): serve(beat)
         case .publishCommit(let frame): publish(frame)
         case .publishBeat(let beat): publish(Frame.encode(beat, epoch: machine.epoch)[...])

@@ -146,6 +146,13 @@ struct SequencerTelling {
                 text: "\(lagging) of \(live) replicas lag; admitting slowly")
         case .resumed:
             environment.announce("resumed", text: "admitting as usual")
+        case .barred(let key, let pause):
+            environment.announce(
+                "barred",
+                ["key": .string("\(key)"), "seconds": .number(UInt64(pause / .seconds(1)))],
+                text: "\(key) sent too many messages beyond what it may, and is barred for "
+                    + "\(Int(pause / .seconds(1))) s. Stop the program that does, or remove the key"
+            )
         case .challenged(let epoch):
             environment.announce(
                 "challenged", ["epoch": .number(epoch)],

@@ -65,8 +65,9 @@ struct RefusedConnections {
         case SocketEvent.full:
             """
             The sequencer at \(address) has as many connections of this node's key, or of all keys, as \
-            it may. End other processes with this key, or raise its connections-max in the sequencer's \
-            file of authorised keys.
+            it may, or has barred the key for a while since it sent too much beyond what it may. End \
+            other processes with this key, or raise its connections-max in the sequencer's file of \
+            authorised keys; the sequencer's log says when it bars a key.
             """
         default:
             """

@@ -342,9 +342,7 @@ public struct ReplicaMachine: Sendable {
                 into: &effects)
             pump(at: now, into: &effects)
         case .expected(let expected):
-            submissions.rewind(
-                to: expected.counter, at: now, first: settings.resubmitPause,
-                most: limits?.beatInterval ?? settings.resubmitPause)
+            discarded(expected, at: now)
         case .entries(let entries):
             self.entries(entries, at: now, into: &effects)
         case .question(let question):
@@ -380,6 +378,15 @@ public struct ReplicaMachine: Sendable {
     /// that for ever.
     private mutating func hearAnswer(at now: Duration) {
         if !hosting.isAsking { owedSince = now }
+    }
+
+    /// A batch was discarded: it comes again, and what was behind it.
+    private mutating func discarded(_ expected: Expected, at now: Duration) {
+        var pauseMax = settings.resubmitPause
+        if let limits { pauseMax = limits.beatInterval * 4 }
+        submissions.rewind(
+            to: expected.counter, isFull: expected.reason == .full, at: now,
+            first: settings.resubmitPause, most: pauseMax)
     }
 
     /// A speaker of another epoch than the session's.

@@ -16,8 +16,8 @@ public struct ReplicaSettings: Sendable, Hashable {
     public var answerPatience: Duration = .seconds(1)
     /// The most waits whose number is not known yet. A further one fails.
     public var waitersMax: Int = 1_024
-    /// How long to wait before a discarded batch is submitted again; the pause doubles, up to the
-    /// interval of beats, while no outcome comes.
+    /// How long to wait before a discarded batch is submitted again; the pause doubles, up to four
+    /// intervals of beats, while no outcome comes.
     public var resubmitPause: Duration = .milliseconds(20)
     /// How long an answer to a fetch may take before it is asked for again.
     public var fetchPatience: Duration = .seconds(1)

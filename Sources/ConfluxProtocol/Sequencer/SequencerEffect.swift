@@ -38,6 +38,8 @@ public enum SequencerEffect: Sendable, Equatable {
     case confirmTenure
     /// Read the file of authorised keys again; answered by ``SequencerInput/answered(_:by:_:)``.
     case reloadKeys(asked: UInt64, by: ConnectionID)
+    /// End the connections of a key, and admit it no more for a while (rule 45).
+    case bar(Name, for: Duration)
     /// Tell whoever watches.
     case note(SequencerNote)
     /// The tenure is over. The last effect.
@@ -114,6 +116,8 @@ public enum SequencerNote: Sendable, Equatable {
     case truncateFailed(String)
     /// A frame was not readable.
     case unreadable(String)
+    /// A key sent too much in vain, and is barred for this long.
+    case barred(Name, for: Duration)
     /// A node spoke with a higher epoch than this tenure's.
     case challenged(by: Epoch)
     /// So many of the live replicas lag that admission is slow (rule 28).

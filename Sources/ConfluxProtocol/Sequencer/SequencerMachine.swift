@@ -70,6 +70,8 @@ public struct SequencerMachine: Sendable {
     var admission = Admission()
     /// How fast keys dispatch.
     var pace = Pace()
+    /// Which keys send much in vain.
+    var conduct = Conduct()
     /// What nodes want to read of the log.
     var reads = ReadQueue()
     /// What of the log is known to be damaged, ascending.
@@ -189,6 +191,7 @@ public struct SequencerMachine: Sendable {
         as principal: Principal, at now: Moment, into effects: inout [SequencerEffect]
     ) {
         if case .hello(let hello) = message {
+            waste(Conduct.mildShare, by: principal, at: now.monotonic, into: &effects)
             if let denial = principal.denial(of: message) {
                 refuse(hello, .notAllowed, denial, to: connection, into: &effects)
             } else {
@@ -202,17 +205,20 @@ public struct SequencerMachine: Sendable {
         guard let peer = peer(speaker, on: connection, at: now.monotonic) else {
             // Who leaves needs no answer.
             if case .bye = message { return }
+            waste(Conduct.mildShare, by: principal, at: now.monotonic, into: &effects)
             refuse(connection, into: &effects)
             return
         }
         if let denial = principal.denial(of: message) {
+            waste(Conduct.mildShare, by: principal, at: now.monotonic, into: &effects)
             deny(message, denial, to: connection, into: &effects)
             return
         }
         switch (message, peer) {
         case (.hello, _): break
         case (.fetch(let fetch), _):
-            self.fetch(fetch, from: connection, into: &effects)
+            self.fetch(
+                fetch, from: connection, as: principal, at: now.monotonic, into: &effects)
         case (.question(let question), _):
             ask(question, from: connection, at: now, into: &effects)
         case (.barrier(let barrier), _):
@@ -224,7 +230,8 @@ public struct SequencerMachine: Sendable {
         case (.skip(let skip), _):
             self.skip(skip, from: connection, by: principal.name, into: &effects)
         case (.load(let load), _):
-            self.load(load, from: connection, into: &effects)
+            self.load(
+                load, from: connection, as: principal, at: now.monotonic, into: &effects)
         case (.digest(let report), .member(let incarnation)):
             take(report, of: incarnation, at: now, into: &effects)
         case (.snapshot(let chunk), .member(let incarnation)):

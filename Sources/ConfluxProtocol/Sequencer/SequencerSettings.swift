@@ -59,6 +59,9 @@ public struct SequencerSettings: Sendable, Hashable {
     public var beatInterval: Duration = .milliseconds(100)
     /// A node has left when it was silent for this long.
     public var silenceMax: Duration = .seconds(10)
+    /// How long a hello, and what is said for a session that is gone, do not count as sent in vain when a tenure
+    /// has begun: nodes still speak to the one before, and all say hello (rule 45).
+    public var wasteGrace: Duration = .seconds(10)
     /// A session is forgotten when its node has been away for this long (rule 10).
     public var forgetAfter: Duration = .seconds(86_400)
     /// The same for a keyed session, which somebody means to take up again (rule 11).

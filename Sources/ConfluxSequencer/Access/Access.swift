@@ -7,6 +7,8 @@ import ConfluxZeroMQ
 struct Access {
     /// Who may connect; nil where there are no keys.
     private var authorized: AuthorizedKeys?
+    /// Until when keys may not connect.
+    private var barred: [Name: Duration] = [:]
 
     /// Which part of all connections of a socket the processes of one key may have, unless its line says
     /// how many.
@@ -31,13 +33,43 @@ struct Access {
     ) throws(ZeroMQError) {
         let former = authorized
         authorized = keys
+        // With its rights a key gets another chance.
+        barred = [:]
         for socket in sockets {
-            let share = max(1, socket.levels.connections.most / Self.keyFraction)
-            socket.connectionsMax = { key in
-                keys[key].map { $0.rights.connectionsMax.map { Int($0) } ?? share }
-            }
+            admitConnections(on: socket)
             try socket.end { $0 != asker && former?[$0] != keys[$0] }
             try socket.end(after: Self.answerDelay) { $0 == asker && former?[$0] != keys[$0] }
+        }
+    }
+
+    /// From here on the socket admits connections of the keys that may connect, as many as each may have.
+    private func admitConnections(on socket: ServingSocket) {
+        let share = max(1, socket.levels.connections.most / Self.keyFraction)
+        socket.connectionsMax = { [authorized, barred] key in
+            guard let principal = authorized?[key] else { return nil }
+            if let until = principal.name.flatMap({ barred[$0] }), Moment.now.monotonic < until {
+                return 0
+            }
+            return principal.rights.connectionsMax.map { Int($0) } ?? share
+        }
+    }
+
+    /// Ends the connections of a key, and admits none for a while.
+    ///
+    /// - Parameters:
+    ///   - name: The key's name.
+    ///   - pause: For how long, at the least.
+    ///   - sockets: Where it connects.
+    /// - Throws: `closed` or `terminated`.
+    mutating func bar(
+        _ name: Name, for pause: Duration, on sockets: [ServingSocket]
+    ) throws(ZeroMQError) {
+        let now = Moment.now.monotonic
+        barred = barred.filter { $0.value > now }
+        barred[name] = now + pause
+        for socket in sockets {
+            admitConnections(on: socket)
+            try socket.end { authorized?[$0]?.name == name }
         }
     }
 

@@ -195,7 +195,7 @@ extension SimulatedCluster {
         case .append(let append): post(.append(append), sequencer)
         case .read(let job): read(.read(job), sequencer)
         case .confirmTenure: post(.confirm, sequencer)
-        case .reloadKeys: preconditionFailure("nobody here has keys")
+        case .reloadKeys, .bar: preconditionFailure("nobody here has keys")
         case .readSnapshots: post(.readSnapshots, sequencer)
         case .saveSnapshot(let part): post(.saveSnapshot(part), sequencer)
         case .removeSnapshots(let store): post(.removeSnapshots(store), sequencer)
@@ -252,6 +252,7 @@ extension SimulatedCluster {
         switch note {
         case .left: marks.hit(.left)
         case .created: marks.hit(.created)
+        case .barred: preconditionFailure("nobody here has keys")
         case .challenged: marks.hit(.challenged)
         case .recovered(let from, _):
             if from > .zero { marks.hit(.startedFromCheckpoint) }

@@ -39,7 +39,7 @@ package enum EventLevel: String, Sendable, CaseIterable, Comparable {
         "storeStopped",
     ]
     private static let warnings: Set = [
-        "asideFailed", "challenged", "checkpointFailed", "checkpointSetAside",
+        "asideFailed", "barred", "challenged", "checkpointFailed", "checkpointSetAside",
         "connectionRefused", "crashJournal", "disconnected", "frozen", "historyLost",
         "logNearlyFull", "missed", "omitted", "sequencerNotServing", "sessionForgotten", "slowed",
         "snapshotFailed", "staleSequencer", "truncateFailed", "unreadable", "unreadableFrame",

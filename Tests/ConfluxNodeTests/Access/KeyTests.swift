@@ -1,5 +1,8 @@
 import ConfluxNode
+import ConfluxProtocol
 import ConfluxSequencer
+import ConfluxZeroMQ
+import Synchronization
 import Testing
 
 /// Who may connect, by keys.
@@ -34,6 +37,112 @@ struct KeyTests {
         let result = await Result { try await body(sequencer) }
         await sequencer.stop()
         try result.get()
+    }
+
+    /// Runs with a sequencer whose key "limited" has this rate.
+    private func withRate(
+        _ rate: Int,
+        _ body: (Sequencer, AsyncStream<SequencerEvent>) async throws -> Void
+    ) async throws {
+        var configuration = SequencerConfiguration(bind: "tcp://127.0.0.1:0", storage: .memory)
+        configuration.access = .keys(
+            sequencerKey,
+            authorized: try AuthorizedKeys(
+                "limited \(stranger) all rate=\(rate)/s\nmember \(member) all\n"))
+        configuration.adjust = { $0.wasteGrace = .zero }
+        let (events, tell) = AsyncStream<SequencerEvent>.makeStream()
+        let sequencer = try Sequencer.start(configuration) { tell.yield($0) }
+        let result = await Result { try await body(sequencer, events) }
+        await sequencer.stop()
+        tell.finish()
+        try result.get()
+    }
+
+    @Test func `a node above its key's rate waits, and is not barred`() async throws {
+        try await withRate(300) { sequencer, events in
+            let node = try await Node.connect(
+                to: sequencer.address, settings: settings(stranger), scope: Scope())
+            let tally = try await node.store(TallyState.self)
+            var handles: [DispatchHandle] = []
+            for _ in 0..<900 { handles.append(tally.actions.dispatch(.add(1))) }
+            for handle in handles { try await handle.receipt() }
+            #expect(tally.computed.count == 900)
+            await node.close()
+            let isBarred = Mutex(false)
+            await sequencer.stop()
+            _ = try await first(of: events) { event in
+                if case .note(.barred) = event { isBarred.withLock { $0 = true } }
+                if case .ended = event { return true }
+                return false
+            }
+            #expect(!isBarred.withLock { $0 })
+        }
+    }
+
+    @Test func `a key that floods is cut off, and others go on`() async throws {
+        try await withRate(5) { sequencer, events in
+            let node = try await Node.connect(
+                to: sequencer.address, settings: settings(member), scope: Scope())
+            let tally = try await node.store(TallyState.self)
+            let limited = try await Node.connect(
+                to: sequencer.address, settings: settings(stranger), scope: Scope())
+            let limitedEvents = limited.events
+
+            let context = try ZeroMQContext()
+            var socketSettings = SocketSettings()
+            socketSettings.security = .client(stranger, server: sequencerKey.publicKey)
+            let flood = try DealerSocket(context, settings: socketSettings)
+            try flood.connect(Endpoint(sequencer.address))
+            let hello = Frame.encode(
+                .hello(Hello(request: 1, nonce: .random(), name: nil, role: .observer)),
+                by: .unwelcomed)
+            // Not before the connection stands.
+            while try flood.send(hello) != .sent { await Task.yield() }
+            var speaker = Speaker.unwelcomed
+            var number: UInt64 = 1
+            let isOver = Mutex(false)
+            async let barred = first(of: events) { event in
+                guard case .note(.barred) = event else { return false }
+                isOver.withLock { $0 = true }
+                return true
+            }
+            let deadline = ContinuousClock.now + .seconds(60)
+            while !isOver.withLock({ $0 }), ContinuousClock.now < deadline {
+                while let frame = try flood.receive() {
+                    guard case .welcome(let welcome) = try Frame.decodeSequencerMessage(frame)
+                    else {
+                        continue
+                    }
+                    speaker = Speaker(
+                        epoch: try Frame.header(of: frame).epoch, session: welcome.incarnation)
+                }
+                // What it is told it never acknowledges.
+                let fetch = Fetch(
+                    request: number, from: SequenceNumber(1 << 40), limitBytes: 1, acknowledged: 0)
+                number += 1
+                let isSent =
+                    try speaker.epoch != .none
+                    && flood.send(Frame.encode(.fetch(fetch), by: speaker)) == .sent
+                if !isSent { await Task.yield() }
+            }
+            #expect("\(try await barred)".contains("limited"))
+            try await tally.actions.dispatch(.add(2)).receipt()
+            #expect(tally.computed.count == 2)
+            // All connections of the key end. Once the pause is over, it may connect again.
+            _ = try await first(of: limitedEvents) {
+                if case .connectionRefused(let message) = $0 {
+                    message.contains("barred")
+                } else {
+                    false
+                }
+            }
+            _ = try await first(of: limitedEvents) {
+                if case .reconnected = $0 { true } else { false }
+            }
+            _ = try await limited.sequencerStatus()
+            await limited.close()
+            await node.close()
+        }
     }
 
     @Test func `who has an authorised key shares state, and nobody else gets in`() async throws {

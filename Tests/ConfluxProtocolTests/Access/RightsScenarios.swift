@@ -230,4 +230,66 @@ struct RightsScenarios {
         peers.say(try batch(from: 1, to: Array(repeating: "list", count: 100)), on: 2)
         #expect(outcomes(peers.heard(on: 2)).done.count == 100)
     }
+
+    @Test func `a key that sends much in vain is barred, and for longer each time`() throws {
+        var peers = peers()
+        var rights = try rights([.dispatch: ["*"], .observe: ["*"]])
+        rights.actionsPerSecondMax = 1
+        let slow = try #require(Name("slow"))
+        for connection in 1...2 as ClosedRange<UInt64> {
+            peers.principals[connection] = Principal(name: slow, rights: rights)
+            peers.join(connection)
+        }
+        peers.say(try batch(from: 1, to: Array(repeating: "list", count: 10_000)), on: 1)
+        let aboveRate = try batch(from: 10_001, to: ["list"])
+        let outOfOrder = try batch(from: 9, to: ["list"])
+        // Nodes still say hello, and speak to the tenure before.
+        for _ in 0..<50_000 { peers.tell(outOfOrder, on: 1) }
+        peers.cluster.pass(peers.cluster.settings.wasteGrace)
+        // Connections of one key count together.
+        for _ in 0..<900 { peers.tell(aboveRate, on: 1) }
+        for _ in 0..<1_500 { peers.tell(outOfOrder, on: 2) }
+        #expect(peers.cluster.bars.isEmpty)
+        for _ in 0..<200 { peers.tell(outOfOrder, on: 2) }
+        #expect(peers.cluster.bars.map(\.key) == [slow])
+        #expect(peers.cluster.notes.contains(.barred(slow, for: .seconds(1))))
+        // What was on its way counts for nothing.
+        for _ in 0..<5_000 { peers.tell(aboveRate, on: 1) }
+        // Its session has ended by then.
+        func flood() {
+            for _ in 0..<16 * 125 { peers.tell(aboveRate, on: 1) }
+        }
+        for _ in 0..<6 {
+            peers.cluster.pass(peers.cluster.bars.last?.pause ?? .zero)
+            flood()
+        }
+        #expect(
+            peers.cluster.bars.map(\.pause) == [1, 4, 16, 64, 256, 256, 256].map { .seconds($0) })
+        // Who did nothing in vain for long enough begins anew.
+        peers.cluster.pass(.seconds(9 * 256))
+        flood()
+        #expect(peers.cluster.bars.last?.pause == .seconds(256))
+        for _ in 0..<7 { flood() }
+        #expect(peers.cluster.bars.last?.pause == .seconds(1))
+    }
+
+    @Test
+    func `fetches beyond what is unacknowledged are in vain, and nobody without a key is barred`()
+        throws
+    {
+        var peers = peers()
+        peers.principals[1] = try principal("reader", [.observe: ["*"]])
+        for connection in [1, 2] as [UInt64] {
+            peers.join(connection, role: .observer)
+            // Each answer counts 4 KiB, and 32 MiB may be on their way.
+            for number in 1...11_000 as ClosedRange<UInt64> {
+                peers.tell(
+                    .fetch(
+                        Fetch(
+                            request: number, from: SequenceNumber(1_000), limitBytes: 1,
+                            acknowledged: 0)), on: connection)
+            }
+        }
+        #expect(peers.cluster.bars.map(\.key) == [Name("reader")])
+    }
 }

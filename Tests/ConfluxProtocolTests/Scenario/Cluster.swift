@@ -72,6 +72,8 @@ struct Cluster {
     /// Of which stores the list of snapshots has lost what; nil where it is whole.
     var unlisted: (stores: Set<StoreName>?, isLost: (SnapshotIndexEntry) -> Bool)?
     var notes: [SequencerNote] = []
+    /// Which keys were barred, and for how long.
+    var bars: [(key: Name, pause: Duration)] = []
     var ends: [SequencerEnd] = []
     var published: [SequencerEffect] = []
     /// How long answers to fetches are on their way; they hold up nothing else.
@@ -209,6 +211,7 @@ struct Cluster {
         case .confirmTenure:
             waitingConfirms += 1
             if !isConfirmSlow { answerConfirm() }
+        case .bar(let key, let pause): bars.append((key, pause))
         case .reloadKeys(let question, let connection):
             handle(.answered(question, by: connection, .reloaded(count: 1)))
         case .note(let note): notes.append(note)

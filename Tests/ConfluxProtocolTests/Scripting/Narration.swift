@@ -77,6 +77,7 @@ struct Narration {
             Self.line("sequencer → log", "read \(words(of: job.subject)) for \(node)")
         case .confirmTenure: Self.line("sequencer → log", "confirm the tenure")
         case .reloadKeys: Self.line("sequencer", "reads the keys again")
+        case .bar(let key, let pause): Self.line("sequencer", "bars \(key) for \(pause)")
         case .note(let note): Self.line("sequencer", "notes " + words(of: note))
         case .end(.logFailed(let message, _)):
             Self.line("sequencer", "ends: logFailed(\"\(message)\")")
@@ -120,6 +121,7 @@ struct Narration {
         case .logHasRoom: "log has room"
         case .truncated(let floor): "truncated below \(floor)"
         case .truncateFailed(let text): "not truncated: \(text)"
+        case .barred(let key, let pause): "barred \(key) for \(pause)"
         case .challenged(let epoch): "challenged by epoch \(epoch)"
         case .historyLost(let name, let from, let through):
             "history lost of \(Self.text(name)): \(Self.range(from, through))"

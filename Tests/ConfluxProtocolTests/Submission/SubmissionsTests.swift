@@ -64,7 +64,7 @@ struct SubmissionsTests {
         #expect(sent.allSatisfy { $0.settled < $0.firstCounter })
 
         // Discarded, it comes again from the counter that is expected.
-        submissions.rewind(to: 6, at: .zero, first: .seconds(1), most: .seconds(1))
+        submissions.rewind(to: 6, isFull: false, at: .zero, first: .seconds(1), most: .seconds(1))
         #expect(submissions.isSendDue)
         let again = submissions.next(at: .seconds(1))
         #expect(again?.kind == .void && again?.firstCounter == 6 && again?.lastCounter == 7)
@@ -87,8 +87,29 @@ struct SubmissionsTests {
         var submissions = submissions([5, 3])
         while submissions.next(at: .zero) != nil {}
         // A restarted sequencer knows that 1 and 2 are settled, and had no room for the batch.
-        submissions.rewind(to: 3, at: .zero, first: .seconds(1), most: .seconds(1))
+        submissions.rewind(to: 3, isFull: false, at: .zero, first: .seconds(1), most: .seconds(1))
         #expect(submissions.next(at: .seconds(1))?.firstCounter == 1)
         #expect(submissions.next(at: .seconds(1))?.firstCounter == 6)
+    }
+
+    @Test func `behind a batch that found no room only a probe is sent, until an outcome comes`() {
+        var submissions = submissions([2, 2, 2])
+        while submissions.next(at: .zero) != nil {}
+        for _ in 0..<3 {
+            submissions.rewind(
+                to: 3, isFull: true, at: .zero, first: .seconds(1), most: .seconds(1))
+            #expect(submissions.next(at: .seconds(1))?.firstCounter == 3)
+            #expect(submissions.next(at: .seconds(1)) == nil)
+            #expect(submissions.isSendDue)
+        }
+        let isNext = submissions.settle(from: 1, count: 2)
+        #expect(isNext)
+        #expect(submissions.next(at: .seconds(1))?.firstCounter == 5)
+        #expect(submissions.next(at: .seconds(1)) == nil)
+        // A probe that was lost with its connection comes again with all the others.
+        submissions.rewind(to: 3, isFull: true, at: .zero, first: .seconds(1), most: .seconds(1))
+        submissions.rewind(past: 2, knownThrough: 2)
+        #expect(submissions.next(at: .zero)?.firstCounter == 3)
+        #expect(submissions.next(at: .zero)?.firstCounter == 5)
     }
 }

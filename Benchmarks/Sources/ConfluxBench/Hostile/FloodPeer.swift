@@ -2,16 +2,20 @@ import ConfluxNode
 import ConfluxSequencer
 import ConfluxZeroMQ
 
-/// One connection of a flood.
+/// One connection of a flood, which connects again each second while nothing can be said on it.
 struct FloodPeer {
-    let socket: DealerSocket
+    private var socket: DealerSocket
+    private let connect: () throws -> DealerSocket
+    private var spokeAt = ContinuousClock.now
     var speaker = Speaker.unwelcomed
+    private(set) var hasBeenWelcome = false
     private let state: Name
     private var said: UInt64 = 0
     private var counter: UInt64 = 1
 
-    init(socket: DealerSocket, state: Name) {
-        self.socket = socket
+    init(state: Name, connect: @escaping () throws -> DealerSocket) throws {
+        socket = try connect()
+        self.connect = connect
         self.state = state
     }
 
@@ -21,6 +25,7 @@ struct FloodPeer {
         while let frame = try socket.receive() {
             switch try Frame.decodeSequencerMessage(frame) {
             case .welcome(let welcome):
+                hasBeenWelcome = true
                 counter = welcome.lastCounter + 1
                 speaker = Speaker(
                     epoch: try Frame.header(of: frame).epoch, session: welcome.incarnation)
@@ -32,7 +37,15 @@ struct FloodPeer {
             }
         }
         let outcome = try socket.send(Frame.encode(message, by: speaker))
-        if outcome == .sent { said += 1 }
+        if outcome == .sent {
+            said += 1
+            spokeAt = .now
+        } else if ContinuousClock.now - spokeAt > .seconds(1) {
+            socket.close()
+            socket = try connect()
+            speaker = .unwelcomed
+            spokeAt = .now
+        }
         return outcome == .sent
     }
 

@@ -105,9 +105,12 @@ enum HostileRoles {
         var peers: [FloodPeer] = []
         var stalled: [SubscriberSocket] = []
         for _ in 0..<count {
-            let socket = try DealerSocket(context, settings: settings)
-            try socket.connect(Endpoint(place.address))
-            peers.append(FloodPeer(socket: socket, state: state))
+            peers.append(
+                try FloodPeer(state: state) { [settings] in
+                    let socket = try DealerSocket(context, settings: settings)
+                    try socket.connect(Endpoint(place.address))
+                    return socket
+                })
             var few = settings
             few.receiveQueueMessages = 1
             let subscriber = try SubscriberSocket(context, settings: few)
@@ -121,7 +124,7 @@ enum HostileRoles {
             for index in peers.indices {
                 for _ in 0..<16 where try peers[index].speak() { isBlocked = false }
             }
-            if !isReady, peers.allSatisfy({ $0.speaker.session != .none }) {
+            if !isReady, peers.allSatisfy({ $0.hasBeenWelcome }) {
                 isReady = true
                 Control.tell(.ready)
             }

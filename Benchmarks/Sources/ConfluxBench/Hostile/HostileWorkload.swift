@@ -18,12 +18,21 @@ struct HostileWorkload {
     /// What else goes on.
     private enum Company: String, CaseIterable {
         case none = "nobody else"
+        case noneForLong = "nobody else, as long"
         /// Threads that keep the processors busy with nothing.
         case busy = "as many busy processors"
         case loris = "400 connections dribble"
         case idle = "1,000 connections of authorised keys stand"
         case subscribers = "1,000 more subscribe and read"
-        case flood = "a key floods with all it may"
+        case flood = "a key floods with all it may, for half a minute"
+
+        /// How long it goes on before it is measured: the sequencer bars a key that floods within the first seconds, and
+        /// then again after 1, 4, 16 seconds and more.
+        var lead: UInt32 { self == .flood ? 6_000_000 : 0 }
+        /// How many times as many actions it is measured with.
+        var factor: Int { self == .flood || self == .noneForLong ? 40 : 1 }
+        /// What it is compared with.
+        var partners: [Company] { self == .flood ? [.noneForLong, .busy] : [.none, .busy] }
     }
 
     func measure(_ settings: Settings) throws -> [Row] {
@@ -53,9 +62,9 @@ struct HostileWorkload {
     }
 
     private func rows(_ what: String, _ times: [Company: [[UInt64]]]) -> [Row] {
-        Company.allCases.dropFirst(2).flatMap { company in
+        Company.allCases.dropFirst(3).flatMap { company in
             [(0.5, "p50"), (0.99, "p99")].flatMap { share, rank in
-                [Company.none, .busy].map { partner in
+                company.partners.map { partner in
                     func figures(_ company: Company) -> [Double] {
                         (times[company] ?? []).map { percentile(share, of: $0) / 1_000 }
                     }
@@ -87,9 +96,11 @@ struct HostileWorkload {
         var result: [Company: [UInt64]] = [:]
         for company in order {
             let others = try start(company, in: cluster, addresses, keys)
+            usleep(company.lead)
             let client = try cluster.start(
                 .receipts(
-                    at: try keys.place(addresses[0], as: "node"), count: count, inFlight: inFlight))
+                    at: try keys.place(addresses[0], as: "node"), count: count * company.factor,
+                    inFlight: inFlight))
             try client.awaitReady()
             try client.go()
             guard case .times(let times) = try client.next() else {
@@ -106,7 +117,7 @@ struct HostileWorkload {
     ) throws -> Child? {
         let role: Role
         switch company {
-        case .none: return nil
+        case .none, .noneForLong: return nil
         case .busy:
             return try cluster.start(.busy(threads: ProcessInfo.processInfo.activeProcessorCount))
         case .loris: role = .loris(addresses: addresses, count: Self.lorisCount)

@@ -47,6 +47,8 @@ struct Submissions: Sendable {
     private var known: Range<UInt64> = 0..<0
     /// Nothing is sent before this moment, when a batch was discarded.
     private(set) var pausedUntil: Duration?
+    /// The counter that the sequencer had no room for. Only its batch is sent until an outcome comes: a probe.
+    private var probe: UInt64?
     /// How long the last pause was, when no outcome has come since.
     private var lastPause: Duration?
 
@@ -146,9 +148,14 @@ struct Submissions: Sendable {
             return .void(
                 firstCounter: known.lowerBound, count: UInt32(count), settled: reported)
         }
-        guard nextToSend < batches.count else { return nil }
+        guard nextToSend < batches.count, !isProbed else { return nil }
         defer { nextToSend += 1 }
         return batches[nextToSend]
+    }
+
+    /// Whether the probe is on its way.
+    private var isProbed: Bool {
+        probe.map { batches[nextToSend].firstCounter > $0 } ?? false
     }
 
     /// The most counters of a void batch.
@@ -166,7 +173,7 @@ struct Submissions: Sendable {
     mutating func rewind(past judged: UInt64, knownThrough last: UInt64) {
         nextToSend =
             batches[head...].firstIndex { $0.lastCounter > judged } ?? batches.count
-        pausedUntil = nil
+        (pausedUntil, probe) = (nil, nil)
         known = last < settled && reported < settled ? max(last, reported) + 1..<settled + 1 : 0..<0
         guard !known.isEmpty, isAwaiting else { return }
         let batch = batches[head]
@@ -192,15 +199,18 @@ struct Submissions: Sendable {
     ///
     /// - Parameters:
     ///   - counter: The counter that the sequencer expects.
+    ///   - isFull: Whether it had no room. Then one batch is sent behind the pause, and the others when an outcome
+    ///     comes.
     ///   - now: When it said so.
     ///   - first: The first pause.
     ///   - most: The longest one, if that is longer.
     mutating func rewind(
-        to counter: UInt64, at now: Duration, first: Duration, most: Duration
+        to counter: UInt64, isFull: Bool, at now: Duration, first: Duration, most: Duration
     ) {
         guard pausedUntil == nil else { return }
         let pause = lastPause.map { max(first, min($0 * 2, most)) } ?? first
         lastPause = pause
+        probe = isFull ? counter : nil
         if counter < known.upperBound { known = counter..<known.upperBound }
         // The counter may lie within a batch, when a restarted sequencer knows of a part of it only
         // that it is settled.
@@ -215,7 +225,7 @@ struct Submissions: Sendable {
     mutating func settle(from first: UInt64, count: UInt32) -> Bool {
         guard first == settled + 1, first + UInt64(count) <= nextCounter else { return false }
         settled += UInt64(count)
-        lastPause = nil
+        (lastPause, probe) = (nil, nil)
         while head < batches.count, batches[head].lastCounter <= settled {
             unsettledBytes -= batches[head].encoded.count
             head += 1

@@ -11,9 +11,10 @@ extension SequencerMachine {
             firstCounter: batch.firstCounter, settled: batch.settled, kind: batch.kind,
             count: batch.count)
         // What is void takes no room in a commit, so that nothing stands in its way.
+        let isPaced = batch.isVoid || pace.allows(principal, at: now)
         submit(
             outline, bytes: batch.isVoid ? 0 : batch.encoded.count, by: incarnation, on: connection,
-            isPaced: batch.isVoid || pace.allows(principal, at: now), into: &effects,
+            as: principal, isPaced: isPaced, at: now, into: &effects,
             judging: {
                 if !batch.isVoid { $0.pace.count(batch.count, of: principal, at: now) }
                 $0.admit(batch, by: incarnation, as: principal)
@@ -24,7 +25,8 @@ extension SequencerMachine {
     /// key's pace allows it.
     mutating func submit(
         _ batch: BatchOutline, bytes: Int, by incarnation: Incarnation,
-        on connection: ConnectionID, isPaced: Bool, into effects: inout [SequencerEffect],
+        on connection: ConnectionID, as principal: Principal, isPaced: Bool, at now: Duration,
+        into effects: inout [SequencerEffect],
         judging judge: (inout SequencerMachine) -> Void
     ) {
         let lastCounter = batch.firstCounter + UInt64(batch.count) - 1
@@ -48,6 +50,8 @@ extension SequencerMachine {
         }
         // Not where it should begin: one before it was lost.
         guard batch.firstCounter <= expected else {
+            // Behind one that was discarded, or lost, come all that were on their way.
+            waste(Conduct.mildShare, by: principal, at: now, into: &effects)
             discard(expecting: expected, .gap, connection, into: &effects)
             return
         }
@@ -59,6 +63,7 @@ extension SequencerMachine {
             isPaced, !isLogNearlyFull, pipeline.hasRoom(bytes: admittedBytes),
             admission.admit(bytes: admittedBytes, by: settings)
         else {
+            if !isPaced { waste(by: principal, at: now, into: &effects) }
             discard(expecting: expected, .full, connection, into: &effects)
             return
         }
@@ -103,7 +108,8 @@ extension SequencerMachine {
             return
         }
         submit(
-            batch, bytes: 0, by: incarnation, on: connection, isPaced: true, into: &effects,
+            batch, bytes: 0, by: incarnation, on: connection, as: principal, isPaced: true, at: now,
+            into: &effects,
             judging: { $0.judge(batch.count, as: fault, of: incarnation) })
     }
 

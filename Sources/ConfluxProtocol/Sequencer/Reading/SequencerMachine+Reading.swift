@@ -4,31 +4,38 @@ import ConfluxVocabulary
 /// that the log has (rule 19). What can't be read is said to who asked, and ends nothing.
 extension SequencerMachine {
     mutating func fetch(
-        _ fetch: Fetch, from connection: ConnectionID, into effects: inout [SequencerEffect]
+        _ fetch: Fetch, from connection: ConnectionID, as principal: Principal, at now: Duration,
+        into effects: inout [SequencerEffect]
     ) {
         let job = ReadJob(
             connection: connection, request: fetch.request, subject: .commits(from: fetch.from),
             limitBytes: min(fetch.limitBytes, settings.fetchBytesMax))
-        wait(for: job, acknowledging: fetch.acknowledged, into: &effects)
+        wait(
+            for: job, of: principal, acknowledging: fetch.acknowledged, at: now, into: &effects)
     }
 
     mutating func load(
-        _ load: Load, from connection: ConnectionID, into effects: inout [SequencerEffect]
+        _ load: Load, from connection: ConnectionID, as principal: Principal, at now: Duration,
+        into effects: inout [SequencerEffect]
     ) {
         let job = ReadJob(
             connection: connection, request: load.request,
             subject: .snapshot(load.place, offset: load.offset),
             limitBytes: min(load.limitBytes, settings.snapshotPartBytesMax))
-        wait(for: job, acknowledging: load.acknowledged, into: &effects)
+        wait(
+            for: job, of: principal, acknowledging: load.acknowledged, at: now, into: &effects)
     }
 
     private mutating func wait(
-        for job: ReadJob, acknowledging tag: UInt64, into effects: inout [SequencerEffect]
+        for job: ReadJob, of principal: Principal, acknowledging tag: UInt64, at now: Duration,
+        into effects: inout [SequencerEffect]
     ) {
         // Also a request that is answered at once shows what was read.
         credit.acknowledge(tag, on: job.connection)
         // A node asks again when it gets no answer: dropping is the bound's stated behaviour.
-        guard credit.hasRoom(for: job.connection) else { return }
+        guard credit.hasRoom(for: job.connection) else {
+            return waste(by: principal, at: now, into: &effects)
+        }
         if case .commits(let from, _) = job.subject, from < tenure.floor || from > tenure.last {
             answer(job, with: [], damage: nil, into: &effects)
             return
