@@ -312,7 +312,7 @@ struct DispatchModeTests {
     @Test func `what is chained and waits for a later operation is not waited for`() async throws {
         let scope = scope
         let store = scope.run { tallyStore() }
-        let (begun, later) = (Late<FlowOperation>(), Late<DispatchHandle>())
+        let (begun, later) = (Late<DispatchHandle>(), Late<DispatchHandle>())
         let lock = scope.lock()
         scope.dispatch(1, to: store, mode: .serial) { _ in
             if let operation = begun.value {
@@ -340,5 +340,139 @@ struct DispatchModeTests {
         let error = await #expect(throws: DispatchError.self) { try await handle?.receipt() }
         #expect(error?.code == .storeClosed)
         #expect(computed?.numbers == [])
+    }
+
+    // MARK: Operations in chains
+
+    @Test(arguments: [false, true])
+    func `serial dispatches wait for an operation that an earlier one's end begins`(
+        isSerial: Bool
+    ) async throws {
+        let scope = scope
+        let store = scope.run { tallyStore() }
+        let (begun, gate) = (AsyncStream<Void>.makeStream(), AsyncStream<Void>.makeStream())
+        scope.dispatch(1, to: store, mode: .serial) { _ in
+            let body: @Sendable () async -> Void = {
+                begun.continuation.finish()
+                for await _ in gate.stream {}
+                scope.dispatch(2, to: store)
+            }
+            _ = isSerial ? scope.performSerially(body) : scope.perform(body: body)
+        }
+        let last = scope.dispatch(3, to: store, mode: .serial)
+        for await _ in begun.stream {}
+        // Time for the last one, if it did not wait.
+        for _ in 0..<10 { try await scope.dispatch(0, to: store).receipt() }
+        gate.continuation.finish()
+        try await last.receipt()
+        #expect(store.computed.numbers.filter { $0 > 0 } == [1, 2, 3])
+    }
+
+    @Test func `an operation in a chain may wait for all that it dispatches`() async throws {
+        let scope = scope
+        let held = HeldExecutor()
+        let (store, slow) = scope.run { (tallyStore(), tallyStore(on: held.executor)) }
+        scope.dispatch(1, to: store, mode: .serial) { _ in
+            scope.perform {
+                // On more than one thread.
+                await withTaskGroup { group in
+                    for mode in [DispatchMode.serial, .async, .mainThread] {
+                        group.addTask {
+                            for _ in 0..<50 {
+                                await scope.dispatch(2, to: store, mode: mode).end()
+                            }
+                        }
+                    }
+                }
+                await scope.dispatch(3, to: store, mode: .serial).end()
+                // The other is not of the chain.
+                let other = slow.actions.dispatch(1)
+                let dependent = scope.dispatch(4, to: store, mode: .serial, after: other)
+                held.runAll()
+                await dependent.end()
+            }
+        }
+        try await scope.dispatch(5, to: store, mode: .serial).receipt()
+        #expect(store.computed.numbers == [1] + Array(repeating: 2, count: 150) + [3, 4, 5])
+    }
+
+    @Test func `what waits for an operation of its chain belongs to the chain`() async throws {
+        let scope = scope
+        let store = scope.run { tallyStore() }
+        let gate = AsyncStream<Void>.makeStream()
+        scope.dispatch(1, to: store, mode: .serial) { _ in
+            let operation = scope.perform { for await _ in gate.stream {} }
+            let second = scope.dispatch(2, to: store, mode: .serial, after: operation)
+            scope.perform(after: second) { scope.dispatch(3, to: store) }
+        }
+        let last = scope.dispatch(4, to: store, mode: .serial)
+        gate.continuation.finish()
+        try await last.receipt()
+        #expect(store.computed.numbers == [1, 2, 3, 4])
+    }
+
+    @Test func `what a task dispatches when its operation has ended is no part of the chain`()
+        async throws
+    {
+        let scope = scope
+        let (near, far) = (HeldExecutor(), HeldExecutor())
+        let (store, one, other) = scope.run {
+            (tallyStore(), tallyStore(on: near.executor), tallyStore(on: far.executor))
+        }
+        let gate = AsyncStream<Void>.makeStream()
+        let (task, operation) = (Late<Task<Void, Never>>(), Late<DispatchHandle>())
+        scope.dispatch(1, to: store, mode: .serial) { _ in
+            // Keeps the chain open.
+            scope.dispatch(1, to: one)
+            operation.value = scope.perform {
+                task.value = Task {
+                    for await _ in gate.stream {}
+                    scope.dispatch(1, to: other)
+                }
+            }
+        }
+        let last = scope.dispatch(2, to: store, mode: .serial)
+        while near.heldCount == 0 { await Task.yield() }
+        await operation.value?.end()
+        gate.continuation.finish()
+        await task.value?.value
+        near.runAll()
+        try await last.receipt()
+        #expect(other.computed.numbers.isEmpty)
+        far.runAll()
+    }
+
+    @Test func `operations and dispatches wait for dispatches of any kind`() async throws {
+        let scope = scope
+        let (held, goOn) = (HeldExecutor(), HeldExecutor())
+        let (slow, store) = scope.run {
+            (tallyStore(on: held.executor), tallyStore(on: goOn.executor))
+        }
+        let first = slow.actions.dispatch(1)
+        let second = scope.dispatch(1, to: store, after: first)
+        let operation = scope.perform(after: first, second) {
+            #expect(first.hasEnded && second.hasEnded)
+        }
+        #expect(!first.hasEnded && !second.hasEnded && !operation.hasEnded)
+        #expect(goOn.heldCount == 0)
+        held.runAll()
+        await first.end()
+        while goOn.heldCount == 0 { await Task.yield() }
+        goOn.runAll()
+        let receipt = try await operation.receipt()
+        #expect(receipt.log == nil && receipt.sequence == .zero)
+    }
+
+    @Test func `what waits for a dispatch that fails begins all the same`() async throws {
+        let store = scope.run { tallyStore() }
+        let gate = AsyncStream<Void>.makeStream()
+        let operation = scope.perform { for await _ in gate.stream {} }
+        var released: Store<TallyState>? = scope.run { tallyStore() }
+        let failing = released.map { scope.dispatch(1, to: $0, after: operation) }
+        released = nil
+        let next = scope.dispatch(1, to: store, after: try #require(failing))
+        gate.continuation.finish()
+        try await next.receipt()
+        await #expect(throws: DispatchError.self) { try await failing?.receipt() }
     }
 }

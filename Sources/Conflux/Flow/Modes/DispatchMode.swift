@@ -9,9 +9,10 @@ public enum DispatchMode: Sendable, Hashable, CaseIterable {
     /// thread: then it never would. It is refused on the main thread for a store that commits there, and on
     /// a thread that is inside a commit or an observer, or tells how a dispatch in another mode has ended.
     case sync
-    /// It is enqueued behind all that was dispatched in this mode before, with all that is chained to that,
-    /// in whatever mode and however many steps, but for what waits for operations. Where it is chained itself,
-    /// it is enqueued behind what was dispatched in this mode in its chain before.
+    /// It is enqueued behind all that was dispatched in this mode before, with all that is chained to that: what
+    /// is dispatched in whatever mode, or begun as an operation, where the end is told, and what that brings
+    /// about in the same way. What is chained and in this mode follows only what is in its chain. If it has
+    /// to wait for others that are not of the chain, it waits for nothing else, and is not waited for.
     case serial
     /// It is committed on the main queue, whatever the store's executor is; at once if called there, the
     /// store is on `.immediate` and nothing is under way.
@@ -35,7 +36,7 @@ extension Scope {
     ///   - action: What happens.
     ///   - store: A store of this scope: one of another ends the program with a message.
     ///   - mode: When and where it is committed.
-    ///   - others: What has to end before it is dispatched.
+    ///   - others: What has to end before it is dispatched: other dispatches, and operations.
     ///   - name: What is done, in a word, for middleware.
     ///   - file: The file of the call.
     ///   - function: The function of the call.
@@ -46,7 +47,7 @@ extension Scope {
     @discardableResult
     public func dispatch<S: State>(
         _ action: S.Action, to store: Store<S>, mode: DispatchMode = .async,
-        after others: FlowOperation..., name: String = "", file: StaticString = #file,
+        after others: DispatchHandle..., name: String = "", file: StaticString = #file,
         function: StaticString = #function, line: UInt = #line,
         then next: (@Sendable (Result<Receipt, DispatchError>) -> Void)? = nil
     ) -> DispatchHandle where S.Action: Sendable {
@@ -60,69 +61,46 @@ extension Scope {
             if let next { handle.whenEnded { next($0.result) } }
             return handle
         }
-        // What waits for others may have to wait for what comes behind the chain.
-        let outer = others.isEmpty ? DispatchChain.join(in: self) : nil
-        // Who holds a lock holds it also where the dispatch is made later.
-        let held = FlowLock.held
-        let own = mode == .serial && outer == nil ? DispatchChain(in: self) : nil
-        let number = backlog.begin(as: DispatchChain.generation(in: self))
-        let tally = Tally { outcome in
+        let isSerial = mode == .serial
+        let step = FlowStep(in: self, after: others, isSerial: isSerial, beginsChain: isSerial)
+        let generation = backlog.begin(step, as: DispatchChain.generation(in: self))
+        let tell: @Sendable (Outcome) -> Void = { outcome in
             guard let next else { return }
-            let tell = {
-                FlowLock.$held.withValue(held) {
-                    DispatchChain.tell(in: own ?? outer, number, of: self) {
-                        next(outcome.result)
-                    }
-                }
-            }
-            // Another thread than the waiting one may be needed for others' dispatches.
-            if mode == .sync, ThreadMark.current == mark {
-                tell()
-            } else {
-                ThreadMark.current.neededByOthers(tell)
+            FlowLock.$held.withValue(step.held) {
+                DispatchChain.tell(in: step.chain, generation, of: self) { next(outcome.result) }
             }
         }
-        tally.expect(1)
-        let send: @Sendable (FlowOperation) -> Void = { [backlog] operation in
-            let handle = FlowLock.$held.withValue(held) {
+        let send: @Sendable () -> Void = {
+            let handle = FlowLock.$held.withValue(step.held) {
                 switch mode {
                 case .mainThread: core.dispatchOnMain(action, label: label)
                 case .async, .serial, .sync: core.dispatchTracked(action, label: label)
                 }
             }
             handle.whenEnded { outcome in
-                tally.report(outcome, order: 0)
-                backlog.end(number)
-                guard let own else {
-                    operation.finish()
-                    outer?.end()
-                    return
+                // Another thread than the waiting one may be needed for others' dispatches.
+                if mode == .sync, ThreadMark.current == mark {
+                    tell(outcome)
+                } else {
+                    ThreadMark.current.neededByOthers { tell(outcome) }
                 }
-                own.whenEnded { operation.finish() }
-                own.end()
+                step.end(outcome)
+                self.backlog.end(step, of: generation)
             }
         }
         switch mode {
-        case .async where core.isRouted:
-            // It is not committed here anyway, and this thread may wait for room.
-            _ = FlowOperation(after: others) { send($0) }
-        case .async:
-            _ = FlowOperation(after: others) { operation in self.later { send(operation) } }
-        case .serial:
-            _ = (outer?.series ?? currentSeries).add(after: others) { operation in
-                self.later { send(operation) }
-            }
-        case .mainThread: _ = FlowOperation(after: others) { send($0) }
+        // What takes a route is not committed here anyway, and this thread may wait for room.
+        case .async where core.isRouted: step.whenReady(send)
+        case .async, .serial: step.whenReady { self.later(send) }
+        case .mainThread: step.whenReady(send)
         case .sync:
             let end = DispatchSemaphore(value: 0)
-            _ = FlowOperation(after: others) { operation in
-                send(operation)
-                operation.whenEnded { end.signal() }
-            }
+            step.whenReady(send)
+            step.handle.whenEnded { _ in end.signal() }
             end.wait()
         }
         backlog.waitForRoom()
-        return tally.handle
+        return step.handle
     }
 
     /// Runs a function in this scope, not on this thread, behind what was given to this before.

@@ -1,6 +1,6 @@
 import ConfluxVocabulary
 
-/// A dispatched action under way; what its outcome can be waited for by.
+/// A dispatched action, or an operation, under way; what its outcome can be waited for by.
 ///
 /// A handle is a value: copy it, send it to other tasks, wait on it as often as you like, or drop
 /// it. The action proceeds in any case.
@@ -67,6 +67,25 @@ public struct DispatchHandle: Sendable {
     /// Has the action withdrawn, and waits for nothing.
     package func requestWithdrawal() {
         if case .open(let block, let index) = place { block.withdraw(at: index) }
+    }
+
+    /// Whether it has ended, however that was.
+    public var hasEnded: Bool { outcome != nil }
+
+    /// Waits until it has ended, however that is. Cancelling the waiting task doesn't end the wait.
+    public func end() async {
+        await withCheckedContinuation { continuation in
+            whenEnded { _ in continuation.resume() }
+        }
+    }
+
+    /// The block in which its outcome will stand; nil when it has ended.
+    var openBlock: ObjectIdentifier? {
+        switch place {
+        case .settled: nil
+        case .open(let block, let index):
+            block.outcome(at: index) == nil ? ObjectIdentifier(block) : nil
+        }
     }
 
     /// Has a function called once when the action has ended; at once, if it has.

@@ -1,0 +1,62 @@
+/// What is under way in a scope and ends later: a dispatch in a mode, or an operation.
+///
+/// It begins when others have ended: those that it is told to wait for, and, if it is serial, what is
+/// before it in its series. Its handle says when it ends itself.
+final class FlowStep: Sendable {
+    /// The lock whose holder asked for it. It has that also when it begins later.
+    let held = FlowLock.held
+    /// The chain that it belongs to, or begins; nil for none.
+    let chain: DispatchChain?
+    private let others: [DispatchHandle]
+    private let block: OutcomeBlock
+
+    /// Makes one that has not begun.
+    ///
+    /// - Parameters:
+    ///   - scope: Where it is.
+    ///   - others: What it waits for.
+    ///   - isSerial: Whether it follows what is serial.
+    ///   - beginsChain: Whether what is serial behind it waits for what is chained to it.
+    init(in scope: Scope, after others: [DispatchHandle], isSerial: Bool, beginsChain: Bool) {
+        block = OutcomeBlock()
+        let handle = DispatchHandle(block: block, index: block.reserve())
+        let here = DispatchChain.current(in: scope)
+        var before: DispatchHandle?
+        if let here, others.allSatisfy(here.steps.covers), here.steps.add(block) {
+            chain = here
+            if isSerial { before = here.series.add(handle) }
+        } else {
+            chain = beginsChain ? DispatchChain(in: scope) : nil
+            if let chain {
+                _ = chain.steps.add(block)
+                chain.steps.close()
+            }
+            // Inside a chain it waits for others than those of the chain. They may wait for its end, and
+            // what is in series behind the chain does: so it waits for nothing else.
+            if isSerial, here == nil {
+                before = scope.currentSeries.add(chain?.steps.handle ?? handle)
+            }
+        }
+        self.others = others + (before.map { [$0] } ?? [])
+    }
+
+    /// By which its end can be waited for.
+    var handle: DispatchHandle { DispatchHandle(block: block, index: 0) }
+
+    /// Has a function called once when it can begin: at once, or by the thread that ends the last of what
+    /// it waits for, holding no lock.
+    func whenReady(_ begin: @escaping @Sendable () -> Void) {
+        let rest = Countdown(others.count + 1, begin)
+        for other in others {
+            // What ends may be a dispatch of any kind, and told by a thread that others need.
+            other.whenEnded { _ in ThreadMark.current.neededByOthers { rest.count() } }
+        }
+        rest.count()
+    }
+
+    /// Says how it ended.
+    func end(_ outcome: Outcome) {
+        block.settle(from: 0, with: outcome)
+        chain?.steps.remove(block)
+    }
+}

@@ -1,0 +1,53 @@
+extension Scope {
+    /// Runs an asynchronous function. The handle says when it has ended, so that what depends on it can be
+    /// held back until then.
+    ///
+    /// ```swift
+    /// let fetch = scope.perform { await cache.fill() }
+    /// scope.dispatch(.show, to: screen, after: fetch)
+    /// ```
+    ///
+    /// Where a dispatch in mode ``DispatchMode/serial`` tells its end, the function belongs to the chain of
+    /// that, with all that it dispatches until it ends.
+    ///
+    /// - Parameters:
+    ///   - others: What it waits for: dispatches of any kind, and other operations.
+    ///   - body: Called once, in this scope, in a task of its own.
+    /// - Returns: The operation's handle. It may be dropped. Its receipt is of no log, and has the sequence
+    ///   number zero.
+    @discardableResult
+    public func perform(
+        after others: DispatchHandle..., body: @escaping @Sendable () async -> Void
+    ) -> DispatchHandle {
+        start(FlowStep(in: self, after: others, isSerial: false, beginsChain: false), body)
+    }
+
+    /// Runs an asynchronous function behind all earlier ones of this kind, and behind what was dispatched
+    /// in mode ``DispatchMode/serial``, with all that is chained to that.
+    ///
+    /// What it does in this way itself comes behind it: it must not wait for that.
+    ///
+    /// - Parameter body: Called once, in this scope, in a task of its own.
+    /// - Returns: The operation's handle, as of ``perform(after:body:)``.
+    @discardableResult
+    public func performSerially(_ body: @escaping @Sendable () async -> Void) -> DispatchHandle {
+        start(FlowStep(in: self, after: [], isSerial: true, beginsChain: false), body)
+    }
+
+    /// What is dispatched here in mode `serial` follows each other.
+    var currentSeries: FlowSeries { FlowLock.held(in: self)?.series ?? series }
+
+    private func start(
+        _ step: FlowStep, _ body: @escaping @Sendable () async -> Void
+    ) -> DispatchHandle {
+        step.whenReady {
+            Task {
+                await FlowLock.$held.withValue(step.held) {
+                    await self.run { await DispatchChain.run(in: step.chain, of: self, body) }
+                }
+                step.end(.ended)
+            }
+        }
+        return step.handle
+    }
+}
