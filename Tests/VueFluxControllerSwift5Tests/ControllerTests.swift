@@ -5,20 +5,20 @@ import Testing
 // A controller of the main actor, as applications have it. Its targets make warnings errors: in
 // each language mode it must compile as silently as it does with VueFlux.
 
-nonisolated final class TallyState: State {
+final class TallyState: State {
     typealias Action = Int
     typealias Mutations = TallyMutations
 
     fileprivate let count = Variable(0)
 }
 
-nonisolated struct TallyMutations: Mutations {
+struct TallyMutations: Mutations {
     func commit(action: Int, state: TallyState) {
         state.count.value += action
     }
 }
 
-nonisolated extension Computed where State == TallyState {
+extension Computed where State == TallyState {
     var count: Signal<Int> { return state.count.signal }
 }
 

@@ -37,7 +37,7 @@ public protocol State: AnyObject, SendableMetatype {
 ///
 /// Adopt ``ContextMutations`` to learn an action's place and time, ``CheckedMutations`` to refuse
 /// actions, or both.
-public protocol Mutations {
+public protocol Mutations: SendableMetatype {
     /// The state that is changed.
     associatedtype State: Conflux.State
 
