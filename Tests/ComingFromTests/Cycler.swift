@@ -12,7 +12,7 @@ final class ViewModel: Sendable {
     }
 
     fileprivate let storage = Storage(Content())
-    var state: ReadOnlyStore<StorageState<Content>> { storage.readOnly }
+    var state: ReadOnlyStorage<Content> { storage.readOnly }
 
     func increment(number: Int) {
         storage.perform("increment") { context in
@@ -20,7 +20,7 @@ final class ViewModel: Sendable {
                 // Keeps the store until this has run.
                 guard let store = context.store else { return }
                 store.commit("increment", "by \(number)") { draft in
-                    draft.updateIfChanged(\.count, to: draft.value.count + number)
+                    draft.updateIfChanged(\.count, to: draft.count + number)
                 }
                 if store.count > 10 { store.emit(Activity.didReachBigNumber) }
             }

@@ -64,7 +64,7 @@ struct ComingFromFlask {
     @Test func `a chain of changes to several stores is seen at once, or never`() {
         let (substanceA, substanceB) = scope.run { (Storage(AppState()), Storage(AppState())) }
         scope.chain()
-            .change(substanceA) { $0.counter = 10 }
+            .change(substanceA) { $0.counter += 10 }
             .change(substanceB) { $0.text = "text" }
             .react()
         #expect(substanceA.counter == 10 && substanceB.text == "text")
@@ -92,21 +92,48 @@ struct ComingFromFlask {
         #expect(substance.counter == 1)
     }
 
+    @Test func `what an observer does to another store comes before the next observer`() {
+        let (substanceA, substanceB) = scope.run { (Storage(AppState()), Storage(AppState())) }
+        let seen = Mutex<[String]>([])
+        substanceA.observe(\.counter) { value in
+            substanceB.update(\.counter, to: value.counter)
+        }
+        substanceB.observe(\.counter) { _ in seen.withLock { $0.append("B") } }
+        substanceA.observe(\.counter) { _ in seen.withLock { $0.append("A") } }
+        substanceA.update(\.counter, to: 1)
+        #expect(seen.withLock { $0 } == ["B", "A"])
+    }
+
+    @Test func `one line for all stores is the mode serial`() async throws {
+        let (substanceA, substanceB) = scope.run { (Storage(AppState()), Storage(AppState())) }
+        let seen = Mutex<[String]>([])
+        substanceA.observe(\.counter) { [scope] value in
+            scope.dispatch(
+                StorageCommit { $0.counter = value.counter }, to: substanceB, mode: .serial)
+        }
+        substanceB.observe(\.counter) { _ in seen.withLock { $0.append("B") } }
+        substanceA.observe(\.counter) { _ in seen.withLock { $0.append("A") } }
+        let mix = scope.dispatch(
+            StorageCommit { $0.counter = 1 }, to: substanceA, mode: .serial)
+        try await mix.receipt()
+        try await scope.dispatch(StorageCommit { _ in }, to: substanceA, mode: .serial).receipt()
+        #expect(seen.withLock { $0 } == ["A", "B"])
+    }
+
     @Test func `an action under a lock is released by who reacts to it, later`() async throws {
         let substance = scope.run { Storage(AppState()) }
         substance.observe(\.text) { [scope] _ in
             let lock = scope.lockInForce
             DispatchQueue.global().async { lock?.release() }
         }
-        let lock = scope.lock(
-            dispatching: StorageCommit { $0.text = "a" }, to: substance)
+        scope.lock(dispatching: StorageCommit { $0.text = "a" }, to: substance)
         try await substance.update(\.counter, to: 1).receipt()
         #expect(scope.lockInForce == nil)
         // Where nothing has changed nobody reacts, and the lock is released by itself.
         let same = scope.lock(
             dispatching: StorageCommit { $0.text = "a" }, to: substance)
         #expect(scope.lockInForce == nil)
-        withExtendedLifetime((lock, same)) {}
+        withExtendedLifetime(same) {}
     }
 
     @Test func `nested keys are told with old and new value, and internal ones are not`() {

@@ -41,7 +41,7 @@ struct ComingFromFluxful {
     @Test func `where a state's action is meant, an action is wrapped`() async throws {
         let scope = Scope()
         let store = scope.run { ModelStore<Wallet>() }
-        scope.dispatch(TypedAction(SetAmount(value: 5)), to: store, mode: .sync)
+        scope.dispatch(SetAmount(value: 5), to: store, mode: .sync)
         #expect(store.amount == 5)
     }
 

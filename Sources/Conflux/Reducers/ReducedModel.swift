@@ -126,3 +126,62 @@ extension Actions where State: ModelHolder, State.Model: ReducedModel {
         dispatch(action: TypedAction(action))
     }
 }
+
+extension Scope {
+    /// Dispatches an action of a type that has a reducer, in a mode; as the same for the model's own action.
+    ///
+    /// - Parameters:
+    ///   - action: What happens.
+    ///   - store: A store of this scope.
+    ///   - mode: When and where it is committed.
+    ///   - others: What has to end before it is dispatched.
+    ///   - name: What is done, in a word, for middleware.
+    ///   - file: The file of the call.
+    ///   - function: The function of the call.
+    ///   - line: The line of the call.
+    ///   - next: Called once when it has ended.
+    /// - Returns: A handle. It may be dropped.
+    @_disfavoredOverload
+    @discardableResult
+    public func dispatch<Model: ReducedModel>(
+        _ action: some Codable & Sendable, to store: ModelStore<Model>, mode: DispatchMode = .async,
+        after others: DispatchHandle..., name: String = "", file: StaticString = #file,
+        function: StaticString = #function, line: UInt = #line,
+        then next: (@Sendable (Result<Receipt, DispatchError>) -> Void)? = nil
+    ) -> DispatchHandle {
+        let label = DispatchLabel(name, file: file, function: function, line: line)
+        return dispatch(
+            TypedAction(action), to: store, mode, after: others, label, then: next)
+    }
+
+    /// Pauses the flow, and dispatches an action of a type that has a reducer as the holder; as the same for
+    /// the model's own action.
+    ///
+    /// - Parameters:
+    ///   - action: What happens.
+    ///   - store: A store of this scope that no node replicates.
+    /// - Returns: The lock. It may be dropped.
+    @_disfavoredOverload
+    @discardableResult
+    public func lock<Model: ReducedModel & Equatable>(
+        dispatching action: some Codable & Sendable, to store: ModelStore<Model>
+    ) -> FlowLock {
+        lock(dispatching: TypedAction<Model>(action), to: store)
+    }
+}
+
+extension Transaction {
+    /// Adds an action of a type that has a reducer.
+    ///
+    /// - Parameters:
+    ///   - action: What is to happen.
+    ///   - store: A store of the transaction's scope.
+    /// - Returns: The transaction itself.
+    @_disfavoredOverload
+    @discardableResult
+    public func dispatch<Model: ReducedModel>(
+        _ action: some Codable & Sendable, to store: ModelStore<Model>
+    ) -> Self {
+        dispatch(TypedAction<Model>(action), to: store)
+    }
+}

@@ -3,7 +3,7 @@
 /// ```swift
 /// final class Screen {
 ///     private let storage = Storage(Content())
-///     var state: ReadOnlyStore<StorageState<Content>> { storage.readOnly }
+///     var state: ReadOnlyStorage<Content> { storage.readOnly }
 /// }
 ///
 /// screen.state.changed(\.title).observe { print($0) }
@@ -67,14 +67,15 @@ public struct ReadOnlyStore<State: ValueHolder>: Sendable {
     ///
     /// - Parameters:
     ///   - part: Which parts.
+    ///   - object: What ends the observation with its `deinit`. Not retained.
     ///   - body: Called with the value in the store's lane, holding no lock. It may dispatch.
     /// - Returns: What ends it. Letting go of it ends nothing.
     @discardableResult
     public func observe<each Part: Equatable & Sendable>(
         _ part: repeat any KeyPath<State.Value, each Part> & Sendable,
-        body: @escaping @Sendable (State.Value) -> Void
-    ) -> any Disposable & Sendable {
-        store.observe(repeat each part, body: body)
+        duringScopeOf object: AnyObject? = nil, body: @escaping (State.Value) -> Void
+    ) -> any Disposable {
+        store.observe(repeat each part, duringScopeOf: object, body: body)
     }
 
     /// Calls a function after each action that changed one of some parts, with those that it changed; as
@@ -82,15 +83,17 @@ public struct ReadOnlyStore<State: ValueHolder>: Sendable {
     ///
     /// - Parameters:
     ///   - part: Which parts.
+    ///   - object: What ends the observation with its `deinit`. Not retained.
     ///   - body: Called with the value and the changed parts in the store's lane, holding no lock. It may
     ///     dispatch.
     /// - Returns: What ends it. Letting go of it ends nothing.
     @discardableResult
     public func observe<each Part: Equatable & Sendable>(
         _ part: repeat any KeyPath<State.Value, each Part> & Sendable,
-        body: @escaping @Sendable (State.Value, Set<PartialKeyPath<State.Value>>) -> Void
-    ) -> any Disposable & Sendable {
-        store.observe(repeat each part, body: body)
+        duringScopeOf object: AnyObject? = nil,
+        body: @escaping (State.Value, Set<PartialKeyPath<State.Value>>) -> Void
+    ) -> any Disposable {
+        store.observe(repeat each part, duringScopeOf: object, body: body)
     }
 
     /// The activities of one type; as ``Store/activities(of:)``.
@@ -101,6 +104,9 @@ public struct ReadOnlyStore<State: ValueHolder>: Sendable {
         store.activities(of: type)
     }
 }
+
+/// A storage as those see it who may look and may not change it.
+public typealias ReadOnlyStorage<Value: Sendable> = ReadOnlyStore<StorageState<Value>>
 
 extension Store where State: ValueHolder {
     /// The store, for those who may look and may not change it.

@@ -51,18 +51,22 @@ extension Store where State: ValueHolder {
     /// ```swift
     /// let observation = wallet.observe(\.amount, \.currency) { wallet in print(wallet.amount) }
     /// observation.dispose()
+    ///
+    /// wallet.observe(\.amount, duringScopeOf: self) { [weak self] wallet in self?.show(wallet) }
     /// ```
     ///
     /// - Parameters:
     ///   - part: Which parts.
+    ///   - object: What ends the observation with its `deinit`, as in ``Signal/observe(duringScopeOf:_:)``. Not
+    ///     retained.
     ///   - body: Called with the value in the store's lane, holding no lock. It may dispatch.
     /// - Returns: What ends it. Letting go of it ends nothing: put it into a ``DisposableScope`` for that.
     @discardableResult
     public func observe<each Part: Equatable & Sendable>(
         _ part: repeat any KeyPath<State.Value, each Part> & Sendable,
-        body: @escaping @Sendable (State.Value) -> Void
-    ) -> any Disposable & Sendable {
-        observe(repeat each part) { value, _ in body(value) }
+        duringScopeOf object: AnyObject? = nil, body: @escaping (State.Value) -> Void
+    ) -> any Disposable {
+        observe(repeat each part, duringScopeOf: object) { value, _ in body(value) }
     }
 
     /// Calls a function after each action that changed one of some parts, with those that it changed.
@@ -75,14 +79,16 @@ extension Store where State: ValueHolder {
     ///
     /// - Parameters:
     ///   - part: Which parts; with none given, the function is called after each action that was applied.
+    ///   - object: What ends the observation with its `deinit`. Not retained.
     ///   - body: Called with the value and those of the parts that differ from what they were at the call
     ///     before, in the store's lane, holding no lock. It may dispatch.
     /// - Returns: What ends it. Letting go of it ends nothing: put it into a ``DisposableScope`` for that.
     @discardableResult
     public func observe<each Part: Equatable & Sendable>(
         _ part: repeat any KeyPath<State.Value, each Part> & Sendable,
-        body: @escaping @Sendable (State.Value, Set<PartialKeyPath<State.Value>>) -> Void
-    ) -> any Disposable & Sendable {
+        duringScopeOf object: AnyObject? = nil,
+        body: @escaping (State.Value, Set<PartialKeyPath<State.Value>>) -> Void
+    ) -> any Disposable {
         var paths: [@Sendable () -> any ObservedPart<State.Value>] = []
         repeat paths.append(Self.observed(each part))
         let observed = paths
@@ -97,7 +103,8 @@ extension Store where State: ValueHolder {
                 send((value, Set(changed)))
             }
         }
-        return signal.observe { body($0.0, $0.1) }
+        guard let object else { return signal.observe { body($0.0, $0.1) } }
+        return signal.observe(duringScopeOf: object) { body($0.0, $0.1) }
     }
 
     private static func observed<Part: Equatable & Sendable>(

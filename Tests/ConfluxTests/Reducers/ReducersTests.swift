@@ -30,6 +30,21 @@ struct ReducersTests {
         #expect(wallet.amount == 2)
     }
 
+    @Test func `modes, transactions and locks take actions of the reducers' types`() async throws {
+        let scope = Scope()
+        let wallet = scope.run { ModelStore<Wallet>() }
+        try await scope.dispatch(SetAmount(value: 5), to: wallet, mode: .serial).receipt()
+        try await scope.dispatch(TypedAction(Spend(value: 1)), to: wallet).receipt()
+        scope.chain().dispatch(Spend(value: 1), to: wallet)
+            .dispatch(TypedAction(Spend(value: 1)), to: wallet).react()
+        #expect(wallet.amount == 2)
+        let lock = scope.lock(dispatching: Spend(value: 1), to: wallet)
+        #expect(wallet.amount == 1 && scope.lockInForce === lock)
+        lock.release()
+        scope.lock(dispatching: TypedAction(SetAmount(value: 1)), to: wallet)
+        #expect(scope.lockInForce == nil)
+    }
+
     @Test func `an action without a reducer is refused`() async {
         let wallet = ModelStore<Wallet>()
         let error = await #expect(throws: DispatchError.self) {

@@ -245,11 +245,62 @@ struct ValuePathTests {
         #expect(whole.content.allSatisfy { !$0.contains("_") })
     }
 
+    @MainActor
+    @Test func `a class of the main actor observes a store for as long as it lives`() {
+        let stock = ModelStore(Stock(left: 3))
+        let lines = Lines([])
+        var panel: Panel? = Panel(of: stock, lines)
+        stock.dispatch(.add(amount: 2))
+        #expect(panel?.left == 5)
+        #expect(lines.content == ["any", "left", "read-only", "left changed"])
+        panel = nil
+        stock.dispatch(.add(amount: 2))
+        #expect(lines.content.count == 4)
+    }
+
+    @Test func `what ends an observation is a disposable like any other`() {
+        let stock = ModelStore<Stock>()
+        let lines = Lines([])
+        var latest: any Disposable = AnyDisposable()
+        latest = stock.observe { _ in lines.append("store") }
+        latest.dispose()
+        latest = stock.readOnly.observe(\.left) { _ in lines.append("read-only") }
+        stock.dispatch(.add(amount: 1))
+        latest.dispose()
+        stock.dispatch(.add(amount: 1))
+        #expect(lines.content == ["read-only"])
+    }
+
     @Test func `a path reads what it writes`() {
         for names in [["a"], ["a", "b.c"], [#"a\b"#, "", "."], []] {
             let path = ValuePath(names: names)
             #expect(ValuePath(path.description).names == names, "\(path)")
         }
+    }
+}
+
+@MainActor
+private final class Panel {
+    private(set) var left = 0
+    private let lines: Lines
+
+    init(of stock: ModelStore<Stock>, _ lines: Lines) {
+        self.lines = lines
+        stock.observe(duringScopeOf: self) { [weak self] stock in self?.show(stock, "any") }
+        stock.observe(\.left, duringScopeOf: self) { [weak self] stock in
+            self?.show(stock, "left")
+        }
+        stock.readOnly.observe(\.left, duringScopeOf: self) { [weak self] stock in
+            self?.show(stock, "read-only")
+        }
+        stock.readOnly.observe(\.left, duringScopeOf: self) { [weak self] stock, changed in
+            self?.show(stock, changed == [\Stock.left] ? "left changed" : "nothing changed")
+        }
+    }
+
+    private func show(_ stock: Stock, _ line: String) {
+        left = stock.left
+        lines.append(line)
     }
 }
 

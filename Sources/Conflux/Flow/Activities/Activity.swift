@@ -68,7 +68,7 @@ extension Store where State: ValueHolder {
     /// ```swift
     /// storage.perform("increment") { context in
     ///     queue.asyncAfter(deadline: .now() + 0.1) {
-    ///         context.store?.commit { $0.update(\.count, to: $0.value.count + 1) }
+    ///         context.store?.commit { $0.count += 1 }
     ///     }
     /// }
     /// ```

@@ -9,7 +9,9 @@ extension Scope {
     /// - Parameters:
     ///   - action: What happens.
     ///   - store: A store of this scope that no node replicates.
-    /// - Returns: The lock.
+    /// - Returns: The lock. It may be dropped: it is held until the action has been observed, and then by whoever
+    ///   took it from ``lockInForce``.
+    @discardableResult
     public func lock<S: ValueHolder>(
         dispatching action: S.Action, to store: Store<S>
     ) -> FlowLock where S.Value: Equatable {
@@ -32,7 +34,9 @@ extension Scope {
     ///   - file: The file of the call.
     ///   - function: The function of the call.
     ///   - line: The line of the call.
-    /// - Returns: The lock.
+    /// - Returns: The lock. It may be dropped: it is held until the event has been observed, and then by whoever
+    ///   took it from ``lockInForce``.
+    @discardableResult
     public func lock(
         sending event: some Event, _ name: String = "", file: StaticString = #file,
         function: StaticString = #function, line: UInt = #line

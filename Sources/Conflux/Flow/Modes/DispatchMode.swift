@@ -51,8 +51,16 @@ extension Scope {
         function: StaticString = #function, line: UInt = #line,
         then next: (@Sendable (Result<Receipt, DispatchError>) -> Void)? = nil
     ) -> DispatchHandle where S.Action: Sendable {
-        precondition(store.core.scope === self, "\(S.self)'s store belongs to another scope")
         let label = DispatchLabel(name, file: file, function: function, line: line)
+        return dispatch(action, to: store, mode, after: others, label, then: next)
+    }
+
+    func dispatch<S: State>(
+        _ action: S.Action, to store: Store<S>, _ mode: DispatchMode,
+        after others: [DispatchHandle], _ label: DispatchLabel,
+        then next: (@Sendable (Result<Receipt, DispatchError>) -> Void)?
+    ) -> DispatchHandle where S.Action: Sendable {
+        precondition(store.core.scope === self, "\(S.self)'s store belongs to another scope")
         let core = store.core
         // Compared only, by other threads.
         nonisolated(unsafe) let mark = ThreadMark.outsideModels
