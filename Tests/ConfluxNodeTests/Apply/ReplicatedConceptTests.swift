@@ -150,7 +150,7 @@ struct ReplicatedConceptTests {
         }
     }
 
-    @Test func `modes that leave the order to the log go their way`() async throws {
+    @Test func `modes that leave the order to the log work with a replica`() async throws {
         try await withWorld { world in
             let pair = try await Pair(world)
             for mode in [DispatchMode.async, .serial, .sync] {

@@ -91,7 +91,7 @@ struct DispatchModeTests {
         #expect(store.computed.numbers == [2])
     }
 
-    @Test func `what is dispatched then comes right behind`() async throws {
+    @Test func `an action dispatched in the completion comes next`() async throws {
         let scope = scope
         let store = scope.run { tallyStore() }
         let ends = Mutex<[String]>([])
@@ -122,7 +122,7 @@ struct DispatchModeTests {
         #expect(order.withLock { $0 } == Array(0..<50))
     }
 
-    @Test func `an operation that goes on holds back what depends on it`() async throws {
+    @Test func `an operation under way holds back what depends on it`() async throws {
         let store = scope.run { tallyStore() }
         let gate = AsyncStream.makeStream(of: Void.self)
         let operation = scope.perform {
@@ -226,7 +226,7 @@ struct DispatchModeTests {
         #expect(store.computed.numbers.count == 20_001)
     }
 
-    @Test func `a task that is begun where an end is told is no part of the chain`() async throws {
+    @Test func `a task begun in a completion is no part of the chain`() async throws {
         let scope = scope
         let (near, far) = (HeldExecutor(), HeldExecutor())
         let (store, one, other) = scope.run {
@@ -252,7 +252,7 @@ struct DispatchModeTests {
         far.runAll()
     }
 
-    @Test func `a task is no part of the chain while its end is being told, either`() async throws {
+    @Test func `a task is no part of the chain while the completion runs`() async throws {
         let scope = scope
         let far = HeldExecutor()
         let (store, other) = scope.run { (tallyStore(), tallyStore(on: far.executor)) }
@@ -270,7 +270,7 @@ struct DispatchModeTests {
         far.runAll()
     }
 
-    @Test func `where an end is told nobody waits for another`() async throws {
+    @Test func `a completion never waits for another dispatch`() async throws {
         let scope = scope
         let store = scope.run { tallyStore() }
         let inner = Late<DispatchHandle>()

@@ -59,7 +59,7 @@ struct FlowLockTests {
         #expect(store.computed.numbers == [1, 2])
     }
 
-    @Test func `a lock that is let go is released`() {
+    @Test func `a lock ends with its last reference`() {
         let store = scope.run { tallyStore() }
         var lock: FlowLock? = scope.lock()
         store.actions.tell(1)
@@ -124,7 +124,7 @@ struct FlowLockTests {
         #expect(scope.lockInForce == nil)
     }
 
-    @Test func `what waits goes its way in its order, whatever comes meanwhile`() async {
+    @Test func `parked dispatches pass in order, whatever is dispatched meanwhile`() async {
         let store = scope.run { tallyStore() }
         for _ in 0..<50 {
             let lock = scope.lock()
@@ -162,7 +162,7 @@ struct FlowLockTests {
         #expect(store.left == count)
     }
 
-    @Test func `a lock taken while what waited goes its way stops the rest`() {
+    @Test func `a lock taken while parked dispatches pass parks the rest again`() {
         let scope = scope
         let late = Late<FlowLock>()
         let store = scope.run {
@@ -210,7 +210,7 @@ struct FlowLockTests {
         #expect(store.computed.numbers == [1])
     }
 
-    @Test func `who lets go what waited waits for nobody`() async throws {
+    @Test func `a thread that releases a lock never waits for another dispatch`() async throws {
         let store = scope.run { tallyStore() }
         let scope = scope
         let inner = Late<DispatchHandle>()

@@ -80,7 +80,7 @@ struct FlowPromiseTests {
         }
     }
 
-    @Test func `a change that was told keeps its lock, though it was taken back by then`() {
+    @Test func `a change that was observed keeps its lock, even if it was undone by then`() {
         let scope = scope
         let storage = scope.run { Storage(1) }
         let told = Mutex<[Int]>([])
@@ -163,7 +163,7 @@ struct FlowPromiseTests {
         #expect(store.computed.numbers.count == count + 2)
     }
 
-    @Test func `who hears of an end may wait for a dispatch`() throws {
+    @Test func `middleware may wait for a dispatch in didDispatch`() throws {
         let scope = scope
         let other = scope.run { tallyStore() }
         var gone: Store<TallyState>? = scope.run { tallyStore() }
@@ -260,7 +260,7 @@ struct FlowPromiseTests {
         func willDispatch<S: State>(_ dispatch: DispatchedAction<S>) -> Passage<S.Action> { .stop }
     }
 
-    @Test func `who saw a dispatch begin hears that it was stopped`() {
+    @Test func `middleware that saw a dispatch begin gets that it was stopped`() {
         let (before, after) = (Diary(), Diary())
         let store = scope.run { tallyStore() }
         scope.use(before)
@@ -341,7 +341,7 @@ struct FlowPromiseTests {
         #expect(told.withLock { $0 } == ["info.title"])
     }
 
-    @Test func `a commit that is under way when its store is released is told as a change`()
+    @Test func `a commit that is under way when its store is released counts as a change`()
         async throws
     {
         let (begun, goOn) = (AsyncStream<Void>.makeStream(), DispatchSemaphore(value: 0))

@@ -196,7 +196,7 @@ struct FlowRaceTests {
 
     // MARK: Queues
 
-    @Test func `functions run on their queue, also where an executor of another one was let go`() {
+    @Test func `functions run on their queue, even after another queue's executor was released`() {
         let first = DispatchQueue(label: "first")
         for number in 0..<200 {
             _ = Executor.within(first)
@@ -233,7 +233,7 @@ struct FlowRaceTests {
         }
     }
 
-    @Test func `who saw a dispatch begin hears of its end, also of a store that was released`() {
+    @Test func `middleware gets the end of a dispatch that it saw, even of a released store`() {
         let held = HeldExecutor()
         var store: Store<TallyState>? = scope.run { tallyStore(on: held.executor) }
         let ends = Ends()
@@ -247,7 +247,7 @@ struct FlowRaceTests {
         #expect(ends.counts == [1, 1])
     }
 
-    @Test func `who reads along since a dispatch began does not hear of its end`() async throws {
+    @Test func `middleware registered after a dispatch began does not get its end`() async throws {
         let store = scope.run { tallyStore() }
         scope.use(Nothing())
         let lock = scope.lock()
@@ -302,14 +302,14 @@ struct FlowRaceTests {
         #expect(await late.next() == Change(old: 0, new: 7))
     }
 
-    @Test func `of a value that does not change no change is told`() async {
+    @Test func `a value that does not change reports no change`() async {
         var storage: Storage<Int>? = scope.run { Storage(0) }
         var iterator = storage?.changes.makeAsyncIterator()
         storage = nil
         #expect(await iterator?.next() == nil)
     }
 
-    @Test func `a change before the release is told by a reader that begins after it`() async {
+    @Test func `a reader that begins after the release still gets the change before it`() async {
         var stock: ModelStore<Stock>? = scope.run { ModelStore<Stock>() }
         let changes = stock?.changes(of: \.left)
         stock?.dispatch(.add(amount: 5))
@@ -354,7 +354,7 @@ struct FlowRaceTests {
         #expect(stock.left == 1)
     }
 
-    @Test func `a storage of a transaction that does nothing to it is told nothing`() async throws {
+    @Test func `a transaction that leaves a storage alone notifies no observer`() async throws {
         let (storage, other) = scope.run { (Storage(0), Storage(0)) }
         let seen = Mutex<[Int]>([])
         let observation = storage.observe { value in seen.withLock { $0.append(value) } }
@@ -380,7 +380,7 @@ struct FlowRaceTests {
         }
     }
 
-    @Test func `changes of a transaction are told behind their own commits`() async throws {
+    @Test func `middleware gets each change of a transaction after its own commit`() async throws {
         let clerk = Clerk()
         scope.use(clerk)
         let storage = scope.run { Storage(0) }

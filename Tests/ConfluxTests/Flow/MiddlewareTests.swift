@@ -148,7 +148,7 @@ struct MiddlewareTests {
         #expect(kept == nil)
     }
 
-    @Test func `a refusal is told at the commit and at the end`() {
+    @Test func `middleware gets a refusal at the commit and at the end`() {
         let stock = scope.run { ModelStore<Stock>() }
         let bystander = Bystander()
         scope.use(bystander)
@@ -175,20 +175,47 @@ struct MiddlewareTests {
     @Test func `an interceptor handles actions by their type`() {
         let (tally, stock) = scope.run { (tallyStore(), ModelStore<Stock>()) }
         let interceptor = Interceptor()
+        scope.use(interceptor)
+        tally.actions.tell(0)
         interceptor.register(Int.self) { $0 > 9 ? .stop : .replace($0 + 1) }
         interceptor.register(Stock.Action.self) { action in
             if case .take = action { .stop } else { .pass }
         }
-        scope.use(interceptor)
         tally.actions.tell(1)
         tally.actions.tell(10)
         stock.dispatch(.add(amount: 3))
         stock.dispatch(.take(amount: 2))
-        #expect(tally.computed.numbers == [2])
+        #expect(tally.computed.numbers == [0, 2])
         #expect(stock.left == 3)
         interceptor.unregister(Int.self)
         tally.actions.tell(10)
-        #expect(tally.computed.numbers == [2, 10])
+        #expect(tally.computed.numbers == [0, 2, 10])
+        interceptor.register(Int.self) { _ in .stop }
+        tally.actions.tell(11)
+        #expect(tally.computed.numbers == [0, 2, 10])
+    }
+
+    @Test func `an interceptor of other actions hides no commit, and no dispatch, from others`()
+        async throws
+    {
+        let (tally, stock) = scope.run { (tallyStore(), ModelStore<Stock>()) }
+        let interceptor = Interceptor()
+        interceptor.register(String.self) { _ in .stop }
+        scope.use(interceptor)
+        let recorder = Recorder(stock)
+        try await scope.dispatch(.add(amount: 1), to: stock, mode: .sync, name: "one").receipt()
+        #expect(recorder.steps.map(\.value.left) == [0, 1])
+        #expect(recorder.steps.last?.action == "one")
+        let lines = Mutex<[String]>([])
+        let all = Mutex(0)
+        scope.use(ActionLogger { line in lines.withLock { $0.append(line) } }, for: stock)
+        tally.actions.tell(1)
+        scope.use(ActionLogger { _ in all.withLock { $0 += 1 } })
+        stock.dispatch(.add(amount: 2))
+        #expect(all.withLock { $0 } == 3)
+        #expect(recorder.steps.map(\.value.left) == [0, 1, 3])
+        let begun = lines.withLock { $0.map { $0.prefix(10) } }
+        #expect(begun == ["3 dispatch", "3 commit 2", "3 done"])
     }
 
     @Test func `the logger writes a line for each step`() {

@@ -87,7 +87,7 @@ struct OutcomeBlockTests {
     }
 
     /// Each refusal once cost a look at all that waited: this took many minutes.
-    @Test func `as many refusals as waiters are told one by one`() {
+    @Test func `as many refusals as waiters are delivered one by one`() {
         let count = 100_000
         let block = block(count)
         let told = Mutex(0)

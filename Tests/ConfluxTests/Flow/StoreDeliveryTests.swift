@@ -166,7 +166,7 @@ struct StoreDeliveryTests {
         }
     }
 
-    @Test func `the release of a store is told once, also to who asks late`() {
+    @Test func `the release of a store is reported once, even to those who ask late`() {
         let (core, _) = tallyCore()
         let told = Mutex(0)
         core.whenClosed { told.withLock { $0 += 1 } }

@@ -70,7 +70,7 @@ struct StoreOrderTests {
         #expect(stores.allSatisfy { $0.computed.numbers == [1] })
     }
 
-    @Test func `a store that is gone is waited for by nobody`() throws {
+    @Test func `nothing waits for a store that is gone`() throws {
         let held = HeldExecutor()
         let second = scope.run { tallyStore() }
         var first: Store<TallyState>? = scope.run { tallyStore(on: held.executor) }

@@ -30,7 +30,7 @@ struct TransactionTests {
         try await handle.receipt()
     }
 
-    @Test func `a chain that is aborted, or let go, changes nothing`() {
+    @Test func `a chain that is aborted, or released unresolved, changes nothing`() {
         let (first, second) = stocks(5, 5)
         let chain = scope.chain().dispatch(.take(amount: 2), to: first)
         chain.dispatch(.add(amount: 2), to: second)
@@ -39,7 +39,7 @@ struct TransactionTests {
         #expect(first.left == 5 && second.left == 5)
     }
 
-    @Test func `where one action is refused none has an effect, and nobody hears of it`() async {
+    @Test func `one refused action voids the transaction, and no observer is called`() async {
         let (first, second) = stocks(5, 0)
         let heard = Mutex(0)
         first.observe { _ in heard.withLock { $0 += 1 } }
@@ -271,7 +271,7 @@ struct TransactionTests {
         try await scope.chain().react().receipt()
     }
 
-    @Test func `observers are told where their store's executor is`() async throws {
+    @Test func `observers run on their store's executor`() async throws {
         let held = HeldExecutor()
         let slow = scope.run { ModelStore(Stock(left: 1), executor: held.executor) }
         let seen = Mutex<[String]>([])
@@ -296,7 +296,7 @@ struct TransactionTests {
         try await gate.value?.receipt()
     }
 
-    @Test func `a value that is let go may read a store of the same transaction`() {
+    @Test func `a value that is being released may read a store of the same transaction`() {
         final class Reader: Sendable {
             let read: @Sendable () -> Void
             init(_ read: @escaping @Sendable () -> Void) { self.read = read }
@@ -315,7 +315,7 @@ struct TransactionTests {
         #expect(count.withLock { $0 } == 2)
     }
 
-    @Test func `what passed the middleware is told its end, when a later action is stopped`() {
+    @Test func `middleware gets the end of an action it passed when a later action is stopped`() {
         let (first, second) = stocks(5, 5)
         let bystander = Bystander()
         scope.use(bystander)

@@ -134,7 +134,7 @@ struct ArchiveTests {
         #expect(error?.message.contains("begin anew") == true)
     }
 
-    @Test func `what can't be written is told, and what was saved before stays`() async throws {
+    @Test func `a failed write is reported, and what was saved before stays`() async throws {
         let archive = try Archive(folder: folder.url)
         let storage = Storage(0)
         let kept = try archive.keep(storage, as: "x", idle: .milliseconds(1))

@@ -96,7 +96,7 @@ struct RecorderTests {
         #expect(stock.left == 4 && recorder.steps.count == 2)
     }
 
-    @Test func `a recorder that is disposed or let go records no more`() {
+    @Test func `a recorder that is disposed or released records no more`() {
         let stock = scope.run { ModelStore<Stock>() }
         let recorder = Recorder(stock)
         recorder.dispose()
@@ -199,7 +199,7 @@ struct RecorderTests {
         #expect(stock.left == 1 && recorder.position == 1)
     }
 
-    @Test func `a step that a lock lets go later counts from the moment of the call`() throws {
+    @Test func `a step that a lock delays counts from the moment of the call`() throws {
         let stock = scope.run { ModelStore<Stock>() }
         let recorder = Recorder(stock)
         stock.dispatch(.add(amount: 1))

@@ -39,7 +39,7 @@ struct ModelChangesTests {
         #expect(await next.value?.new == 7)
     }
 
-    @Test func `the whole model's changes are told an action at a time`() async {
+    @Test func `the whole model's changes come one action at a time`() async {
         let stock = ModelStore<Stock>()
         var changes = stock.changes.makeAsyncIterator()
         stock.dispatch(.add(amount: 5))

@@ -47,7 +47,7 @@ struct DelivererTests {
         #expect(seen[2].thread === seen[3].thread)
     }
 
-    @Test func `a queue goes on where senders may not wait`() {
+    @Test func `a queue continues the delivery where senders may not wait`() {
         let sink = Sink<Int>()
         let trigger = Sink<Int>()
         let count = 2 * Broadcaster<Int, Void>.shareMax + 500

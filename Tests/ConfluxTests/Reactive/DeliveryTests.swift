@@ -48,7 +48,7 @@ struct DeliveryTests {
         }
     }
 
-    @Test func `a value sent by an observer comes after the one being told`() {
+    @Test func `a value sent by an observer comes after the one being delivered`() {
         let sink = Sink<Int>()
         let first = Seen<Int>()
         let second = Seen<Int>()
@@ -62,7 +62,7 @@ struct DeliveryTests {
         #expect(second.values == [0, 1, 2, 3])
     }
 
-    @Test func `a variable that its observer changes is told to the end`() {
+    @Test func `a variable that its observer changes is delivered up to its last value`() {
         let variable = Variable(0)
         let seen = Seen<Int>()
         variable.signal.observe { value in
@@ -140,7 +140,7 @@ struct DeliveryTests {
         #expect(seen.values == Array(0...bound + 1) + [-1])
     }
 
-    @Test func `no lock is held while an old value goes`() {
+    @Test func `no lock is held while an old value is released`() {
         let variable = Variable<Witness?>(nil)
         let ends = Seen<Bool>()
         variable.value = Witness { [weak variable] in ends.add(variable?.value == nil) }

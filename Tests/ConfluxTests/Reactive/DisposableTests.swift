@@ -101,7 +101,7 @@ struct AtomicReferenceTests {
         #expect((0..<100).contains(swapped.value))
     }
 
-    @Test func `the old value goes outside the lock`() {
+    @Test func `the old value is released outside the lock`() {
         let reference = AtomicReference<Witness?>(nil)
         let seen = Seen<Bool>()
         reference.value = Witness { [weak reference] in seen.add(reference?.value == nil) }

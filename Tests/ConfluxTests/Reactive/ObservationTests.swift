@@ -17,7 +17,7 @@ struct ObservationTests {
         #expect(seen.values == [1])
     }
 
-    @Test func `an observer that another one disposes misses the value being told`() {
+    @Test func `an observer that another one disposes misses the value being delivered`() {
         let sink = Sink<Int>()
         let seen = Seen<Int>()
         let later = DisposableScope()
@@ -36,7 +36,7 @@ struct ObservationTests {
         #expect(seen.values == [0])
     }
 
-    @Test func `a value on its way through an executor does not reach a disposed observer`() {
+    @Test func `a value queued on an executor does not reach a disposed observer`() {
         let queue = DispatchQueue(label: "observers")
         queue.suspend()
         let variable = Variable(0)
@@ -149,7 +149,7 @@ struct ObservationTests {
         #expect(ends.load(ordering: .relaxed) == 1)
     }
 
-    @Test func `nothing is retained once the source goes`() {
+    @Test func `nothing is retained once the source is released`() {
         let seen = Seen<String>()
         do {
             let variable = Variable(0)

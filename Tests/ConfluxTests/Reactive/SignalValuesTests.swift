@@ -55,7 +55,7 @@ struct SignalValuesTests {
         #expect(ends.load(ordering: .relaxed) == 1)
     }
 
-    @Test func `a sequence that nobody reads ends its observation when it goes`() {
+    @Test func `a sequence that is not read ends its observation on release`() {
         let ends = Atomic<Int>(0)
         let sends = Seen<@Sendable (Int) -> Void>()
         let signal = Signal<Int> { send in

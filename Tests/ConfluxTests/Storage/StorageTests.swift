@@ -67,7 +67,7 @@ struct StorageTests {
         #expect(storage.screen.count == 3)
     }
 
-    @Test func `middleware is told of what is changed by name`() {
+    @Test func `middleware gets each part that was changed by name`() {
         let scope = Scope()
         let storage = scope.run { Storage(Screen(count: 2)) }
         let lines = Mutex<[String]>([])
@@ -138,7 +138,7 @@ struct StorageTests {
         #expect(gone == nil && late.value == -1)
     }
 
-    @Test func `middleware is told of each step, with the changes in detail`() async throws {
+    @Test func `middleware gets each step, with the changes in detail`() async throws {
         let scope = Scope()
         let storage = scope.run { Storage(Screen()) }
         let lines = Mutex<[String]>([])
@@ -166,7 +166,7 @@ struct StorageTests {
         }
     }
 
-    @Test func `a commit's changes are told behind it, in their order`() {
+    @Test func `middleware gets a commit's changes after it, in order`() {
         let scope = Scope()
         let storage = scope.run { Storage(Screen()) }
         let notes = Notes(lines: Seen())

@@ -118,7 +118,7 @@ struct DispatchTurnTests {
         #expect(other.computed.numbers == (isGlobal ? Array(1...20) : []))
     }
 
-    @Test func `inside a commit nobody waits for another store's turn`() async throws {
+    @Test func `a commit never waits for another store's turn`() async throws {
         let (isIn, mayGo) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         let busy = tallyStore { number in
             if number == 0 {

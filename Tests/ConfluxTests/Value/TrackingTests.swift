@@ -62,7 +62,7 @@ struct TrackingTests {
         #expect(tracker.count == 3)
     }
 
-    @Test func `what can't be compared, and the whole, is told after each action`() {
+    @Test func `what can't be compared, and the whole value, is notified after each action`() {
         let storage = Storage(Screen())
         let tracker = Tracker()
         for read in [
@@ -77,7 +77,7 @@ struct TrackingTests {
         }
     }
 
-    @Test func `a change is visible where it is told, and the function may dispatch`() {
+    @Test func `a change is visible when onChange runs, and the function may dispatch`() {
         let stock = ModelStore<Stock>()
         let seen = Late<Int>()
         withObservationTracking {

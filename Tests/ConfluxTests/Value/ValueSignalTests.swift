@@ -47,7 +47,7 @@ struct ValueSignalTests {
         #expect(all.withLock { $0 } == 3)
     }
 
-    @Test func `an observer of several parts is told which of them changed`() {
+    @Test func `an observer of several parts gets those that changed`() {
         let stock = ModelStore(Stock(left: 10))
         let seen = Mutex<[Set<String>]>([])
         let names: @Sendable (Set<PartialKeyPath<Stock>>) -> Set<String> = { changed in
@@ -207,7 +207,7 @@ struct ValuePathTests {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    @Test func `a nested property is told with its old and new value`() {
+    @Test func `a nested property comes with its old and new value`() {
         let storage = Storage(Settings())
         let seen = record(storage, "info.title")
         storage.update(\.info.title, to: "b")

@@ -115,7 +115,7 @@ struct RouteTests {
         }
     }
 
-    @Test func `where a waiting dispatch's end is told by another thread nobody waits`() async {
+    @Test func `a completion on another thread than the waiting one never blocks`() async {
         let scope = scope
         let far = scope.run { tallyStore() }
         far.core.setRoute(Echo())
