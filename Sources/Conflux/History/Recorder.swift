@@ -282,7 +282,7 @@ where State.Value: Codable {
 }
 
 /// Tells a recorder of what its store commits.
-private struct RecorderTap: Middleware {
+private struct RecorderTap: CommitObserver {
     struct Action: Sendable {
         let text: String
         /// Whether the text is the name that the dispatcher gave: that of the whole chain.

@@ -73,7 +73,7 @@ public struct StorageCommit<Value: Sendable>: Sendable {
     }
 
     func draft(of value: Value) throws -> StorageDraft<Value> {
-        var draft = StorageDraft(value: value, isWatched: !Scope.current.middleware.isEmpty)
+        var draft = StorageDraft(value: value, isWatched: Scope.current.middleware.observesCommits)
         try change(&draft)
         return draft
     }

@@ -19,10 +19,13 @@ struct LocalWorkload {
             Row("local", name, "ns", times[name] ?? [], times[partner] ?? [])
         }
         return ["Int", "Variable"].flatMap { kind in
-            [
+            let watched = "\(kind), one store, \(Self.watchers)"
+            let added = zip(times[watched] ?? [], times["\(kind), one store"] ?? []).map { $0 - $1 }
+            return [
                 row("\(kind), one store", beside: "lock 1"),
                 row("\(kind), one store, two threads", beside: "lock 1, two threads"),
-                row("\(kind), one store, an interceptor, 10,000 names", beside: "lock 1"),
+                row(watched, beside: "lock 1"),
+                Row("local", "\(kind), what these add", "ns", alone: added),
                 row("\(kind), global, 1 store", beside: "lock 1"),
                 row("\(kind), global, 10 stores", beside: "lock 10"),
             ]
@@ -36,12 +39,12 @@ struct LocalWorkload {
             ("lock 1, two threads", contendedLock()),
             ("Int, one store", instance(NumberState())),
             ("Int, one store, two threads", contended(NumberState())),
-            ("Int, one store, an interceptor, 10,000 names", intercepted(NumberState())),
+            ("Int, one store, \(Self.watchers)", watched(NumberState())),
             ("Int, global, 1 store", global(1) { NumberState() }),
             ("Int, global, 10 stores", global(10) { NumberState() }),
             ("Variable, one store", instance(VariableState())),
             ("Variable, one store, two threads", contended(VariableState())),
-            ("Variable, one store, an interceptor, 10,000 names", intercepted(VariableState())),
+            ("Variable, one store, \(Self.watchers)", watched(VariableState())),
             ("Variable, global, 1 store", global(1) { VariableState() }),
             ("Variable, global, 10 stores", global(10) { VariableState() }),
         ] + observerRows.map { ($0.name, $0.measure()) }
@@ -101,8 +104,11 @@ struct LocalWorkload {
         }
     }
 
-    /// Dispatches to one of many registered stores, where an interceptor handles other actions.
-    private func intercepted<S: State>(_ state: S) -> Double
+    private static let watchers = "an interceptor, a recorder, 10,000 names"
+
+    /// Dispatches to one of many registered stores, where an interceptor handles other actions, and another
+    /// store is recorded.
+    private func watched<S: State>(_ state: S) -> Double
     where S.Action == Amount, S.Mutations: Emptied {
         let scope = Scope()
         let interceptor = Interceptor()
@@ -116,7 +122,8 @@ struct LocalWorkload {
                 return other
             }
             _ = try? scope.register(store, as: "this one")
-            return withExtendedLifetime(others) {
+            let recorder = Recorder(others[0])
+            return withExtendedLifetime((others, recorder)) {
                 nanoseconds(count) { store.actions.dispatch(action: .add(1)) }
             }
         }

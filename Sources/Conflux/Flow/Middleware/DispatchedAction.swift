@@ -90,10 +90,12 @@ public struct DispatchedAction<State: Conflux.State> {
     public let id: DispatchID
     /// What is to happen.
     public internal(set) var action: State.Action
-    /// The store that it is for; nil for every store of the state.
-    public let store: StoreIdentity?
+    let core: StoreCore<State>?
     /// What the dispatcher said of it.
     public let label: DispatchLabel?
+
+    /// The store that it is for, with the identifier that it has now; nil for every store of the state.
+    public var store: StoreIdentity? { core.map { StoreIdentity($0) } }
 }
 
 extension DispatchedAction: Sendable where State.Action: Sendable {}
@@ -108,12 +110,14 @@ public struct CommittedAction<State: Conflux.State> {
     public let action: State.Action
     /// The action's place, time, origin and random numbers.
     public let context: ActionContext
-    /// The store.
-    public let store: StoreIdentity
+    let core: StoreCore<State>
     /// What the dispatcher said of it, in this process.
     public let label: DispatchLabel?
     /// The value that the action left, where the store's may be another one already.
     package internal(set) var result: (any Sendable)?
+
+    /// The store, with the identifier that it has now.
+    public var store: StoreIdentity { StoreIdentity(core) }
 }
 
 extension CommittedAction: Sendable where State.Action: Sendable {}

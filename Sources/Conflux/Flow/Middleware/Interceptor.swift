@@ -19,7 +19,15 @@ public final class Interceptor: Middleware {
         let handle: @Sendable (Any) -> Passage<Any>
     }
 
-    private let handlers = Mutex<[ObjectIdentifier: Handler]>([:])
+    private struct Content {
+        var handlers: [ObjectIdentifier: Handler] = [:] {
+            didSet { isHandled = [:] }
+        }
+        /// What was answered of which types since the handlers changed.
+        var isHandled: [ObjectIdentifier: Bool] = [:]
+    }
+
+    private let content = Mutex(Content())
 
     /// Makes one that lets everything pass.
     public init() {}
@@ -42,14 +50,16 @@ public final class Interceptor: Middleware {
             }
         }
         // Let go outside the lock: it is the user's.
-        _ = handlers.withLock { $0.updateValue(erased, forKey: ObjectIdentifier(type)) }
+        _ = content.withLock {
+            $0.handlers.updateValue(erased, forKey: ObjectIdentifier(type))
+        }
     }
 
     /// Lets the actions of a type pass from now on.
     ///
     /// - Parameter type: The type of the actions.
     public func unregister<Action>(_ type: Action.Type) {
-        _ = handlers.withLock { $0.removeValue(forKey: ObjectIdentifier(type)) }
+        _ = content.withLock { $0.handlers.removeValue(forKey: ObjectIdentifier(type)) }
     }
 
     /// Asks the handler of the action's type.
@@ -72,7 +82,18 @@ public final class Interceptor: Middleware {
     }
 
     private func handler(of type: Any.Type) -> Handler? {
-        handlers.withLock { $0[ObjectIdentifier(type)] }
+        content.withLock { $0.handlers[ObjectIdentifier(type)] }
+    }
+
+    /// Whether it may do anything about actions of a type.
+    func handles<Action>(_ type: Action.Type) -> Bool {
+        let identity = ObjectIdentifier(type)
+        return content.withLock { content in
+            if let known = content.isHandled[identity] { return known }
+            let answer = content.handlers[identity] != nil || type is any ActionEnvelope.Type
+            content.isHandled[identity] = answer
+            return answer
+        }
     }
 }
 

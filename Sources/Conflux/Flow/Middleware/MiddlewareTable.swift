@@ -9,27 +9,76 @@ final class MiddlewareTable: Sendable {
         let lane: ObjectIdentifier?
     }
 
-    private struct Content {
-        var entries: [Entry] = [] {
-            didSet {
-                isForAll = entries.allSatisfy { $0.lane == nil }
-                all = entries.map(\.middleware)
+    /// The middleware that observes one store, or the dispatches to all stores.
+    struct Observers {
+        /// Who sees dispatches, in the order of registration.
+        fileprivate(set) var dispatches: [any Middleware] = []
+        /// Who sees commits, activities and functions.
+        fileprivate(set) var commits: [any Middleware] = []
+        /// Which of the former handle only some types of actions.
+        private var interceptors: [Interceptor] = []
+
+        fileprivate mutating func add(_ middleware: any Middleware) {
+            if !(middleware is any CommitObserver) { dispatches.append(middleware) }
+            if let interceptor = middleware as? Interceptor {
+                interceptors.append(interceptor)
+            } else {
+                commits.append(middleware)
             }
         }
-        /// All middleware, and whether none of it is for one store only. *Use*: no list is made anew for
-        /// each dispatch and each commit.
-        private(set) var all: [any Middleware] = []
-        private(set) var isForAll = true
+
+        /// Whether nobody would do anything about a dispatch.
+        func ignoreDispatches<Action>(of type: Action.Type) -> Bool {
+            dispatches.count == interceptors.count && !interceptors.contains { $0.handles(type) }
+        }
+    }
+
+    private struct Content {
+        var entries: [Entry] = [] {
+            didSet { gather() }
+        }
+        /// *Use*: no list is made anew for each dispatch and each commit.
+        private(set) var observers = Observers()
+        /// Those of stores that have middleware of their own.
+        private(set) var byLane: [ObjectIdentifier: Observers] = [:]
         var tokenCount = 0
+
+        private mutating func gather() {
+            observers = Observers()
+            byLane = [:]
+            for lane in Set(entries.compactMap(\.lane)) { byLane[lane] = Observers() }
+            for entry in entries {
+                if let lane = entry.lane {
+                    byLane[lane]?.add(entry.middleware)
+                } else {
+                    observers.add(entry.middleware)
+                    for lane in byLane.keys { byLane[lane]?.add(entry.middleware) }
+                }
+            }
+        }
+
+        var hasCommitObservers: Bool {
+            !observers.commits.isEmpty || byLane.values.contains { !$0.commits.isEmpty }
+        }
+
+        func observers(of lane: Lane?) -> Observers {
+            guard let lane, !byLane.isEmpty else { return observers }
+            return byLane[ObjectIdentifier(lane)] ?? observers
+        }
     }
 
     private let content = Mutex(Content())
     private let dispatchCount = Atomic<UInt64>(0)
-    /// Whether there is any, looked at before each dispatch and each commit.
+    /// Whether there is any, looked at before each dispatch.
     private let isEmptyFlag = Atomic(true)
+    /// Whether any observes commits, looked at before each commit.
+    private let commitsFlag = Atomic(false)
 
     @inline(__always)
     var isEmpty: Bool { isEmptyFlag.load(ordering: .relaxed) }
+
+    @inline(__always)
+    var observesCommits: Bool { commitsFlag.load(ordering: .relaxed) }
 
     func register(_ middleware: any Middleware, for lane: Lane?) -> AnyDisposable {
         let token = content.withLock { content in
@@ -38,7 +87,7 @@ final class MiddlewareTable: Sendable {
                 Entry(
                     token: content.tokenCount, middleware: middleware,
                     lane: lane.map { ObjectIdentifier($0) }))
-            isEmptyFlag.store(false, ordering: .relaxed)
+            setFlags(content)
             return content.tokenCount
         }
         return AnyDisposable { [weak self] in self?.remove(token) }
@@ -49,20 +98,19 @@ final class MiddlewareTable: Sendable {
         _ = content.withLock { content in
             let place = content.entries.firstIndex { $0.token == token }
             let removed = place.map { content.entries.remove(at: $0) }
-            isEmptyFlag.store(content.entries.isEmpty, ordering: .relaxed)
+            setFlags(content)
             return removed
         }
     }
 
+    private func setFlags(_ content: Content) {
+        isEmptyFlag.store(content.entries.isEmpty, ordering: .relaxed)
+        commitsFlag.store(content.hasCommitObservers, ordering: .relaxed)
+    }
+
     /// The middleware that observes a store, or, with nil, dispatches to all stores.
-    private func concerned(by lane: Lane?) -> [any Middleware] {
-        content.withLock { content in
-            if content.isForAll { return content.all }
-            let identity = lane.map { ObjectIdentifier($0) }
-            return content.entries.compactMap { entry in
-                entry.lane == nil || entry.lane == identity ? entry.middleware : nil
-            }
-        }
+    func observers(of lane: Lane?) -> Observers {
+        content.withLock { $0.observers(of: lane) }
     }
 
     // MARK: Telling
@@ -76,6 +124,11 @@ final class MiddlewareTable: Sendable {
         fileprivate let witnesses: [any Middleware]
     }
 
+    /// The number of a further dispatch.
+    func nextID() -> DispatchID {
+        DispatchID(dispatchCount.add(1, ordering: .relaxed).newValue)
+    }
+
     /// Shows a dispatch to the middleware.
     ///
     /// - Parameters:
@@ -87,11 +140,8 @@ final class MiddlewareTable: Sendable {
     func pass<S: State>(
         _ action: S.Action, to core: StoreCore<S>?, label: DispatchLabel?
     ) -> Passing<S>? {
-        let number = dispatchCount.add(1, ordering: .relaxed).newValue
-        var dispatch = DispatchedAction<S>(
-            id: DispatchID(number), action: action, store: core.map { StoreIdentity($0) },
-            label: label)
-        let witnesses = concerned(by: core)
+        var dispatch = DispatchedAction<S>(id: nextID(), action: action, core: core, label: label)
+        let witnesses = observers(of: core).dispatches
         for (index, middleware) in witnesses.enumerated() {
             switch middleware.willDispatch(dispatch) {
             case .pass: break
@@ -123,10 +173,10 @@ final class MiddlewareTable: Sendable {
         _ action: S.Action, of core: StoreCore<S>, _ ticket: DispatchTicket?,
         _ context: ActionContext, in state: S, _ body: () throws -> Void
     ) throws {
+        let middleware = observers(of: core).commits
+        if middleware.isEmpty { return try body() }
         let commit = CommittedAction<S>(
-            id: ticket?.id, action: action, context: context, store: StoreIdentity(core),
-            label: ticket?.label)
-        let middleware = concerned(by: core)
+            id: ticket?.id, action: action, context: context, core: core, label: ticket?.label)
         for middleware in middleware { middleware.willCommit(commit) }
         do {
             try body()
@@ -142,9 +192,12 @@ final class MiddlewareTable: Sendable {
 
     /// Notifies all middleware that observes a store.
     func tell(of lane: Lane, _ body: (any Middleware) -> Void) {
-        for middleware in concerned(by: lane) { body(middleware) }
+        for middleware in observers(of: lane).commits { body(middleware) }
     }
 }
+
+/// Middleware that observes commits and no dispatches.
+protocol CommitObserver: Middleware {}
 
 /// A state that knows what the last commit did in detail. Touched in its store's lane.
 protocol ChangeKeeping: AnyObject {

@@ -80,6 +80,11 @@ extension StoreCore {
         _ action: S.Action, label: DispatchLabel? = nil, watch: ChangeWatch? = nil
     ) -> DispatchHandle {
         let mark = ThreadMark.outsideModels
+        if watch == nil, scope.order.isEmpty, !scope.gate.isClosed,
+            let outcome = dispatchUnseen(action, label, mark)
+        {
+            return DispatchHandle(outcome)
+        }
         guard let passing = scope.middleware.pass(action, to: self, label: label) else {
             watch?.begin()
             return DispatchHandle(.failed(.intercepted))
@@ -101,6 +106,24 @@ extension StoreCore {
             }
             return route.map { scope.submit(action, by: $0, tally) }
         }
+    }
+}
+
+extension StoreCore {
+    /// Dispatches to this store at once, if it is free, and no middleware would do anything about it.
+    private func dispatchUnseen(
+        _ action: S.Action, _ label: DispatchLabel?, _ mark: UnsafeMutablePointer<ThreadMark>
+    ) -> Outcome? {
+        let middleware = scope.middleware
+        let observers = middleware.observers(of: self)
+        guard observers.ignoreDispatches(of: S.Action.self), case .free = enter(mark) else {
+            return nil
+        }
+        // Counted all the same.
+        let id = middleware.nextID()
+        if observers.commits.isEmpty { return runEnteredTracked(action, nil, mark) }
+        let ticket = DispatchTicket(id: id, label: label, lock: FlowLock.held)
+        return runEnteredTracked(action, ticket, mark)
     }
 }
 

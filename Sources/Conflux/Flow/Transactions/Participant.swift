@@ -208,13 +208,12 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
     }
 
     private var commits: [CommittedAction<S>] {
-        let store = StoreIdentity(core)
         let (actions, passing) = (actions, passing)
         return contexts.indices.map { index in
             // Middleware may have come after the actions were shown to it.
             let ticket = passing.indices.contains(index) ? passing[index].ticket : nil
             return CommittedAction(
-                id: ticket?.id, action: actions[index], context: contexts[index], store: store,
+                id: ticket?.id, action: actions[index], context: contexts[index], core: core,
                 label: ticket?.label,
                 result: results.indices.contains(index) ? results[index] : nil)
         }

@@ -79,7 +79,7 @@ extension StoreCore {
     private func perform(
         _ action: S.Action, _ ticket: DispatchTicket? = nil, context: () -> ActionContext
     ) throws {
-        if !scope.middleware.isEmpty { return try performWatched(action, ticket, context()) }
+        if scope.middleware.observesCommits { return try performWatched(action, ticket, context()) }
         try state._withUnsafeGuaranteedRef { state in
             try mutations._perform(action: action, state: state, context: context)
         }
