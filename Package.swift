@@ -26,7 +26,12 @@ let package = Package(
         .target(name: "ConfluxVocabulary", swiftSettings: strict),
         .target(
             name: "ConfluxProtocol", dependencies: ["ConfluxVocabulary"], swiftSettings: strict),
-        .target(name: "Conflux", dependencies: ["ConfluxVocabulary"], swiftSettings: strict),
+        // Canonical JSON and the compact coding. `Conflux` exports it, as it does the vocabulary.
+        .target(
+            name: "ConfluxCoding", dependencies: ["ConfluxVocabulary"], swiftSettings: strict),
+        .target(
+            name: "Conflux", dependencies: ["ConfluxVocabulary", "ConfluxCoding"],
+            swiftSettings: strict),
         // For tests of states: to be linked into test targets.
         .target(
             name: "ConfluxTesting", dependencies: ["ConfluxVocabulary", "Conflux"],
@@ -97,6 +102,9 @@ let package = Package(
         .testTarget(
             name: "ConfluxProtocolTests", dependencies: ["ConfluxProtocol", "ConfluxVocabulary"],
             exclude: ["Scripts"], swiftSettings: strict),
+        .testTarget(
+            name: "ConfluxCodingTests", dependencies: ["ConfluxCoding", "ConfluxVocabulary"],
+            swiftSettings: strict),
         .testTarget(name: "ConfluxTests", dependencies: ["Conflux"], swiftSettings: strict),
         // The samples of docs/coming-from.md.
         .testTarget(name: "ComingFromTests", dependencies: ["Conflux"], swiftSettings: strict),

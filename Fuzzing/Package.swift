@@ -25,13 +25,14 @@ let package = Package(
             name: "ConfluxAccess",
             dependencies: ["ConfluxVocabulary", "ConfluxProtocol", "ConfluxZeroMQ"],
             swiftSettings: strict),
-        .target(name: "Conflux", dependencies: ["ConfluxVocabulary"], swiftSettings: strict),
+        .target(
+            name: "ConfluxCoding", dependencies: ["ConfluxVocabulary"], swiftSettings: strict),
         // Its `main` is libFuzzer's.
         .executableTarget(
             name: "ConfluxFuzz",
             dependencies: [
-                "ConfluxVocabulary", "ConfluxProtocol", "Conflux", "ConfluxZeroMQ", "ConfluxAccess",
-                "CSodium",
+                "ConfluxVocabulary", "ConfluxProtocol", "ConfluxCoding", "ConfluxZeroMQ",
+                "ConfluxAccess", "CSodium",
             ],
             swiftSettings: strict + [.unsafeFlags(["-parse-as-library"])]),
     ]

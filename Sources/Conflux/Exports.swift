@@ -1,1 +1,2 @@
+@_exported import ConfluxCoding
 @_exported import ConfluxVocabulary

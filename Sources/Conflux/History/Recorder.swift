@@ -147,7 +147,7 @@ where State.Value: Codable {
     /// at, in the store's lane. What was recorded until then is gone.
     ///
     /// - Parameter bytes: What ``export()`` returned.
-    /// - Throws: ``CodingFailure`` when it can't be read; ``RecorderError``: `unreadable` when it says
+    /// - Throws: `CodingFailure` when it can't be read; ``RecorderError``: `unreadable` when it says
     ///   nothing sensible, `replicated`. Then nothing has changed.
     public func `import`(_ bytes: some Sequence<UInt8>) throws {
         let tape = try CanonicalDecoder().decode(Tape.self, from: bytes)

@@ -9,7 +9,7 @@ public struct SnapshotReader: Sendable {
 
     /// Makes a reader, as for a test of a migration.
     ///
-    /// - Parameter bytes: A snapshot that ``CanonicalEncoder`` encoded, or any other JSON.
+    /// - Parameter bytes: A snapshot that `CanonicalEncoder` encoded, or any other JSON.
     public init(_ bytes: [UInt8]) {
         self.bytes = bytes
     }
@@ -44,35 +44,7 @@ public struct SnapshotReader: Sendable {
     /// - Throws: What was expected, and where.
     /// - Complexity: Reads the snapshot once more for each property that is filled in.
     public func decode<Value: Codable>(filling defaults: Value) throws(CodingFailure) -> Value {
-        var missing: JSONPointer?
-        if let value = try decode(Value.self, noting: &missing, in: bytes) { return value }
-        var present = try JSONValue(json: bytes)
-        let source = try JSONValue(json: CanonicalEncoder().encode(defaults))
-        // Ends: each round puts in one more of the members that the defaults have.
-        while let place = missing, let filling = source[place] {
-            present.update(at: place.tokens[...]) { value, _ in value = filling }
-            let bytes = try present.canonicalBytes()
-            missing = nil
-            if let value = try decode(Value.self, noting: &missing, in: bytes) { return value }
-        }
-        return try CanonicalDecoder().decode(Value.self, from: present.canonicalBytes())
-    }
-
-    /// Decodes, and says where a member is missing, if that is all that is wrong.
-    private func decode<Value: Decodable>(
-        _ type: Value.Type, noting missing: inout JSONPointer?, in bytes: [UInt8]
-    ) throws(CodingFailure) -> Value? {
-        let tape = Tape()
-        try JSONReader.read(bytes[...], into: tape, sizeBytesMax: CodingLimits.sizeBytesMax)
-        do {
-            return try TapeDecoder(tape: tape, node: 0, depth: 0).decode(type)
-        } catch let DecodingError.keyNotFound(key, context) {
-            missing = JSONPointer(tokens: (context.codingPath + [key]).map(\.stringValue))
-            return nil
-        } catch {
-            // Said in the decoder's own words.
-            return try CanonicalDecoder().decode(type, from: bytes)
-        }
+        try CanonicalDecoder().decode(from: bytes, filling: defaults)
     }
 }
 
@@ -108,7 +80,7 @@ extension ReplicatedState {
     ///   - bytes: The snapshot's canonical encoding.
     ///   - version: The schema version of the program that wrote it.
     /// - Returns: The snapshot, migrated where an older version wrote it.
-    /// - Throws: ``CodingFailure`` where bytes of this version can't be read; ``MigrationFailure``.
+    /// - Throws: `CodingFailure` where bytes of this version can't be read; ``MigrationFailure``.
     package static func snapshot(
         from bytes: some Sequence<UInt8>, version: Int
     ) throws -> Snapshot {

@@ -17,7 +17,7 @@ struct KeyedRun {
     private var kills = 25
 
     init(seed: UInt64) {
-        var random = SplitMix64(state: seed)
+        var random = SplitMix64(seed: seed)
         badLines = Set((1...lineCount).filter { _ in Int.random(in: 0..<5, using: &random) == 0 })
         self.random = random
         cluster.startSequencer()

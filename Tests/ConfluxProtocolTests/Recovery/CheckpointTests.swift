@@ -57,7 +57,7 @@ struct CheckpointTests {
 
     @Test func `a checkpoint at any commit and the entries behind it are the whole log`() throws {
         let seed = SplitMix64.seed()
-        var random = SplitMix64(state: seed)
+        var random = SplitMix64(seed: seed)
         var seen: Set<LogEventKind> = []
         var rejoined = 0
         var keyed = 0
@@ -84,7 +84,7 @@ struct CheckpointTests {
         throws
     {
         let seed = SplitMix64.seed()
-        var random = SplitMix64(state: seed)
+        var random = SplitMix64(seed: seed)
         for _ in 0..<12 {
             let disk = history(&random).disk
             let count = Int.random(in: 1...disk.bodies.count, using: &random)

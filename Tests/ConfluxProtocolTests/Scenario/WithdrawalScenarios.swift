@@ -156,7 +156,7 @@ struct WithdrawalScenarios {
     @Test func `whatever breaks, an action is applied once, or withdrawn and never applied`() {
         let seed = SplitMix64.seed()
         for round in 0..<60 {
-            var random = SplitMix64(state: seed &+ UInt64(round))
+            var random = SplitMix64(seed: seed &+ UInt64(round))
             func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &random) }
             var cluster = Cluster.twoNodes()
             var count: UInt64 = 0

@@ -54,20 +54,9 @@ enum AnyMessage: Equatable, Sendable {
     }
 }
 
-/// A generator of its own, so that one number reproduces a failure (Steele, Lea and Flood 2014).
-struct SplitMix64: RandomNumberGenerator {
-    var state: UInt64
-
-    /// The number in `CONFLUX_SEED`, or a fresh one.
+extension SplitMix64 {
+    /// The number in `CONFLUX_SEED`, or a fresh one: one number reproduces a failure.
     static func seed() -> UInt64 {
         environment("CONFLUX_SEED").flatMap { UInt64($0) } ?? UInt64.random(in: .min ... .max)
-    }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

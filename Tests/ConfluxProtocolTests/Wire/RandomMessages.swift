@@ -7,7 +7,7 @@ struct RandomMessages {
     var random: SplitMix64
 
     init(seed: UInt64) {
-        random = SplitMix64(state: seed)
+        random = SplitMix64(seed: seed)
     }
 
     mutating func message() -> AnyMessage {

@@ -67,16 +67,6 @@ struct ModelStoreTests {
         #expect(Set((1...1_000).flatMap { draw(room, $0) }).count == 4_000)
     }
 
-    @Test func `SplitMix64 gives its published numbers`() {
-        var random = SplitMix64(seed: 1_234_567)
-        let numbers = (0..<3).map { _ in random.next() }
-        #expect(
-            numbers == [
-                6_457_827_717_110_365_317, 3_203_168_211_198_807_973,
-                9_817_491_932_198_370_423,
-            ])
-    }
-
     @Test func `class states get contexts and may refuse`() async throws {
         let store = Store<Ledger>(
             state: Ledger(), mutations: LedgerMutations(), executor: .immediate)

@@ -1,4 +1,4 @@
-import Conflux
+import ConfluxCoding
 import ConfluxVocabulary
 
 /// An action with every kind of field.

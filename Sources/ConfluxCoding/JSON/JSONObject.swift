@@ -34,7 +34,7 @@ public struct JSONObject: Sendable {
     public init() {}
 
     /// Makes an object of members whose keys rise strictly.
-    init(sorted members: [Member]) {
+    package init(sorted members: [Member]) {
         count = members.count
         guard count > Self.chunkMax else {
             if count > 0 { chunks = [members] }

@@ -1,4 +1,5 @@
-import Conflux
+import ConfluxCoding
+import ConfluxVocabulary
 
 /// Makes random JSON values, all decided by a seed that a failing test prints.
 struct RandomValues {

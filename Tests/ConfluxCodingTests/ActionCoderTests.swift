@@ -1,4 +1,5 @@
-import Conflux
+import ConfluxCoding
+import ConfluxVocabulary
 import Testing
 
 private enum Action: Codable, Hashable, Sendable, NamedActions {

@@ -59,4 +59,49 @@ public struct CanonicalDecoder: Sendable {
             return try tape.decode(type)
         }
     }
+
+    /// Decodes a value of a type that has properties more than the bytes have: they have their values
+    /// in `defaults`.
+    ///
+    /// Only what the type can't do without is filled in, and no elements of lists and dictionaries.
+    ///
+    /// - Parameters:
+    ///   - bytes: JSON in UTF-8.
+    ///   - defaults: A value whose parts stand for what is missing.
+    /// - Returns: The value.
+    /// - Throws: What was expected, and where.
+    /// - Complexity: Reads the bytes once more for each property that is filled in.
+    package func decode<Value: Codable>(
+        from bytes: [UInt8], filling defaults: Value
+    ) throws(CodingFailure) -> Value {
+        var missing: JSONPointer?
+        if let value = try decode(Value.self, noting: &missing, in: bytes) { return value }
+        var present = try JSONValue(json: bytes)
+        let source = try JSONValue(json: CanonicalEncoder().encode(defaults))
+        // Ends: each round puts in one more of the members that the defaults have.
+        while let place = missing, let filling = source[place] {
+            present.update(at: place.tokens[...]) { value, _ in value = filling }
+            let bytes = try present.canonicalBytes()
+            missing = nil
+            if let value = try decode(Value.self, noting: &missing, in: bytes) { return value }
+        }
+        return try decode(Value.self, from: present.canonicalBytes())
+    }
+
+    /// Decodes, and says where a member is missing, if that is all that is wrong.
+    private func decode<Value: Decodable>(
+        _ type: Value.Type, noting missing: inout JSONPointer?, in bytes: [UInt8]
+    ) throws(CodingFailure) -> Value? {
+        let tape = Tape()
+        try JSONReader.read(bytes[...], into: tape, sizeBytesMax: CodingLimits.sizeBytesMax)
+        do {
+            return try TapeDecoder(tape: tape, node: 0, depth: 0).decode(type)
+        } catch let DecodingError.keyNotFound(key, context) {
+            missing = JSONPointer(tokens: (context.codingPath + [key]).map(\.stringValue))
+            return nil
+        } catch {
+            // Said in the decoder's own words.
+            return try decode(type, from: bytes)
+        }
+    }
 }

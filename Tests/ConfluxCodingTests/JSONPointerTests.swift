@@ -1,4 +1,4 @@
-import Conflux
+import ConfluxCoding
 import Testing
 
 struct JSONPointerTests {
