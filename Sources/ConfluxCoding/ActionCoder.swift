@@ -19,15 +19,15 @@ public protocol NamedActions {
 /// what the action itself takes.
 ///
 /// Use one coder from any thread.
-public struct ActionCoder<Action: Codable & Sendable>: Sendable {
+package struct ActionCoder<Action: Codable & Sendable>: Sendable {
     /// The most bytes of one payload.
-    public let sizeBytesMax: Int
+    package let sizeBytesMax: Int
     private let pool = TapePool()
 
     /// Makes a coder.
     ///
     /// - Parameter sizeBytesMax: The most bytes of one payload; 1 MiB if not given.
-    public init(sizeBytesMax: Int = 1 << 20) {
+    package init(sizeBytesMax: Int = 1 << 20) {
         self.sizeBytesMax = sizeBytesMax
     }
 
@@ -38,7 +38,7 @@ public struct ActionCoder<Action: Codable & Sendable>: Sendable {
     ///   - coding: How.
     /// - Returns: The payload: one form for each action, but for sets in it.
     /// - Throws: Why it has no encoding, or that it is too large.
-    public func encode(
+    package func encode(
         _ action: Action, as coding: PayloadCoding
     ) throws(CodingFailure) -> [UInt8] {
         let bytes = try pool.withTape { (tape) throws(CodingFailure) in
@@ -62,7 +62,7 @@ public struct ActionCoder<Action: Codable & Sendable>: Sendable {
     ///   - coding: How it is encoded, as its entry says.
     /// - Returns: The action.
     /// - Throws: What was expected, and where.
-    public func decode(
+    package func decode(
         _ bytes: Bytes, as coding: PayloadCoding
     ) throws(CodingFailure) -> Action {
         try pool.withTape { (tape) throws(CodingFailure) in
@@ -87,7 +87,7 @@ public struct ActionCoder<Action: Codable & Sendable>: Sendable {
     /// - Parameter text: What stands on the command line.
     /// - Returns: The action.
     /// - Throws: What was expected, and where.
-    public func decode(commandLine text: String) throws(CodingFailure) -> Action {
+    package func decode(commandLine text: String) throws(CodingFailure) -> Action {
         try decode(ActionText.json(commandLine: text)[...], as: .json)
     }
 

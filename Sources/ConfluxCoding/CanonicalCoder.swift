@@ -1,4 +1,4 @@
-/// Encodes any value as canonical JSON: equal values have equal bytes, in every process.
+/// Encodes any value as canonical JSON, and decodes it. Equal values have equal bytes, in every process.
 ///
 /// Keys are sorted by their UTF-8 bytes. What has no order of its own gets one: sets, and
 /// dictionaries whose keys are no texts, are sorted by their elements' (keys') canonical bytes,
@@ -10,16 +10,19 @@
 /// Not sorted is what a type encodes by handing the encoder to a collection itself
 /// (`set.encode(to: encoder)`): hand the collection to a container instead.
 ///
-/// Use one encoder from any thread.
-public struct CanonicalEncoder: Sendable {
+/// It decodes all of JSON, not only the canonical form. Fields that a type doesn't ask for are ignored,
+/// so that a newer version of a type may drop some.
+///
+/// Use one coder from any thread.
+public struct CanonicalCoder: Sendable {
     private let pool = TapePool()
 
-    /// Makes an encoder.
+    /// Makes a coder.
     public init() {}
 
     /// Encodes a value.
     ///
-    /// - Returns: JSON in UTF-8, which ``CanonicalDecoder`` and any JSON parser read.
+    /// - Returns: JSON in UTF-8, which ``decode(_:from:)`` and any JSON parser read.
     /// - Throws: Why the value has no encoding.
     public func encode(_ value: some Encodable) throws(CodingFailure) -> [UInt8] {
         try pool.withTape { (tape) throws(CodingFailure) in
@@ -29,19 +32,6 @@ public struct CanonicalEncoder: Sendable {
             return try tape.canonicalBytes(of: 0)
         }
     }
-}
-
-/// Decodes what ``CanonicalEncoder`` encoded: snapshots.
-///
-/// It reads all of JSON, not only its canonical form. Fields that a type doesn't ask for are
-/// ignored, so that a newer version of a type may drop some.
-///
-/// Use one decoder from any thread.
-public struct CanonicalDecoder: Sendable {
-    private let pool = TapePool()
-
-    /// Makes a decoder.
-    public init() {}
 
     /// Decodes a value.
     ///
@@ -77,7 +67,7 @@ public struct CanonicalDecoder: Sendable {
         var missing: JSONPointer?
         if let value = try decode(Value.self, noting: &missing, in: bytes) { return value }
         var present = try JSONValue(json: bytes)
-        let source = try JSONValue(json: CanonicalEncoder().encode(defaults))
+        let source = try JSONValue(json: encode(defaults))
         // Ends: each round puts in one more of the members that the defaults have.
         while let place = missing, let filling = source[place] {
             present.update(at: place.tokens[...]) { value, _ in value = filling }

@@ -60,12 +60,12 @@ public struct CodingFailure: Error, Hashable, Sendable, CustomStringConvertible 
 /// The bounds of what is decoded and encoded.
 ///
 /// What keeps to them fits a thread's stack: 128 KiB with optimisation, 2 MiB without.
-public enum CodingLimits {
+package enum CodingLimits {
     /// The deepest nesting of arrays and objects.
-    public static let depthMax = 512
+    package static let depthMax = 512
     /// The deepest nesting of values that a type's own `init(from:)` and `encode(to:)` follow: they
     /// need more stack a level than we do.
-    public static let typedDepthMax = 128
+    package static let typedDepthMax = 128
     /// The most bytes of one encoded value, unless fewer are asked for: 1 GiB.
-    public static let sizeBytesMax = 1 << 30
+    package static let sizeBytesMax = 1 << 30
 }

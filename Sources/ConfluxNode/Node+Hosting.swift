@@ -107,7 +107,7 @@ extension Node {
                 code: .invalidName,
                 message: """
                     "\(text)", the name of \(owner), is none: a name has 1 to \
-                    \(NameRule.lengthMax) characters of a-z 0-9 . _ -
+                    \(Name.lengthMax) characters of a-z 0-9 . _ -
                     """)
         }
         return name

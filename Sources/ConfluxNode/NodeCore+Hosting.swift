@@ -199,7 +199,7 @@ extension NodeCore {
     private func encodedState<S: ReplicatedState>(
         of core: StoreCore<S>
     ) async throws(NodeError) -> [UInt8] {
-        let encoder = CanonicalEncoder()
+        let encoder = CanonicalCoder()
         // The store's executor may never run.
         let outcome = OneShot<Result<[UInt8], NodeError>>()
         core.inspect { state, _ in

@@ -33,7 +33,7 @@ public struct Digest: RawRepresentable, Hashable, Sendable, CustomStringConverti
 /// Makes a ``Digest`` of bytes that come piece by piece: however they are cut, it is the same.
 ///
 /// XXH64, as its specification states it.
-public struct DigestHasher: Sendable {
+package struct DigestHasher: Sendable {
     private static let prime1: UInt64 = 0x9E37_79B1_85EB_CA87
     private static let prime2: UInt64 = 0xC2B2_AE3D_27D4_EB4F
     private static let prime3: UInt64 = 0x1656_67B1_9E37_79F9
@@ -47,13 +47,13 @@ public struct DigestHasher: Sendable {
     /// What is left of the last piece. *Invariant*: less than a stripe.
     private var rest: [UInt8] = []
     /// How many bytes there were.
-    public private(set) var byteCount: UInt64 = 0
+    package private(set) var byteCount: UInt64 = 0
 
     /// Makes a hasher of nothing.
-    public init() {}
+    package init() {}
 
     /// Takes the next bytes; takes time linear in their count.
-    public mutating func update(_ bytes: UnsafeRawBufferPointer) {
+    package mutating func update(_ bytes: UnsafeRawBufferPointer) {
         byteCount += UInt64(bytes.count)
         var bytes = bytes[...]
         if !rest.isEmpty {
@@ -70,17 +70,17 @@ public struct DigestHasher: Sendable {
     }
 
     /// Takes the next bytes.
-    public mutating func update(_ bytes: Bytes) {
+    package mutating func update(_ bytes: Bytes) {
         bytes.withUnsafeBytes { update($0) }
     }
 
     /// Takes a number, as its eight bytes, the lowest first.
-    public mutating func update(_ number: UInt64) {
+    package mutating func update(_ number: UInt64) {
         withUnsafeBytes(of: number.littleEndian) { update($0) }
     }
 
     /// The digest of everything that was taken.
-    public func finish() -> Digest {
+    package func finish() -> Digest {
         var hash: UInt64
         if byteCount >= UInt64(Self.stripeBytes) {
             let (a, b, c, d) = lanes

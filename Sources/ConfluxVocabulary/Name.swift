@@ -1,48 +1,31 @@
-/// The rule of every name that travels: 1 to 64 characters of `a-z 0-9 . _ -`.
+/// The name of a state, of an event or of a node: 1 to 64 characters of `a-z 0-9 . _ -`.
 ///
 /// Source: the vocabulary in `docs/glossary.md`. The bound keeps a table of targets small, the
 /// alphabet keeps names equal only when their bytes are.
-public enum NameRule {
+public struct Name: Hashable, Comparable, Sendable, CustomStringConvertible {
     /// The most characters (and bytes) that a name has.
     public static let lengthMax = 64
 
-    /// Whether the text is a name.
-    public static func accepts(_ text: some Collection<UInt8>) -> Bool {
-        guard !text.isEmpty, text.count <= lengthMax else { return false }
-        return text.allSatisfy { accepts($0) }
-    }
-
-    /// Whether a name may have this byte.
-    static func accepts(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
-            UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "-"):
-            true
-        default: false
-        }
-    }
-}
-
-/// The name of a state, of an event or of a node, checked by ``NameRule``.
-public struct Name: Hashable, Comparable, Sendable, CustomStringConvertible {
     /// The checked text.
     public let text: String
 
     /// Checks a text.
     ///
-    /// - Returns: nil when the text breaks ``NameRule``.
+    /// - Returns: nil when the text is no name.
     public init?(_ text: some StringProtocol) {
-        guard NameRule.accepts(text.utf8) else { return nil }
+        guard !text.isEmpty, text.utf8.count <= Self.lengthMax,
+            text.utf8.allSatisfy({ Self.accepts($0) })
+        else { return nil }
         self.text = String(text)
     }
 
     /// Checks a text that arrived as bytes.
     ///
-    /// - Returns: nil when the bytes break ``NameRule``.
+    /// - Returns: nil when the bytes are no name.
     public init?(utf8 bytes: Bytes) {
-        guard !bytes.isEmpty, bytes.count <= NameRule.lengthMax else { return nil }
+        guard !bytes.isEmpty, bytes.count <= Self.lengthMax else { return nil }
         let text: String? = bytes.withUnsafeBufferPointer { buffer in
-            for byte in buffer where !NameRule.accepts(byte) { return nil }
+            for byte in buffer where !Self.accepts(byte) { return nil }
             return String(decoding: buffer, as: UTF8.self)
         }
         guard let text else { return nil }
@@ -51,6 +34,16 @@ public struct Name: Hashable, Comparable, Sendable, CustomStringConvertible {
 
     private init(checked text: String) {
         self.text = text
+    }
+
+    /// Whether a name may have this byte.
+    private static func accepts(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+            UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "-"):
+            true
+        default: false
+        }
     }
 
     /// The instance of a store name that gives none.
@@ -78,7 +71,7 @@ public struct StoreName: Hashable, Comparable, Sendable, CustomStringConvertible
 
     /// Parses `state/instance`, or `state` for the instance `shared`.
     ///
-    /// - Returns: nil when a part breaks ``NameRule`` or there are more than two.
+    /// - Returns: nil when a part is no name or there are more than two.
     public init?(_ text: String) {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard let state = Name(parts[0]) else { return nil }

@@ -9,7 +9,7 @@ public enum Target: Hashable, Sendable, CustomStringConvertible {
 
     /// Parses what a person writes: `state`, or `state/instance`.
     ///
-    /// - Returns: nil when a part breaks ``NameRule``.
+    /// - Returns: nil when a part is no name.
     public init?(_ text: String) {
         if text.contains("/") {
             guard let store = StoreName(text) else { return nil }

@@ -33,9 +33,9 @@ struct CounterTests {
     @Test func `the snapshot is the count`() throws {
         let state = CounterState()
         state.snapshot = CounterState.Snapshot(count: 5)
-        let bytes = try CanonicalEncoder().encode(state.snapshot)
+        let bytes = try CanonicalCoder().encode(state.snapshot)
         #expect(String(decoding: bytes, as: UTF8.self) == #"{"count":5}"#)
-        let decoded = try CanonicalDecoder().decode(CounterState.Snapshot.self, from: bytes)
+        let decoded = try CanonicalCoder().decode(CounterState.Snapshot.self, from: bytes)
         #expect(decoded == state.snapshot)
     }
 

@@ -7,7 +7,7 @@ struct DocumentTests {
     private let context = ActionContext()
 
     private func document(_ text: String) throws -> Document {
-        try CanonicalDecoder().decode(Document.self, from: Array(text.utf8))
+        try CanonicalCoder().decode(Document.self, from: Array(text.utf8))
     }
 
     /// Checks and applies an action that is given as JSON.
@@ -16,11 +16,11 @@ struct DocumentTests {
         let action = try coder.decode(commandLine: action)
         try document.check(action, context)
         document.apply(action, context)
-        return String(decoding: try CanonicalEncoder().encode(document), as: UTF8.self)
+        return String(decoding: try CanonicalCoder().encode(document), as: UTF8.self)
     }
 
     @Test func `a document is at first an empty object`() throws {
-        #expect(try CanonicalEncoder().encode(Document()) == Array("{}".utf8))
+        #expect(try CanonicalCoder().encode(Document()) == Array("{}".utf8))
     }
 
     @Test(arguments: [

@@ -40,7 +40,7 @@ struct GoldenCodingTests {
     }
 
     private func text(_ value: some Encodable) throws -> String {
-        String(decoding: try CanonicalEncoder().encode(value), as: UTF8.self)
+        String(decoding: try CanonicalCoder().encode(value), as: UTF8.self)
     }
 
     private func octets(_ digits: String) -> [UInt8] {
@@ -70,7 +70,7 @@ struct GoldenCodingTests {
         let coder = ActionCoder<CounterAction>()
         for example in try Golden.read().counter {
             let state = CounterState()
-            state.snapshot = try CanonicalDecoder().decode(
+            state.snapshot = try CanonicalCoder().decode(
                 CounterState.Snapshot.self, from: Array(example.before.utf8))
             let found: String?
             do {
@@ -89,7 +89,7 @@ struct GoldenCodingTests {
     @Test func `a document does what is written down`() throws {
         let coder = ActionCoder<Document.Action>()
         for example in try Golden.read().document {
-            var document = try CanonicalDecoder().decode(
+            var document = try CanonicalCoder().decode(
                 Document.self, from: Array(example.before.utf8))
             let found: String?
             do {

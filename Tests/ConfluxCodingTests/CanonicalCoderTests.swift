@@ -60,8 +60,8 @@ private final class Dog: Animal {
 }
 
 struct CanonicalCoderTests {
-    private let encoder = CanonicalEncoder()
-    private let decoder = CanonicalDecoder()
+    private let encoder = CanonicalCoder()
+    private let decoder = CanonicalCoder()
 
     private func text(_ value: some Encodable) throws -> String {
         String(decoding: try encoder.encode(value), as: UTF8.self)

@@ -62,7 +62,7 @@ struct TruthTests {
     }
 
     private func digest(_ left: Int) throws -> Digest {
-        Digest(of: try CanonicalEncoder().encode(["left": left]))
+        Digest(of: try CanonicalCoder().encode(["left": left]))
     }
 
     @Test func `a replica that stopped within a commit has nothing that was skipped before it`()
@@ -140,7 +140,7 @@ struct TruthTests {
         try truth.appended(created)
         try truth.appended(tail)
         let (life, end) = (created.last, tail.last)
-        let spoilt = try CanonicalEncoder().encode(["left": 9])
+        let spoilt = try CanonicalCoder().encode(["left": 9])
         let reference = SavedSnapshot(
             store: Self.store, life: life, sequence: end, schemaVersion: 1,
             digest: Digest(of: spoilt), byteCount: UInt64(spoilt.count), kind: .confirmed)

@@ -159,7 +159,7 @@ public struct Archive: Sendable {
         let archived = Archived(
             file: file, names: (space, name), version: version, idle: idle
         ) {
-            try CanonicalEncoder().encode(state._read { $0 })
+            try CanonicalCoder().encode(state._read { $0 })
         }
         guard let restored else {
             archived.begin(state, in: core, isInside: false)

@@ -139,7 +139,7 @@ where State.Value: Codable {
     /// - Throws: Why a value can't be encoded.
     public func export() throws(CodingFailure) -> [UInt8] {
         let record = record.withLock { $0 }
-        return try CanonicalEncoder().encode(
+        return try CanonicalCoder().encode(
             Tape(position: record.path.position, steps: record.steps))
     }
 
@@ -150,7 +150,7 @@ where State.Value: Codable {
     /// - Throws: `CodingFailure` when it can't be read; ``RecorderError``: `unreadable` when it says
     ///   nothing sensible, `replicated`. Then nothing has changed.
     public func `import`(_ bytes: some Sequence<UInt8>) throws {
-        let tape = try CanonicalDecoder().decode(Tape.self, from: bytes)
+        let tape = try CanonicalCoder().decode(Tape.self, from: bytes)
         guard tape.format == 1, tape.steps.indices.contains(tape.position) else {
             throw RecorderError(
                 .unreadable,
@@ -275,7 +275,7 @@ where State.Value: Codable {
         func isEqual<Value: Equatable>(_ old: Value) -> Bool { old == new as? Value }
         if let old = old as? any Equatable { return isEqual(old) }
         // What can't be encoded counts as changed.
-        let encoder = CanonicalEncoder()
+        let encoder = CanonicalCoder()
         guard let old = try? encoder.encode(old) else { return false }
         return old == (try? encoder.encode(new))
     }

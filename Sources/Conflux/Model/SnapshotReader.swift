@@ -9,7 +9,7 @@ public struct SnapshotReader: Sendable {
 
     /// Makes a reader, as for a test of a migration.
     ///
-    /// - Parameter bytes: A snapshot that `CanonicalEncoder` encoded, or any other JSON.
+    /// - Parameter bytes: A snapshot that `CanonicalCoder` encoded, or any other JSON.
     public init(_ bytes: [UInt8]) {
         self.bytes = bytes
     }
@@ -22,7 +22,7 @@ public struct SnapshotReader: Sendable {
     public func decode<Value: Decodable>(
         _ type: Value.Type = Value.self
     ) throws(CodingFailure) -> Value {
-        try CanonicalDecoder().decode(type, from: bytes)
+        try CanonicalCoder().decode(type, from: bytes)
     }
 
     /// Decodes the snapshot as a type that has properties more than the snapshot has: they have
@@ -44,7 +44,7 @@ public struct SnapshotReader: Sendable {
     /// - Throws: What was expected, and where.
     /// - Complexity: Reads the snapshot once more for each property that is filled in.
     public func decode<Value: Codable>(filling defaults: Value) throws(CodingFailure) -> Value {
-        try CanonicalDecoder().decode(from: bytes, filling: defaults)
+        try CanonicalCoder().decode(from: bytes, filling: defaults)
     }
 }
 
@@ -85,7 +85,7 @@ extension ReplicatedState {
         from bytes: some Sequence<UInt8>, version: Int
     ) throws -> Snapshot {
         guard version != schemaVersion else {
-            return try CanonicalDecoder().decode(Snapshot.self, from: bytes)
+            return try CanonicalCoder().decode(Snapshot.self, from: bytes)
         }
         guard version < schemaVersion else {
             throw MigrationFailure(

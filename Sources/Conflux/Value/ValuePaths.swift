@@ -108,7 +108,7 @@ private struct EncodedPart: Sendable {
 extension JSONValue {
     /// A value as it is encoded.
     init(encoding value: some Encodable) throws(CodingFailure) {
-        try self.init(json: CanonicalEncoder().encode(value))
+        try self.init(json: CanonicalCoder().encode(value))
     }
 
     /// The value without members whose name begins with `_`, however deep.

@@ -26,10 +26,10 @@ extension JSONValue {
     ///
     /// - Parameters:
     ///   - bytes: The text in UTF-8.
-    ///   - sizeBytesMax: The most bytes that are accepted.
+    ///   - sizeBytesMax: The most bytes that are accepted; 1 GiB unless given, and never more.
     /// - Throws: What was expected, and at which byte.
     public init(
-        json bytes: some Sequence<UInt8>, sizeBytesMax: Int = CodingLimits.sizeBytesMax
+        json bytes: some Sequence<UInt8>, sizeBytesMax: Int = 1 << 30
     ) throws(CodingFailure) {
         let tape = Tape()
         try JSONReader.read(ArraySlice(bytes), into: tape, sizeBytesMax: sizeBytesMax)
@@ -49,7 +49,7 @@ extension JSONValue {
     ///
     /// - Returns: The JSON text in UTF-8.
     /// - Throws: ``CodingFailure/Code-swift.enum/numberOutOfRange`` for a number that isn't finite,
-    ///   ``CodingFailure/Code-swift.enum/tooDeep`` above ``CodingLimits/depthMax``.
+    ///   ``CodingFailure/Code-swift.enum/tooDeep`` above 512 levels.
     public func canonicalBytes() throws(CodingFailure) -> [UInt8] {
         var writer = JSONWriter()
         try writer.write(self, depth: 0)

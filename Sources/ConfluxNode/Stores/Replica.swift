@@ -39,7 +39,7 @@ extension ReplicaLane {
             core.inspect { state, _ in
                 guard let state else { return body(nil) }
                 let value = state.snapshot
-                body { try CanonicalEncoder().encode(value) }
+                body { try CanonicalCoder().encode(value) }
             }
         }
     }

@@ -209,9 +209,9 @@ extension Name: WireField {
     init(reading reader: inout FrameReader) throws(WireError) {
         let at = reader.offset
         let length = Int(try reader.fixed(UInt8.self, "a name"))
-        guard length <= NameRule.lengthMax else {
+        guard length <= Name.lengthMax else {
             throw .limitExceeded(
-                at: at, expected: "a name", found: UInt64(length), limit: UInt64(NameRule.lengthMax)
+                at: at, expected: "a name", found: UInt64(length), limit: UInt64(Name.lengthMax)
             )
         }
         guard let name = Name(utf8: try reader.cut(length, "a name")) else {

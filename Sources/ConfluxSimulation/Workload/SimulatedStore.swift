@@ -95,7 +95,7 @@ final class TypedSimulatedStore<S: ReplicatedState>: SimulatedStore {
 
     func corrupt(by change: ([UInt8]) -> [UInt8]) {
         do {
-            let spoilt = try CanonicalDecoder().decode(S.Snapshot.self, from: change(encoded))
+            let spoilt = try CanonicalCoder().decode(S.Snapshot.self, from: change(encoded))
             // Written before `inspect` returns: the executor is the immediate one.
             nonisolated(unsafe) var position = SequenceNumber.zero
             store.core.inspect { _, sequence in position = sequence }
@@ -155,7 +155,7 @@ func encodedState<S: ReplicatedState>(of core: StoreCore<S>) -> [UInt8] {
 
 private func encoding<S: ReplicatedState>(of state: S) -> [UInt8] {
     do {
-        return try CanonicalEncoder().encode(state.snapshot)
+        return try CanonicalCoder().encode(state.snapshot)
     } catch {
         preconditionFailure("the state of \(S.name) can't be encoded: \(error)")
     }

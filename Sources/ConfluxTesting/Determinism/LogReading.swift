@@ -32,7 +32,7 @@ extension Work {
             .enumerated() where !text.allSatisfy(\.isWhitespace)
         {
             do {
-                let line = try CanonicalDecoder().decode(LogLine.self, from: Array(text.utf8))
+                let line = try CanonicalCoder().decode(LogLine.self, from: Array(text.utf8))
                 guard [State.name, store].contains(line.target ?? store) else { continue }
                 if line.kind == "skipped", let number = line.skipped { skipped.insert(number) }
                 if line.kind ?? "action" == "action" { lines.append((index + 1, line)) }

@@ -18,7 +18,7 @@ struct RepeatFolder {
             folder: FileManager.default.temporaryDirectory
                 .appendingPathComponent("conflux-testing-\(UUID().uuidString)"))
         do {
-            let bytes = try CanonicalEncoder().encode(work)
+            let bytes = try CanonicalCoder().encode(work)
             try FileManager.default.createDirectory(
                 at: files.folder, withIntermediateDirectories: true,
                 attributes: [.posixPermissions: 0o700])

@@ -48,7 +48,7 @@ struct RepeatOrder {
                 _ = DispatchSemaphore(value: 0).wait(timeout: .now() + Self.lateness)
             }
             let bytes = Array(try Data(contentsOf: files.work))
-            let work = try CanonicalDecoder().decode(Work<State>.self, from: bytes)
+            let work = try CanonicalCoder().decode(Work<State>.self, from: bytes)
             try Data().write(to: files.progress(index))
             let progress = try FileHandle(forWritingTo: files.progress(index))
             let history = try work.history(isRestored: kind == .restored) { step in

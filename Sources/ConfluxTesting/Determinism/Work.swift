@@ -62,7 +62,7 @@ struct Work<State: ReplicatedState>: Codable {
             let bytes = try coder.encode(action, as: State.coding)
             let again = try coder.decode(bytes[...], as: State.coding)
             // Canonical, since a coding of actions leaves sets in an order that differs each time.
-            let canonical = CanonicalEncoder()
+            let canonical = CanonicalCoder()
             if try canonical.encode(again) == canonical.encode(action) { return bytes }
         } catch {
             throw CheckFailure(
@@ -103,7 +103,7 @@ struct Work<State: ReplicatedState>: Codable {
             if isRestored, !history.isPending {
                 store = makeStore()
                 do {
-                    let snapshot = try CanonicalDecoder().decode(
+                    let snapshot = try CanonicalCoder().decode(
                         State.Snapshot.self, from: history.last)
                     let position = index == 0 ? 0 : steps[index - 1].sequence
                     restore(snapshot, at: SequenceNumber(position), to: store)
@@ -147,7 +147,7 @@ struct Work<State: ReplicatedState>: Codable {
     private func json(of store: Store<State>) throws(CheckFailure) -> [UInt8] {
         // Nobody else uses the store, so that this thread is in its lane.
         do {
-            return try CanonicalEncoder().encode(store.computed.state.snapshot)
+            return try CanonicalCoder().encode(store.computed.state.snapshot)
         } catch {
             throw CheckFailure(message: "its state can't be encoded: \(error)")
         }

@@ -155,7 +155,7 @@ struct CrashJournalTests {
     }
 
     @Test func `the longest name has room`() throws {
-        let part = try #require(Name(String(repeating: "x", count: NameRule.lengthMax)))
+        let part = try #require(Name(String(repeating: "x", count: Name.lengthMax)))
         let longest = StoreName(state: part, instance: part)
         try setup.die(at: 7, of: [longest])
         try setup.die(at: 7, of: [longest])

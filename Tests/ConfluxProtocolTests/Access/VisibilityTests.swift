@@ -48,7 +48,7 @@ struct VisibilityTests {
     }
 
     @Test func `a pattern of the longest length is for the longest names`() throws {
-        let long = String(repeating: "a", count: NameRule.lengthMax)
+        let long = String(repeating: "a", count: Name.lengthMax)
         let store = try #require(StoreName("\(long)/\(long)"))
         for (text, fits) in [
             (long, true), (long.dropLast() + "b", false), (long.dropLast() + "*", true),

@@ -164,6 +164,6 @@ struct ReferenceDocument {
     }
 
     func state() throws -> String {
-        String(decoding: try CanonicalEncoder().encode(document), as: UTF8.self)
+        String(decoding: try CanonicalCoder().encode(document), as: UTF8.self)
     }
 }

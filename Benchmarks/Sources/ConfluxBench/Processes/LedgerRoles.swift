@@ -74,7 +74,7 @@ enum LedgerRoles {
     }
 
     private static func apply(_ count: Int, rows: Int, _ kind: DecoderKind) throws -> UInt64 {
-        let encoder = CanonicalEncoder()
+        let encoder = CanonicalCoder()
         let payloads = try (0..<count).map {
             Data(try encoder.encode(Ledger.Action.turn($0, rows: rows)))
         }
@@ -91,7 +91,7 @@ enum LedgerRoles {
 }
 
 extension DecoderKind {
-    private static let canonicalDecoder = CanonicalDecoder()
+    private static let canonicalDecoder = CanonicalCoder()
     private static let foundationDecoder = JSONDecoder()
 
     func decode<Value: Decodable>(_ type: Value.Type, from data: Data) throws -> Value {

@@ -49,7 +49,7 @@ final class LedgerWorker {
             return .took(0)
         case .endProbe: return .times(try await endProbe())
         case .export(let name, let path):
-            let bytes = try CanonicalEncoder().encode(try store(name).value)
+            let bytes = try CanonicalCoder().encode(try store(name).value)
             try Data(bytes).write(to: URL(fileURLWithPath: path))
             return .took(UInt64(bytes.count))
         case .close:

@@ -33,11 +33,11 @@ extension FuzzTarget {
             }
         },
         FuzzTarget(name: "canonical", lengthMax: 4_096) { bytes in
-            let decoder = CanonicalDecoder()
+            let decoder = CanonicalCoder()
             guard let action = read({ try decoder.decode(SampleAction.self, from: bytes) }) else {
                 return
             }
-            let canonical = certain { try CanonicalEncoder().encode(action) }
+            let canonical = certain { try CanonicalCoder().encode(action) }
             let again = certain { try decoder.decode(SampleAction.self, from: canonical) }
             require(again == action, "another: \(action)")
         },

@@ -16,7 +16,7 @@ enum BatchLayout {
     /// All fixed fields: also the length of the extensions.
     static let fixedBytes = prefixBytes + 4
     /// A row with two names of 64 bytes.
-    static let rowBytesMax = 1 + 2 * (1 + NameRule.lengthMax) + 8 + 4 + 1
+    static let rowBytesMax = 1 + 2 * (1 + Name.lengthMax) + 8 + 4 + 1
     /// The fewest bytes of an entry: both of its numbers, and no payload.
     static let entryBytesMin = 2
 

@@ -1,3 +1,5 @@
+import Conflux
+
 /// A JSON number: a whole one, or any other.
 public enum JSONNumber: Hashable, Sendable, Codable, ExpressibleByIntegerLiteral,
     ExpressibleByFloatLiteral, CustomStringConvertible
