@@ -57,7 +57,7 @@ struct ComingFromDispatch {
         var store: ModelStore<Counter>? = dispatcher.run { ModelStore<Counter>() }
         if let store { try dispatcher.register(store, as: "counter") }
         store = nil
-        let failure = #expect(throws: StoreLookupError.self) {
+        let failure = #expect(throws: StoreError.self) {
             try dispatcher.store("counter", of: ModelState<Counter>.self)
         }
         #expect(failure?.code == .unknown && store == nil)
@@ -128,7 +128,7 @@ struct ComingFromDispatch {
         mirror.observe { _ in counts.withLock { $0.append(counter.count) } }
         try await dispatcher.run { ModelStore<Counter>.actions.dispatch(.increase) }.receipt()
         #expect(counts.withLock { $0 } == [1])
-        #expect(throws: StoreOrderError.self) { try dispatcher.order(counter, after: mirror) }
+        #expect(throws: StoreError.self) { try dispatcher.order(counter, after: mirror) }
     }
 
     @Test func `middleware logs each dispatch, before and after, under one id`() {

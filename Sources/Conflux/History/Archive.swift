@@ -24,22 +24,22 @@ public struct Archive: Sendable {
     ///   - folder: Where the files are.
     ///   - space: What keeps the names of one use of the folder apart from those of another: 1 to 64 of
     ///     the characters `A-Z a-z 0-9 . _ -`, not of dots alone.
-    /// - Throws: ``ArchiveError``: `invalidName`; `unreadable` when the folder can't be made.
-    public init(folder: URL, space: String = "1") throws(ArchiveError) {
+    /// - Throws: ``StoreError``: `invalidName`; `unreadable` when the folder can't be made.
+    public init(folder: URL, space: String = "1") throws(StoreError) {
         try Self.check(space)
         do {
             try FileManager.default.createDirectory(
                 at: folder, withIntermediateDirectories: true,
                 attributes: [.posixPermissions: 0o700])
         } catch {
-            throw ArchiveError(
+            throw StoreError(
                 .unreadable, "\(folder.path) can't be made a folder: \(error)", error)
         }
         self.folder = folder
         self.space = space
     }
 
-    private static func check(_ name: String) throws(ArchiveError) {
+    private static func check(_ name: String) throws(StoreError) {
         let isSound = name.utf8.allSatisfy { byte in
             switch byte {
             case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
@@ -52,7 +52,7 @@ public struct Archive: Sendable {
         guard isSound, (1...nameLengthMax).contains(name.utf8.count),
             !name.allSatisfy({ $0 == "." })
         else {
-            throw ArchiveError(
+            throw StoreError(
                 .invalidName,
                 """
                 "\(name)" is no name for an archive: it has 1 to \(nameLengthMax) of the characters \
@@ -73,11 +73,11 @@ public struct Archive: Sendable {
     ///   - name: The value's name in this space, of the same characters; no other store has it.
     ///   - idle: How long nothing must have changed before it is saved.
     /// - Returns: A handle. Disposing or releasing it ends the keeping.
-    /// - Throws: ``ArchiveError``: `invalidName`, `unreadable`, `damaged`, `incompatible`, `replicated`.
+    /// - Throws: ``StoreError``: `invalidName`, `unreadable`, `damaged`, `incompatible`, `replicated`.
     ///   Then the store and the file are as they were.
     public func keep<S: ModelHolder>(
         _ store: Store<S>, as name: String, idle: Duration = .seconds(2)
-    ) throws(ArchiveError) -> Archived {
+    ) throws(StoreError) -> Archived {
         try keep(store, as: name, idle: idle, version: S.schemaVersion) { bytes, version in
             try S.snapshot(from: bytes, version: version) as? S.Value
         }
@@ -104,12 +104,12 @@ public struct Archive: Sendable {
     ///   - migrate: Makes a present value of one that was saved with a lesser version, which it gets, too.
     ///     Unless given, that is read as a present one. Called once at most, before this returns.
     /// - Returns: A handle. Disposing or releasing it ends the keeping.
-    /// - Throws: ``ArchiveError`` as for a model's store: `incompatible` where the saved value is of a greater
+    /// - Throws: ``StoreError`` as for a model's store: `incompatible` where the saved value is of a greater
     ///   version or can't be read as a present one, or the migration throws.
     public func keep<Value: Codable>(
         _ storage: Storage<Value>, as name: String, idle: Duration = .seconds(2), version: Int = 1,
         migrate: ((_ old: SnapshotReader, _ version: Int) throws -> Value)? = nil
-    ) throws(ArchiveError) -> Archived {
+    ) throws(StoreError) -> Archived {
         try keep(storage, as: name, idle: idle, version: version) { bytes, saved in
             guard saved <= version else { throw NewerForm(saved: saved, known: version) }
             let reader = SnapshotReader(bytes)
@@ -131,10 +131,10 @@ public struct Archive: Sendable {
     private func keep<S: ValueHolder>(
         _ store: Store<S>, as name: String, idle: Duration, version: Int,
         decode: ([UInt8], Int) throws -> S.Value?
-    ) throws(ArchiveError) -> Archived where S.Value: Encodable {
+    ) throws(StoreError) -> Archived where S.Value: Encodable {
         try Self.check(name)
         if store.core.isRouted {
-            throw ArchiveError(
+            throw StoreError(
                 .replicated,
                 """
                 The store is replicated by a node, which keeps it in the log: it needs no archive.
@@ -147,7 +147,7 @@ public struct Archive: Sendable {
             do {
                 restored = try decode(saved.bytes, saved.version)
             } catch {
-                throw ArchiveError(
+                throw StoreError(
                     .incompatible,
                     """
                     What \(saved.url.path) holds is no \(S.Value.self) of this program: \(error). Run the \
@@ -208,7 +208,7 @@ public final class Archived: Disposable, Sendable {
     /// One write after the other.
     private let writing = Mutex(())
     private let queue = DispatchQueue(label: "conflux.archive")
-    private let results = Sink<Result<Void, ArchiveError>>()
+    private let results = Sink<Result<Void, StoreError>>()
 
     init(
         file: ArchiveFile, names: (space: String, name: String), version: Int, idle: Duration,
@@ -265,20 +265,20 @@ public final class Archived: Disposable, Sendable {
     /// Observers run on the thread that saved, holding no lock: after the idle time on a queue of the
     /// keeping's own, else where ``save()`` or ``dispose()`` was called, this was released, or the store ended.
     /// Of saves on several threads observers may hear in another order.
-    public var saves: Signal<Result<Void, ArchiveError>> { results.signal }
+    public var saves: Signal<Result<Void, StoreError>> { results.signal }
 
     /// Saves the value as it is now, unless it is saved already.
     ///
     /// It is encoded on this thread, holding no lock, and may be by several threads at the same time: a value
     /// is not written over a newer one.
     ///
-    /// - Throws: ``ArchiveError``: `unencodable`, `unwritable`. What was saved before is still there.
-    public func save() throws(ArchiveError) {
+    /// - Throws: ``StoreError``: `unencodable`, `unwritable`. What was saved before is still there.
+    public func save() throws(StoreError) {
         // Read before the value is: so the value has that many changes at least.
         let count = state.withLock { $0.savedCount == $0.changeCount ? nil : $0.changeCount }
         guard let count else { return }
-        let result: Result<Void, ArchiveError>?
-        do throws(ArchiveError) {
+        let result: Result<Void, StoreError>?
+        do throws(StoreError) {
             let bytes = try encoded()
             result = writing.withLock { _ in write(bytes, of: count) }
         } catch {
@@ -289,19 +289,19 @@ public final class Archived: Disposable, Sendable {
         try result.get()
     }
 
-    private func encoded() throws(ArchiveError) -> [UInt8] {
+    private func encoded() throws(StoreError) -> [UInt8] {
         do {
             return try encode()
         } catch {
-            throw ArchiveError(
+            throw StoreError(
                 .unencodable, "The value can't be encoded, and is not saved: \(error)", error)
         }
     }
 
     /// Writes a value, unless another thread has written it or a newer one.
-    private func write(_ bytes: [UInt8], of count: UInt64) -> Result<Void, ArchiveError>? {
+    private func write(_ bytes: [UInt8], of count: UInt64) -> Result<Void, StoreError>? {
         if let saved = state.withLock({ $0.savedCount }), saved >= count { return nil }
-        do throws(ArchiveError) {
+        do throws(StoreError) {
             try file.write(bytes, version: version)
             state.withLock { $0.savedCount = count }
             return .success(())

@@ -48,7 +48,7 @@ struct ArchiveFile: Sendable {
     /// Reads what was saved last.
     ///
     /// - Returns: The schema version, the bytes, and where they are; nil if nothing was saved.
-    func read() throws(ArchiveError) -> (version: Int, bytes: [UInt8], url: URL)? {
+    func read() throws(StoreError) -> (version: Int, bytes: [UInt8], url: URL)? {
         let present = try names()
         // Asked for exactly: another file may answer to the name where a disk takes no heed of case.
         for name in [name, formerName] where present.contains(name) {
@@ -59,20 +59,20 @@ struct ArchiveFile: Sendable {
         return nil
     }
 
-    private func names() throws(ArchiveError) -> [String] {
+    private func names() throws(StoreError) -> [String] {
         do {
             return try FileManager.default.contentsOfDirectory(atPath: folder.path)
         } catch {
-            throw ArchiveError(.unreadable, "\(folder.path) can't be read: \(error)", error)
+            throw StoreError(.unreadable, "\(folder.path) can't be read: \(error)", error)
         }
     }
 
-    private func read(_ url: URL) throws(ArchiveError) -> (version: Int, bytes: [UInt8]) {
+    private func read(_ url: URL) throws(StoreError) -> (version: Int, bytes: [UInt8]) {
         let data: Data
         do {
             data = try Data(contentsOf: url)
         } catch {
-            throw ArchiveError(.unreadable, "\(url.path) can't be read: \(error)", error)
+            throw StoreError(.unreadable, "\(url.path) can't be read: \(error)", error)
         }
         guard let end = data.prefix(Self.headerBytesMax).firstIndex(of: UInt8(ascii: "\n")) else {
             throw damaged(url, "it has no first line")
@@ -99,8 +99,8 @@ struct ArchiveFile: Sendable {
         return hasher.finish()
     }
 
-    private func damaged(_ url: URL, _ how: String) -> ArchiveError {
-        ArchiveError(
+    private func damaged(_ url: URL, _ how: String) -> StoreError {
+        StoreError(
             .damaged,
             """
             \(url.path) is not whole: \(how). It was changed by somebody else, or its disk is broken; \
@@ -109,7 +109,7 @@ struct ArchiveFile: Sendable {
     }
 
     /// Saves a value, durably.
-    func write(_ bytes: [UInt8], version: Int) throws(ArchiveError) {
+    func write(_ bytes: [UInt8], version: Int) throws(StoreError) {
         let digest = Self.digest(of: bytes, version)
         let header = "\(Self.magic) \(version) \(bytes.count) \(digest)\n"
         let beside = url.path + ".new"
@@ -128,7 +128,7 @@ struct ArchiveFile: Sendable {
     }
 
     /// Opens a file that nobody else writes meanwhile: neither another keeping nor another process.
-    private func openAlone(_ path: String) throws(ArchiveError) -> Int32 {
+    private func openAlone(_ path: String) throws(StoreError) -> Int32 {
         while true {
             let file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
             guard file >= 0 else { throw unwritable() }
@@ -158,7 +158,7 @@ struct ArchiveFile: Sendable {
     }
 
     /// Makes the file's new name durable.
-    private func synchronizeFolder() throws(ArchiveError) {
+    private func synchronizeFolder() throws(StoreError) {
         let folder = open(url.deletingLastPathComponent().path, O_RDONLY | O_CLOEXEC)
         guard folder >= 0 else { throw unwritable() }
         defer { close(folder) }
@@ -166,49 +166,12 @@ struct ArchiveFile: Sendable {
         if fsync(folder) != 0 && errno != EINVAL && errno != ENOTSUP { throw unwritable() }
     }
 
-    private func unwritable() -> ArchiveError {
-        ArchiveError(
+    private func unwritable() -> StoreError {
+        StoreError(
             .unwritable,
             """
             \(url.path) can't be written: \(String(cString: strerror(errno))). What was saved before is \
             still there.
             """)
     }
-}
-
-/// Why a value can't be archived or restored.
-public struct ArchiveError: Error, Sendable, CustomStringConvertible {
-    /// What kind of failure it is.
-    public enum Code: String, Sendable {
-        /// A name has other characters than `A-Z a-z 0-9 . _ -`, or is empty, too long, or of dots alone.
-        case invalidName
-        /// The folder or the file can't be read.
-        case unreadable
-        /// The file is not as it was written.
-        case damaged
-        /// The value can't be decoded, or was written by a newer program.
-        case incompatible
-        /// The file can't be written.
-        case unwritable
-        /// The value can't be encoded.
-        case unencodable
-        /// A node replicates the store.
-        case replicated
-    }
-
-    /// What kind of failure it is.
-    public let code: Code
-    /// What happened and what to do.
-    public let message: String
-    /// What caused it, if that is known.
-    public let reason: (any Error)?
-
-    init(_ code: Code, _ message: String, _ reason: (any Error)? = nil) {
-        self.code = code
-        self.message = message
-        self.reason = reason
-    }
-
-    /// The code and the message.
-    public var description: String { "\(code.rawValue): \(message)" }
 }

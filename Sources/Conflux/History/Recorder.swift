@@ -112,15 +112,15 @@ where State.Value: Codable {
 
     /// Brings back the value before the present one, in the store's lane.
     ///
-    /// - Throws: ``RecorderError``: `noSuchStep` at the oldest one, `replicated`.
-    public func back() throws(RecorderError) {
+    /// - Throws: ``StoreError``: `noSuchStep` at the oldest one, `replicated`.
+    public func back() throws(StoreError) {
         try go(.by(-1))
     }
 
     /// Brings back the value behind the present one, in the store's lane.
     ///
-    /// - Throws: ``RecorderError``: `noSuchStep` at the newest one, `replicated`.
-    public func forward() throws(RecorderError) {
+    /// - Throws: ``StoreError``: `noSuchStep` at the newest one, `replicated`.
+    public func forward() throws(StoreError) {
         try go(.by(1))
     }
 
@@ -128,8 +128,8 @@ where State.Value: Codable {
     ///
     /// - Parameter position: Its index in ``steps``, in the lane, too: commits that come before the step may
     ///   have put another value there.
-    /// - Throws: ``RecorderError``: `noSuchStep`, `replicated`.
-    public func jump(to position: Int) throws(RecorderError) {
+    /// - Throws: ``StoreError``: `noSuchStep`, `replicated`.
+    public func jump(to position: Int) throws(StoreError) {
         try go(.to(position))
     }
 
@@ -147,12 +147,12 @@ where State.Value: Codable {
     /// at, in the store's lane. What was recorded until then is gone.
     ///
     /// - Parameter bytes: What ``export()`` returned.
-    /// - Throws: `CodingFailure` when it can't be read; ``RecorderError``: `unreadable` when it says
+    /// - Throws: `CodingFailure` when it can't be read; ``StoreError``: `unreadable` when it says
     ///   nothing sensible, `replicated`. Then nothing has changed.
     public func `import`(_ bytes: some Sequence<UInt8>) throws {
         let tape = try CanonicalCoder().decode(Tape.self, from: bytes)
         guard tape.format == 1, tape.steps.indices.contains(tape.position) else {
-            throw RecorderError(
+            throw StoreError(
                 .unreadable,
                 """
                 The recording is of format \(tape.format), at value \(tape.position) of \
@@ -170,10 +170,10 @@ where State.Value: Codable {
 
     // MARK: Steps
 
-    private func go(_ move: RecorderMove) throws(RecorderError) {
+    private func go(_ move: RecorderMove) throws(StoreError) {
         try checkFree()
         let version = store.computed.state.asValue.readVersion { _ in }.version
-        let plan = record.withLock { record -> Result<Int, RecorderError> in
+        let plan = record.withLock { record -> Result<Int, StoreError> in
             // What is being committed is visible already where observers are called.
             let isVisible = record.commit.map { $0.version != version } ?? false
             let place = record.path.end(afterCommit: isVisible)
@@ -182,7 +182,7 @@ where State.Value: Codable {
             }
             let isThere = !isVisible && record.path.isAtRest
             return .failure(
-                RecorderError(
+                StoreError(
                     .noSuchStep,
                     """
                     There is no value \(move.target(from: place.position)): \(place.count) are kept, \
@@ -193,9 +193,9 @@ where State.Value: Codable {
         make(try plan.get())
     }
 
-    private func checkFree() throws(RecorderError) {
+    private func checkFree() throws(StoreError) {
         guard store.core.isRouted else { return }
-        throw RecorderError(
+        throw StoreError(
             .replicated,
             """
             The store is replicated by a node, so that its value is decided by the log: it can be \
@@ -335,30 +335,4 @@ private final class AtEnd: Sendable {
     deinit {
         body()
     }
-}
-
-/// Why a recorder can't bring back a value.
-public struct RecorderError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What kind of failure it is.
-    public enum Code: String, Sendable {
-        /// No value is kept there.
-        case noSuchStep
-        /// A node replicates the store.
-        case replicated
-        /// What was to be imported says nothing sensible.
-        case unreadable
-    }
-
-    /// What kind of failure it is.
-    public let code: Code
-    /// What happened and what to do.
-    public let message: String
-
-    init(_ code: Code, _ message: String) {
-        self.code = code
-        self.message = message
-    }
-
-    /// The code and the message.
-    public var description: String { "\(code.rawValue): \(message)" }
 }

@@ -48,31 +48,6 @@ public struct SnapshotReader: Sendable {
     }
 }
 
-/// Why a snapshot that another version of a program wrote can't become one of this program's.
-public struct MigrationFailure: Error, CustomStringConvertible {
-    /// What kind of failure it is: stable, and fit for a program to decide by.
-    public enum Code: String, Hashable, Sendable {
-        /// The snapshot is newer than the program.
-        case newerSnapshot
-        /// The migration threw an error.
-        case migrationFailed
-    }
-
-    /// What kind of failure it is.
-    public let code: Code
-    /// The version that the snapshot has.
-    public let snapshotVersion: Int
-    /// The version that the state has here.
-    public let schemaVersion: Int
-    /// What the migration threw.
-    public let reason: (any Error)?
-    /// What happened and what to do.
-    public let message: String
-
-    /// The message.
-    public var description: String { message }
-}
-
 extension ReplicatedState {
     /// The snapshot that bytes hold, in the present version.
     ///
@@ -80,7 +55,7 @@ extension ReplicatedState {
     ///   - bytes: The snapshot's canonical encoding.
     ///   - version: The schema version of the program that wrote it.
     /// - Returns: The snapshot, migrated where an older version wrote it.
-    /// - Throws: `CodingFailure` where bytes of this version can't be read; ``MigrationFailure``.
+    /// - Throws: `CodingFailure` where bytes of this version can't be read; ``StoreError``.
     package static func snapshot(
         from bytes: some Sequence<UInt8>, version: Int
     ) throws -> Snapshot {
@@ -88,25 +63,23 @@ extension ReplicatedState {
             return try CanonicalCoder().decode(Snapshot.self, from: bytes)
         }
         guard version < schemaVersion else {
-            throw MigrationFailure(
-                code: .newerSnapshot, snapshotVersion: version, schemaVersion: schemaVersion,
-                reason: nil,
-                message: """
-                    The snapshot of \(name) has schema version \(version), and this program \
-                    knows \(schemaVersion). Run a newer program.
-                    """)
+            throw StoreError(
+                .newerSnapshot,
+                """
+                The snapshot of \(name) has schema version \(version), and this program knows \
+                \(schemaVersion). Run a newer program.
+                """)
         }
         do {
             return try migrate(SnapshotReader(Array(bytes)), from: version)
         } catch {
-            throw MigrationFailure(
-                code: .migrationFailed, snapshotVersion: version, schemaVersion: schemaVersion,
-                reason: error,
-                message: """
-                    The snapshot of \(name) has schema version \(version) and can't become one of \
-                    version \(schemaVersion): \(error). Give \(name) a migrate(_:from:) that \
-                    makes one: decode what was then, or fill in what is new.
-                    """)
+            throw StoreError(
+                .migrationFailed,
+                """
+                The snapshot of \(name) has schema version \(version) and can't become one of \
+                version \(schemaVersion): \(error). Give \(name) a migrate(_:from:) that makes \
+                one: decode what was then, or fill in what is new.
+                """, error)
         }
     }
 }

@@ -17,7 +17,7 @@ extension ReducedModel {
     /// unregistered meanwhile.
     public mutating func _commit(_ action: TypedAction<Self>, _ context: ActionContext) throws {
         guard let entry = Self.reducers.entry(of: type(of: action.value)) else {
-            throw ReducersError(.noReducer, Self.self, String(describing: type(of: action.value)))
+            throw StoreError.noReducer(Self.self, type(of: action.value))
         }
         try check(action, context)
         entry.reduce(&self, action.value, context)
@@ -84,10 +84,10 @@ public struct TypedAction<Model: ReducedModel>: Codable, Sendable, CustomStringC
     /// Encodes the action under its name.
     ///
     /// - Parameter encoder: Where to.
-    /// - Throws: ``ReducersError`` when no reducer is registered for it; what encoding it throws.
+    /// - Throws: ``StoreError`` when no reducer is registered for it; what encoding it throws.
     public func encode(to encoder: any Encoder) throws {
         guard let entry = Model.reducers.entry(of: type(of: value)) else {
-            throw ReducersError(.noReducer, Model.self, String(describing: type(of: value)))
+            throw StoreError.noReducer(Model.self, type(of: value))
         }
         var container = encoder.container(keyedBy: Name.self)
         try container.encode(value, forKey: Name(stringValue: entry.name))

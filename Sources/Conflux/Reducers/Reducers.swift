@@ -46,11 +46,11 @@ public final class Reducers<Model: ReducedModel>: Sendable {
     ///   - name: What such an action is called in encodings; the type's name unless given. It must be
     ///     the same in every process.
     ///   - reducer: Changes the model by an action. It must use its arguments alone.
-    /// - Throws: ``ReducersError`` when the reducers are frozen, or the name is another type's.
+    /// - Throws: ``StoreError`` when the reducers are frozen, or the name is another type's.
     public func register<Action: Codable & Sendable>(
         _ type: Action.Type, named name: String? = nil,
         _ reducer: @escaping @Sendable (inout Model, Action, ActionContext) -> Void
-    ) throws(ReducersError) {
+    ) throws(StoreError) {
         let entry = Entry(
             name: name ?? String(describing: type), type: type,
             reduce: { model, action, context in
@@ -58,10 +58,10 @@ public final class Reducers<Model: ReducedModel>: Sendable {
                 if let action = action as? Action { reducer(&model, action, context) }
             }, typed: { $0 as? Action })
         // The former one is released outside the lock: that runs user code.
-        let (failure, former) = table.withLock { table -> (ReducersError?, Entry?) in
-            if table.isFrozen { return (ReducersError(.frozen, Model.self, entry.name), nil) }
+        let (failure, former) = table.withLock { table -> (StoreError?, Entry?) in
+            if table.isFrozen { return (StoreError.frozen(Model.self, entry.name), nil) }
             if let other = table.byName[entry.name], other.type != type {
-                return (ReducersError(.nameTaken, Model.self, entry.name), nil)
+                return (StoreError.nameTaken(Model.self, entry.name), nil)
             }
             let former = table.byType[ObjectIdentifier(type)]
             if let former { table.byName[former.name] = nil }
@@ -97,11 +97,11 @@ public final class Reducers<Model: ReducedModel>: Sendable {
     /// Removes the reducer of a type of actions: they are refused from now on.
     ///
     /// - Parameter type: The type of the actions.
-    /// - Throws: ``ReducersError`` when the reducers are frozen.
-    public func unregister<Action>(_ type: Action.Type) throws(ReducersError) {
-        let (failure, former) = table.withLock { table -> (ReducersError?, Entry?) in
+    /// - Throws: ``StoreError`` when the reducers are frozen.
+    public func unregister<Action>(_ type: Action.Type) throws(StoreError) {
+        let (failure, former) = table.withLock { table -> (StoreError?, Entry?) in
             if table.isFrozen {
-                return (ReducersError(.frozen, Model.self, String(describing: type)), nil)
+                return (StoreError.frozen(Model.self, String(describing: type)), nil)
             }
             let former = table.byType.removeValue(forKey: ObjectIdentifier(type))
             if let former { table.byName[former.name] = nil }
@@ -130,45 +130,30 @@ public final class Reducers<Model: ReducedModel>: Sendable {
     }
 }
 
-/// Why a reducer can't be registered or unregistered, or why there is none.
-public struct ReducersError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What kind of failure it is.
-    public enum Code: String, Sendable {
-        /// The model is replicated: its reducers don't change any more.
-        case frozen
-        /// Another type of actions has the name.
-        case nameTaken
-        /// No reducer is registered for the action's type.
-        case noReducer
+extension StoreError {
+    static func frozen<Model>(_ model: Model.Type, _ name: String) -> StoreError {
+        StoreError(
+            .frozen,
+            """
+            The reducers of \(model) are frozen, since a node replicates it: every replica must have \
+            the same. Register and unregister "\(name)" before the node opens a store.
+            """)
     }
 
-    /// What kind of failure it is.
-    public let code: Code
-    /// What happened and what to do.
-    public let message: String
-
-    init<Model>(_ code: Code, _ model: Model.Type, _ name: String) {
-        self.code = code
-        message =
-            switch code {
-            case .frozen:
-                """
-                The reducers of \(model) are frozen, since a node replicates it: every replica must \
-                have the same. Register and unregister "\(name)" before the node opens a store.
-                """
-            case .nameTaken:
-                """
-                Another type of actions of \(model) is called "\(name)". Give one of them another \
-                name.
-                """
-            case .noReducer:
-                """
-                \(model) has no reducer for actions of type \(name): the action changed nothing. \
-                Register one first.
-                """
-            }
+    static func nameTaken<Model>(_ model: Model.Type, _ name: String) -> StoreError {
+        StoreError(
+            .nameTaken,
+            """
+            Another type of actions of \(model) is called "\(name)". Give one of them another name.
+            """)
     }
 
-    /// The code and the message.
-    public var description: String { "\(code.rawValue): \(message)" }
+    static func noReducer<Model>(_ model: Model.Type, _ action: Any.Type) -> StoreError {
+        StoreError(
+            .noReducer,
+            """
+            \(model) has no reducer for actions of type \(action): the action changed nothing. \
+            Register one first.
+            """)
+    }
 }

@@ -24,7 +24,7 @@ final class StoreNames: Sendable {
 
     private let content = Mutex(Content())
 
-    func add<S: State>(_ store: Store<S>, as name: String) throws(StoreLookupError) -> AnyDisposable
+    func add<S: State>(_ store: Store<S>, as name: String) throws(StoreError) -> AnyDisposable
     {
         let found: @Sendable () -> AnyObject? = { [weak store] in store }
         let entry = Entry(
@@ -41,17 +41,34 @@ final class StoreNames: Sendable {
             return (nil, nil)
         }
         defer { withExtendedLifetime(holder) {} }
-        if let former { throw StoreLookupError(.taken, name, found: former.state) }
+        if let former {
+            throw StoreError(
+                .nameTaken,
+                """
+                A store of \(former.state) is registered as "\(name)" already. End that registration \
+                first, or choose another identifier.
+                """)
+        }
         let lane = entry.lane
         return store.core.ending(AnyDisposable { [weak self] in self?.remove(name, lane) })
     }
 
-    func store<S: State>(_ name: String) throws(StoreLookupError) -> Store<S> {
+    func store<S: State>(_ name: String) throws(StoreError) -> Store<S> {
         guard let entry = content.withLock({ $0.entries[name] }), let store = entry.store() else {
-            throw StoreLookupError(.unknown, name, found: nil)
+            throw StoreError(
+                .unknown,
+                """
+                No store is registered as "\(name)" in this scope, or it was released. Register it, \
+                and keep it for as long as it is to be found.
+                """)
         }
         guard let store = store as? Store<S> else {
-            throw StoreLookupError(.otherState, name, found: entry.state)
+            throw StoreError(
+                .otherState,
+                """
+                The store registered as "\(name)" is one of \(entry.state). Ask for that state, or \
+                under another identifier.
+                """)
         }
         return store
     }
@@ -76,53 +93,6 @@ extension StoreNames.Content {
     }
 }
 
-/// Why no store is found, or registered, under an identifier.
-public struct StoreLookupError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// What kind of failure it is.
-    public enum Code: String, Sendable {
-        /// No living store is registered under the identifier.
-        case unknown
-        /// The store under the identifier is one of another state.
-        case otherState
-        /// Another living store has the identifier.
-        case taken
-    }
-
-    /// What kind of failure it is.
-    public let code: Code
-    /// The identifier.
-    public let identifier: String
-    /// The state of the store that has it, if one has.
-    public let found: String?
-
-    init(_ code: Code, _ identifier: String, found: String?) {
-        self.code = code
-        self.identifier = identifier
-        self.found = found
-    }
-
-    /// What happened and what to do.
-    public var description: String {
-        switch code {
-        case .unknown:
-            """
-            No store is registered as "\(identifier)" in this scope, or it was released. Register \
-            it, and keep it for as long as it is to be found.
-            """
-        case .otherState:
-            """
-            The store registered as "\(identifier)" is one of \(found ?? "another state"). Ask for \
-            that state, or under another identifier.
-            """
-        case .taken:
-            """
-            A store of \(found ?? "another state") is registered as "\(identifier)" already. End \
-            that registration first, or choose another identifier.
-            """
-        }
-    }
-}
-
 extension Scope {
     /// Lets a store be found by an identifier. It does not live by that: it is gone with its owner.
     ///
@@ -136,11 +106,11 @@ extension Scope {
     ///     that lookups throw `unknown` when its owner has let it go.
     ///   - identifier: Any text that no other living store of the scope has, whatever its state.
     /// - Returns: What ends the registration. Letting go of it ends nothing.
-    /// - Throws: ``StoreLookupError`` when the identifier is taken.
+    /// - Throws: ``StoreError`` when the identifier is taken.
     @discardableResult
     public func register<S: State>(
         _ store: Store<S>, as identifier: String
-    ) throws(StoreLookupError) -> any Disposable & Sendable {
+    ) throws(StoreError) -> any Disposable & Sendable {
         precondition(store.core.scope === self, "\(S.self)'s store belongs to another scope")
         return try names.add(store, as: identifier)
     }
@@ -151,10 +121,10 @@ extension Scope {
     ///   - identifier: What it was registered as.
     ///   - state: Its state.
     /// - Returns: The very store that was registered.
-    /// - Throws: ``StoreLookupError`` when none is registered, or one of another state.
+    /// - Throws: ``StoreError`` when none is registered, or one of another state.
     public func store<S: State>(
         _ identifier: String, of state: S.Type = S.self
-    ) throws(StoreLookupError) -> Store<S> {
+    ) throws(StoreError) -> Store<S> {
         try names.store(identifier)
     }
 }

@@ -64,9 +64,9 @@ struct MigrationTests {
 
     @Test func `what can't be migrated, and what is newer, is an error and changes nothing`() throws
     {
-        let failure = try restore(#"{"count":6}"#, version: 1) as? MigrationFailure
+        let failure = try restore(#"{"count":6}"#, version: 1) as? StoreError
         #expect(failure?.code == .migrationFailed)
-        let newer = try restore(#"{"count":6}"#, version: 3) as? MigrationFailure
+        let newer = try restore(#"{"count":6}"#, version: 3) as? StoreError
         #expect(newer?.code == .newerSnapshot)
         #expect(store.count == 0)
     }

@@ -125,12 +125,12 @@ struct ReplicatedConceptTests {
             }
             #expect(pair.here.left == 0 && local.value == 0)
             let recorder = Recorder(pair.here)
-            let back = #expect(throws: RecorderError.self) { try recorder.back() }
+            let back = #expect(throws: StoreError.self) { try recorder.back() }
             #expect(back?.code == .noSuchStep || back?.code == .replicated)
             let folder = FileManager.default.temporaryDirectory
                 .appendingPathComponent("conflux-concepts-\(Identifier.random())")
             defer { try? FileManager.default.removeItem(at: folder) }
-            let kept = #expect(throws: ArchiveError.self) {
+            let kept = #expect(throws: StoreError.self) {
                 try Archive(folder: folder).keep(pair.here, as: "shelf")
             }
             #expect(kept?.code == .replicated)
@@ -223,7 +223,7 @@ struct ReplicatedConceptTests {
             let there = try await beta.store(Pile.self)
             try await here.dispatch(Put(height: 2)).receipt()
             try await wait(for: there) { $0.height == 2 }
-            let error = #expect(throws: ReducersError.self) {
+            let error = #expect(throws: StoreError.self) {
                 try Pile.reducers.unregister(Put.self)
             }
             #expect(error?.code == .frozen)

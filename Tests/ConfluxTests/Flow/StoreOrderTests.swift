@@ -61,11 +61,12 @@ struct StoreOrderTests {
         let stores = scope.run { (0..<3).map { _ in tallyStore() } }
         try scope.order(stores[1], after: stores[0])
         try scope.order(stores[2], after: stores[1])
-        let error = #expect(throws: StoreOrderError.self) {
+        let error = #expect(throws: StoreError.self) {
             try scope.order(stores[0], after: stores[2])
         }
-        #expect(error?.description.contains("neither would ever go on") == true)
-        #expect(throws: StoreOrderError.self) { try scope.order(stores[0], after: stores[0]) }
+        #expect(error?.code == .cycle)
+        #expect(error?.message.contains("neither would ever go on") == true)
+        #expect(throws: StoreError.self) { try scope.order(stores[0], after: stores[0]) }
         for store in stores { store.actions.tell(1) }
         #expect(stores.allSatisfy { $0.computed.numbers == [1] })
     }
@@ -118,19 +119,19 @@ struct StoreOrderTests {
         let store = scope.run { tallyStore() }
         let registration = try scope.register(store, as: "tally")
         #expect(try scope.store("tally", of: TallyState.self) === store)
-        let other = #expect(throws: StoreLookupError.self) {
+        let other = #expect(throws: StoreError.self) {
             try scope.store("tally", of: ModelState<Stock>.self)
         }
         #expect(other?.code == .otherState && other?.description.contains("TallyState") == true)
-        let unknown = #expect(throws: StoreLookupError.self) {
+        let unknown = #expect(throws: StoreError.self) {
             try scope.store("nobody", of: TallyState.self)
         }
         #expect(unknown?.code == .unknown)
         let second = scope.run { tallyStore() }
-        let taken = #expect(throws: StoreLookupError.self) {
+        let taken = #expect(throws: StoreError.self) {
             try scope.register(second, as: "tally")
         }
-        #expect(taken?.code == .taken)
+        #expect(taken?.code == .nameTaken)
         registration.dispose()
         try scope.register(second, as: "tally")
         #expect(try scope.store("tally", of: TallyState.self) === second)
@@ -140,7 +141,7 @@ struct StoreOrderTests {
         var store: Store<TallyState>? = scope.run { tallyStore() }
         if let store { try scope.register(store, as: "tally") }
         store = nil
-        #expect(throws: StoreLookupError.self) { try scope.store("tally", of: TallyState.self) }
+        #expect(throws: StoreError.self) { try scope.store("tally", of: TallyState.self) }
         let other = scope.run { ModelStore<Stock>() }
         try scope.register(other, as: "tally")
     }

@@ -71,7 +71,7 @@ struct ArchiveTests {
         for kept in keeping { try kept.save() }
         #expect(folder.names == ["a~x.archive", "a~y.archive", "b~x.archive"])
         for name in ["", "..", "a/b", "ä", String(repeating: "a", count: 65)] {
-            let error = #expect(throws: ArchiveError.self) { try first.keep(storage, as: name) }
+            let error = #expect(throws: StoreError.self) { try first.keep(storage, as: name) }
             #expect(error?.code == .invalidName)
         }
     }
@@ -115,7 +115,7 @@ struct ArchiveTests {
         for bytes in broken {
             try bytes.write(to: file)
             let storage = Storage([7])
-            let error = #expect(throws: ArchiveError.self) { try archive.keep(storage, as: "x") }
+            let error = #expect(throws: StoreError.self) { try archive.keep(storage, as: "x") }
             #expect(error?.code == .damaged || error?.code == .incompatible)
             #expect(storage.value == [7])
             #expect(try Data(contentsOf: file) == bytes)
@@ -129,7 +129,7 @@ struct ArchiveTests {
         text.replace("seven")
         try kept.save()
         kept.dispose()
-        let error = #expect(throws: ArchiveError.self) { try archive.keep(Storage(7), as: "x") }
+        let error = #expect(throws: StoreError.self) { try archive.keep(Storage(7), as: "x") }
         #expect(error?.code == .incompatible)
         #expect(error?.message.contains("begin anew") == true)
     }
@@ -145,9 +145,9 @@ struct ArchiveTests {
             at: folder.file("1~x.archive.new"), withIntermediateDirectories: false)
         var saves = kept.saves.values.makeAsyncIterator()
         storage.replace(2)
-        let error = #expect(throws: ArchiveError.self) { try kept.save() }
+        let error = #expect(throws: StoreError.self) { try kept.save() }
         #expect(error?.code == .unwritable)
-        await #expect(throws: ArchiveError.self) { try await saves.next()?.get() }
+        await #expect(throws: StoreError.self) { try await saves.next()?.get() }
         let other = Storage(0)
         let second = try archive.keep(other, as: "x")
         #expect(other.value == 1)
@@ -199,7 +199,7 @@ struct ArchiveTests {
         try again.save()
         new.dispatch(.set(1))
         again.dispose()
-        let error = #expect(throws: ArchiveError.self) {
+        let error = #expect(throws: StoreError.self) {
             try archive.keep(ModelStore<First>(), as: "x")
         }
         #expect(error?.code == .incompatible)
@@ -239,11 +239,11 @@ struct ArchiveTests {
         let archive = try Archive(folder: folder.url)
         let storages = (0..<4).map { Storage([$0]) }
         let kept = try storages.map { try archive.keep($0, as: "x", idle: .seconds(3_600)) }
-        let failures = Seen<ArchiveError>()
+        let failures = Seen<StoreError>()
         onThreads(4) { index in
             for round in 0..<50 {
                 storages[index].replace(Array(repeating: index, count: round * 100))
-                do throws(ArchiveError) { try kept[index].save() } catch { failures.add(error) }
+                do throws(StoreError) { try kept[index].save() } catch { failures.add(error) }
             }
         }
         #expect(failures.values.map(\.message) == [])
@@ -384,10 +384,10 @@ struct ArchiveTests {
         let again = Storage(Wide())
         _ = try keep(again, 2)
         #expect(again.size.width == 3)
-        let newer = #expect(throws: ArchiveError.self) { try archive.keep(again, as: "x") }
+        let newer = #expect(throws: StoreError.self) { try archive.keep(again, as: "x") }
         #expect(newer?.code == .incompatible)
         #expect(newer?.message.contains("saved with version 2, and this program knows 1") == true)
-        let failed = #expect(throws: ArchiveError.self) {
+        let failed = #expect(throws: StoreError.self) {
             try archive.keep(again, as: "x", version: 3) { _, _ in throw CancellationError() }
         }
         #expect(failed?.code == .incompatible && failed?.reason is CancellationError)

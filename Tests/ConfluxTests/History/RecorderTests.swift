@@ -17,7 +17,7 @@ struct RecorderTests {
         #expect(stock.left == 2 && recorder.position == 1)
         try recorder.back()
         #expect(stock.left == 1)
-        let first = #expect(throws: RecorderError.self) { try recorder.back() }
+        let first = #expect(throws: StoreError.self) { try recorder.back() }
         #expect(first?.code == .noSuchStep && stock.left == 1)
         #expect(
             first?.message == """
@@ -26,8 +26,8 @@ struct RecorderTests {
                 """)
         try recorder.jump(to: 2)
         #expect(stock.left == 4)
-        #expect(throws: RecorderError.self) { try recorder.forward() }
-        #expect(throws: RecorderError.self) { try recorder.jump(to: 3) }
+        #expect(throws: StoreError.self) { try recorder.forward() }
+        #expect(throws: StoreError.self) { try recorder.jump(to: 3) }
         try recorder.jump(to: 0)
         try recorder.forward()
         #expect(stock.left == 2)
@@ -40,7 +40,7 @@ struct RecorderTests {
         try recorder.jump(to: 1)
         stock.dispatch(.add(amount: 10))
         #expect(recorder.steps.map(\.value.left) == [0, 1, 11])
-        #expect(throws: RecorderError.self) { try recorder.forward() }
+        #expect(throws: StoreError.self) { try recorder.forward() }
     }
 
     @Test func `the oldest values are given up at the capacity`() throws {
@@ -91,7 +91,7 @@ struct RecorderTests {
             #expect(throws: (any Error).self) { try recorder.import(Array(text.utf8)) }
         }
         let bytes = Array(#"{"format":2,"position":0,"steps":[]}"#.utf8)
-        let error = #expect(throws: RecorderError.self) { try recorder.import(bytes) }
+        let error = #expect(throws: StoreError.self) { try recorder.import(bytes) }
         #expect(error?.code == .unreadable)
         #expect(stock.left == 4 && recorder.steps.count == 2)
     }
@@ -161,9 +161,9 @@ struct RecorderTests {
         held.runAll()
         try recorder.back()
         try recorder.forward()
-        #expect(throws: RecorderError.self) { try recorder.forward() }
+        #expect(throws: StoreError.self) { try recorder.forward() }
         for _ in 1...3 { try recorder.back() }
-        let first = #expect(throws: RecorderError.self) { try recorder.back() }
+        let first = #expect(throws: StoreError.self) { try recorder.back() }
         #expect(
             first?.message == """
                 There is no value -1: 4 are kept, from 0 on, and the store will be at 0. Choose one of \
@@ -173,7 +173,7 @@ struct RecorderTests {
         held.runAll()
         #expect(recorder.position == 0 && stock.left == 0)
         try recorder.jump(to: 3)
-        #expect(throws: RecorderError.self) { try recorder.forward() }
+        #expect(throws: StoreError.self) { try recorder.forward() }
         try recorder.back()
         held.runAll()
         #expect(stock.left == 3)
@@ -205,7 +205,7 @@ struct RecorderTests {
         stock.dispatch(.add(amount: 1))
         let lock = scope.lock()
         try recorder.back()
-        #expect(throws: RecorderError.self) { try recorder.back() }
+        #expect(throws: StoreError.self) { try recorder.back() }
         try recorder.forward()
         lock.release()
         #expect(stock.left == 1 && recorder.position == 1)
@@ -225,14 +225,14 @@ struct RecorderTests {
     @Test func `steps in both directions from inside an observer lead where they should`() throws {
         let stock = scope.run { ModelStore<Stock>() }
         let recorder = Recorder(stock)
-        let failures = Late<[RecorderError]>()
+        let failures = Late<[StoreError]>()
         stock.observe { value in
             guard value.left == 5, failures.value == nil else { return }
             failures.value = []
-            var thrown: [RecorderError] = []
+            var thrown: [StoreError] = []
             // The commit under way is visible already: before it there is the first value.
             for step in [recorder.back, recorder.forward, recorder.forward, recorder.back] {
-                do throws(RecorderError) { try step() } catch { thrown.append(error) }
+                do throws(StoreError) { try step() } catch { thrown.append(error) }
             }
             failures.value = thrown
         }

@@ -50,7 +50,7 @@ struct ReducersTests {
         let error = await #expect(throws: DispatchError.self) {
             try await wallet.dispatch(FetchAmount()).receipt()
         }
-        #expect((error?.reason as? ReducersError)?.code == .noReducer)
+        #expect((error?.reason as? StoreError)?.code == .noReducer)
         #expect(error?.message.contains("no reducer for actions of type FetchAmount") == true)
     }
 
@@ -63,7 +63,7 @@ struct ReducersTests {
         }
         purse.dispatch(SetAmount(value: 1))
         #expect(purse.amount == 1)
-        let taken = #expect(throws: ReducersError.self) {
+        let taken = #expect(throws: StoreError.self) {
             try Purse.reducers.register(Spend.self, named: "SetAmount") { _, _, _ in }
         }
         #expect(taken?.code == .nameTaken)
@@ -71,11 +71,11 @@ struct ReducersTests {
         purse.dispatch(SetAmount(value: 2))
         #expect(purse.amount == 1)
         ModelState<Purse>._willReplicate()
-        let frozen = #expect(throws: ReducersError.self) {
+        let frozen = #expect(throws: StoreError.self) {
             try Purse.reducers.register(SetAmount.self) { _, _, _ in }
         }
         #expect(frozen?.code == .frozen)
-        #expect(throws: ReducersError.self) { try Purse.reducers.unregister(SetAmount.self) }
+        #expect(throws: StoreError.self) { try Purse.reducers.unregister(SetAmount.self) }
     }
 
     @Test(arguments: [PayloadCoding.json, .compact])

@@ -156,19 +156,6 @@ private final class OrderedWait: LaneHold {
     }
 }
 
-/// Why a store can't wait for another.
-public struct StoreOrderError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What happened and what to do.
-    public let description: String
-
-    init(_ waiting: StoreIdentity, _ waitedFor: StoreIdentity) {
-        description = """
-            \(waiting) can't wait for \(waitedFor), which waits for it: neither would ever go on. End \
-            one of the two waits.
-            """
-    }
-}
-
 extension Scope {
     /// Has a store wait for others: before it comes to an action, these have come to the end of all that
     /// they had to do when it was dispatched, and of the same event or global action.
@@ -185,15 +172,15 @@ extension Scope {
     ///     program with a message.
     ///   - other: The stores that it waits for, of this scope. They are not kept.
     /// - Returns: What ends the waiting. Letting go of it ends nothing.
-    /// - Throws: ``StoreOrderError`` when one of the others waits for the store, by way of others too;
+    /// - Throws: ``StoreError``: `cycle` when one of the others waits for the store, by way of others too;
     ///   then nothing has changed.
     @discardableResult
     public func order<S: State, each Other: State>(
         _ store: Store<S>, after other: repeat Store<each Other>
-    ) throws(StoreOrderError) -> any Disposable & Sendable {
+    ) throws(StoreError) -> any Disposable & Sendable {
         precondition(store.core.scope === self, "\(S.self)'s store belongs to another scope")
         var registrations: [AnyDisposable] = []
-        var failure: StoreOrderError?
+        var failure: StoreError?
         func add<Predecessor: State>(_ predecessor: Store<Predecessor>) {
             precondition(
                 predecessor.core.scope === self,
@@ -203,8 +190,12 @@ extension Scope {
                 // It ends with either of the two.
                 registrations.append(store.core.ending(registration, with: predecessor.core))
             } else {
-                failure = StoreOrderError(
-                    StoreIdentity(store.core), StoreIdentity(predecessor.core))
+                failure = StoreError(
+                    .cycle,
+                    """
+                    \(StoreIdentity(store.core)) can't wait for \(StoreIdentity(predecessor.core)), \
+                    which waits for it: neither would ever go on. End one of the two waits.
+                    """)
             }
         }
         repeat add(each other)
