@@ -6,7 +6,7 @@ extension Signal where Value: Sendable {
     /// ```
     ///
     /// See ``values(keepingNewest:)``.
-    public var values: SignalValues<Value> { values(keepingNewest: 64) }
+    public var values: AsyncStream<Value> { values(keepingNewest: 64) }
 
     /// The values as an asynchronous sequence, from this call on.
     ///
@@ -18,51 +18,14 @@ extension Signal where Value: Sendable {
     ///   replaces the oldest unread one; a sender never waits. To read only the latest value of a
     ///   variable, keep 1.
     /// - Returns: A sequence to iterate once, by one task.
-    public func values(keepingNewest count: Int) -> SignalValues<Value> {
+    public func values(keepingNewest count: Int) -> AsyncStream<Value> {
         precondition(count >= 1, "a sequence of values that keeps \(count) would never have one")
         let (stream, continuation) = AsyncStream.makeStream(
             of: Value.self, bufferingPolicy: .bufferingNewest(count))
         let source = SignalValuesSource(continuation: continuation)
         let subscription = observe { source.continuation.yield($0) }
         continuation.onTermination = { _ in subscription.dispose() }
-        return SignalValues(stream: stream)
-    }
-}
-
-/// The values of a signal, to be read one after another; see ``Signal/values(keepingNewest:)``.
-public struct SignalValues<Element: Sendable>: AsyncSequence, Sendable {
-    /// `SignalValues` never throws.
-    public typealias Failure = Never
-
-    fileprivate let stream: AsyncStream<Element>
-
-    /// Reads the values of one observation. Use it in one task.
-    public struct AsyncIterator: AsyncIteratorProtocol {
-        fileprivate var iterator: AsyncStream<Element>.Iterator
-
-        /// Waits for the next value.
-        ///
-        /// - Returns: The value; nil once the task is cancelled or no more can come.
-        public mutating func next() async -> Element? {
-            await iterator.next()
-        }
-
-        /// Waits for the next value on an actor.
-        ///
-        /// - Parameter actor: Where the caller runs.
-        /// - Returns: The value; nil once the task is cancelled or no more can come.
-        public mutating func next(
-            isolation actor: isolated (any Actor)?
-        ) async -> Element? {
-            await iterator.next(isolation: actor)
-        }
-    }
-
-    /// Begins to read.
-    ///
-    /// - Returns: An iterator over the values since the sequence was made.
-    public func makeAsyncIterator() -> AsyncIterator {
-        AsyncIterator(iterator: stream.makeAsyncIterator())
+        return stream
     }
 }
 

@@ -5,7 +5,7 @@ import Testing
 struct SignalValuesTests {
     @Test func `values come in order from the call on, and end with the source`() async {
         var seen = [Int]()
-        let values: SignalValues<Int>
+        let values: AsyncStream<Int>
         do {
             let sink = Sink<Int>()
             sink.send(value: 0)
@@ -18,8 +18,8 @@ struct SignalValuesTests {
 
     @Test func `a slow reader finds the newest values`() async {
         var seen = [Int]()
-        let values: SignalValues<Int>
-        let latest: SignalValues<Int>
+        let values: AsyncStream<Int>
+        let latest: AsyncStream<Int>
         do {
             let variable = Variable(0)
             values = variable.signal.values
