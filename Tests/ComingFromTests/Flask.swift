@@ -139,10 +139,10 @@ struct ComingFromFlask {
     @Test func `nested keys are told with old and new value, and internal ones are not`() {
         let substance = scope.run { Storage(AppState()) }
         let changes = Mutex<[Change<JSONValue?>]>([])
-        substance.changes(at: "info.title").observe { change in
+        substance.changes(at: "/info/title").observe { change in
             changes.withLock { $0.append(change) }
         }
-        substance.changes(at: "info.tags.color").observe { change in
+        substance.changes(at: "/info/tags/color").observe { change in
             changes.withLock { $0.append(change) }
         }
         substance.update(\.info.title, to: "mutated")
@@ -157,7 +157,7 @@ struct ComingFromFlask {
         struct Profile: Codable, Sendable { var info: JSONValue = nil }
         let profile = scope.run { Storage(Profile()) }
         let titles = Mutex<[JSONValue]>([])
-        profile.changes(at: "info.nest.title").observe { change in
+        profile.changes(at: "/info/nest/title").observe { change in
             titles.withLock { $0.append(change.new ?? .null) }
         }
         profile.update(\.info, to: ["nest": ["title": "some"]])

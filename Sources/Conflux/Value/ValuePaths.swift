@@ -1,63 +1,14 @@
-/// A place in a value, as the names of properties and the keys of dictionaries that lead to it, with dots
-/// between them: `info.nest.title`.
-///
-/// A key that has a dot in it is written with a backslash before that dot, and a backslash as two; the
-/// elements of an array are counted from 0. Properties are named as they are encoded.
-public struct ValuePath: Hashable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
-    /// The names on the way, from the outermost on.
-    public let names: [String]
-
-    /// Reads a path.
-    ///
-    /// - Parameter text: The names with dots between them; the empty text is the whole value.
-    public init(_ text: String) {
-        var names: [String] = []
-        var name = ""
-        var isEscaped = false
-        for character in text {
-            switch character {
-            case "\\" where !isEscaped: isEscaped = true
-            case "." where !isEscaped:
-                names.append(name)
-                name = ""
-            default:
-                name.append(character)
-                isEscaped = false
-            }
-        }
-        self.names = text.isEmpty ? [] : names + [name]
-    }
-
-    /// Makes a path of names that may have dots in them.
-    ///
-    /// - Parameter names: From the outermost on.
-    public init(names: [String]) {
-        self.names = names
-    }
-
-    /// Reads a path.
-    public init(stringLiteral text: String) {
-        self.init(text)
-    }
-
-    /// The path as it is read.
-    public var description: String {
-        names.map { name in
-            name.flatMap { $0 == "." || $0 == "\\" ? ["\\", $0] : [$0] }.map(String.init).joined()
-        }.joined(separator: ".")
-    }
-}
-
 extension Store where State: ValueHolder, State.Value: Encodable {
     /// What becomes of a place in the value, with the old and the new value there.
     ///
     /// ```swift
-    /// settings.changes(at: "window.title").observe { change in
+    /// settings.changes(at: "/window/title").observe { change in
     ///     print(change.old ?? .null, change.new ?? .null)
     /// }
     /// ```
     ///
-    /// The place may lie in nested structures and in dictionaries. A value is nil where there is none, as
+    /// The place may lie in nested structures, in dictionaries and in arrays; properties are named as they are
+    /// encoded. A value is nil where there is none, as
     /// where a dictionary has no such key. Members and keys whose name begins with `_` are internal: a
     /// change of them alone is none, they are left out, and there is nothing at a place in them.
     ///
@@ -65,11 +16,11 @@ extension Store where State: ValueHolder, State.Value: Encodable {
     /// when the program is written ``changed(_:)`` and ``changes(of:)`` cost far less. A value that can't
     /// be encoded counts as unchanged.
     ///
-    /// - Parameter path: The place; the empty one is the whole value.
+    /// - Parameter pointer: The place; `""` is the whole value.
     /// - Returns: A signal of changes from the observation on, which doesn't keep the store alive.
-    public func changes(at path: ValuePath) -> Signal<Change<JSONValue?>> {
-        let isInternal = path.names.contains { $0.hasPrefix("_") }
-        let pointer = isInternal ? nil : JSONPointer(tokens: path.names)
+    public func changes(at pointer: JSONPointer) -> Signal<Change<JSONValue?>> {
+        let isInternal = pointer.tokens.contains { $0.hasPrefix("_") }
+        let pointer = isInternal ? nil : pointer
         return listening { send in
             let last = Last<EncodedPart>()
             return { state, _ in

@@ -88,7 +88,7 @@ struct ConceptReleaseTests {
         Use("signals of a value") { _, stock, _ in
             stock.changed(\.left).observe { [weak stock] _ in _ = stock?.left }
             stock.observe(\.left) { _ in }
-            stock.changes(at: "left").observe { _ in }
+            stock.changes(at: "/left").observe { _ in }
             var changes = stock.changes(of: \.left).makeAsyncIterator()
             stock.dispatch(.add(amount: 1))
             #expect(await changes.next()?.new == 1)

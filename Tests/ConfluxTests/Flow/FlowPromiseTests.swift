@@ -330,7 +330,7 @@ struct FlowPromiseTests {
         }
         let storage = scope.run { Storage(Settings()) }
         let told = Mutex<[String]>([])
-        for path: ValuePath in ["_scroll", "info._draft", "info.title"] {
+        for path: JSONPointer in ["/_scroll", "/info/_draft", "/info/title"] {
             storage.changes(at: path).observe { _ in
                 told.withLock { $0.append(path.description) }
             }
@@ -338,7 +338,7 @@ struct FlowPromiseTests {
         storage.update(\._scroll, to: 1)
         storage.update(\.info["_draft"], to: 1)
         storage.update(\.info["title"], to: 1)
-        #expect(told.withLock { $0 } == ["info.title"])
+        #expect(told.withLock { $0 } == ["/info/title"])
     }
 
     @Test func `a commit that is under way when its store is released counts as a change`()
