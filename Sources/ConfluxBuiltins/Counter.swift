@@ -74,7 +74,7 @@ public enum CounterRefusal: Error, Hashable, Sendable, CustomStringConvertible {
 }
 
 /// Changes a counter; refuses what would leave the range of 64 bits.
-public struct CounterMutations: CheckedMutations {
+public struct CounterMutations: ContextMutations {
     /// Makes the mutations.
     public init() {}
 
@@ -99,7 +99,10 @@ public struct CounterMutations: CheckedMutations {
     /// - Parameters:
     ///   - action: What happens; it passed the check.
     ///   - state: The counter.
-    public func commit(action: CounterAction, state: CounterState) {
+    ///   - context: Not used.
+    public func commit(
+        action: CounterAction, state: CounterState, context: ActionContext
+    ) {
         state.count.value += action.amount
     }
 }

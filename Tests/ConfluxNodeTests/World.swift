@@ -109,7 +109,7 @@ struct Refusal: Error, CustomStringConvertible {
     var description: String { "this tally does not fail" }
 }
 
-struct TallyMutations: CheckedMutations {
+struct TallyMutations: ContextMutations {
     func check(
         action: TallyState.Action, state: TallyState, context: ActionContext
     ) throws {
@@ -120,7 +120,7 @@ struct TallyMutations: CheckedMutations {
         }
     }
 
-    func commit(action: TallyState.Action, state: TallyState) {
+    func commit(action: TallyState.Action, state: TallyState, context: ActionContext) {
         switch action {
         case .add(let amount): state.count.value += amount
         case .countOn: state.count.value += 1

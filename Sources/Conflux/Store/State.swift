@@ -35,8 +35,7 @@ public protocol State: AnyObject, SendableMetatype {
 /// }
 /// ```
 ///
-/// Adopt ``ContextMutations`` to learn an action's place and time, ``CheckedMutations`` to refuse
-/// actions, or both.
+/// Adopt ``ContextMutations`` to refuse actions, or to learn an action's place and time.
 public protocol Mutations: SendableMetatype {
     /// The state that is changed.
     associatedtype State: Conflux.State

@@ -124,7 +124,7 @@ final class Ledger: State {
     var entries: [UInt64: Int] = [:]
 }
 
-struct LedgerMutations: ContextMutations, CheckedMutations {
+struct LedgerMutations: ContextMutations {
     struct Negative: Error {}
 
     func check(action: Int, state: Ledger, context: ActionContext) throws {
