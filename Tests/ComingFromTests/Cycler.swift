@@ -124,13 +124,13 @@ struct ComingFromCycler {
                     change.keyPath == nil ? "did replace" : "did change \(change.old) \(change.new)"
                 )
             }
-            func didEmit(_ activity: EmittedActivity) {
-                note("did emit \(activity.value)")
-                note(activity.label)
+            func didEmit(_ activity: any Sendable, from: StoreIdentity, label: DispatchLabel) {
+                note("did emit \(activity)")
+                note(label)
             }
-            func willPerform(_ function: PerformedFunction) {
-                note("will perform \(function.label.name)")
-                note(function.label)
+            func willPerform(_ label: DispatchLabel, for: StoreIdentity) {
+                note("will perform \(label.name)")
+                note(label)
             }
         }
         let scope = Scope()

@@ -149,7 +149,7 @@ struct JournalTap<State: Conflux.State, Value: Sendable>: Middleware {
         journal.note(commit.action, label, commit.context, read(commit), refusal)
     }
 
-    func didEmit(_ activity: EmittedActivity) {
-        journal.note(activity: activity.value)
+    func didEmit(_ activity: any Sendable, from store: StoreIdentity, label: DispatchLabel) {
+        journal.note(activity: activity)
     }
 }

@@ -1,21 +1,3 @@
-/// An activity that was emitted, as middleware sees it.
-public struct EmittedActivity: Sendable {
-    /// What happened.
-    public let value: any Sendable
-    /// The store.
-    public let store: StoreIdentity
-    /// Where it was emitted.
-    public let label: DispatchLabel
-}
-
-/// A function that is run for a store, as middleware sees it.
-public struct PerformedFunction: Sendable {
-    /// The store.
-    public let store: StoreIdentity
-    /// What the caller said of it.
-    public let label: DispatchLabel
-}
-
 /// Activities: what happens and changes no state, such as that a screen is to be shown.
 extension Store where State: ValueHolder {
     /// Tells those who observe activities now that something happened.
@@ -42,9 +24,8 @@ extension Store where State: ValueHolder {
         if !core.scope.middleware.isEmpty {
             core.scope.middleware.tell(of: core) { middleware in
                 middleware.didEmit(
-                    EmittedActivity(
-                        value: activity, store: StoreIdentity(core),
-                        label: DispatchLabel(file: file, function: function, line: line)))
+                    activity, from: StoreIdentity(core),
+                    label: DispatchLabel(file: file, function: function, line: line))
             }
         }
         computed.state.asValue.activities.send(value: activity)
@@ -120,8 +101,7 @@ extension Store where State: ValueHolder {
     private func tellPerformance(_ label: DispatchLabel) {
         guard !core.scope.middleware.isEmpty else { return }
         core.scope.middleware.tell(of: core) { middleware in
-            middleware.willPerform(
-                PerformedFunction(store: StoreIdentity(core), label: label))
+            middleware.willPerform(label, for: StoreIdentity(core))
         }
     }
 }

@@ -53,13 +53,15 @@ public struct ActionLogger: Middleware {
     }
 
     /// Writes what was emitted.
-    public func didEmit(_ activity: EmittedActivity) {
-        write("emit \(activity.value) from \(activity.store)\(Self.said(activity.label))")
+    public func didEmit(
+        _ activity: any Sendable, from store: StoreIdentity, label: DispatchLabel
+    ) {
+        write("emit \(activity) from \(store)\(Self.said(label))")
     }
 
     /// Writes what is run.
-    public func willPerform(_ function: PerformedFunction) {
-        write("perform for \(function.store)\(Self.said(function.label))")
+    public func willPerform(_ label: DispatchLabel, for store: StoreIdentity) {
+        write("perform for \(store)\(Self.said(label))")
     }
 
     private static func text<Action>(_ action: Action) -> String {

@@ -1,26 +1,5 @@
 import ConfluxVocabulary
 
-/// The number of a dispatch in its scope, by which what middleware hears of it belongs together.
-///
-/// It is counted while there is middleware, from 1, and is the same at dispatch, at each commit that does not
-/// come by a log, and at the end.
-public struct DispatchID: Hashable, Comparable, Sendable, CustomStringConvertible {
-    /// The number.
-    public let rawValue: UInt64
-
-    init(_ rawValue: UInt64) {
-        self.rawValue = rawValue
-    }
-
-    /// The number in decimal.
-    public var description: String { String(rawValue) }
-
-    /// Whether one dispatch came before the other.
-    public static func < (first: DispatchID, second: DispatchID) -> Bool {
-        first.rawValue < second.rawValue
-    }
-}
-
 /// What a program says of a dispatch for middleware: its name, and where it stands in the source.
 public struct DispatchLabel: Sendable {
     /// What is done, in a word; may be empty.
@@ -86,8 +65,11 @@ public struct StoreIdentity: Hashable, Sendable, CustomStringConvertible {
 
 /// An action that is being dispatched, as middleware sees it.
 public struct DispatchedAction<State: Conflux.State> {
-    /// Tells this dispatch from others.
-    public let id: DispatchID
+    /// The number of the dispatch in its scope, by which what middleware hears of it belongs together.
+    ///
+    /// It is counted while there is middleware, from 1, and is the same at dispatch, at each commit that does
+    /// not come by a log, and at the end.
+    public let id: UInt64
     /// What is to happen.
     public internal(set) var action: State.Action
     let core: StoreCore<State>?
@@ -103,9 +85,9 @@ extension DispatchedAction: Sendable where State.Action: Sendable {}
 /// An action that a store commits, as middleware sees it. Nothing of it can be changed: replicas would
 /// differ.
 public struct CommittedAction<State: Conflux.State> {
-    /// The dispatch; nil for what came by a log, also if it was dispatched here, and for what was dispatched
+    /// The number of the dispatch; nil for what came by a log, also if it was dispatched here, and for what was dispatched
     /// before there was middleware.
-    public let id: DispatchID?
+    public let id: UInt64?
     /// What happens.
     public let action: State.Action
     /// The action's place, time, origin and random numbers.
@@ -124,7 +106,7 @@ extension CommittedAction: Sendable where State.Action: Sendable {}
 
 /// What goes along with an action from its dispatch to its commits.
 struct DispatchTicket: Sendable {
-    let id: DispatchID?
+    let id: UInt64?
     let label: DispatchLabel?
     /// The lock under which it was dispatched: what its commit brings about is the holder's, too.
     let lock: FlowLock?

@@ -70,10 +70,19 @@ public protocol Middleware: Sendable {
     func didChange<S: State>(_ commit: CommittedAction<S>, _ change: StorageChange)
 
     /// An activity is being emitted.
-    func didEmit(_ activity: EmittedActivity)
+    ///
+    /// - Parameters:
+    ///   - activity: What happened.
+    ///   - store: The store.
+    ///   - label: Where it was emitted.
+    func didEmit(_ activity: any Sendable, from store: StoreIdentity, label: DispatchLabel)
 
     /// A function is about to be run for a store.
-    func willPerform(_ function: PerformedFunction)
+    ///
+    /// - Parameters:
+    ///   - label: What the caller said of it.
+    ///   - store: The store.
+    func willPerform(_ label: DispatchLabel, for store: StoreIdentity)
 }
 
 extension Middleware {
@@ -95,10 +104,12 @@ extension Middleware {
     public func didChange<S: State>(_ commit: CommittedAction<S>, _ change: StorageChange) {}
 
     /// Does nothing.
-    public func didEmit(_ activity: EmittedActivity) {}
+    public func didEmit(
+        _ activity: any Sendable, from store: StoreIdentity, label: DispatchLabel
+    ) {}
 
     /// Does nothing.
-    public func willPerform(_ function: PerformedFunction) {}
+    public func willPerform(_ label: DispatchLabel, for store: StoreIdentity) {}
 }
 
 extension Scope {

@@ -125,8 +125,8 @@ final class MiddlewareTable: Sendable {
     }
 
     /// The number of a further dispatch.
-    func nextID() -> DispatchID {
-        DispatchID(dispatchCount.add(1, ordering: .relaxed).newValue)
+    func nextID() -> UInt64 {
+        dispatchCount.add(1, ordering: .relaxed).newValue
     }
 
     /// Shows a dispatch to the middleware.
