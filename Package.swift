@@ -26,7 +26,7 @@ let package = Package(
         .target(name: "ConfluxVocabulary", swiftSettings: strict),
         .target(
             name: "ConfluxProtocol", dependencies: ["ConfluxVocabulary"], swiftSettings: strict),
-        // Canonical JSON and the compact coding. `Conflux` exports it, as it does the vocabulary.
+        // Canonical JSON and the compact coding. `Conflux` exports it.
         .target(
             name: "ConfluxCoding", dependencies: ["ConfluxVocabulary"], swiftSettings: strict),
         .target(
@@ -80,20 +80,24 @@ let package = Package(
         .target(
             name: "ConfluxWorker",
             dependencies: [
-                "ConfluxArguments", "ConfluxMonitoring", "ConfluxNode", "ConfluxProtocol",
+                "ConfluxVocabulary", "ConfluxArguments", "ConfluxMonitoring", "ConfluxNode",
+                "ConfluxProtocol",
             ],
             swiftSettings: strict),
         .executableTarget(
             name: "ConfluxCLI",
             dependencies: [
-                "ConfluxArguments", "ConfluxBuiltins", "ConfluxLog", "ConfluxMonitoring",
-                "ConfluxNode", "ConfluxProtocol", "ConfluxSequencer", "ConfluxWorker",
+                "ConfluxVocabulary", "ConfluxArguments", "ConfluxBuiltins", "ConfluxLog",
+                "ConfluxMonitoring", "ConfluxNode", "ConfluxProtocol", "ConfluxSequencer",
+                "ConfluxWorker",
             ],
             swiftSettings: strict),
 
         .executableTarget(
             name: "ConfluxSimulate",
-            dependencies: ["Conflux", "ConfluxArguments", "ConfluxSimulation"],
+            dependencies: [
+                "ConfluxVocabulary", "Conflux", "ConfluxArguments", "ConfluxSimulation",
+            ],
             swiftSettings: strict),
 
         .testTarget(
@@ -105,7 +109,9 @@ let package = Package(
         .testTarget(
             name: "ConfluxCodingTests", dependencies: ["ConfluxCoding", "ConfluxVocabulary"],
             swiftSettings: strict),
-        .testTarget(name: "ConfluxTests", dependencies: ["Conflux"], swiftSettings: strict),
+        .testTarget(
+            name: "ConfluxTests", dependencies: ["Conflux", "ConfluxVocabulary"],
+            swiftSettings: strict),
         // The samples of docs/coming-from.md.
         .testTarget(name: "ComingFromTests", dependencies: ["Conflux"], swiftSettings: strict),
         // Those of README.md.
@@ -135,7 +141,7 @@ let package = Package(
             name: "ConfluxNodeTests",
             dependencies: [
                 "ConfluxLog", "ConfluxNode", "ConfluxProtocol", "ConfluxSequencer",
-                "ConfluxTesting", "FaultyDisk",
+                "ConfluxTesting", "ConfluxVocabulary", "FaultyDisk",
             ],
             swiftSettings: strict),
         .testTarget(
@@ -155,7 +161,8 @@ let package = Package(
             dependencies: [
                 "ConfluxArguments", "ConfluxBuiltins", "ConfluxCLI", "ConfluxLog",
                 "ConfluxMonitoring", "ConfluxNode",
-                "ConfluxProtocol", "ConfluxSequencer", "ConfluxWorker", "CSQLite", "FaultyDisk",
+                "ConfluxProtocol", "ConfluxSequencer", "ConfluxVocabulary", "ConfluxWorker",
+                "CSQLite", "FaultyDisk",
             ], swiftSettings: strict),
         .testTarget(
             name: "ConfluxBuiltinsTests", dependencies: ["ConfluxBuiltins"],

@@ -1,2 +1,11 @@
+// The codings, and of the vocabulary what this module's own interface speaks of.
 @_exported import ConfluxCoding
-@_exported import ConfluxVocabulary
+@_exported import struct ConfluxVocabulary.Epoch
+@_exported import struct ConfluxVocabulary.Incarnation
+@_exported import typealias ConfluxVocabulary.LogID
+@_exported import struct ConfluxVocabulary.Origin
+@_exported import enum ConfluxVocabulary.PayloadCoding
+@_exported import struct ConfluxVocabulary.Receipt
+@_exported import struct ConfluxVocabulary.SequenceNumber
+@_exported import struct ConfluxVocabulary.SplitMix64
+@_exported import struct ConfluxVocabulary.Timestamp

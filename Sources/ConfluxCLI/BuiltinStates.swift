@@ -1,5 +1,6 @@
 import ConfluxBuiltins
 import ConfluxNode
+import ConfluxVocabulary
 import ConfluxWorker
 
 /// The states that the tool itself knows.

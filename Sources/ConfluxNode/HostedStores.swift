@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxProtocol
+import ConfluxVocabulary
 import Synchronization
 
 /// The stores that a node hosts and the states that it bridges, by name, so that a name opened twice

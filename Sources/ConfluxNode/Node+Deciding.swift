@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxProtocol
+import ConfluxVocabulary
 
 /// What is decided about stores, in every process, by an entry of the log.
 extension Node {

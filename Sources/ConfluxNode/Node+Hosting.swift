@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxProtocol
+import ConfluxVocabulary
 
 extension Node {
     /// Stretches a state's global dispatches over processes.

@@ -1,5 +1,10 @@
 @_exported import Conflux
 import ConfluxProtocol
+import ConfluxVocabulary
+@_exported import struct ConfluxVocabulary.LatencyHistogram
+@_exported import struct ConfluxVocabulary.Name
+@_exported import struct ConfluxVocabulary.StoreName
+@_exported import enum ConfluxVocabulary.Target
 import ConfluxZeroMQ
 import Synchronization
 

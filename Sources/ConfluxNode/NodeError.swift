@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxProtocol
+import ConfluxVocabulary
 
 /// Why a node can't do what it was asked for.
 public struct NodeError: Error, Sendable, CustomStringConvertible {

@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxProtocol
+import ConfluxVocabulary
 
 /// What a node tells whoever watches it. Events change nothing.
 public enum NodeEvent: Sendable, Equatable {

@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxProtocol
+import ConfluxVocabulary
 @_exported import struct ConfluxZeroMQ.CurveKeyPair
 @_exported import struct ConfluxZeroMQ.CurvePublicKey
 @_exported import enum ConfluxZeroMQ.KeyFile

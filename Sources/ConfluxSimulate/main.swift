@@ -1,6 +1,7 @@
 import Conflux
 import ConfluxArguments
 import ConfluxSimulation
+import ConfluxVocabulary
 import Foundation
 
 /// `conflux-simulate`: runs simulated clusters, many seeds or one.

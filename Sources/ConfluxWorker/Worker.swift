@@ -1,5 +1,6 @@
 import ConfluxArguments
 import ConfluxNode
+import ConfluxVocabulary
 import Foundation
 
 /// The `main` of a worker: a process that hosts stores.

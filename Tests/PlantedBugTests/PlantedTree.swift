@@ -44,7 +44,12 @@ struct PlantedTree {
             }
             let planted = bug.planted.replacingOccurrences(
                 of: "PLANTED", with: "(Planted.active == \(number + 1))")
-            sources[bug.file] = text.replacingCharacters(in: place, with: planted)
+            let changed = text.replacingCharacters(in: place, with: planted)
+            // The switch stands in the vocabulary.
+            let needsImport =
+                !bug.file.hasPrefix("ConfluxVocabulary/")
+                && !changed.contains("import ConfluxVocabulary\n")
+            sources[bug.file] = (needsImport ? "import ConfluxVocabulary\n" : "") + changed
         }
         sources["ConfluxVocabulary/Planted.swift"] = switchboard
     }

@@ -24,8 +24,7 @@ final class StoreNames: Sendable {
 
     private let content = Mutex(Content())
 
-    func add<S: State>(_ store: Store<S>, as name: String) throws(StoreError) -> AnyDisposable
-    {
+    func add<S: State>(_ store: Store<S>, as name: String) throws(StoreError) -> AnyDisposable {
         let found: @Sendable () -> AnyObject? = { [weak store] in store }
         let entry = Entry(
             lane: ObjectIdentifier(store.core), state: String(describing: S.self), store: found)

@@ -1,5 +1,6 @@
 import ConfluxNode
 import ConfluxProtocol
+import ConfluxVocabulary
 import Foundation
 
 /// Entries as they are printed.

@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxProtocol
+import ConfluxVocabulary
 
 /// What is hosted here: how it begins, and how it ends.
 extension Applier {

@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxProtocol
+import ConfluxVocabulary
 
 /// Answers to questions about the stores here, each as soon as it can be given.
 extension Applier {

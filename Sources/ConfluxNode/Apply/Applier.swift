@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxProtocol
+import ConfluxVocabulary
 
 /// What a node applies by: it decodes what is ordered and runs models and stores. It is driven by
 /// calls, one at a time: by a thread of its own (``ApplyThread``), so that user code never delays a

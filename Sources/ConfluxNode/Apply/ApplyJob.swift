@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxProtocol
+import ConfluxVocabulary
 
 /// What the thread that applies works on, one after the other.
 package enum ApplyJob: Sendable {

@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxProtocol
+import ConfluxVocabulary
 import ConfluxZeroMQ
 import Dispatch
 

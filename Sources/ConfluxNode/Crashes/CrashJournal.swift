@@ -1,4 +1,5 @@
 import Conflux
+import ConfluxVocabulary
 import Foundation
 
 /// What a process that died was doing, told to the one that comes after it.

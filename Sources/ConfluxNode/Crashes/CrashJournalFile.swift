@@ -1,4 +1,5 @@
 import Conflux
+import ConfluxVocabulary
 
 #if canImport(Darwin)
     import Darwin

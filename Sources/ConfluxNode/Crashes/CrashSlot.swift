@@ -1,4 +1,5 @@
 import Conflux
+import ConfluxVocabulary
 import Synchronization
 
 /// One store's part of a crash journal: 256 bytes of the mapped file.

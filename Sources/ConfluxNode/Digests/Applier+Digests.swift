@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxProtocol
+import ConfluxVocabulary
 
 /// Digest points and divergence, in this node (rules 18 and 22).
 extension Applier {

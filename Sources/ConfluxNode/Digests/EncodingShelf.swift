@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxProtocol
+import ConfluxVocabulary
 import Synchronization
 
 /// The encodings of states at their last two digest points, in this node: what the sequencer asks

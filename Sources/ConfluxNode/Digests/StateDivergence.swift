@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxProtocol
+import ConfluxVocabulary
 
 /// Replicas of a store that are not the same, though they applied the same: some state's code is
 /// not deterministic, or not the same everywhere.

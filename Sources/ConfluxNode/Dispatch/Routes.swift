@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxProtocol
+import ConfluxVocabulary
 import Foundation
 
 /// Sends what is dispatched to a store, or to a state, by way of a node's outbox to the log.

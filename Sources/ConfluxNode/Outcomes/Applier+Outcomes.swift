@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxProtocol
+import ConfluxVocabulary
 
 /// Outcomes of what this node dispatched, told once the stores here that they concern have reached
 /// their numbers (P5, P6).

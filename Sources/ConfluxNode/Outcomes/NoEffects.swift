@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxProtocol
+import ConfluxVocabulary
 
 /// Why an entry had no effect on a store.
 enum EntryFailure: Sendable {

@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxProtocol
+import ConfluxVocabulary
 
 /// A batch of this node's actions that was submitted, and where their outcomes go.
 package struct SubmittedBatch: Sendable {

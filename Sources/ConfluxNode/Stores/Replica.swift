@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxProtocol
+import ConfluxVocabulary
 
 /// Encodes a copy of a state, which may take long.
 typealias Encoding = @Sendable () throws -> [UInt8]

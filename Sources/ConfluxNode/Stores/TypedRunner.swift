@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxProtocol
+import ConfluxVocabulary
 
 /// Decodes the entries of one state, and hands them to its stores: the hot loop.
 final class TypedRunner<S: BridgedState>: EntryRunner {

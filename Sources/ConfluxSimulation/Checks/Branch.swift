@@ -1,6 +1,7 @@
 import Conflux
 import ConfluxLog
 import ConfluxProtocol
+import ConfluxVocabulary
 
 /// One history: what the log holds, and what every store is by it.
 ///

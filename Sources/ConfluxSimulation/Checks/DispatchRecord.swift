@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxProtocol
+import ConfluxVocabulary
 
 /// One action that a simulated process dispatched, and what it was told of it.
 final class DispatchRecord {

@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxProtocol
+import ConfluxVocabulary
 
 /// What a store is for replicas of one schema version that begin with one state: the entries behind
 /// it, applied one after the other.

@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxProtocol
+import ConfluxVocabulary
 
 /// One life of a store, as the log tells it.
 final class StoreHistory {

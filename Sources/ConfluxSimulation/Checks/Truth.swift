@@ -1,6 +1,7 @@
 import Conflux
 import ConfluxLog
 import ConfluxProtocol
+import ConfluxVocabulary
 
 /// A store that a node hosts, and which of its lives.
 struct HostedLife {

@@ -1,6 +1,7 @@
 import Conflux
 import ConfluxNode
 import ConfluxProtocol
+import ConfluxVocabulary
 
 /// What is looked at as it happens.
 extension SimulatedCluster {

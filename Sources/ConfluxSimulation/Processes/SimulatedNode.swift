@@ -1,6 +1,7 @@
 import Conflux
 import ConfluxNode
 import ConfluxProtocol
+import ConfluxVocabulary
 import Synchronization
 
 /// A node's process: the production machine, outbox, applier and stores, without threads.

@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxProtocol
+import ConfluxVocabulary
 
 /// What a store should be: the entries of the log, applied one after the other by the simplest
 /// means. It knows no node, no position and no feed.

@@ -1,5 +1,6 @@
 import ConfluxNode
 import ConfluxProtocol
+import ConfluxVocabulary
 import Testing
 
 @testable import ConfluxCLI

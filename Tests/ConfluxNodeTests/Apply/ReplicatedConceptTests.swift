@@ -1,5 +1,6 @@
 import ConfluxNode
 import ConfluxTesting
+import ConfluxVocabulary
 import Foundation
 import Synchronization
 import Testing

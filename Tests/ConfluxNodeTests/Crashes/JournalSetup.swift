@@ -1,3 +1,4 @@
+import ConfluxVocabulary
 import Foundation
 import Testing
 

@@ -1,4 +1,5 @@
 import Conflux
+import ConfluxVocabulary
 import Foundation
 import Testing
 

@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxBuiltins
+import ConfluxVocabulary
 import Foundation
 
 /// Compares what a load was told with what is in the log.

@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxBuiltins
+import ConfluxVocabulary
 import Foundation
 import Testing
 

@@ -26,7 +26,9 @@ extension Rule {
             "ConfluxVocabulary", "ConfluxProtocol", "Conflux", "ConfluxLog", "ConfluxSequencer",
             "ConfluxNode",
         ],
-        "ConfluxSimulate": ["Conflux", "ConfluxArguments", "ConfluxSimulation"],
+        "ConfluxSimulate": [
+            "ConfluxVocabulary", "Conflux", "ConfluxArguments", "ConfluxSimulation",
+        ],
         "ConfluxCLI": [
             "ConfluxVocabulary", "ConfluxProtocol", "ConfluxArguments", "Conflux", "ConfluxLog",
             "ConfluxZeroMQ", "ConfluxSequencer", "ConfluxNode", "ConfluxBuiltins",
