@@ -21,6 +21,15 @@ extension ReplicaMachine {
         pump(at: now, into: &effects)
     }
 
+    /// A batch was discarded: it comes again, and what was behind it.
+    mutating func discarded(_ expected: Expected, at now: Duration) {
+        var pauseMax = settings.resubmitPause
+        if let limits { pauseMax = limits.beatInterval * 4 }
+        submissions.rewind(
+            to: expected.counter, isFull: expected.reason == .full, at: now,
+            first: settings.resubmitPause, most: pauseMax)
+    }
+
     /// An outcome is known. Outcomes are taken in the order of the counters: one that comes
     /// ahead of others, as the feed may bring it, comes again behind them.
     ///

@@ -380,15 +380,6 @@ public struct ReplicaMachine: Sendable {
         if !hosting.isAsking { owedSince = now }
     }
 
-    /// A batch was discarded: it comes again, and what was behind it.
-    private mutating func discarded(_ expected: Expected, at now: Duration) {
-        var pauseMax = settings.resubmitPause
-        if let limits { pauseMax = limits.beatInterval * 4 }
-        submissions.rewind(
-            to: expected.counter, isFull: expected.reason == .full, at: now,
-            first: settings.resubmitPause, most: pauseMax)
-    }
-
     /// A speaker of another epoch than the session's.
     mutating func meet(_ other: Epoch, at now: Duration, into effects: inout [ReplicaEffect]) {
         if other > epoch {
