@@ -323,6 +323,8 @@ struct SequencerRun {
         case .confirmTenure:
             require(!isConfirming, "asks twice for one confirmation")
             isConfirming = true
+        case .bar(let key, let pause):
+            require((1...256).contains(pause / .seconds(1)), "\(key) is barred for \(pause)")
         case .reloadKeys(let question, let connection):
             handle(.answered(question, by: connection, .reloaded(count: 1)))
         case .note: break
