@@ -11,15 +11,23 @@ import ConfluxVocabulary
 /// comes to ``wasteMax`` is barred: its connections end, and it may not connect for a pause. For ``memory`` pauses it
 /// is remembered: then an eighth is too much, and the next pause is four times as long.
 struct Conduct: Sendable, Equatable {
+    /// What a message was that brought nothing.
+    enum Waste {
+        /// It goes beyond what its sender may have on its way. It counts one.
+        case surplus
+        /// An honest node may send such messages by the hundred: a batch behind one that was discarded, what is said
+        /// for a session that is gone, or without the right, a hello. It counts a sixteenth, and nothing while a
+        /// tenure is young.
+        case stale
+
+        fileprivate var share: Double { self == .surplus ? 1 : 1.0 / 16 }
+    }
+
     /// How many messages a key may send in vain at once.
     static let wasteMax = 1_000
     /// How many of them are forgotten a second: the probes of 160 processes of one key that are all above its rate,
     /// at one in four beats.
     static let drainPerSecond = 400.0
-    /// What a message counts for that an honest node may send by the hundred: a batch that does not follow the ones
-    /// before, since one was discarded; what is said for a session that is gone, or without the right; a hello.
-    /// Such messages count for nothing while a tenure is young.
-    static let mildShare = 1.0 / 16
     /// The first pause.
     static let pauseMin = Duration.seconds(1)
     /// The longest one.
@@ -42,18 +50,18 @@ struct Conduct: Sendable, Equatable {
     /// A key has sent a message in vain.
     ///
     /// - Parameters:
-    ///   - share: What it counts for, at most 1.
+    ///   - waste: What it was.
     ///   - principal: The key.
     ///   - now: The time.
     /// - Returns: For how long it is barred, if that was one too many. What of it is still on its way counts for
     ///   nothing.
-    mutating func waste(_ share: Double, by principal: Principal, at now: Duration) -> Duration? {
+    mutating func waste(_ waste: Waste, by principal: Principal, at now: Duration) -> Duration? {
         guard let name = principal.name else { return nil }
         var account = accounts[name] ?? Account(countedAt: now)
         defer { accounts[name] = account }
         guard now >= account.barredUntil else { return nil }
         let drained = max(now - account.countedAt, .zero) / .seconds(1) * Self.drainPerSecond
-        account.waste = max(account.waste - drained, 0) + share
+        account.waste = max(account.waste - drained, 0) + waste.share
         account.countedAt = now
         let isRemembered = now - account.barredUntil < account.pause * Self.memory
         let most = Double(Self.wasteMax) * (isRemembered ? Self.remembered : 1)
@@ -68,11 +76,12 @@ struct Conduct: Sendable, Equatable {
 extension SequencerMachine {
     /// A connection's key has sent a message in vain. The key is barred if that was one too many.
     mutating func waste(
-        _ share: Double = 1, by principal: Principal, at now: Duration,
+        _ waste: Conduct.Waste, by principal: Principal, at now: Duration,
         into effects: inout [SequencerEffect]
     ) {
-        guard share == 1 || now - servingSince >= settings.wasteGrace, let name = principal.name,
-            let pause = conduct.waste(share, by: principal, at: now)
+        guard waste == .surplus || now - servingSince >= settings.wasteGrace,
+            let name = principal.name,
+            let pause = conduct.waste(waste, by: principal, at: now)
         else { return }
         effects.append(.note(.barred(name, for: pause)))
         effects.append(.bar(name, for: pause))

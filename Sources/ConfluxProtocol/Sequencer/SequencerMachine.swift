@@ -191,7 +191,7 @@ public struct SequencerMachine: Sendable {
         as principal: Principal, at now: Moment, into effects: inout [SequencerEffect]
     ) {
         if case .hello(let hello) = message {
-            waste(Conduct.mildShare, by: principal, at: now.monotonic, into: &effects)
+            waste(.stale, by: principal, at: now.monotonic, into: &effects)
             if let denial = principal.denial(of: message) {
                 refuse(hello, .notAllowed, denial, to: connection, into: &effects)
             } else {
@@ -205,12 +205,12 @@ public struct SequencerMachine: Sendable {
         guard let peer = peer(speaker, on: connection, at: now.monotonic) else {
             // Who leaves needs no answer.
             if case .bye = message { return }
-            waste(Conduct.mildShare, by: principal, at: now.monotonic, into: &effects)
+            waste(.stale, by: principal, at: now.monotonic, into: &effects)
             refuse(connection, into: &effects)
             return
         }
         if let denial = principal.denial(of: message) {
-            waste(Conduct.mildShare, by: principal, at: now.monotonic, into: &effects)
+            waste(.stale, by: principal, at: now.monotonic, into: &effects)
             deny(message, denial, to: connection, into: &effects)
             return
         }

@@ -51,7 +51,7 @@ extension SequencerMachine {
         // Not where it should begin: one before it was lost.
         guard batch.firstCounter <= expected else {
             // Behind one that was discarded, or lost, come all that were on their way.
-            waste(Conduct.mildShare, by: principal, at: now, into: &effects)
+            waste(.stale, by: principal, at: now, into: &effects)
             discard(expecting: expected, .gap, connection, into: &effects)
             return
         }
@@ -63,7 +63,7 @@ extension SequencerMachine {
             isPaced, !isLogNearlyFull, pipeline.hasRoom(bytes: admittedBytes),
             admission.admit(bytes: admittedBytes, by: settings)
         else {
-            if !isPaced { waste(by: principal, at: now, into: &effects) }
+            if !isPaced { waste(.surplus, by: principal, at: now, into: &effects) }
             discard(expecting: expected, .full, connection, into: &effects)
             return
         }

@@ -34,7 +34,7 @@ extension SequencerMachine {
         credit.acknowledge(tag, on: job.connection)
         // A node asks again when it gets no answer: dropping is the bound's stated behaviour.
         guard credit.hasRoom(for: job.connection) else {
-            return waste(by: principal, at: now, into: &effects)
+            return waste(.surplus, by: principal, at: now, into: &effects)
         }
         if case .commits(let from, _) = job.subject, from < tenure.floor || from > tenure.last {
             answer(job, with: [], damage: nil, into: &effects)
