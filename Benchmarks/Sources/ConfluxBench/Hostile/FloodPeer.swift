@@ -12,6 +12,8 @@ struct FloodPeer {
     private let state: Name
     private var said: UInt64 = 0
     private var counter: UInt64 = 1
+    /// What could not be sent yet: making it again would only burn the processor that is measured.
+    private var unsent: [UInt8]?
 
     init(state: Name, connect: @escaping () throws -> DealerSocket) throws {
         socket = try connect()
@@ -36,14 +38,18 @@ struct FloodPeer {
             default: break
             }
         }
-        let outcome = try socket.send(Frame.encode(message, by: speaker))
+        let frame = unsent ?? Frame.encode(message, by: speaker)
+        let outcome = try socket.send(frame)
+        unsent = frame
         if outcome == .sent {
+            unsent = nil
             said += 1
             spokeAt = .now
         } else if ContinuousClock.now - spokeAt > .seconds(1) {
             socket.close()
             socket = try connect()
             speaker = .unwelcomed
+            unsent = nil
             spokeAt = .now
         }
         return outcome == .sent
