@@ -6,6 +6,15 @@ let strict: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
+// Set by `script/bench --peers`, which installs what this target needs.
+let hasPeers = Context.environment["CONFLUX_BENCH_PEERS"] != nil
+let peers: [Target] = [
+    // The same workload over servers that others wrote, in C, by their own client libraries.
+    .target(
+        name: "CPeers", dependencies: ["CPartner"],
+        linkerSettings: [.linkedLibrary("hiredis"), .linkedLibrary("nats")])
+]
+
 let package = Package(
     name: "conflux-benchmarks",
     platforms: [.macOS(.v15)],
@@ -25,7 +34,7 @@ let package = Package(
                 .product(name: "Conflux", package: "conflux"),
                 .product(name: "ConfluxNode", package: "conflux"),
                 .product(name: "ConfluxSequencer", package: "conflux"),
-            ],
-            swiftSettings: strict),
-    ]
+            ] + (hasPeers ? ["CPeers"] : []),
+            swiftSettings: strict + (hasPeers ? [.define("PEERS")] : [])),
+    ] + (hasPeers ? peers : [])
 )

@@ -180,7 +180,7 @@ static int run_with_log(partner_sequencer *sequencer, char *buffer, zmq_msg_t *m
 
 int partner_sequencer_run(partner_sequencer *sequencer) {
     if (sequencer->log < 0) return run_in_memory(sequencer);
-    size_t frame_bytes = header_bytes + PARTNER_FRAME_ACTIONS * PARTNER_ACTION_BYTES;
+    size_t frame_bytes = header_bytes + PARTNER_FRAME_ACTIONS_MAX * PARTNER_ACTION_BYTES;
     char *buffer = malloc(commit_bytes_max + frame_bytes);
     zmq_msg_t *messages = malloc(sizeof(zmq_msg_t) * commit_frames_max);
     int failure = buffer && messages ? run_with_log(sequencer, buffer, messages) : ENOMEM;
@@ -235,10 +235,12 @@ static int send_frame(void *socket, uint64_t producer, uint64_t first, uint32_t 
     return failure;
 }
 
-int partner_client_produce(partner_client *client, uint64_t producer, uint64_t count) {
+int partner_client_produce(
+    partner_client *client, uint64_t producer, uint64_t count, uint32_t frame_actions) {
+    if (frame_actions == 0 || frame_actions > PARTNER_FRAME_ACTIONS_MAX) return EINVAL;
     for (uint64_t sent = 0; sent < count;) {
         uint64_t left = count - sent;
-        uint32_t size = left < PARTNER_FRAME_ACTIONS ? (uint32_t)left : PARTNER_FRAME_ACTIONS;
+        uint32_t size = left < frame_actions ? (uint32_t)left : frame_actions;
         int failure = send_frame(client->push, producer, sent, size);
         if (failure) return failure;
         sent += size;

@@ -89,12 +89,20 @@ struct Program {
             case .partnerSequencer(let path, let zeroedBytes, let subscribers):
                 try PartnerRoles.sequencer(
                     path: path, zeroedBytes: zeroedBytes, subscribers: subscribers)
-            case .partnerProducer(let input, let producer, let count):
-                try PartnerRoles.producer(input: input, producer: producer, count: count)
+            case .partnerProducer(let input, let producer, let count, let frameActions):
+                try PartnerRoles.producer(
+                    input: input, producer: producer, count: count, frameActions: frameActions)
             case .partnerReplica(let output, let count):
                 try PartnerRoles.replica(output: output, count: count)
             case .partnerRoundTrips(let input, let output, let count):
                 try PartnerRoles.roundTrips(input: input, output: output, count: count)
+            case .peerProducer(let place, let producer, let count, let entryActions):
+                try PeerRoles.producer(
+                    at: place, producer: producer, count: count, entryActions: entryActions)
+            case .peerReplica(let place, let count):
+                try PeerRoles.replica(at: place, count: count)
+            case .peerRoundTrips(let place, let count):
+                try PeerRoles.roundTrips(at: place, count: count)
             }
         } catch {
             Control.tell(.failed("\(error)"))

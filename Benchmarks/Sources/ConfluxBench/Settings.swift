@@ -17,9 +17,11 @@ struct Settings {
         case stores
         case large
         case start
+        case peers
     }
 
-    var workloads = Workload.allCases
+    /// All but those that need other programs.
+    var workloads = Workload.allCases.filter { $0 != .peers }
     var rounds = 3
     var isFull = false
     var isJSON = false
@@ -44,6 +46,8 @@ struct Settings {
           stores            many stores in one log
           large             a large state: what waits while it is digested and saved
           start             a sequencer starts with a long history
+          --peers           stream and latency beside Redis Streams, NATS JetStream and plain libzmq in one
+                            run: a workload, too, if the program was built by `script/bench --peers`
 
           --full            five rounds or more, more actions, and every shape
           --rounds NUMBER   how many rounds (3; with --full 5)
@@ -62,6 +66,7 @@ struct Settings {
             switch word {
             case "--full": isFull = true
             case "--json": isJSON = true
+            case "--peers": named.append(.peers)
             case "--rounds":
                 guard let number = rest.popFirst().flatMap({ Int($0) }), number > 0 else {
                     throw BenchError("--rounds needs a number, 1 or more")
@@ -71,7 +76,7 @@ struct Settings {
                 guard let path = rest.popFirst() else { throw BenchError("--folder needs a path") }
                 folder = URL(fileURLWithPath: path)
             default:
-                guard let workload = Workload(rawValue: word) else {
+                guard let workload = Workload(rawValue: word), workload != .peers else {
                     throw BenchError("there is no workload or option \(word)")
                 }
                 named.append(workload)
@@ -127,6 +132,10 @@ struct Settings {
                     LargeWorkload(stateBytes: isFull ? 100_000_000 : 25_000_000).measure(self))
             case .start:
                 try deliver(StartWorkload(count: isFull ? 2_000_000 : 400_000).measure(self))
+            case .peers:
+                try PeersWorkload(
+                    streamCount: isFull ? 500_000 : 200_000, latencyCount: isFull ? 5_000 : 1_500
+                ).measure(self, deliver)
             }
         }
     }

@@ -13,7 +13,7 @@
 // Every function returns 0, or the errno of what failed.
 
 #define PARTNER_ACTION_BYTES 64
-#define PARTNER_FRAME_ACTIONS 64
+#define PARTNER_FRAME_ACTIONS_MAX 1024
 #define PARTNER_PRODUCERS_MAX 64
 
 // What a replica saw: count, a hash over the order, and how often a producer's own order broke.
@@ -64,8 +64,9 @@ int partner_client_open(
 
 void partner_client_close(partner_client *client);
 
-// Sends `count` actions, up to PARTNER_FRAME_ACTIONS in a frame.
-int partner_client_produce(partner_client *client, uint64_t producer, uint64_t count);
+// Sends `count` actions, up to so many in a frame: PARTNER_FRAME_ACTIONS_MAX at most.
+int partner_client_produce(
+    partner_client *client, uint64_t producer, uint64_t count, uint32_t frame_actions);
 
 // Receives until `count` actions have come.
 int partner_client_receive(partner_client *client, uint64_t count, partner_order *order);

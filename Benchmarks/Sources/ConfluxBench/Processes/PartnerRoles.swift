@@ -34,12 +34,14 @@ enum PartnerRoles {
         try body(&client)
     }
 
-    static func producer(input: String, producer: Int, count: Int) throws {
+    static func producer(input: String, producer: Int, count: Int, frameActions: Int) throws {
         try withClient(input: input, output: nil) { client in
             Control.awaitStart()
             let start = monotonicNanoseconds()
             try check(
-                partner_client_produce(&client, UInt64(producer), UInt64(count)), "sending")
+                partner_client_produce(
+                    &client, UInt64(producer), UInt64(count), UInt32(frameActions)),
+                "sending")
             let end = monotonicNanoseconds()
             Control.tell(.produced(start: start, dispatched: end, settled: end))
         }

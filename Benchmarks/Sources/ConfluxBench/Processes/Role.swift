@@ -31,12 +31,19 @@ enum Role: Codable, Sendable {
     case decoder
     /// The same hops over plain libzmq; the log at a path, or none.
     case partnerSequencer(path: String?, zeroedBytes: Int, subscribers: Int)
-    case partnerProducer(input: String, producer: Int, count: Int)
+    case partnerProducer(
+        input: String, producer: Int, count: Int, frameActions: Int = Role.frameActions)
     case partnerReplica(output: String, count: Int)
     case partnerRoundTrips(input: String, output: String, count: Int)
+    /// The same workload over a server of others.
+    case peerProducer(at: PeerPlace, producer: Int, count: Int, entryActions: Int)
+    case peerReplica(at: PeerPlace, count: Int)
+    case peerRoundTrips(at: PeerPlace, count: Int)
 
     /// What precedes a role on the command line.
     static let option = "--role"
+    /// How many actions a frame of the partner's has at most, unless another number is named.
+    static let frameActions = 64
     /// Round trips that are made and not counted.
     static let warmUpCount = 500
 }

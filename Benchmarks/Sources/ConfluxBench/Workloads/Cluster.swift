@@ -12,6 +12,7 @@ enum Durability: String, Codable, Sendable, CaseIterable {
 /// the log is removed.
 final class Cluster {
     private var children: [Child] = []
+    private var servers: [PeerServer] = []
     private let folder: URL
 
     private init(in parent: URL) throws {
@@ -26,6 +27,7 @@ final class Cluster {
         let cluster = try Cluster(in: parent)
         let result = Swift.Result { try body(cluster) }
         for child in cluster.children { child.end() }
+        for server in cluster.servers { server.end() }
         try FileManager.default.removeItem(at: cluster.folder)
         return try result.get()
     }
@@ -34,6 +36,13 @@ final class Cluster {
         let child = try Child(role)
         children.append(child)
         return child
+    }
+
+    /// Starts a server that others wrote, and waits until it serves.
+    func startServer(_ kind: PeerKind) throws -> PeerPlace {
+        let server = try PeerServer(kind, folder: path("log"))
+        servers.append(server)
+        return server.place
     }
 
     /// A file, or a folder, that lives as long as the measurement.

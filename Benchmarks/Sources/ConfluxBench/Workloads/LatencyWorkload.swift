@@ -15,7 +15,8 @@ struct LatencyWorkload {
         }
     }
 
-    private struct Result {
+    /// Sorted nanoseconds.
+    struct Result {
         var applied: [UInt64]
         var receipt: [UInt64]
 
@@ -46,7 +47,7 @@ struct LatencyWorkload {
         }
     }
 
-    private func run(_ side: Side, in cluster: Cluster) throws -> Result {
+    func run(_ side: Side, in cluster: Cluster) throws -> Result {
         let (sequencer, addresses) = try cluster.startSequencer(
             side, durability, zeroedBytes: zeroedBytes, subscribers: 1)
         let client = try cluster.start(
@@ -54,6 +55,11 @@ struct LatencyWorkload {
                 ? .roundTrips(at: Place(addresses[0]), count: count)
                 : .partnerRoundTrips(input: addresses[0], output: addresses[1], count: count))
         try sequencer.awaitReady()
+        return try times(of: client)
+    }
+
+    /// Has a node begin, and waits for its times.
+    func times(of client: Child) throws -> Result {
         try client.awaitReady()
         try client.go()
         guard case .roundTrips(let applied, let receipt) = try client.next() else {

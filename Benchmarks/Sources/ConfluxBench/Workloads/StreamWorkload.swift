@@ -37,7 +37,22 @@ struct StreamWorkload {
         ]
     }
 
-    private func run(_ side: Side, in cluster: Cluster) throws -> Result {
+    /// The processes of one run, but for a server that others wrote.
+    struct Cast {
+        var sequencer: Child?
+        var watching: [Child]
+        var sending: [Child]
+    }
+
+    /// How many actions a producer dispatches.
+    func share(of producer: Int) -> Int {
+        count / producers + (producer < count % producers ? 1 : 0)
+    }
+
+    /// Starts all processes of a run.
+    func cast(
+        _ side: Side, in cluster: Cluster, frameActions: Int = Role.frameActions
+    ) throws -> Cast {
         let (sequencer, addresses) = try cluster.startSequencer(
             side, durability, zeroedBytes: 0, subscribers: replicas)
         let input = addresses[0]
@@ -49,36 +64,56 @@ struct StreamWorkload {
                     : .partnerReplica(output: output, count: count))
         }
         let sending = try (0..<producers).map { producer in
-            let share = count / producers + (producer < count % producers ? 1 : 0)
-            return try cluster.start(
+            try cluster.start(
                 side == .conflux
-                    ? .producer(at: Place(input), producer: producer, count: share)
-                    : .partnerProducer(input: input, producer: producer, count: share))
+                    ? .producer(at: Place(input), producer: producer, count: share(of: producer))
+                    : .partnerProducer(
+                        input: input, producer: producer, count: share(of: producer),
+                        frameActions: frameActions))
         }
-        for child in [sequencer] + watching + sending { try child.awaitReady() }
-        let usedBefore = try sequencer.usedProcessorNanoseconds()
-        for child in sending { try child.go() }
+        return Cast(sequencer: sequencer, watching: watching, sending: sending)
+    }
 
-        let start = try sending.map { child -> UInt64 in
+    private func run(_ side: Side, in cluster: Cluster) throws -> Result {
+        let cast = try cast(side, in: cluster)
+        try awaitReady(cast)
+        let usedBefore = try cast.sequencer?.usedProcessorNanoseconds() ?? 0
+        let rate = try rateWhenReady(cast)
+        let used = try (cast.sequencer?.usedProcessorNanoseconds() ?? 0) - usedBefore
+        return Result(
+            rate: rate, sequencerCost: Double(used) / 1_000 / Double(count))
+    }
+
+    /// Actions a second, from the first dispatch to the last replica's last action.
+    func rate(_ cast: Cast) throws -> Double {
+        try awaitReady(cast)
+        return try rateWhenReady(cast)
+    }
+
+    private func awaitReady(_ cast: Cast) throws {
+        try cast.sequencer?.awaitReady()
+        for child in cast.watching + cast.sending { try child.awaitReady() }
+    }
+
+    private func rateWhenReady(_ cast: Cast) throws -> Double {
+        for child in cast.sending { try child.go() }
+        let start = try cast.sending.map { child -> UInt64 in
             guard case .produced(let start, _, _) = try child.next() else {
                 throw BenchError("a producer told something else")
             }
             return start
         }.min()
-        let sightings = try watching.map { child -> Sighting in
+        let sightings = try cast.watching.map { child -> Sighting in
             guard case .replicated(let sighting) = try child.next() else {
                 throw BenchError("a replica told something else")
             }
             return sighting
         }
-        let used = try sequencer.usedProcessorNanoseconds() - usedBefore
         try check(sightings)
         guard let start, let end = sightings.map(\.end).max(), end > start else {
             throw BenchError("nothing was measured")
         }
-        return Result(
-            rate: Double(count) / (Double(end - start) / 1e9),
-            sequencerCost: Double(used) / 1_000 / Double(count))
+        return Double(count) / (Double(end - start) / 1e9)
     }
 
     /// All replicas saw every action, in one order, and each producer's in its own.

@@ -1,0 +1,117 @@
+import Foundation
+
+#if PEERS
+    import CPeers
+#endif
+
+/// A server that others wrote, which keeps a log and gives it to many in one order.
+enum PeerKind: String, Codable, Sendable, CaseIterable {
+    case redis
+    case nats
+
+    /// The program, as Debian names it.
+    var program: String { self == .redis ? "redis-server" : "nats-server" }
+
+    /// How it keeps its log: as safely as it can.
+    func arguments(port: Int, folder: String) -> [String] {
+        switch self {
+        case .redis:
+            // Every answer waits for fsync.
+            [
+                "--port", "\(port)", "--bind", "127.0.0.1", "--dir", folder, "--save", "",
+                "--appendonly", "yes", "--appendfsync", "always", "--loglevel", "warning",
+            ]
+        case .nats:
+            // It never waits for the disk.
+            ["-a", "127.0.0.1", "-p", "\(port)", "-js", "-sd", folder]
+        }
+    }
+}
+
+/// Where a server of others is.
+struct PeerPlace: Codable, Sendable {
+    let kind: PeerKind
+    let port: Int
+}
+
+/// The processes that speak to a server of others, by its own client library.
+enum PeerRoles {
+    /// Whether this program can play them: `script/bench --peers` builds it so.
+    static let arePlayed: Bool = {
+        #if PEERS
+            true
+        #else
+            false
+        #endif
+    }()
+
+    #if PEERS
+        private static func check(_ failure: UnsafePointer<CChar>?) throws {
+            if let failure { throw BenchError(String(cString: failure)) }
+        }
+
+        private static func kind(_ place: PeerPlace) -> peer_kind {
+            place.kind == .redis ? peer_redis : peer_nats
+        }
+
+        /// Waits until a server answers, and makes the stream.
+        static func prepare(_ place: PeerPlace) throws {
+            try check(peer_prepare(kind(place), Int32(place.port)))
+        }
+
+        private static func withClient(
+            of place: PeerPlace, _ body: (OpaquePointer) throws -> Void
+        ) throws {
+            var client: OpaquePointer?
+            try check(peer_open(kind(place), Int32(place.port), &client))
+            guard let client else { throw BenchError("no client was made") }
+            defer { peer_close(client) }
+            try body(client)
+        }
+
+        static func producer(
+            at place: PeerPlace, producer: Int, count: Int, entryActions: Int
+        ) throws {
+            try withClient(of: place) { client in
+                Control.awaitStart()
+                let start = monotonicNanoseconds()
+                try check(
+                    peer_produce(client, UInt64(producer), UInt64(count), UInt64(entryActions)))
+                let end = monotonicNanoseconds()
+                Control.tell(.produced(start: start, dispatched: end, settled: end))
+            }
+        }
+
+        static func replica(at place: PeerPlace, count: Int) throws {
+            try withClient(of: place) { client in
+                Control.tell(.ready)
+                var order = partner_order()
+                try check(peer_receive(client, UInt64(count), &order))
+                Control.tell(
+                    .replicated(
+                        Sighting(
+                            count: order.count, hash: order.hash, disorders: order.disorders,
+                            end: monotonicNanoseconds())))
+            }
+        }
+
+        static func roundTrips(at place: PeerPlace, count: Int) throws {
+            try withClient(of: place) { client in
+                Control.awaitStart()
+                var times = [UInt64](repeating: 0, count: Role.warmUpCount + count)
+                try check(peer_round_trips(client, UInt64(times.count), &times))
+                times.removeFirst(Role.warmUpCount)
+                Control.tell(.roundTrips(applied: times, receipt: times))
+            }
+        }
+    #else
+        private static let absent = BenchError("built without peers; run script/bench --peers")
+
+        static func prepare(_ place: PeerPlace) throws { throw absent }
+        static func producer(
+            at place: PeerPlace, producer: Int, count: Int, entryActions: Int
+        ) throws { throw absent }
+        static func replica(at place: PeerPlace, count: Int) throws { throw absent }
+        static func roundTrips(at place: PeerPlace, count: Int) throws { throw absent }
+    #endif
+}

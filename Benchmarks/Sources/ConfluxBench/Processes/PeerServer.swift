@@ -1,0 +1,70 @@
+import Foundation
+
+/// A server of others, in a process of its own.
+final class PeerServer {
+    let place: PeerPlace
+    private let process = Process()
+
+    /// Where the program of a kind is; nil where it is not installed.
+    static func program(of kind: PeerKind) -> URL? {
+        let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
+        return (path.split(separator: ":").map(String.init) + ["/usr/sbin"])
+            .map { URL(fileURLWithPath: $0).appendingPathComponent(kind.program) }
+            .first { FileManager.default.isExecutableFile(atPath: $0.path) }
+    }
+
+    /// Starts a server on a free port, and waits until it answers.
+    ///
+    /// - Parameters:
+    ///   - kind: What it is.
+    ///   - folder: Where its log is.
+    /// - Throws: ``BenchError`` when it is not installed, or does not answer.
+    init(_ kind: PeerKind, folder: String) throws {
+        guard let program = Self.program(of: kind) else {
+            throw BenchError("\(kind.program) is not installed")
+        }
+        try FileManager.default.createDirectory(
+            atPath: folder, withIntermediateDirectories: true)
+        place = PeerPlace(kind: kind, port: try Self.freePort())
+        process.executableURL = program
+        process.arguments = kind.arguments(port: place.port, folder: folder)
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        do {
+            try PeerRoles.prepare(place)
+        } catch {
+            end()
+            throw error
+        }
+    }
+
+    /// Ends the process, and waits until it has.
+    func end() {
+        if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+        process.waitUntilExit()
+    }
+
+    /// A port of the loopback interface that nobody uses now.
+    private static func freePort() throws -> Int {
+        #if canImport(Glibc)
+            let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        #else
+            let descriptor = socket(AF_INET, SOCK_STREAM, 0)
+        #endif
+        defer { close(descriptor) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let hasFailed = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, size) != 0 || getsockname(descriptor, $0, &size) != 0
+            }
+        }
+        guard !failure else {
+            throw BenchError("no free port: \(String(cString: strerror(errno)))")
+        }
+        return Int(UInt16(bigEndian: address.sin_port))
+    }
+}

@@ -1,0 +1,137 @@
+import Foundation
+
+/// The stream and one action in flight, beside servers that others wrote and the limit of libzmq: all of
+/// them in each round.
+struct PeersWorkload {
+    let streamCount: Int
+    let latencyCount: Int
+
+    /// Who does the work.
+    private enum Rival: Hashable, CustomStringConvertible {
+        case conflux
+        /// Plain libzmq, with so many actions in a frame.
+        case partner(frameActions: Int)
+        /// A server of others, with so many actions in an entry.
+        case peer(PeerKind, entryActions: Int)
+
+        var description: String {
+            switch self {
+            case .conflux: "Conflux"
+            case .partner(let actions): "C over libzmq, \(actions) a frame"
+            case .peer(let kind, let actions):
+                (kind == .redis
+                    ? "Redis Streams, fsync always, " : "NATS JetStream in files, no fsync, ")
+                    + (actions == 1 ? "an action an entry" : "\(actions) packed by hand")
+            }
+        }
+    }
+
+    private static let packed = 64
+    private static let shapes = [(1, 1), (1, 3), (4, 3)]
+
+    func measure(_ settings: Settings, _ deliver: ([Row]) throws -> Void) throws {
+        guard PeerRoles.arePlayed else {
+            throw BenchError("built without peers; run script/bench --peers")
+        }
+        let kinds = PeerKind.allCases.filter { kind in
+            let isThere = PeerServer.program(of: kind) != nil
+            if !isThere { settings.note("\(kind.program) is not installed: left out") }
+            return isThere
+        }
+        for (producers, replicas) in Self.shapes {
+            let stream = StreamWorkload(
+                producers: producers, replicas: replicas, durability: .fsync, count: streamCount)
+            let rivals =
+                [64, 1_024].map { Rival.partner(frameActions: $0) }
+                + kinds.flatMap { kind in
+                    [1, Self.packed].map { Rival.peer(kind, entryActions: $0) }
+                }
+            let rates = try rounds(settings, "stream \(stream.name)", rivals) { rival, cluster in
+                try stream.rate(try cast(rival, stream, in: cluster))
+            }
+            try deliver(
+                rows("\(stream.name)", "actions/s", rivals, rates, isHigherBetter: true) { $0 })
+        }
+        let latency = LatencyWorkload(
+            durability: .fsync, zeroedBytes: 16 << 20, count: latencyCount)
+        let rivals =
+            [Rival.partner(frameActions: 64)] + kinds.map { .peer($0, entryActions: 1) }
+        let times = try rounds(settings, "latency \(Durability.fsync)", rivals) { rival, cluster in
+            try roundTrips(rival, latency, in: cluster)
+        }
+        for (share, rank) in [(0.5, "p50"), (0.99, "p99")] {
+            try deliver(
+                rows("one in flight, fsync, applied \(rank)", "µs", rivals, times) {
+                    percentile(share, of: $0) / 1_000
+                })
+        }
+    }
+
+    /// Lets all do the same, in another order each round.
+    private func rounds<Result>(
+        _ settings: Settings, _ what: String, _ rivals: [Rival],
+        _ body: (Rival, Cluster) throws -> Result
+    ) throws -> [Rival: [Result]] {
+        var results: [Rival: [Result]] = [:]
+        let all = [.conflux] + rivals
+        for round in 0..<settings.rounds {
+            let first = round % all.count
+            for rival in all[first...] + all[..<first] {
+                settings.note("peers, \(what), round \(round + 1), \(rival)")
+                results[rival, default: []].append(
+                    try Cluster.run(in: settings.folder) { try body(rival, $0) })
+            }
+        }
+        return results
+    }
+
+    private func rows<Result>(
+        _ what: String, _ unit: String, _ rivals: [Rival], _ results: [Rival: [Result]],
+        isHigherBetter: Bool = false, _ figure: (Result) -> Double
+    ) -> [Row] {
+        let ours = (results[.conflux] ?? []).map(figure)
+        return rivals.map { rival in
+            Row(
+                "peers", "\(what); partner: \(rival)", unit, ours,
+                (results[rival] ?? []).map(figure), isHigherBetter: isHigherBetter)
+        }
+    }
+
+    /// Starts all processes of a stream.
+    private func cast(
+        _ rival: Rival, _ stream: StreamWorkload, in cluster: Cluster
+    ) throws -> StreamWorkload.Cast {
+        switch rival {
+        case .conflux: return try stream.cast(.conflux, in: cluster)
+        case .partner(let frameActions):
+            return try stream.cast(.partner, in: cluster, frameActions: frameActions)
+        case .peer(let kind, let entryActions):
+            let place = try cluster.startServer(kind)
+            return StreamWorkload.Cast(
+                watching: try (0..<stream.replicas).map { _ in
+                    try cluster.start(.peerReplica(at: place, count: stream.count))
+                },
+                sending: try (0..<stream.producers).map { producer in
+                    try cluster.start(
+                        .peerProducer(
+                            at: place, producer: producer, count: stream.share(of: producer),
+                            entryActions: entryActions))
+                })
+        }
+    }
+
+    /// The sorted times of one action in flight, until it was applied or delivered.
+    private func roundTrips(
+        _ rival: Rival, _ latency: LatencyWorkload, in cluster: Cluster
+    ) throws -> [UInt64] {
+        switch rival {
+        case .conflux: return try latency.run(.conflux, in: cluster).applied
+        case .partner: return try latency.run(.partner, in: cluster).applied
+        case .peer(let kind, _):
+            let place = try cluster.startServer(kind)
+            return try latency.times(
+                of: cluster.start(.peerRoundTrips(at: place, count: latency.count))
+            ).applied
+        }
+    }
+}
