@@ -72,6 +72,10 @@ struct Program {
                 try await NodeRoles.roundTrips(at: place, count: count)
             case .receipts(let place, let count, let inFlight):
                 try await NodeRoles.receipts(at: place, count: count, inFlight: inFlight)
+            case .typedProducer(let place, let count, let coding):
+                try await TypedRoles.producer(at: place, count: count, coding: coding)
+            case .typedReplica(let place, let count, let coding):
+                try await TypedRoles.replica(at: place, count: count, coding: coding)
             case .busy(let threads): NodeRoles.busy(threads: threads)
             case .readers(let address, let count):
                 try ReaderRoles.readers(address: address, count: count)

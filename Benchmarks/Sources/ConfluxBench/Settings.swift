@@ -4,6 +4,7 @@ import Foundation
 struct Settings {
     enum Workload: String, CaseIterable {
         case stream
+        case typed
         case latency
         case readers
         case neighbours
@@ -33,6 +34,7 @@ struct Settings {
         Measures Conflux in alternating rounds on this machine. All workloads unless some are named:
 
           stream            actions dispatched as fast as possible, beside plain libzmq
+          typed             a stream of typed actions, beside Foundation's JSON alone
           latency           one action in flight, beside plain libzmq
           readers           one action in flight while 64 observers read the log, beside none
           neighbours        one action in flight while another store of the node is in trouble
@@ -97,6 +99,8 @@ struct Settings {
             switch workload {
             case .stream:
                 for stream in streams { try deliver(stream.measure(self)) }
+            case .typed:
+                try deliver(TypedWorkload(count: isFull ? 500_000 : 200_000).measure(self))
             case .latency:
                 for latency in latencies { try deliver(latency.measure(self)) }
             case .readers:

@@ -62,7 +62,7 @@ final class PeerServer {
                 bind(descriptor, $0, size) != 0 || getsockname(descriptor, $0, &size) != 0
             }
         }
-        guard !failure else {
+        guard !hasFailed else {
             throw BenchError("no free port: \(String(cString: strerror(errno)))")
         }
         return Int(UInt16(bigEndian: address.sin_port))

@@ -11,6 +11,9 @@ enum Role: Codable, Sendable {
     case roundTrips(at: Place, count: Int)
     /// A node with so many actions in flight at a time.
     case receipts(at: Place, count: Int, inFlight: Int)
+    /// The same with typed actions.
+    case typedProducer(at: Place, count: Int, coding: TypedCoding)
+    case typedReplica(at: Place, count: Int, coding: TypedCoding)
     /// So many threads that are busy with nothing.
     case busy(threads: Int)
     /// So many observers that read the log from its beginning, again and again.
