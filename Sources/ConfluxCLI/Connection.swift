@@ -19,6 +19,7 @@ struct Connection: Sendable {
     ///
     /// - Parameters:
     ///   - environment: Says where, and how long to wait.
+    ///   - address: Where, if not there.
     ///   - role: Whether a session is needed.
     ///   - settings: How the node behaves.
     ///   - key: What the session is found by, if it is to outlive the process.
@@ -26,11 +27,11 @@ struct Connection: Sendable {
     /// - Returns: The connection, with a welcome.
     /// - Throws: Why there is none, or that the wait was ended.
     static func open(
-        _ environment: CommandEnvironment, as role: Hello.Role,
+        _ environment: CommandEnvironment, at address: String? = nil, as role: Hello.Role,
         settings: NodeSettings = NodeSettings(), key: SessionKey? = nil,
         tap: (@Sendable (Commit) -> Void)? = nil
     ) async throws(CommandFailure) -> Connection {
-        let address = environment.arguments[WorkerOptions.connect]
+        let address = address ?? environment.arguments[WorkerOptions.connect]
         let timeout = environment.arguments[WorkerOptions.timeout]
         var settings = settings
         settings.keys = try WorkerOptions.keys(environment.arguments)

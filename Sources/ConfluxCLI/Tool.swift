@@ -31,6 +31,7 @@ enum Tool {
                 FreezeCommand.freeze, FreezeCommand.thaw, LogCommand.description,
                 StatusCommand.description, BackupCommand.description, RestoreCommand.description,
                 KeygenCommand.description, ReloadCommand.description,
+                BenchCommand.description,
             ]), version: ConfluxRelease.version)
 
     private static let exitCodes = ExitCode.allCases.map { "\($0.rawValue) \($0.summary)" }
@@ -87,6 +88,7 @@ enum Tool {
         case "reload": command = ReloadCommand.run
         case "keygen": command = KeygenCommand.run
         case "backup": command = BackupCommand.run
+        case "bench": command = BenchCommand.run
         case "freeze":
             command = { (environment) async throws(CommandFailure) in
                 try await FreezeCommand.run(environment, isFrozen: true)

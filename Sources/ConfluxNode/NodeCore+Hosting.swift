@@ -5,7 +5,7 @@ import ConfluxZeroMQ
 import Synchronization
 
 extension NodeCore {
-    func bridge<S: BridgedState>(_ state: S.Type, _ name: Name) async throws(NodeError) {
+    package func bridge<S: BridgedState>(_ state: S.Type, _ name: Name) async throws(NodeError) {
         claims: while true {
             switch stores.claim(.state(name)) {
             case .open: return

@@ -1,8 +1,6 @@
 import ConfluxNode
 import ConfluxProtocol
 import ConfluxWorker
-import Dispatch
-import Synchronization
 
 /// One run of `conflux dispatch`: waits for the outcomes in the order of the lines, and reports
 /// them.
@@ -262,43 +260,5 @@ struct Dispatching: Sendable {
                     is not known: \(error.message)
                     """))
         }
-    }
-}
-
-/// Fires once when something that is waited for takes too long.
-private final class Watchdog: Sendable {
-    private let timeout: Duration
-    // Dispatch sources may be used from any thread; made once.
-    private nonisolated(unsafe) let timer: any DispatchSourceTimer
-    private let fired = Atomic(false)
-
-    init(_ timeout: Duration, whenFired: @escaping @Sendable () -> Void) {
-        self.timeout = timeout
-        timer = DispatchSource.makeTimerSource(queue: .global())
-        timer.setEventHandler { [weak self] in
-            guard let self, !fired.exchange(true, ordering: .acquiringAndReleasing) else { return }
-            whenFired()
-        }
-        timer.schedule(deadline: .distantFuture)
-        timer.resume()
-    }
-
-    deinit {
-        timer.cancel()
-    }
-
-    var hasFired: Bool { fired.load(ordering: .acquiring) }
-
-    func arm() {
-        let nanoseconds = Int(clamping: Int64(timeout / .nanoseconds(1)))
-        timer.schedule(deadline: .now() + .nanoseconds(nanoseconds))
-    }
-
-    func disarm() {
-        timer.schedule(deadline: .distantFuture)
-    }
-
-    func cancel() {
-        timer.cancel()
     }
 }

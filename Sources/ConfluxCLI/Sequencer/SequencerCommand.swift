@@ -233,7 +233,7 @@ enum SequencerCommand {
         configuration.checkpointBytes = min(configuration.checkpointBytes, bytes / 4)
     }
 
-    private static func failure(_ error: SequencerError) -> CommandFailure {
+    static func failure(_ error: SequencerError) -> CommandFailure {
         let exitCode: ExitCode =
             switch error.code {
             case .invalidAddress, .invalidSetting, .insecure: .usage

@@ -189,7 +189,8 @@ extension Applier {
         switch outcome {
         case .failed(let code, let message):
             return NodeError(
-                code: .openFailed, message: "\(subject.text) can't be opened (\(code)): \(message)")
+                code: .openFailed, message: "\(subject.text) can't be opened (\(code)): \(message)",
+                rejection: code)
         case .opened:
             guard case .store(let store) = subject,
                 let stop = replica(store)?.progress.stop

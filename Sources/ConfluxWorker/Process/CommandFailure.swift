@@ -38,6 +38,7 @@ package struct CommandFailure: Error, Sendable {
             case .notServing: .logFailed
             case .refused, .closed: .nodeRefused
             case .keyRefused: .notPermitted
+            case .openFailed where error.rejection == .notAllowed: .notPermitted
             case .openFailed, .alreadyHosted, .storeStopped: .failed
             case .journalInUse, .journalUnusable: .cannotCreate
             case .unanswered: error.questionFailure.map { ExitCode($0) } ?? .notFound

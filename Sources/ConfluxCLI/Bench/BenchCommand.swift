@@ -1,0 +1,150 @@
+import ConfluxArguments
+import ConfluxLog
+import ConfluxNode
+import ConfluxProtocol
+import ConfluxSequencer
+import ConfluxVocabulary
+import ConfluxWorker
+import Foundation
+
+/// `conflux bench`: how long a receipt takes, and how many actions a second get one, at a sequencer that runs
+/// or at one of the command's own.
+enum BenchCommand {
+
+    private static let memory = Flag(
+        "--memory", summary: "Measure a sequencer of the command's own, with its log in memory.")
+    private static let data = Option<String?>(
+        "--data", parse: .folder,
+        summary: """
+            The same with its log on disk: in a new folder in this one, which is removed at the end.
+            """)
+    private static let single = Option(
+        "--single", default: 2_000, parse: .integer(in: 0...1_000_000),
+        summary: "How many actions are sent one at a time; 0 for none.")
+    private static let stream = Option(
+        "--stream", default: 200_000, parse: .integer(in: 0...100_000_000),
+        summary: "How many are sent as a stream; 0 for none.")
+    private static let inFlight = Option(
+        "--in-flight", default: 4_096, parse: .integer(in: 1...65_536),
+        summary: """
+            How many actions of the stream wait for their receipts at most; fewer where these would \
+            have more than 4 MiB.
+            """)
+    private static let payload = Option(
+        "--payload", default: 64, parse: .byteSize(in: 1...1 << 20),
+        summary: "The bytes of an action.")
+
+    static let description = Command(
+        "bench", summary: "Measure how fast actions get their receipts.",
+        discussion: """
+            First each action waits for the receipt of the one before; then as many as can be are sent, \
+            with a bound of how many wait. A receipt means that the action is in the log. Without --memory \
+            or --data, the sequencer at --connect is measured, beside whatever else it does: the actions \
+            stay in its log like any others, for the state \(BenchState.name), of which there are no stores. \
+            With keys, that takes the rights to dispatch to it and to host it.
+            """,
+        parameters: [memory, data, single, stream, inFlight, payload] + Connection.parameters,
+        groups: [.atMostOne(memory, data)],
+        examples: [
+            .init("See what this machine can do, with fsync", "conflux bench --data /var/tmp"),
+            .init(
+                "Measure a sequencer that runs, with few actions",
+                "conflux bench --connect tcp://10.0.0.5:7400 --stream 10000"),
+        ])
+
+    static func run(_ environment: CommandEnvironment) async throws(CommandFailure) -> ExitCode {
+        let folder = environment.arguments[data].map {
+            URL(fileURLWithPath: $0).appendingPathComponent("conflux-bench-\(UUID().uuidString)")
+                .path
+        }
+        guard let storage = storage(environment.arguments, folder) else {
+            return try await measure(
+                environment, at: nil, what: environment.arguments[WorkerOptions.connect])
+        }
+        let sequencer: Sequencer
+        do throws(SequencerError) {
+            sequencer = try Sequencer.start(
+                SequencerConfiguration(bind: "tcp://127.0.0.1:0", storage: storage))
+        } catch {
+            throw SequencerCommand.failure(error)
+        }
+        let what = folder == nil ? "its own, log in memory" : "its own, log on disk with fsync"
+        let result: Result<ExitCode, CommandFailure>
+        do throws(CommandFailure) {
+            result = .success(
+                try await measure(environment, at: sequencer.address, what: what))
+        } catch {
+            result = .failure(error)
+        }
+        await sequencer.stop()
+        _ = await sequencer.ended()
+        if let folder {
+            do {
+                try FileManager.default.removeItem(atPath: folder)
+            } catch {
+                throw CommandFailure(
+                    .failed, "The log could not be removed; remove \(folder). \(error)")
+            }
+        }
+        return try result.get()
+    }
+
+    /// - Returns: Where a sequencer of the command's own keeps its log; nil without one.
+    private static func storage(
+        _ arguments: Invocation, _ folder: String?
+    ) -> SequencerConfiguration.Storage? {
+        if let folder { return .folder(folder, SQLiteLogSettings()) }
+        return arguments[memory] ? .memory : nil
+    }
+
+    private static func measure(
+        _ environment: CommandEnvironment, at address: String?, what: String
+    ) async throws(CommandFailure) -> ExitCode {
+        let arguments = environment.arguments
+        var settings = NodeSettings()
+        settings.payloadBytesMax = 1 << 20
+        let connection = try await Connection.open(
+            environment, at: address, as: .member, settings: settings)
+        let workload = BenchWorkload(
+            payloadBytes: arguments[payload], singleCount: arguments[single],
+            streamCount: arguments[stream], inFlightMax: arguments[inFlight])
+        let progress = BenchProgress(of: arguments[single] + arguments[stream])
+        let result: Result<BenchFigures, CommandFailure>
+        do throws(CommandFailure) {
+            result = .success(
+                try await environment.interruption.cancelling {
+                    () async throws(CommandFailure) in
+                    try await workload.run(by: connection, progress)
+                })
+        } catch {
+            result = .failure(error)
+        }
+        progress.end()
+        await connection.close()
+        let figures = try result.get()
+        if environment.isJSON {
+            environment.output.print(figures.json)
+        } else {
+            for line in figures.lines(of: what) { environment.output.add(line) }
+        }
+        return .success
+    }
+}
+
+/// How far the work is, for who watches a terminal.
+final class BenchProgress: Sendable {
+    private let total: Int
+    private let isShown = isatty(STDERR_FILENO) == 1
+
+    init(of total: Int) { self.total = total }
+
+    /// Says that so many actions have their receipts.
+    func tell(_ count: Int) {
+        guard isShown else { return }
+        Diagnostics.write(raw: "\r\u{1B}[K\(count) of \(total) actions")
+    }
+
+    func end() {
+        if isShown { Diagnostics.write(raw: "\r\u{1B}[K") }
+    }
+}

@@ -1,0 +1,109 @@
+import ConfluxNode
+import ConfluxVocabulary
+import ConfluxWorker
+import Foundation
+
+/// What the actions are for. No store of it is made, so that nobody applies them.
+final class BenchState: BridgedState {
+    typealias Action = Data
+
+    struct Mutations: Conflux.Mutations {
+        func commit(action: Data, state: BenchState) {}
+    }
+
+    static let name = "conflux-bench"
+    static let coding = PayloadCoding.compact
+}
+
+/// What `conflux bench` does: actions one at a time, then a stream of them.
+struct BenchWorkload: Sendable {
+    let payloadBytes: Int
+    let singleCount: Int
+    let streamCount: Int
+    let inFlightMax: Int
+
+    /// The most bytes of a stream's actions that wait for their receipts: half of what a node's outbox holds.
+    private static let inFlightBytesMax = 4 << 20
+    /// One action of so many of a stream is timed.
+    private static let sampleSpacing = 16
+    /// So many actions come first that are not counted.
+    private static let warmUpCount = 100
+    private static let progressInterval = Duration.milliseconds(200)
+
+    /// Dispatches all of them.
+    ///
+    /// - Throws: Why an action got no receipt, or that the wait was ended.
+    func run(
+        by connection: Connection, _ progress: BenchProgress
+    ) async throws(CommandFailure) -> BenchFigures {
+        let payload = Data(repeating: UInt8(ascii: "x"), count: payloadBytes)
+        let core = connection.core
+        guard let name = Name(BenchState.name) else { preconditionFailure("a name that is none") }
+        do throws(NodeError) {
+            try await core.bridge(BenchState.self, name)
+        } catch {
+            throw CommandFailure(error)
+        }
+        let actions = Store<BenchState>.actions
+        let watchdog = Watchdog(connection.timeout) { core.leave(timeout: .zero) }
+        defer { watchdog.cancel() }
+        func submit() -> DispatchHandle { actions.dispatch(payload) }
+        var toldAt = ContinuousClock.now
+        func tell(_ count: @autoclosure () -> Int) {
+            guard ContinuousClock.now - toldAt > Self.progressInterval else { return }
+            toldAt = .now
+            progress.tell(count())
+        }
+
+        var single: [Duration] = []
+        for index in 0..<(singleCount > 0 ? Self.warmUpCount + singleCount : 0) {
+            let start = ContinuousClock.now
+            try await settle(submit(), watchdog)
+            if index >= Self.warmUpCount { single.append(ContinuousClock.now - start) }
+            tell(single.count)
+        }
+
+        let windowMax = max(1, min(inFlightMax, Self.inFlightBytesMax / payloadBytes))
+        var stream: [Duration] = []
+        var window: [(handle: DispatchHandle, start: ContinuousClock.Instant?)] = []
+        let start = ContinuousClock.now
+        for index in 0..<streamCount {
+            window.append((submit(), index % Self.sampleSpacing == 0 ? .now : nil))
+            guard window.count == windowMax else { continue }
+            // Half of them, so that both sides have work.
+            let rest = windowMax / 2
+            for (handle, start) in window.prefix(windowMax - rest) {
+                try await settle(handle, watchdog)
+                if let start { stream.append(ContinuousClock.now - start) }
+            }
+            window.removeFirst(windowMax - rest)
+            tell(singleCount + index)
+        }
+        for (handle, start) in window {
+            try await settle(handle, watchdog)
+            if let start { stream.append(ContinuousClock.now - start) }
+        }
+        return BenchFigures(
+            payloadBytes: payloadBytes, single: single, streamCount: streamCount,
+            streamTime: ContinuousClock.now - start, streamSamples: stream, inFlight: windowMax)
+    }
+
+    /// Waits for an action's receipt.
+    private func settle(
+        _ handle: DispatchHandle, _ watchdog: Watchdog
+    ) async throws(CommandFailure) {
+        do throws(DispatchError) {
+            if handle.outcome == nil { watchdog.arm() }
+            defer { watchdog.disarm() }
+            try await handle.receipt()
+        } catch {
+            guard watchdog.hasFired else { throw CommandFailure(error) }
+            throw CommandFailure(
+                .timedOut,
+                """
+                No receipt came within \(watchdog.timeout). See what keeps the sequencer busy with \
+                `conflux status`, or give more time with --timeout.
+                """)
+        }
+    }
+}
