@@ -2,6 +2,7 @@ import ConfluxNode
 import ConfluxTesting
 import ConfluxVocabulary
 import Foundation
+import Observation
 import Synchronization
 import Testing
 
@@ -147,6 +148,24 @@ struct ReplicatedConceptTests {
             #expect(receipt.log != nil)
             #expect(pair.here.left == 3 && local.left == 3)
             try await wait(for: pair.there) { $0.left == 3 }
+            await pair.close()
+        }
+    }
+
+    @Test func `a part of a replica is tracked until another process changes it`() async throws {
+        try await withWorld { world in
+            let pair = try await Pair(world)
+            let here = pair.here
+            let changes = Mutex(0)
+            withObservationTracking {
+                _ = here.left
+            } onChange: {
+                changes.withLock { $0 += 1 }
+            }
+            for _ in 1...2 { try await pair.there.dispatch(.add(2)).receipt() }
+            try await pair.alpha.barrier()
+            #expect(here.left == 4)
+            #expect(changes.withLock { $0 } == 1)
             await pair.close()
         }
     }
