@@ -92,9 +92,8 @@ public final class FlowLock: Sendable {
     /// Not to be waited for where a store's commit waits for the caller. Cancelling the waiting task doesn't
     /// end the wait.
     public func inForce() async {
-        await gate.waitUntilInForce(id)
         await withCheckedContinuation { continuation in
-            // As the holder's: behind what a former lock has still to resume.
+            // As the holder's: behind what an older lock holds up, and what it has still to resume.
             gate.pass(holding: id) { [scope] _ in
                 scope.whenStill { _ in continuation.resume() }
             }
