@@ -39,9 +39,10 @@ extension StoreCore {
             let job = LaneJob<S>.look { state, _ in
                 if state != nil { body() }
             }
-            let hasPlace = reserveBehind(job)
+            var place = Reservation()
+            place.place(job, in: self, ThreadMark.current)
             placed()
-            if hasPlace { kick(ThreadMark.current) }
+            place.serve(ThreadMark.current)
         }
     }
 
@@ -52,7 +53,7 @@ extension StoreCore {
     @discardableResult
     package func whenClosed(_ hook: @escaping @Sendable () -> Void) -> Int? {
         let token = control.withLock { control -> Int? in
-            if control.isClosed { return nil }
+            if control.machine.isClosed { return nil }
             control.closeHookCount += 1
             control.closeHooks[control.closeHookCount] = hook
             return control.closeHookCount
@@ -68,7 +69,7 @@ extension StoreCore {
     /// - Returns: The token for ``forgetClose(_:)``; nil if the hook was called.
     func whenEnded(_ hook: @escaping @Sendable () -> Void) -> Int? {
         let token = control.withLock { control -> Int? in
-            if control.hasEnded { return nil }
+            if control.machine.hasEnded { return nil }
             control.closeHookCount += 1
             control.endHooks[control.closeHookCount] = hook
             return control.closeHookCount

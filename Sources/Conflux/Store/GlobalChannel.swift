@@ -10,21 +10,6 @@ struct Registry {
     var isRouted = false
 }
 
-/// What of a dispatch there is to do outside the registry's lock.
-private struct Plan {
-    var lanes: [Lane] = []
-    /// Which of the first 64 lanes the caller serves, the first one's bit the lowest.
-    var entered: UInt64 = 0
-    /// Which lanes are neither served by the caller nor have the action in line.
-    var absent: [Int] = []
-    var isAllEntered = true
-    /// The turns that the caller has to take.
-    var turns: [(turn: DispatchTurn, lane: Lane)] = []
-    var isRouted = false
-    /// Whether a lock was taken meanwhile: the dispatch has to begin anew.
-    var isPaused = false
-}
-
 /// The way of global dispatches to every store of one state in one scope.
 ///
 /// A dispatch first keeps a place in every store's lane, under one lock and running no user code,
@@ -113,31 +98,19 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
             dispatchWatched(action)
             return
         }
-        let plan = plan(mark, isPast: false) { _ in .action(action) }
-        if plan.isPaused {
-            dispatchWatched(action)
-            return
+        let places = reserve(mark, isPast: false, nil) { _ in .action(action) }
+        switch places.placement {
+        case .kept: places.serve(mark, in: scope) { Self.core($1).runReserved(action) }
+        case .closed: break
+        case .paused: dispatchWatched(action)
+        case .routed: sendOnRoute(action, mark)
         }
-        if plan.isRouted {
-            if let route = currentRoute {
-                _ = route.submit(action, mayWait: !mark.pointee.isNeeded)
-            } else {
-                dispatch(action)
-            }
-            return
-        }
-        if plan.entered != 0 {
-            mark.pointee.lanes += 1
-            scope.runLane {
-                var entered = plan.entered
-                plan.lanes.forEachBorrowed { lane in
-                    if entered & 1 == 1 { Self.core(lane).runReserved(action) }
-                    entered >>= 1
-                }
-            }
-            mark.pointee.lanes -= 1
-        }
-        if !plan.isAllEntered { Self.kick(plan, mark) }
+    }
+
+    @inline(never)
+    private func sendOnRoute(_ action: S.Action, _ mark: UnsafeMutablePointer<ThreadMark>) {
+        guard let route = currentRoute else { return dispatch(action) }
+        _ = route.submit(action, mayWait: !mark.pointee.isNeeded)
     }
 
     /// Dispatches to every live store, or to the route, and tells how it ends.
@@ -149,13 +122,12 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
             return route.submit(action, mayWait: !mark.pointee.isNeeded)
         }
         let tally = Tally()
-        let plan = plan(mark, isPast: false) { .tracked(action, tally, order: $0) }
-        if plan.isPaused { return dispatchWatched(action) }
-        if plan.isRouted {
-            return currentRoute.map { $0.submit(action, mayWait: !mark.pointee.isNeeded) }
-                ?? dispatchTracked(action)
+        let places = reserve(mark, isPast: false, tally) { .tracked(action, tally, order: $0) }
+        switch places.placement {
+        case .kept, .closed: serve(places, action, tally, mark)
+        case .paused: return dispatchWatched(action)
+        case .routed: return dispatchTracked(action)
         }
-        carry(out: plan, action, tally, mark)
         return tally.handle
     }
 
@@ -171,93 +143,80 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
         _ action: S.Action, _ tally: Tally, _ mark: UnsafeMutablePointer<ThreadMark>,
         _ placed: () -> Void
     ) -> (any ActionRoute<S>)? {
-        let plan =
-            scope.order.isEmpty
-            ? plan(mark, isPast: true) { .tracked(action, tally, order: $0) }
-            : orderedPlan(action, tally)
-        if plan.isRouted {
+        // Used by this thread alone.
+        nonisolated(unsafe) let (mine, thread) = (action, mark)
+        let places = scope.order.reservingInState {
+            reserve(thread, isPast: true, tally) { .tracked(mine, tally, order: $0) }
+        }
+        if places.placement == .routed {
             guard let route = currentRoute else { return admit(action, tally, mark, placed) }
             placed()
             return route
         }
         placed()
-        carry(out: plan, action, tally, mark)
+        serve(places, action, tally, mark)
         return nil
     }
 
     /// Serves the lanes in which places are kept.
-    private func carry(
-        out plan: Plan, _ action: S.Action, _ tally: Tally, _ mark: UnsafeMutablePointer<ThreadMark>
+    private func serve(
+        _ places: Reservation, _ action: S.Action, _ tally: Tally,
+        _ mark: UnsafeMutablePointer<ThreadMark>
     ) {
-        guard !plan.lanes.isEmpty else {
-            tally.expect(1)
-            return tally.report(.failed(.noStore(S.self)), order: 0)
+        if places.lanes.isEmpty { tally.report(.failed(.noStore(S.self)), order: 0) }
+        places.serve(mark, in: scope) { order, lane in
+            let outcome = Self.core(lane).runEnteredTracked(action, tally.ticket, mark)
+            tally.report(outcome, order: order)
         }
-        for order in plan.absent {
-            tally.report(.failed(.passedOver(S.self)), order: order)
-        }
-        var entered = plan.entered
-        for (order, lane) in plan.lanes.enumerated() {
-            if entered & 1 == 1 {
-                let outcome = Self.core(lane).runEnteredTracked(action, tally.ticket, mark)
-                tally.report(outcome, order: order)
-            }
-            entered >>= 1
-        }
-        Self.kick(plan, mark)
-        tally.expect(plan.lanes.count)
+        tally.expect(max(places.lanes.count, 1))
     }
 
-    /// Enters the lanes that are free, and keeps a place in the others.
+    /// Enters the lanes that are free, and keeps a place in the others: first in those that are waited for.
+    ///
+    /// - Parameters:
+    ///   - mark: The thread's.
+    ///   - isPast: Whether the dispatch is past the gate.
+    ///   - tally: Told of stores in which there is no place.
+    ///   - job: Makes what is to be done in a store.
+    /// - Returns: The places: `closed` where there is no store.
     @inline(__always)
-    private func plan(
-        _ mark: UnsafeMutablePointer<ThreadMark>, isPast: Bool,
+    private func reserve(
+        _ mark: UnsafeMutablePointer<ThreadMark>, isPast: Bool, _ tally: Tally?,
         _ job: (_ order: Int) -> LaneJob<S>
-    ) -> Plan {
+    ) -> Reservation {
         registry.withLock { registry in
-            var plan = Plan()
-            plan.isRouted = registry.isRouted
+            if registry.isRouted { return Reservation(.routed) }
             // Checked again here: a lock's holder that dispatched has been in this mutex.
-            plan.isPaused = !isPast && scope.gate.isClosed
-            if plan.isRouted || plan.isPaused { return plan }
+            if !isPast, scope.gate.isClosed { return Reservation(.paused) }
             let lanes = registry.lanes
-            plan.lanes = lanes
+            var places = Reservation(entering: lanes, lanes.isEmpty ? .closed : .kept)
+            if isPast, !scope.order.isEmpty {
+                for order in scope.order.sorted(lanes) {
+                    let hold = scope.order.hold(for: lanes[order])
+                    if hold == nil, places.enter(lanes[order], order, mark) { continue }
+                    place(job(order), order, in: lanes[order], behind: hold, &places, tally, mark)
+                }
+                return places
+            }
             var order = 0
             lanes.forEachBorrowed { lane in
-                if order < UInt64.bitWidth, case .free = lane.enter(mark, isPast: true) {
-                    plan.entered |= 1 << UInt64(order)
-                } else {
-                    plan.isAllEntered = false
-                    let place = Self.core(lane).reserveTurn(job(order), mark)
-                    if let turn = place.turn { plan.turns.append((turn, lane)) }
-                    if !place.hasPlace { plan.absent.append(order) }
+                if !places.enter(lane, order, mark) {
+                    place(job(order), order, in: lane, behind: nil, &places, tally, mark)
                 }
                 order += 1
             }
-            return plan
+            return places
         }
     }
 
-    /// Keeps a place in every lane, where some wait for others.
-    private func orderedPlan(_ action: S.Action, _ tally: Tally) -> Plan {
-        // Written under locks and read after them, by this thread alone.
-        nonisolated(unsafe) var plan = Plan()
-        nonisolated(unsafe) let action = action
-        scope.reserving(in: [self]) { lanes in
-            // The registry's lock is held.
-            plan.isRouted = route != nil
-            if plan.isRouted { return }
-            plan.lanes = lanes[0]
-            plan.isAllEntered = false
-            for order in scope.order.sorted(lanes[0]) {
-                let lane = lanes[0][order]
-                let job = LaneJob<S>.tracked(action, tally, order: order)
-                if !Self.core(lane).reserveBehind(job, hold: scope.order.hold(for: lane)) {
-                    plan.absent.append(order)
-                }
-            }
+    @inline(never)
+    private func place(
+        _ job: LaneJob<S>, _ order: Int, in lane: Lane, behind hold: (any LaneHold)?,
+        _ places: inout Reservation, _ tally: Tally?, _ mark: UnsafeMutablePointer<ThreadMark>
+    ) {
+        if places.place(job, in: Self.core(lane), behind: hold, mark) != .kept {
+            tally?.report(.failed(.passedOver(S.self)), order: order)
         }
-        return plan
     }
 
     /// The route, for who holds the registry's lock.
@@ -272,19 +231,6 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     static func core(_ lane: Lane) -> StoreCore<S> {
         unsafeDowncast(lane, to: StoreCore<S>.self)
     }
-
-    private static func kick(_ plan: Plan, _ mark: UnsafeMutablePointer<ThreadMark>) {
-        kick(plan.lanes, mark)
-        // Two global dispatches stand in the same order in all lanes. So two threads never wait for
-        // each other's turns.
-        for (turn, lane) in plan.turns { turn.take(in: lane) }
-    }
-
-    /// Has every store's line served, then waits for those that are too long.
-    static func kick(_ lanes: [Lane], _ mark: UnsafeMutablePointer<ThreadMark>) {
-        for lane in lanes { lane.kick(mark) }
-        for lane in lanes { lane.waitForRoom(mark) }
-    }
 }
 
 /// A channel of whatever state.
@@ -297,20 +243,5 @@ protocol StateChannel: AnyObject, Sendable {
 extension GlobalChannel: StateChannel {
     func withLanes(_ body: ([Lane]) -> Void) {
         registry.withLock { body($0.lanes) }
-    }
-}
-
-extension [Lane] {
-    /// Passes each lane to the body without counting a reference to it: the array holds one.
-    @inline(__always)
-    fileprivate func forEachBorrowed(_ body: (Lane) -> Void) {
-        withUnsafeBufferPointer { lanes in
-            guard let first = lanes.baseAddress else { return }
-            first.withMemoryRebound(to: Unmanaged<Lane>.self, capacity: lanes.count) { borrowed in
-                for index in 0..<lanes.count {
-                    borrowed[index]._withUnsafeGuaranteedRef { body($0) }
-                }
-            }
-        }
     }
 }

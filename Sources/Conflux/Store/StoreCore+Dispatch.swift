@@ -20,11 +20,14 @@ extension StoreCore {
 
     @inline(never)
     private func dispatchBehind(_ action: S.Action, _ mark: UnsafeMutablePointer<ThreadMark>) {
-        switch admit(.action(action), mark, isPast: false) {
-        case .queued(let duty, let turn): serve(duty, turn, mark)
+        let place = reserve(.action(action), mark, isPast: false)
+        switch place.placement {
+        case .kept: place.serve(mark)
         case .paused: dispatchWatched(action)
         case .closed: return
-        case .route(let route): _ = route.submit(action, mayWait: !mark.pointee.isNeeded)
+        case .routed:
+            guard let route = currentRoute else { return dispatch(action) }
+            _ = route.submit(action, mayWait: !mark.pointee.isNeeded)
         }
     }
 
@@ -53,11 +56,12 @@ extension StoreCore {
         }
         let tally = Tally()
         tally.expect(1)
-        switch admit(.tracked(action, tally, order: 0), mark, isPast: false) {
-        case .queued(let duty, let turn): serve(duty, turn, mark)
+        let place = reserve(.tracked(action, tally, order: 0), mark, isPast: false)
+        switch place.placement {
+        case .kept: place.serve(mark)
         case .paused: return dispatchWatched(action, label: label())
         case .closed: tally.report(.failed(.storeClosed(S.self)), order: 0)
-        case .route(let route): return route.submit(action, mayWait: !mark.pointee.isNeeded)
+        case .routed: return dispatchTracked(action, label: label())
         }
         return tally.handle
     }
@@ -80,74 +84,34 @@ extension StoreCore {
             runEntered(mark) { tally.report(commitTracked(action, tally.ticket), order: 0) }
             return nil
         }
-        let admission = admit(.tracked(action, tally, order: 0), mark, isPast: true)
-        placed()
-        switch admission {
-        case .queued(let duty, let turn): serve(duty, turn, mark)
-        case .paused: preconditionFailure("what is past the gate does not come to it again")
-        case .closed: tally.report(.failed(.storeClosed(S.self)), order: 0)
-        case .route(let route): return route
+        let place = reserve(.tracked(action, tally, order: 0), mark, isPast: true)
+        if place.placement == .routed {
+            guard let route = currentRoute else { return admit(action, tally, mark, placed) }
+            placed()
+            return route
         }
+        placed()
+        if place.placement == .closed { tally.report(.failed(.storeClosed(S.self)), order: 0) }
+        place.serve(mark)
         return nil
     }
 
     private var currentRoute: (any ActionRoute<S>)? {
-        control.withLock { $0.isClosed ? nil : route }
+        control.withLock { $0.machine.isClosed ? nil : route }
     }
 
-    private enum Admission {
-        case queued(Duty, DispatchTurn?)
-        /// A lock was taken meanwhile: the dispatch has to begin anew.
-        case paused
-        case closed
-        case route(any ActionRoute<S>)
-    }
-
-    /// Finds the way of a dispatch that can't run at once.
-    ///
-    /// - Parameters:
-    ///   - job: The dispatch.
-    ///   - mark: The thread's.
-    ///   - isPast: Whether it is past the gate.
-    /// - Returns: Its way.
-    private func admit(
+    /// Keeps a place in the line, behind what the store has to wait for.
+    func reserve(
         _ job: LaneJob<S>, _ mark: UnsafeMutablePointer<ThreadMark>, isPast: Bool
-    ) -> Admission {
-        if scope.order.isEmpty { return admit(job, mark, isPast: isPast, behind: nil) }
-        // That an action may be committed on another thread is the contract of `State.Action`.
-        nonisolated(unsafe) var admission = Admission.closed
-        scope.order.reserving {
-            admission = admit(job, mark, isPast: isPast, behind: scope.order.hold(for: self))
+    ) -> Reservation {
+        // Used by this thread alone.
+        nonisolated(unsafe) let thread = mark
+        return scope.order.reservingInState {
+            var place = Reservation()
+            let hold = scope.order.hold(for: self)
+            let placement = place.place(job, in: self, behind: hold, isPast: isPast, thread)
+            place.placement = placement
+            return place
         }
-        return admission
-    }
-
-    private func admit(
-        _ job: LaneJob<S>, _ mark: UnsafeMutablePointer<ThreadMark>, isPast: Bool,
-        behind hold: (any LaneHold)?
-    ) -> Admission {
-        // Written under the lock and read after it, by this thread alone.
-        nonisolated(unsafe) var admission = Admission.closed
-        control.withLock { control in
-            if control.isClosed { return }
-            if !isPast, scope.gate.isClosed {
-                admission = .paused
-            } else if let route {
-                admission = .route(route)
-            } else {
-                if let hold { append(.hold(hold), to: &control) }
-                let turn = appendWithTurn(job, to: &control, mark)
-                admission = .queued(control.claim(isImmediate: isImmediate), turn)
-            }
-        }
-        return admission
-    }
-
-    /// Does what a thread that put an action into the line has to do.
-    private func serve(
-        _ duty: Duty, _ turn: DispatchTurn?, _ mark: UnsafeMutablePointer<ThreadMark>
-    ) {
-        serve(duty, mark)
-        if let turn { turn.take(in: self) } else { waitForRoom(mark) }
     }
 }

@@ -12,7 +12,7 @@ import Synchronization
 ///
 /// Safe on any thread. No lock is held while user code runs.
 // Sendable: `state`, `mutations` and `commitMark` are touched only by the thread that serves the
-// lane, `waiting`, `route` and `keeper` only under the lane's mutex.
+// lane, `line`, `route` and `keeper` only under the lane's mutex.
 package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     /// Spares commits the counting of references. Valid as long as `keeper` is there, and that is
     /// whenever somebody serves the lane.
@@ -27,14 +27,9 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     let lastOrdered = Atomic<UInt64>(0)
     /// Where ordered actions are noted while they are committed. Touched like `state`.
     var commitMark: CommitMark?
-    /// The line. Guarded by the lane's mutex; `Control.waitingCount` is its count with `ahead`.
-    private var waiting: [LaneJob<S>] = []
-    /// What stands before it, the first one last: what was taken, and found behind something to wait for.
-    /// Guarded likewise.
-    private var ahead: [LaneJob<S>] = []
-    /// The emptied storage of the last turn, to be used again. Guarded likewise.
-    private var spare: [LaneJob<S>] = []
-    /// Where dispatches go instead. Guarded likewise; `Control.isRouted` is whether it is there.
+    /// What stands in the line. Guarded by the lane's mutex.
+    private var line = LaneLine<LaneJob<S>>()
+    /// Where dispatches go instead. Guarded likewise; the machine's `isRouted` is whether it is there.
     var route: (any ActionRoute<S>)?
 
     /// Makes a core that isn't yet reached by global dispatches.
@@ -70,82 +65,32 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     }
 
     /// Puts a job behind what is in line. Called under the lane's mutex.
-    func append(_ job: LaneJob<S>, to control: inout Control) {
-        waiting.append(job)
-        control.waitingCount += 1
-        if control.server == UInt(bitPattern: ThreadMark.current) { control.hasServerJob = true }
-        if case .hold(let hold) = job, !(hold is DispatchTurn) { control.holdCount += 1 }
-    }
-
-    /// Puts a job behind what is in line, with a turn before it if the thread may wait for that. Called
-    /// under the lane's mutex.
-    func appendWithTurn(
+    func append(
         _ job: LaneJob<S>, to control: inout Control, _ mark: UnsafeMutablePointer<ThreadMark>
-    ) -> DispatchTurn? {
-        // What waits for other stores may need this thread.
-        let mayWait = isImmediate && mark.pointee.mayWait && control.holdCount == 0
-        let turn = mayWait ? DispatchTurn() : nil
-        if let turn { append(.hold(turn), to: &control) }
-        append(job, to: &control)
-        return turn
-    }
-
-    // MARK: Global dispatch
-
-    /// Keeps a place in the line for a global action.
-    ///
-    /// - Parameters:
-    ///   - job: The action.
-    ///   - mark: The thread's.
-    /// - Returns: Whether it has a place: not when the store is released, or changes only by its route; and
-    ///   the turn that the thread has to take.
-    func reserveTurn(
-        _ job: LaneJob<S>, _ mark: UnsafeMutablePointer<ThreadMark>
-    ) -> (hasPlace: Bool, turn: DispatchTurn?) {
-        control.withLock { control in
-            if control.isClosed || control.isRouted { return (false, nil) }
-            return (true, appendWithTurn(job, to: &control, mark))
-        }
-    }
-
-    /// Keeps a place in the line for an action that no thread waits for.
-    ///
-    /// - Parameters:
-    ///   - job: The action.
-    ///   - hold: What is to be waited for before.
-    /// - Returns: false when the store is released, or changes only by its route.
-    func reserveBehind(_ job: LaneJob<S>, hold: (any LaneHold)? = nil) -> Bool {
-        control.withLock { control in
-            if control.isClosed || control.isRouted { return false }
-            if let hold { append(.hold(hold), to: &control) }
-            append(job, to: &control)
-            return true
-        }
+    ) {
+        var hold: (any LaneHold)?
+        if case .hold(let waited) = job { hold = waited }
+        control.machine.append(job, waitingFor: hold, to: &line, by: mark.thread)
     }
 
     override func mark(_ body: @escaping @Sendable () -> Void) -> Bool {
         control.withLock { control in
-            guard control.isBusy || control.waitingCount > 0, !control.isClosed else {
+            let machine = control.machine
+            guard machine.isBusy || machine.waitingCount > 0, !machine.isClosed else {
                 return false
             }
-            append(.look { _, _ in body() }, to: &control)
+            append(.look { _, _ in body() }, to: &control, ThreadMark.current)
             return true
         }
     }
 
     override func putFirst(_ body: @escaping @Sendable () -> Void) {
         let isClosed = control.withLock { control in
-            if control.isClosed { return true }
-            ahead.append(.look { _, _ in body() })
-            control.waitingCount += 1
-            control.hasServerJob = true
+            if control.machine.isClosed { return true }
+            control.machine.putFirst(.look { _, _ in body() }, in: &line)
             return false
         }
         if isClosed { body() }
-    }
-
-    override func append(_ hold: any LaneHold) -> Bool {
-        reserveBehind(.hold(hold))
     }
 
     /// Commits a global action as the one that serves the lane, in whose scope the caller runs.
@@ -168,11 +113,8 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         var jobs: [LaneJob<S>] = []
         var isAhead = false
         let woken = control.withLock { control -> [DispatchSemaphore] in
-            isAhead = !ahead.isEmpty
-            if !isAhead { return takeLine(&jobs, &control) }
-            swap(&ahead, &jobs)
-            control.waitingCount -= jobs.count
-            return []
+            isAhead = control.machine.take(&jobs, from: &line)
+            return isAhead ? [] : control.room.free(at: 0)
         }
         for place in woken { place.signal() }
         if isAhead { return goOn(with: &jobs) }
@@ -186,7 +128,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
             perform(jobs[index])
         }
         jobs.removeAll(keepingCapacity: jobs.capacity <= LaneLimits.keptCapacityMax)
-        control.withLock { _ in swap(&spare, &jobs) }
+        control.withLock { _ in line.reuse(&jobs) }
         return .worked
     }
 
@@ -201,18 +143,10 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         return .worked
     }
 
-    /// Keeps what stands behind a hold, the first one last, and waits for that without a thread, if it
-    /// must. It is moved, never copied: else a line of holds would cost its square.
+    /// Waits for a hold without a thread, if it must. The rest has its first job last.
     private func wait(for hold: any LaneHold, before rest: inout [LaneJob<S>]) -> Turn {
-        let isClosed = control.withLock { control in
-            if control.isClosed { return true }
-            control.waitingCount += rest.count
-            swap(&ahead, &rest)
-            control.hasServerJob = true
-            control.hold = hold
-            return false
-        }
-        if isClosed {
+        let waits = control.withLock { $0.machine.wait(for: hold, before: &rest, in: &line) }
+        guard waits else {
             hold.abandon(self)
             for job in rest.reversed() { drop(job) }
             return .worked
@@ -221,33 +155,21 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         return takeUp(after: hold) ? .worked : .held
     }
 
-    /// Takes the whole line. Called under the lane's mutex.
-    ///
-    /// - Returns: The threads that wait for room, to be woken outside of it.
-    private func takeLine(
-        _ jobs: inout [LaneJob<S>], _ control: inout Control
-    ) -> [DispatchSemaphore] {
-        swap(&waiting, &jobs)
-        swap(&waiting, &spare)
-        control.waitingCount = 0
-        return control.room.free(at: 0)
-    }
-
     /// Puts a job of a node's into the lane. Never waits, and takes no route.
     func enqueue(_ job: LaneJob<S>) {
         let mark = ThreadMark.outsideModels
         // Written under the lock and read after it, by this thread alone.
-        nonisolated(unsafe) var duty: Duty?
+        nonisolated(unsafe) var duty: LaneMachine.Duty?
         control.withLock { control in
-            if control.isClosed { return }
-            append(job, to: &control)
-            duty = control.claim(isImmediate: isImmediate)
+            if control.machine.isClosed { return }
+            append(job, to: &control, mark)
+            duty = control.machine.claim()
         }
         if let duty { serve(duty, mark) } else { drop(job) }
     }
 
     /// Whether what is dispatched to this store goes to a route: a node changes it, and nobody else.
-    package var isRouted: Bool { control.withLock { $0.isRouted } }
+    package var isRouted: Bool { control.withLock { $0.machine.isRouted } }
 
     /// Sends what is dispatched to this store from now on to a route, or, with nil, to the store.
     /// A released store takes no route.
@@ -257,8 +179,8 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     package func setRoute(_ route: (any ActionRoute<S>)?) -> (any ActionRoute<S>)? {
         control.withLock { control in
             let former = self.route
-            self.route = control.isClosed ? nil : route
-            control.isRouted = self.route != nil
+            self.route = control.machine.isClosed ? nil : route
+            control.machine.isRouted = self.route != nil
             return former
         }
     }
@@ -266,17 +188,11 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     /// Ends the store: from now on nothing is committed, also of what stands in line.
     package func close() {
         isReleased.store(true, ordering: .relaxed)
-        var dropped: [LaneJob<S>] = []
-        var hold: (any LaneHold)?
+        nonisolated(unsafe) var (hold, dropped): ((any LaneHold)?, [LaneJob<S>]) = (nil, [])
         let (woken, hooks) = control.withLock { control in
-            control.isClosed = true
-            swap(&hold, &control.hold)
-            if hold != nil { control.isBusy = false }
+            (hold, dropped) = control.machine.close(&line)
             defer { control.closeHooks = [:] }
-            let woken = takeLine(&dropped, &control)
-            dropped.insert(contentsOf: ahead.reversed(), at: 0)
-            ahead = []
-            return (woken, control.closeHooks)
+            return (control.room.free(at: 0), control.closeHooks)
         }
         scope.channel(of: S.self).remove(self)
         for place in woken { place.signal() }

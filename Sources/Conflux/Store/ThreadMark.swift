@@ -83,6 +83,9 @@ struct ThreadMark {
 }
 
 extension UnsafeMutablePointer<ThreadMark> {
+    /// The thread, to be compared.
+    var thread: UInt { UInt(bitPattern: self) }
+
     /// Runs a function on this thread, on which dispatches of others depend meanwhile.
     func neededByOthers(_ body: () -> Void) {
         let former = pointee.isNeeded

@@ -111,13 +111,14 @@ struct FlowRaceTests {
         )
         let scope = scope
         Thread {
-            // As a plan does it: it looked at the gate, and keeps a place in each line.
+            // As a global dispatch does it: it looked at the gate, and keeps a place in each line.
+            var places = Reservation()
             scope.channel(of: TallyState.self).withLanes { _ in
                 isIn.signal()
                 goOn.wait()
-                _ = store.core.reserveBehind(.action(3))
+                places.place(.action(3), in: store.core, ThreadMark.current)
             }
-            store.core.kick(ThreadMark.current)
+            places.serve(ThreadMark.current)
             isDone.signal()
         }.start()
         isIn.wait()

@@ -104,13 +104,16 @@ extension Scope {
         }
         let failure: DispatchError = isStopped ? .intercepted : .noHandler(of: type(of: event))
         pass { [self, parts] placed in
+            let mark = ThreadMark.current
+            // Used by this thread alone.
+            nonisolated(unsafe) var reservation = Reservation()
             reserving(in: parts.map(\.channel)) { lanes in
                 let places = zip(parts, lanes).flatMap { part, lanes in
                     let lanes = part.expect(lanes)
                     return lanes.indices.map { (part: part, index: $0, lane: lanes[$0]) }
                 }
                 for place in order.sorted(places.map(\.lane)).map({ places[$0] }) {
-                    place.part.reserve(place.lane, place.index, watch)
+                    place.part.reserve(place.lane, place.index, watch, in: &reservation, mark)
                 }
             }
             watch?.begin()
@@ -122,7 +125,8 @@ extension Scope {
             } else {
                 tally.expect(count)
             }
-            for part in parts { part.serve() }
+            for part in parts { part.go() }
+            reservation.serve(mark)
         }
         return tally.handle
     }

@@ -37,9 +37,11 @@ protocol EventPart: Sendable {
     /// - Returns: Those in which to keep places: none where the action takes a route.
     func expect(_ lanes: [Lane]) -> [Lane]
     /// Keeps a place in one of these lanes. Called once for each after that, under the same locks.
-    func reserve(_ lane: Lane, _ index: Int, _ watch: ChangeWatch?)
-    /// Has the lanes served. Called once after that, holding no lock.
-    func serve()
+    func reserve(
+        _ lane: Lane, _ index: Int, _ watch: ChangeWatch?, in places: inout Reservation,
+        _ mark: UnsafeMutablePointer<ThreadMark>)
+    /// All places are kept. Called once after that and before they are served, holding no lock.
+    func go()
 }
 
 extension GlobalChannel: EventChannel {
@@ -72,8 +74,6 @@ private final class TypedEventPart<S: State>: EventPart, @unchecked Sendable {
     private let passing: MiddlewareTable.Passing<S>
     private let tally: Tally
     private let goal = Mutex(Goal.lanes([]))
-    /// The turns that the sending thread has to take.
-    private let turns = Mutex<[(turn: DispatchTurn, lane: Lane)]>([])
 
     init(
         _ states: GlobalChannel<S>, _ passing: MiddlewareTable.Passing<S>, order: Int,
@@ -110,26 +110,24 @@ private final class TypedEventPart<S: State>: EventPart, @unchecked Sendable {
         return lanes
     }
 
-    func reserve(_ lane: Lane, _ index: Int, _ watch: ChangeWatch?) {
+    func reserve(
+        _ lane: Lane, _ index: Int, _ watch: ChangeWatch?, in places: inout Reservation,
+        _ mark: UnsafeMutablePointer<ThreadMark>
+    ) {
         let core = GlobalChannel<S>.core(lane)
         let job = LaneJob<S>.tracked(action, tally, order: index)
         let hold = states.scope.order.hold(for: lane)
         let looks = watch?.looks()
-        var hasPlace = looks.map { core.reserveBehind(.look($0.before)) } ?? true
-        if hasPlace, hold == nil {
-            let place = core.reserveTurn(job, ThreadMark.current)
-            hasPlace = place.hasPlace
-            if let turn = place.turn { turns.withLock { $0.append((turn, lane)) } }
-        } else {
-            hasPlace = hasPlace && core.reserveBehind(job, hold: hold)
-        }
-        if let looks, !hasPlace || !core.reserveBehind(.look(looks.after)) {
+        if let looks { places.place(.look(looks.before), in: core, behind: hold, mark) }
+        let hasPlace =
+            places.place(job, in: core, behind: looks == nil ? hold : nil, mark) == .kept
+        if let looks, !hasPlace || places.place(.look(looks.after), in: core, mark) != .kept {
             looks.after(nil, .zero)
         }
         if !hasPlace { tally.report(.failed(.passedOver(S.self)), order: index) }
     }
 
-    func serve() {
+    func go() {
         switch goal.withLock({ $0 }) {
         case .route(let route):
             tally.expect(1)
@@ -137,10 +135,7 @@ private final class TypedEventPart<S: State>: EventPart, @unchecked Sendable {
         case .lanes(let lanes) where lanes.isEmpty:
             // They have gone since the event was shown to the middleware.
             states.scope.middleware.end(passing, .failed(.noStore(S.self)))
-        case .lanes(let lanes):
-            tally.expect(lanes.count)
-            GlobalChannel<S>.kick(lanes, ThreadMark.current)
-            for (turn, lane) in turns.withLock({ $0 }) { turn.take(in: lane) }
+        case .lanes(let lanes): tally.expect(lanes.count)
         }
     }
 }

@@ -147,18 +147,16 @@ extension StoreCore {
             } whenAbandoned: {
                 tally.report(.failed(.storeClosed(S.self)), order: 0)
             }
-            let hasPlace = scope.order.reserving {
-                let hold = scope.order.hold(for: self)
-                return (hold.map { append($0) } ?? true) && append(excursion)
-            }
+            let mark = ThreadMark.current
+            let place = reserve(.hold(excursion), mark, isPast: true)
             placed()
-            if hasPlace {
-                kick(ThreadMark.current)
-            } else {
-                let isClosed = isReleased.load(ordering: .relaxed)
+            if place.placement != .kept {
                 tally.report(
-                    .failed(isClosed ? .storeClosed(S.self) : .passedOver(S.self)), order: 0)
+                    .failed(
+                        place.placement == .closed ? .storeClosed(S.self) : .passedOver(S.self)),
+                    order: 0)
             }
+            place.serve(mark)
             return nil
         }
     }

@@ -26,9 +26,15 @@ final class StoreOrder: Sendable {
     @inline(__always)
     var isEmpty: Bool { isEmptyFlag.load(ordering: .relaxed) }
 
-    /// Keeps places in several lanes at once.
+    /// Keeps places in lanes of several states at once.
     func reserving<Result: Sendable>(_ body: () -> Result) -> Result {
         reservation.withLock { _ in body() }
+    }
+
+    /// Keeps places in lanes of one state: as one, where any store waits for others.
+    @inline(__always)
+    func reservingInState<Result: Sendable>(_ body: () -> Result) -> Result {
+        isEmpty ? body() : reserving(body)
     }
 
     /// Has a lane wait for another.

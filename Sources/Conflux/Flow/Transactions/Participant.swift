@@ -13,6 +13,13 @@ protocol Participant: AnyObject, Sendable {
     /// Tells the middleware how it ended.
     func end(_ outcome: Outcome)
 
+    /// Keeps a place for a hold in the store's line.
+    ///
+    /// - Returns: Whether there is one.
+    func place(
+        _ meeting: any LaneHold, behind hold: (any LaneHold)?, in places: inout Reservation,
+        _ mark: UnsafeMutablePointer<ThreadMark>
+    ) -> Bool
     /// Whether the store is as it was read, if it was. Called on any thread.
     var isAsRead: Bool { get }
 
@@ -147,6 +154,13 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
 
     func end(_ outcome: Outcome) {
         for passed in passing { core.scope.middleware.end(passed, outcome) }
+    }
+
+    func place(
+        _ meeting: any LaneHold, behind hold: (any LaneHold)?, in places: inout Reservation,
+        _ mark: UnsafeMutablePointer<ThreadMark>
+    ) -> Bool {
+        places.place(.hold(meeting), in: core, behind: hold, mark) == .kept
     }
 
     var isAsRead: Bool {

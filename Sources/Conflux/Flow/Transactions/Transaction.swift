@@ -124,21 +124,20 @@ public final class Transaction: Sendable {
             where !channels.contains(where: { $0 === channel }) {
                 channels.append(channel)
             }
-            // Participants that can't enter are notified outside of the locks.
-            nonisolated(unsafe) var absent: [Lane] = []
+            let mark = ThreadMark.current
+            // Used by this thread alone. Participants that can't enter are notified outside of the locks.
+            nonisolated(unsafe) var (places, absent) = (Reservation(), [Lane]())
             scope.reserving(in: channels) { _ in
                 // A lane must not wait for what stands behind the meeting that it is to come to.
                 let holds = participants.map { scope.order.hold(for: $0.lane) }
-                for (participant, hold) in zip(participants, holds) {
-                    let lane = participant.lane
-                    let hasPlace = hold.map { lane.append($0) } ?? true
-                    if !hasPlace || !lane.append(meeting) { absent.append(lane) }
+                for (participant, hold) in zip(participants, holds)
+                where !participant.place(meeting, behind: hold, in: &places, mark) {
+                    absent.append(participant.lane)
                 }
             }
             placed()
             for lane in absent { meeting.abandon(lane) }
-            let mark = ThreadMark.current
-            for participant in participants { participant.lane.kick(mark) }
+            places.serve(mark)
         }
         return tally.handle
     }

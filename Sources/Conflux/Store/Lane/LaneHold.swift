@@ -33,22 +33,14 @@ extension Lane {
     ///
     /// - Returns: Whether it does; false if the store was released meanwhile.
     final func takeUp(after hold: any LaneHold) -> Bool {
-        control.withLock { control in
-            guard control.hold === hold else { return false }
-            control.hold = nil
-            if !(hold is DispatchTurn) { control.holdCount -= 1 }
-            return true
-        }
+        control.withLock { $0.machine.takeUp(after: hold) }
     }
 
     /// The calling thread serves the lane no more, but for what stands in the line if the executor is
     /// immediate.
     final func leave() {
         let mark = ThreadMark.current
-        let duty = control.withLock { control in
-            control.isBusy = false
-            return control.claim(isImmediate: isImmediate)
-        }
+        let duty = control.withLock { $0.machine.leave() }
         if duty == .serve, mark.pointee.lanes >= Self.nestingMax {
             // Each lane that goes on may let others go on.
             DispatchQueue.global().async { [self] in serve(duty, ThreadMark.current) }

@@ -12,6 +12,14 @@ enum LaneJob<S: State>: @unchecked Sendable {
     case look(@Sendable (_ state: S?, _ position: SequenceNumber) -> Void)
     /// What stands behind waits for this.
     case hold(any LaneHold)
+
+    /// Whether a thread may take its turn for it.
+    var isAction: Bool {
+        switch self {
+        case .action, .tracked: true
+        case .run, .look, .hold: false
+        }
+    }
 }
 
 /// Working on jobs; called by the thread that serves the lane.

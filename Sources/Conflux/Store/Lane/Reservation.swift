@@ -1,0 +1,139 @@
+import Dispatch
+
+/// Places in the lanes of one or more stores, for what one thread dispatches.
+///
+/// The thread first keeps all places, running no user code, and then serves the lanes. So what observers
+/// dispatch comes behind in every lane. Whoever keeps places in several lanes holds a lock meanwhile that all
+/// of these have in common (``GlobalChannel``, ``Scope/reserving(in:_:)``): so any two reservations stand in
+/// one order in all lanes that they share, and two threads never wait for each other's turns.
+///
+/// A place is either the lane itself, where that is free (``enter(_:_:_:)``), or one in its line
+/// (``place(_:in:behind:isPast:_:)``).
+struct Reservation {
+    /// Whether there are places at all; of one among several, ``place(_:in:behind:isPast:_:)`` tells.
+    var placement: LaneMachine.Placement
+    /// The lanes that may be entered.
+    private(set) var lanes: [Lane]
+    /// Which of the first 64 of these the thread serves, the first one's bit the lowest.
+    private var entered: UInt64 = 0
+    /// *Use*: lanes with a place that nobody served then.
+    private var idle: [Lane] = []
+    /// *Use*: the thread's own places, for which it waits.
+    private var turns: [(turn: DispatchTurn, lane: Lane)] = []
+    /// *Use*: the thread waits in lines that are too long.
+    private var rooms: [(room: DispatchSemaphore, lane: Lane)] = []
+
+    /// Makes one without places.
+    ///
+    /// - Parameters:
+    ///   - lanes: Those that may be entered.
+    ///   - placement: Why there won't be any, if that is so.
+    @inline(__always)
+    init(entering lanes: [Lane] = [], _ placement: LaneMachine.Placement = .kept) {
+        self.lanes = lanes
+        self.placement = placement
+    }
+
+    /// Enters a lane if it is free and one of the first 64.
+    ///
+    /// - Parameters:
+    ///   - lane: The lane, past the gate.
+    ///   - order: Which of the lanes it is.
+    ///   - mark: The thread's.
+    /// - Returns: Whether it is entered.
+    @inline(__always)
+    mutating func enter(
+        _ lane: Lane, _ order: Int, _ mark: UnsafeMutablePointer<ThreadMark>
+    ) -> Bool {
+        guard order < UInt64.bitWidth, case .free = lane.enter(mark, isPast: true) else {
+            return false
+        }
+        entered |= 1 << UInt64(order)
+        return true
+    }
+
+    /// Keeps a place in a store's line: with a turn before it, if the thread may wait for that.
+    ///
+    /// - Parameters:
+    ///   - job: What is to be done.
+    ///   - core: The store.
+    ///   - hold: What the lane waits for before.
+    ///   - isPast: Whether the job is past the gate.
+    ///   - mark: The thread's.
+    /// - Returns: Whether there is a place.
+    @discardableResult
+    mutating func place<S: State>(
+        _ job: LaneJob<S>, in core: StoreCore<S>, behind hold: (any LaneHold)? = nil,
+        isPast: Bool = true, _ mark: UnsafeMutablePointer<ThreadMark>
+    ) -> LaneMachine.Placement {
+        core.control.withLock { control in
+            let placement = control.machine.placement(
+                isPaused: !isPast && core.scope.gate.isClosed)
+            guard placement == .kept else { return placement }
+            if !control.machine.isBusy { idle.append(core) }
+            if let hold { core.append(.hold(hold), to: &control, mark) }
+            if mark.pointee.mayWait, job.isAction, control.machine.mayTakeTurns {
+                let turn = DispatchTurn()
+                turns.append((turn, core))
+                core.append(.hold(turn), to: &control, mark)
+            }
+            core.append(job, to: &control, mark)
+            if mark.pointee.mayWait,
+                let room = control.room.place(behind: control.machine.waitingCount)
+            {
+                rooms.append((room, core))
+            }
+            return .kept
+        }
+    }
+
+    /// Serves the lanes that were entered, then has the others served, takes the thread's turns and waits for
+    /// room. Called once, holding no lock.
+    ///
+    /// - Parameters:
+    ///   - mark: The thread's.
+    ///   - scope: The lanes'.
+    ///   - run: Does what the thread entered a lane for, which is the one of this order.
+    @inline(__always)
+    func serve(
+        _ mark: UnsafeMutablePointer<ThreadMark>, in scope: Scope,
+        _ run: (_ order: Int, Lane) -> Void
+    ) {
+        if entered != 0 {
+            mark.pointee.lanes += 1
+            scope.runLane {
+                var entered = entered
+                var order = 0
+                lanes.forEachBorrowed { lane in
+                    if entered & 1 == 1 { run(order, lane) }
+                    entered >>= 1
+                    order += 1
+                }
+            }
+            mark.pointee.lanes -= 1
+        }
+        serve(mark)
+    }
+
+    /// As ``serve(_:in:_:)``, where no lane was entered.
+    func serve(_ mark: UnsafeMutablePointer<ThreadMark>) {
+        for lane in idle { lane.kick(mark) }
+        for (turn, lane) in turns { turn.take(in: lane) }
+        for (room, lane) in rooms { lane.wait(in: room) }
+    }
+}
+
+extension [Lane] {
+    /// Passes each lane to the body without counting a reference to it: the array holds one.
+    @inline(__always)
+    func forEachBorrowed(_ body: (Lane) -> Void) {
+        withUnsafeBufferPointer { lanes in
+            guard let first = lanes.baseAddress else { return }
+            first.withMemoryRebound(to: Unmanaged<Lane>.self, capacity: lanes.count) { borrowed in
+                for index in 0..<lanes.count {
+                    borrowed[index]._withUnsafeGuaranteedRef { body($0) }
+                }
+            }
+        }
+    }
+}
