@@ -9,18 +9,18 @@
 /// dispatch, a holder's before all others'. One thread resumes it, one dispatch after the other; what comes
 /// meanwhile waits behind.
 struct FlowGateMachine<Job> {
-    private struct Hold {
+    struct Hold {
         let id: UInt64
         /// *Use*: what the holder dispatched before it could pass.
-        var parked = Line<Job>()
+        fileprivate(set) var parked = Line<Job>()
     }
 
     /// Oldest first.
-    private var holds: [Hold] = []
+    private(set) var holds: [Hold] = []
     /// *Use*: what waits until there is no lock.
-    private var parked = Line<Job>()
+    private(set) var parked = Line<Job>()
     /// Whether a thread is resuming parked jobs.
-    private var isDraining = false
+    private(set) var isDraining = false
 
     /// Whether a dispatch may have to wait, or to stand behind others.
     var isClosed: Bool { !holds.isEmpty || !parked.isEmpty || isDraining }

@@ -69,15 +69,15 @@ struct LaneMachine {
     private(set) var hold: (any LaneHold)?
     /// How many jobs of the line wait for other stores, or for the main thread, and with them what the lane
     /// waits for.
-    private var holdCount = 0
+    private(set) var holdCount = 0
     /// Which thread serves the line, or did last.
-    private var server: UInt = 0
+    private(set) var server: UInt = 0
     /// Whether that thread has to serve on: it has put a job into the line, or stopped within one.
-    private var hasServerJob = false
+    private(set) var hasServerJob = false
     /// Whether a thread is inside the executor's `execute`.
-    private var isHandingOver = false
+    private(set) var isHandingOver = false
     /// Whether that thread has to hand over once more.
-    private var handsOverAgain = false
+    private(set) var handsOverAgain = false
 
     init(isImmediate: Bool) {
         self.isImmediate = isImmediate
@@ -247,11 +247,11 @@ struct LaneMachine {
 
 /// The jobs of a lane; the ``LaneMachine`` changes it and knows their number.
 struct LaneLine<Job> {
-    fileprivate var waiting: [Job] = []
+    fileprivate(set) var waiting: [Job] = []
     /// What stands before it, the first one last: what was taken, and found behind something to wait for.
-    fileprivate var ahead: [Job] = []
+    fileprivate(set) var ahead: [Job] = []
     /// The emptied storage of the last turn, to be used again.
-    fileprivate var spare: [Job] = []
+    fileprivate(set) var spare: [Job] = []
 
     /// Keeps the storage of jobs that are done.
     mutating func reuse(_ jobs: inout [Job]) {
