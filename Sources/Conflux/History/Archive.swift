@@ -75,11 +75,11 @@ public struct Archive: Sendable {
     /// - Returns: A handle. Disposing or releasing it ends the keeping.
     /// - Throws: ``StoreError``: `invalidName`, `unreadable`, `damaged`, `incompatible`, `replicated`.
     ///   Then the store and the file are as they were.
-    public func keep<S: ModelHolder>(
-        _ store: Store<S>, as name: String, idle: Duration = .seconds(2)
+    public func keep<Model: Conflux.Model>(
+        _ store: ModelStore<Model>, as name: String, idle: Duration = .seconds(2)
     ) throws(StoreError) -> Archived {
-        try keep(store, as: name, idle: idle, version: S.schemaVersion) { bytes, version in
-            try S.snapshot(from: bytes, version: version) as? S.Value
+        try keep(store, as: name, idle: idle, version: Model.schemaVersion) { bytes, version in
+            try ModelState<Model>.snapshot(from: bytes, version: version)
         }
     }
 
@@ -114,7 +114,7 @@ public struct Archive: Sendable {
             guard saved <= version else { throw NewerForm(saved: saved, known: version) }
             let reader = SnapshotReader(bytes)
             if let migrate, saved < version { return try migrate(reader, saved) }
-            return try reader.decode(filling: storage.computed.state._read { $0 })
+            return try reader.decode(filling: storage.computed.state.content)
         }
     }
 
@@ -130,7 +130,7 @@ public struct Archive: Sendable {
 
     private func keep<S: ValueHolder>(
         _ store: Store<S>, as name: String, idle: Duration, version: Int,
-        decode: ([UInt8], Int) throws -> S.Value?
+        decode: ([UInt8], Int) throws -> S.Value
     ) throws(StoreError) -> Archived where S.Value: Encodable {
         try Self.check(name)
         if store.core.isRouted {
@@ -141,7 +141,7 @@ public struct Archive: Sendable {
                 """)
         }
         let file = ArchiveFile(folder: folder, space: space, name: name)
-        let state = store.computed.state.asValue
+        let state = store.computed.state._state
         var restored: S.Value?
         if let saved = try file.read() {
             do {
@@ -159,12 +159,12 @@ public struct Archive: Sendable {
         let archived = Archived(
             file: file, names: (space, name), version: version, idle: idle
         ) {
-            try CanonicalCoder().encode(state._read { $0 })
+            try CanonicalCoder().encode(state.content)
         }
         guard let restored else {
             archived.begin(state, in: core, isInside: false)
             // What it became before nobody has saved.
-            if state.readVersion({ _ in }).version > 0 { archived.changed() }
+            if state.version > 0 { archived.changed() }
             return archived
         }
         archived.noteRestored()
@@ -231,13 +231,14 @@ public final class Archived: Disposable, Sendable {
     ///   - value: What is kept.
     ///   - lane: Its lane.
     ///   - isInside: Whether this is called in the lane.
-    func begin<Value>(_ value: ValueState<Value>, in lane: any ListenedLane, isInside: Bool) {
-        let changes = Signal<Void> { observation, send in
-            ValueListener<Value>(observation) { _, isFirst in
-                if !isFirst { send(()) }
-            }.listen(to: value, in: isInside ? nil : lane)
+    func begin<Root: Sendable>(
+        _ value: any ObservedValue<Root>, in lane: any ListenedLane, isInside: Bool
+    ) {
+        let observer = PartObserver<Root, Void>(.init({ _ in }, isSame: { _, _ in false })) {
+            [weak self] _, old, _ in
+            if old != nil { self?.changed() }
         }
-        let observation = changes.observe { [weak self] in self?.changed() }
+        let observation = observer.begin(at: value, in: isInside ? nil : lane)
         let token = lane.whenEnded { [weak self] in self?.dispose() }
         let end = AnyDisposable {
             observation.dispose()

@@ -80,7 +80,7 @@ where State.Value: Codable {
         registration.withLock { $0 = registered }
         // What was committed before it was registered belongs to the first value.
         store.core.run { [weak self] in
-            let value = store.computed.state.asValue._read { $0 }
+            let value = store.computed.state._state.content
             self?.record.withLock { record in
                 record.hasBegun = true
                 record.steps = [Step(value: value, action: nil, timestamp: first.timestamp)]
@@ -172,7 +172,7 @@ where State.Value: Codable {
 
     private func go(_ move: RecorderMove) throws(StoreError) {
         try checkFree()
-        let version = store.computed.state.asValue.readVersion { _ in }.version
+        let version = store.computed.state._state.version
         let plan = record.withLock { record -> Result<Int, StoreError> in
             // What is being committed is visible already where observers are called.
             let isVisible = record.commit.map { $0.version != version } ?? false
@@ -221,7 +221,7 @@ where State.Value: Codable {
                 change(&record)
                 return (record.steps[record.path.position].value, former)
             }
-            if let value { store.computed.state.asValue.replace(value) }
+            if let value { store.computed.state._state.replace(value) }
             withExtendedLifetime((former, planned)) {}
         }
     }
@@ -230,7 +230,7 @@ where State.Value: Codable {
 
     /// An action is about to be committed; called in the lane.
     private func begin() {
-        let version = store.computed.state.asValue.readVersion { _ in }.version
+        let version = store.computed.state._state.version
         record.withLock { record in
             var commit = record.commit ?? RecordedCommit(version: version)
             commit.expected += 1
@@ -240,7 +240,7 @@ where State.Value: Codable {
 
     /// An action was committed or refused; called in the lane.
     private func end(_ action: RecorderTap.Action?, _ timestamp: Timestamp) {
-        let (value, version) = store.computed.state.asValue.readVersion()
+        let (value, version) = store.computed.state._state.readVersion { $0 }
         let former = record.withLock { record -> State.Value? in
             record.commit?.note(action)
             // One that began before this was registered belongs to the first value.
@@ -321,18 +321,5 @@ private struct RecordedCommit: Sendable {
         expected -= 1
         guard let action else { return }
         if action.isName { actions = [action.text] } else { actions.append(action.text) }
-    }
-}
-
-/// Runs a function when nobody holds it any more.
-private final class AtEnd: Sendable {
-    private let body: @Sendable () -> Void
-
-    init(_ body: @escaping @Sendable () -> Void) {
-        self.body = body
-    }
-
-    deinit {
-        body()
     }
 }

@@ -105,11 +105,11 @@ public struct Signal<Value> {
         }
     }
 
-    /// Starts to send to a function, for as long as an observation of another signal is active.
-    func forward(
-        _ observation: Observation, _ send: @escaping (Value) -> Void
-    ) -> any Disposable {
-        source(observation, send)
+    /// Makes a signal of what a function makes of this signal's values, where that is something.
+    func compactMap<Result>(_ transform: @escaping (Value) -> Result?) -> Signal<Result> {
+        .of { [source] observation, send in
+            source(observation) { if let result = transform($0) { send(result) } }
+        }
     }
 
     /// Makes a signal that sends on an executor.

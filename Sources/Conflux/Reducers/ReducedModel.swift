@@ -107,7 +107,8 @@ extension TypedAction: ActionEnvelope {
     }
 }
 
-extension Store where State: ModelHolder, State.Model: ReducedModel {
+extension Store
+where State: ValueHolder, State.Value: ReducedModel, State.Action == TypedAction<State.Value> {
     /// Dispatches an action of a type that has a reducer, to this store only.
     ///
     /// - Parameter action: What happens.
@@ -118,7 +119,8 @@ extension Store where State: ModelHolder, State.Model: ReducedModel {
     }
 }
 
-extension Actions where State: ModelHolder, State.Model: ReducedModel {
+extension Actions
+where State: ValueHolder, State.Value: ReducedModel, State.Action == TypedAction<State.Value> {
     /// Dispatches an action of a type that has a reducer.
     ///
     /// - Parameter action: What happens.

@@ -1,15 +1,16 @@
-extension Store where State: StorageHolder {
+extension Store {
     /// Makes a storage: `Storage(Screen())`.
     ///
     /// - Parameters:
     ///   - value: What is held at first.
     ///   - executor: Where changes are committed; at once, on the committing thread, unless given.
-    public convenience init(_ value: State.Value, executor: Executor = .immediate) {
-        self.init(state: State(value), mutations: State.storageMutations, executor: executor)
+    @_disfavoredOverload
+    public convenience init<Value>(
+        _ value: Value, executor: Executor = .immediate
+    ) where State == StorageState<Value> {
+        self.init(state: State(value), mutations: ValueMutations(), executor: executor)
     }
-}
 
-extension Store where State: StorageHolder, State.Value: Model {
     /// Makes a storage of a value that is a model, which functions change then, and no actions.
     ///
     /// - Parameters:
@@ -22,12 +23,13 @@ extension Store where State: StorageHolder, State.Value: Model {
             Store(_:).
             """
     )
-    public convenience init(_ value: State.Value, executor: Executor = .immediate) {
-        self.init(state: State(value), mutations: State.storageMutations, executor: executor)
+    @_disfavoredOverload
+    public convenience init<Value: Model>(
+        _ value: Value, executor: Executor = .immediate
+    ) where State == StorageState<Value> {
+        self.init(state: State(value), mutations: ValueMutations(), executor: executor)
     }
-}
 
-extension Store {
     /// Changes the value by a function, as one commit with one notice.
     ///
     /// - Parameters:

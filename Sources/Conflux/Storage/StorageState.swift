@@ -1,5 +1,3 @@
-import Synchronization
-
 /// A store of a value of any type, which functions change instead of actions of a type of its own.
 ///
 /// ```swift
@@ -15,49 +13,23 @@ import Synchronization
 public typealias Storage<Value: Sendable> = Store<StorageState<Value>>
 
 /// The state of a storage, whatever its value.
-///
-/// Only ``StorageState`` conforms. It is a protocol so that ``Store`` can be extended for it.
-public protocol StorageHolder: ValueHolder where Action == StorageCommit<Value> {
+public typealias StorageState<Value: Sendable> = ValueState<Value, StorageCommit<Value>>
+
+extension ValueState where Action == StorageCommit<Value> {
     /// Makes the state of a storage.
     ///
     /// - Parameter value: What is held at first.
-    init(_ value: Value)
-
-    /// Runs the changes.
-    static var storageMutations: Mutations { get }
-}
-
-/// The state that a ``Storage`` manages. What it has besides the value, which is under a lock, only the
-/// thread that serves the store's lane touches.
-public final class StorageState<Value: Sendable>: ValueState<Value>, StorageHolder,
-    @unchecked Sendable
-{
-    /// A function that changes the value.
-    public typealias Action = StorageCommit<Value>
-    /// Runs it.
-    public typealias Mutations = StorageMutations<Value>
-
-    /// Runs the changes.
-    public static var storageMutations: StorageMutations<Value> { StorageMutations() }
-
-    /// *Use*: what the last commit did, for middleware. Touched in the store's lane alone.
-    private var changes: [StorageChange] = []
-
-    /// Makes the state of a storage.
-    ///
-    /// - Parameter value: What is held at first.
-    public init(_ value: Value) {
-        super.init(value: value)
-    }
-
-    /// Runs the function on a draft of the value, which is kept if the function doesn't throw.
-    public func _reduce(
-        _ value: inout Value, _ action: StorageCommit<Value>, _ context: ActionContext
-    ) throws -> [StorageChange]? {
-        let draft = try action.draft(of: value)
-        guard draft.isChanged else { return nil }
-        value = draft.value
-        return draft.changes
+    public convenience init(_ value: Value) {
+        self.init(
+            value,
+            .onCopy { value, commit, _ in
+                var draft = StorageDraft(
+                    value: value, isWatched: Scope.current.middleware.observesCommits)
+                try commit.change(&draft)
+                guard draft.isChanged else { return nil }
+                value = draft.value
+                return draft.changes
+            })
     }
 }
 
@@ -70,12 +42,6 @@ public struct StorageCommit<Value: Sendable>: Sendable {
     /// - Parameter change: Called once, in the store's lane, holding no lock.
     public init(_ change: @escaping @Sendable (inout StorageDraft<Value>) throws -> Void) {
         self.change = change
-    }
-
-    func draft(of value: Value) throws -> StorageDraft<Value> {
-        var draft = StorageDraft(value: value, isWatched: Scope.current.middleware.observesCommits)
-        try change(&draft)
-        return draft
     }
 }
 
@@ -194,58 +160,4 @@ public struct StorageChange {
     public let old: any Sendable
     /// What it became.
     public let new: any Sendable
-}
-
-/// Runs a storage's changes.
-public struct StorageMutations<Value: Sendable>: Mutations {
-    /// Runs a change outside of any store's lane. What throws changes nothing.
-    ///
-    /// A storage's own value is changed by ``Store/commit(_:_:file:function:line:_:)``: what is changed here
-    /// at the same time may be lost.
-    ///
-    /// - Parameters:
-    ///   - action: The change.
-    ///   - state: The storage's state.
-    public func commit(action: StorageCommit<Value>, state: StorageState<Value>) {
-        guard let draft = try? action.draft(of: state._read { $0 }), draft.isChanged else { return }
-        state.replace(draft.value)
-    }
-
-    /// Runs a change on a draft, keeps that, and tells the observers if anything was done.
-    public func _perform(
-        action: StorageCommit<Value>, state: StorageState<Value>, context: () -> ActionContext
-    ) throws {
-        // In the lane nobody else changes it meanwhile.
-        state.keep(try action.draft(of: state._read { $0 }))
-    }
-}
-
-/// A storage's value that handles events: each becomes a function that changes it.
-///
-/// ```swift
-/// extension Screen: EventHandling {
-///     static var events: EventHandlers<StorageCommit<Screen>> {
-///         EventHandlers().on(LoggedIn.self) { event in
-///             StorageCommit { $0.user = event.user }
-///         }
-///     }
-/// }
-/// ```
-extension StorageState: EventHandling
-where Value: EventHandling, Value.Action == StorageCommit<Value> {
-    /// What the value makes of which events.
-    public static var events: EventHandlers<StorageCommit<Value>> { Value.events }
-}
-
-extension StorageState: ChangeKeeping {
-    fileprivate func keep(_ draft: StorageDraft<Value>) {
-        changes = draft.changes
-        guard draft.isChanged else { return }
-        replace(draft.value)
-    }
-
-    func takeChanges() -> [StorageChange] {
-        defer { changes = [] }
-        return changes
-    }
 }

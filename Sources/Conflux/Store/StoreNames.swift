@@ -27,7 +27,7 @@ final class StoreNames: Sendable {
     func add<S: State>(_ store: Store<S>, as name: String) throws(StoreError) -> AnyDisposable {
         let found: @Sendable () -> AnyObject? = { [weak store] in store }
         let entry = Entry(
-            lane: ObjectIdentifier(store.core), state: String(describing: S.self), store: found)
+            lane: ObjectIdentifier(store.core), state: S.title, store: found)
         // The last reference to a store found here may be released here. It is outside the lock: a store's
         // end takes that lock.
         let (former, holder) = content.withLock { content -> (Entry?, Holder?) in

@@ -8,8 +8,7 @@ extension Store where State: ValueHolder, State.Value: Encodable {
     /// ```
     ///
     /// The place may lie in nested structures, in dictionaries and in arrays; properties are named as they are
-    /// encoded. A value is nil where there is none, as
-    /// where a dictionary has no such key. Members and keys whose name begins with `_` are internal: a
+    /// encoded. A value is nil where there is none, as where a dictionary has no such key. Members and keys whose name begins with `_` are internal: a
     /// change of them alone is none, they are left out, and there is nothing at a place in them.
     ///
     /// The value is encoded after each action as long as somebody observes; for properties that are known
@@ -21,15 +20,15 @@ extension Store where State: ValueHolder, State.Value: Encodable {
     public func changes(at pointer: JSONPointer) -> Signal<Change<JSONValue?>> {
         let isInternal = pointer.tokens.contains { $0.hasPrefix("_") }
         let pointer = isInternal ? nil : pointer
-        return listening { send in
-            let last = Last<EncodedPart>()
-            return { state, _ in
-                let new = EncodedPart(state._read { $0 }, at: pointer)
-                let old = last.value
-                if let old, new.isUnknown || old.value == new.value { return }
-                last.value = new
-                if let old { send(Change(old: old.value, new: new.value)) }
-            }
+        // Encoded outside the value's lock: that runs user code.
+        let subject = PartObserver<State.Value, EncodedPart>.Subject { value in
+            let (root, version) = value.readVersion { $0 }
+            return (EncodedPart(root, at: pointer), version)
+        } isSame: { old, new in
+            new.isUnknown || old.value == new.value
+        }
+        return signal(of: subject) { _, old, new in
+            old.map { Change(old: $0.value, new: new.value) }
         }
     }
 }

@@ -1,66 +1,76 @@
 import Observation
 import Synchronization
 
-/// A state that is a value under a lock, so that it is read cheaply on any thread: a ``Model``'s, and
-/// that of a ``Storage``.
+/// A state that is a value under a lock, so that it is read cheaply on any thread: a ``Model``'s, and that of a
+/// ``Storage``.
 ///
-/// Only ``ModelState`` and ``StorageState`` conform. It is a protocol so that ``Store`` can be extended
-/// for it.
-public protocol ValueHolder: State where Self: ValueState<Value> {
+/// Only ``ValueState`` conforms. It is a protocol so that ``Store`` can be extended for it.
+public protocol ValueHolder: State {
     /// What is held.
     associatedtype Value: Sendable
 
-    /// Changes a value by an action, or refuses the action and leaves the value as it is.
-    ///
-    /// Called on copies, on any thread.
-    ///
-    /// - Returns: What it did in detail, where there is middleware and the action says so; nil if it did
-    ///   nothing.
-    /// - Throws: Why the action is refused.
-    func _reduce(
-        _ value: inout Value, _ action: Action, _ context: ActionContext
-    ) throws -> [StorageChange]?
+    /// The state itself, as the class that it is.
+    var _state: ValueState<Value, Action> { get }
 }
 
-extension ValueHolder {
-    /// The state, as what it is whatever its actions are.
-    var asValue: ValueState<Value> { self }
-}
-
-/// A value that changes by actions alone.
+/// The state of a ``ModelStore`` and of a ``Storage``: a value that changes by actions alone.
 ///
-/// It is guarded by a lock that is held while it is read or changed, so that reading is cheap and legal
-/// on any thread. Observers are called outside of it, by the thread that serves the store's lane. All else is
-/// immutable or atomic.
-public class ValueState<Value: Sendable>: @unchecked Sendable {
-    @usableFromInline let value: Mutex<Value>
+/// A lock is held while the value is read or changed, so that reading is cheap and legal on any thread. Observers
+/// are called outside of it, by the thread that serves the store's lane.
+// Sendable: the value is under its lock, `changes` is touched in the lane alone, and the rest is immutable or atomic.
+public final class ValueState<Value: Sendable, Action>: ValueHolder, @unchecked Sendable {
+    /// Has the actions change the value.
+    public typealias Mutations = ValueMutations<Value, Action>
 
+    /// Changes a value by an action, or throws why the action is refused.
+    ///
+    /// Returns what it did in detail, as far as the action says so; nil if it did nothing.
+    typealias Reducer = @Sendable (inout Value, Action, ActionContext) throws -> [StorageChange]?
+
+    /// How an action changes the value.
+    enum Reduction {
+        /// Under the lock, in place: a model's code, which touches no store.
+        case inPlace(Reducer)
+        /// On a copy, holding no lock: a storage's function, which may do what it likes.
+        case onCopy(Reducer)
+    }
+
+    @usableFromInline let value: Mutex<Value>
     /// How often the value was changed; raised under the lock.
     private let version = Atomic<UInt64>(0)
+    private let reduction: Reduction
+    /// *Use*: what the last commit did, for middleware. Touched in the lane alone.
+    private var changes: [StorageChange] = []
     /// What happens and changes nothing.
     let activities = Sink<any Sendable>()
     private let observers = Mutex<[any ValueObserver<Value>]>([])
     /// Spares a commit without observers the lock.
     private let hasObservers = Atomic(false)
-    /// Who tracks which parts.
     private let registrar: ObservationRegistrar
     private let tracking: ValueTracking<Value>
 
-    init(value: Value) {
+    init(_ value: Value, _ reduction: Reduction) {
         self.value = Mutex(value)
+        self.reduction = reduction
         registrar = ObservationRegistrar()
         tracking = ValueTracking(registrar)
     }
 
+    /// The state itself.
+    @inlinable
+    public var _state: ValueState { self }
+
+    // MARK: Reading
+
     /// Reads under the lock. The body must not touch a store.
     @inlinable
-    public final func _read<Part>(_ body: (Value) -> Part) -> Part {
+    public func _read<Part>(_ body: (Value) -> Part) -> Part {
         read(ThreadMark.current, body)
     }
 
     /// Reads under the lock, on the thread that has the mark.
     @inlinable
-    final func read<Part>(
+    func read<Part>(
         _ mark: UnsafeMutablePointer<ThreadMark>, _ body: (Value) -> Part
     ) -> Part {
         if mark.pointee.isInModel { ThreadMark.trapInModel() }
@@ -75,7 +85,7 @@ public class ValueState<Value: Sendable>: @unchecked Sendable {
 
     /// The thread's mark, which says whether it tracks what it reads.
     @usableFromInline
-    final func markOfReader() -> UnsafeMutablePointer<ThreadMark> {
+    func markOfReader() -> UnsafeMutablePointer<ThreadMark> {
         TrackingProbe.read(registrar)
         return ThreadMark.current
     }
@@ -85,23 +95,66 @@ public class ValueState<Value: Sendable>: @unchecked Sendable {
     /// - Parameter keyPath: Gives the part. A function, so that a read that is not tracked makes no key path.
     @usableFromInline
     @inline(never)
-    final func track<Part>(_ keyPath: () -> KeyPath<Value, Part>) {
+    func track<Part>(_ keyPath: () -> KeyPath<Value, Part>) {
         if !ThreadMark.current.pointee.isInModel { tracking.track(keyPath(), of: self) }
         // The set of what is tracked may have grown, and hashed all that it has.
         ThreadMark.current.pointee.isTracking = false
     }
 
-    /// The whole value; what key paths of tracked parts begin with.
-    final var content: Value { self._read { $0 } }
+    // MARK: Changing
+
+    /// Changes a copy of the value by an action, on any thread.
+    ///
+    /// - Returns: What the action did in detail; nil if it did nothing.
+    /// - Throws: Why the action is refused.
+    func reduce(
+        _ copy: inout Value, _ action: Action, _ context: ActionContext
+    ) throws -> [StorageChange]? {
+        switch reduction {
+        case .onCopy(let reduce): return try reduce(&copy, action, context)
+        case .inPlace(let reduce):
+            let mark = ThreadMark.outsideModels
+            mark.pointee.isInModel = true
+            defer { mark.pointee.isInModel = false }
+            return try reduce(&copy, action, context)
+        }
+    }
+
+    /// Commits an action, and tells the observers if it did anything. Called in the lane.
+    ///
+    /// - Throws: Why the action is refused; then nothing has changed.
+    func commit(_ action: Action, _ context: ActionContext) throws {
+        switch reduction {
+        case .inPlace(let reduce):
+            let refusal = change { value -> (any Error)? in
+                do {
+                    _ = try reduce(&value, action, context)
+                    return nil
+                } catch {
+                    return error
+                }
+            } if: {
+                $0 == nil
+            }
+            if let refusal { throw refusal }
+            tell()
+        case .onCopy(let reduce):
+            // Nobody else changes the value meanwhile.
+            var copy = content
+            let changes = try reduce(&copy, action, context)
+            self.changes = changes ?? []
+            if changes != nil { replace(copy) }
+        }
+    }
 
     /// Changes the value under the lock, and tells nobody.
     ///
     /// - Parameters:
-    ///   - isChange: Whether the body has changed it, by what it returns.
     ///   - body: Changes it.
+    ///   - isChange: Whether the body has changed it, by what it returns.
     /// - Returns: What the body returns.
-    final func change<Result: Sendable>(
-        if isChange: (Result) -> Bool = { _ in true }, _ body: (inout Value) -> Result
+    private func change<Result: Sendable>(
+        _ body: (inout Value) -> Result, if isChange: (Result) -> Bool = { _ in true }
     ) -> Result {
         let mark = ThreadMark.outsideModels
         mark.pointee.isInModel = true
@@ -113,21 +166,9 @@ public class ValueState<Value: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// The value, and how often it was changed until then.
-    final func readVersion() -> (value: Value, version: UInt64) {
-        readVersion { $0 }
-    }
-
-    /// A part of the value, and how often that was changed until then.
-    final func readVersion<Part: Sendable>(
-        _ part: (Value) -> Part
-    ) -> (value: Part, version: UInt64) {
-        _read { (part($0), version.load(ordering: .relaxed)) }
-    }
-
-    /// Puts another value in the place, and runs a function under the lock. Called in the store's lane;
-    /// the function touches no store but by this very function.
-    final func exchange(_ other: inout Value, then next: () -> Void) {
+    /// Puts another value in the place, and runs a function under the lock. Called in the lane; the function
+    /// touches no store but by this very function.
+    func exchange(_ other: inout Value, then next: () -> Void) {
         value.withLock { value in
             version.add(1, ordering: .relaxed)
             swap(&value, &other)
@@ -135,29 +176,36 @@ public class ValueState<Value: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// Puts another value in the place, and tells the observers. Called in the store's lane.
-    final func replace(_ other: Value) {
+    /// Puts another value in the place, and tells the observers. Called in the lane.
+    func replace(_ other: Value) {
         // Let go outside the lock: freeing the old value may be slow.
         var other = other
         change { swap(&$0, &other) }
         tell()
     }
 
-    /// Tells the observers that the value may have changed. Called in the store's lane.
-    final func tell() {
+    // MARK: Observing
+
+    /// Tells the observers that the value may have changed. Called in the lane.
+    func tell() {
         guard hasObservers.load(ordering: .acquiring) else { return }
         for observer in observers.withLock({ $0 }) { observer.look(at: self) }
     }
+}
 
-    /// Tells an observer of every change from now on.
-    final func add(_ observer: any ValueObserver<Value>) {
+extension ValueState: ObservedValue {
+    func readVersion<Part: Sendable>(_ part: (Value) -> Part) -> (value: Part, version: UInt64) {
+        _read { (part($0), version.load(ordering: .relaxed)) }
+    }
+
+    func add(_ observer: any ValueObserver<Value>) {
         observers.withLock { observers in
             observers.append(observer)
             hasObservers.store(true, ordering: .releasing)
         }
     }
 
-    final func remove(_ observer: any ValueObserver<Value>) {
+    func remove(_ observer: any ValueObserver<Value>) {
         // Let go outside the lock: what it holds is user code's to free.
         _ = observers.withLock { observers in
             let place = observers.firstIndex { $0 === observer }
@@ -168,10 +216,62 @@ public class ValueState<Value: Sendable>: @unchecked Sendable {
     }
 }
 
-/// Told of a value's changes.
-protocol ValueObserver<Value>: AnyObject, Sendable {
-    associatedtype Value: Sendable
+extension ValueState: ChangeKeeping {
+    func takeChanges() -> [StorageChange] {
+        defer { changes = [] }
+        return changes
+    }
+}
 
-    /// The value may have changed. Called in the store's lane, holding no lock.
-    func look(at state: ValueState<Value>)
+/// Has the actions of a ``ValueState`` change its value.
+public struct ValueMutations<Value: Sendable, Action>: Mutations {
+    /// Commits an action outside of any store's lane, at sequence number zero and the present time. What is refused
+    /// changes nothing.
+    ///
+    /// The value of a store changes by what is dispatched to the store: what is changed here at the same time may be
+    /// lost.
+    ///
+    /// - Parameters:
+    ///   - action: What happens.
+    ///   - state: The state.
+    public func commit(action: Action, state: ValueState<Value, Action>) {
+        try? state.commit(action, ActionContext(timestamp: WallClock.now))
+    }
+
+    /// Commits an action in the store's lane.
+    public func _perform(
+        action: Action, state: ValueState<Value, Action>, context: () -> ActionContext
+    ) throws {
+        try state.commit(action, context())
+    }
+}
+
+/// A model, or a storage's value, that handles events: each becomes an action of the state.
+///
+/// ```swift
+/// extension Screen: EventHandling {
+///     static var events: EventHandlers<StorageCommit<Screen>> {
+///         EventHandlers().on(LoggedIn.self) { event in
+///             StorageCommit { $0.user = event.user }
+///         }
+///     }
+/// }
+/// ```
+extension ValueState: EventHandling where Value: EventHandling, Action == Value.Action {
+    /// What the value makes of which events.
+    public static var events: EventHandlers<Action> { Value.events }
+}
+
+extension State {
+    /// What the state is called in messages.
+    package static var title: String {
+        (Self.self as? any ValueHolder.Type)?.valueTitle ?? String(describing: Self.self)
+    }
+}
+
+extension ValueHolder {
+    fileprivate static var valueTitle: String {
+        let kind = Action.self == StorageCommit<Value>.self ? "StorageState" : "ModelState"
+        return "\(kind)<\(Value.self)>"
+    }
 }

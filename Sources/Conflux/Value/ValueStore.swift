@@ -1,12 +1,15 @@
+/// What is read and observed of a store's value. Observers are called in the store's lane, after each action that
+/// changed what they observe.
 extension Store where State: ValueHolder {
     /// The whole value, as it is now. Safe on any thread.
     ///
     /// Reading a part by its name, as in `stock.left`, copies that part alone.
     @inlinable
     public var value: State.Value {
-        let mark = computed.state.markOfReader()
-        if mark.pointee.isTracking { computed.state.track { \.self } }
-        return computed.state.read(mark) { $0 }
+        let state = computed.state._state
+        let mark = state.markOfReader()
+        if mark.pointee.isTracking { state.track { \.self } }
+        return state.read(mark) { $0 }
     }
 
     /// A part of the value, as it is now. Safe on any thread.
@@ -16,9 +19,44 @@ extension Store where State: ValueHolder {
     /// - Parameter keyPath: Which part.
     @inlinable
     public subscript<Value>(dynamicMember keyPath: KeyPath<State.Value, Value>) -> Value {
-        let mark = computed.state.markOfReader()
-        if mark.pointee.isTracking { computed.state.track { keyPath } }
-        return computed.state.read(mark) { $0[keyPath: keyPath] }
+        let state = computed.state._state
+        let mark = state.markOfReader()
+        if mark.pointee.isTracking { state.track { keyPath } }
+        return state.read(mark) { $0[keyPath: keyPath] }
+    }
+
+    /// A part of the value, as a signal of distinct values: the present one first, then each that differs
+    /// from the one before.
+    ///
+    /// ```swift
+    /// stock.changed(\.left).observe { print($0) }
+    /// for await left in stock.changed(\.left).values { print(left) }
+    /// ```
+    ///
+    /// The present value comes before `observe` returns where the store is on `.immediate` and nothing is
+    /// under way, and else soon after. ``changes(of:)`` gives old and new values together.
+    ///
+    /// - Parameter part: Which part. It is read after each action, under the store's lock, and its last
+    ///   value is kept for each observer.
+    /// - Returns: A signal that doesn't keep the store alive.
+    public func changed<Part: Equatable & Sendable>(
+        _ part: any KeyPath<State.Value, Part> & Sendable
+    ) -> Signal<Part> {
+        changed(part, isSame: ==)
+    }
+
+    /// A part of the value, as a signal of values that differ by a comparison of your own.
+    ///
+    /// - Parameters:
+    ///   - part: Which part.
+    ///   - isSame: Whether a value, the second one, is to be passed over behind another. Called in the
+    ///     store's lane, holding no lock.
+    /// - Returns: As ``changed(_:)`` does.
+    public func changed<Part: Sendable>(
+        _ part: any KeyPath<State.Value, Part> & Sendable,
+        isSame: @escaping @Sendable (Part, Part) -> Bool
+    ) -> Signal<Part> {
+        signal(of: .init({ $0[keyPath: part] }, isSame: isSame)) { _, _, new in new }
     }
 
     /// The changes of a part of the value: each with its old and its new value, which differ.
@@ -37,9 +75,7 @@ extension Store where State: ValueHolder {
     public func changes<Value: Equatable & Sendable>(
         of keyPath: any KeyPath<State.Value, Value> & Sendable
     ) -> ValueChanges<State.Value, Value> {
-        ValueChanges(lane: core, state: computed.state.asValue, isSame: ==) {
-            $0[keyPath: keyPath]
-        }
+        ValueChanges(core, computed.state._state, .init({ $0[keyPath: keyPath] }, isSame: ==))
     }
 
     /// The changes of the whole value: one for each action that was applied, or for several in a
@@ -48,8 +84,107 @@ extension Store where State: ValueHolder {
     /// As ``changes(of:)`` otherwise. The last value is kept for the next change's old value, so
     /// that the next action copies the large parts that it writes.
     public var changes: ValueChanges<State.Value, State.Value> {
-        ValueChanges(
-            lane: core, state: computed.state.asValue, isSame: { _, _ in false },
-            part: { $0 })
+        ValueChanges(core, computed.state._state, .init({ $0 }, isSame: { _, _ in false }))
+    }
+
+    /// Calls a function after each action that changed one of some parts, or, with none given, after each
+    /// action that was applied.
+    ///
+    /// ```swift
+    /// let observation = wallet.observe(\.amount, \.currency) { wallet in print(wallet.amount) }
+    /// observation.dispose()
+    ///
+    /// wallet.observe(\.amount, duringScopeOf: self) { [weak self] wallet in self?.show(wallet) }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - part: Which parts.
+    ///   - object: What ends the observation with its `deinit`, as in ``Signal/observe(duringScopeOf:_:)``. Not
+    ///     retained.
+    ///   - body: Called with the value in the store's lane, holding no lock. It may dispatch.
+    /// - Returns: What ends it. Letting go of it ends nothing: put it into a ``DisposableScope`` for that.
+    @discardableResult
+    public func observe<each Part: Equatable & Sendable>(
+        _ part: repeat any KeyPath<State.Value, each Part> & Sendable,
+        duringScopeOf object: AnyObject? = nil, body: @escaping (State.Value) -> Void
+    ) -> any Disposable {
+        observe(repeat each part, duringScopeOf: object) { value, _ in body(value) }
+    }
+
+    /// Calls a function after each action that changed one of some parts, with those that it changed.
+    ///
+    /// ```swift
+    /// wallet.observe(\.amount, \.currency) { wallet, changed in
+    ///     if changed.contains(\.currency) { print(wallet.currency) }
+    /// }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - part: Which parts; with none given, the function is called after each action that was applied.
+    ///   - object: What ends the observation with its `deinit`. Not retained.
+    ///   - body: Called with the value and those of the parts that differ from what they were at the call
+    ///     before, in the store's lane, holding no lock. It may dispatch.
+    /// - Returns: What ends it. Letting go of it ends nothing: put it into a ``DisposableScope`` for that.
+    @discardableResult
+    public func observe<each Part: Equatable & Sendable>(
+        _ part: repeat any KeyPath<State.Value, each Part> & Sendable,
+        duringScopeOf object: AnyObject? = nil,
+        body: @escaping (State.Value, Set<PartialKeyPath<State.Value>>) -> Void
+    ) -> any Disposable {
+        var collected: [NamedPart<State.Value>] = []
+        repeat collected.append(NamedPart(each part))
+        let parts = collected
+        let subject = PartObserver<State.Value, [any Sendable]>.Subject { value in
+            parts.map { $0.read(value) }
+        } isSame: { old, new in
+            !parts.isEmpty && parts.changed(from: old, to: new).isEmpty
+        }
+        let changes = signal(of: subject) { value, old, new in
+            old.map { (value.content, Set(parts.changed(from: $0, to: new))) }
+        }
+        guard let object else { return changes.observe { body($0.0, $0.1) } }
+        return changes.observe(duringScopeOf: object) { body($0.0, $0.1) }
+    }
+
+    /// A signal of what becomes of a part.
+    ///
+    /// - Parameters:
+    ///   - subject: The part.
+    ///   - change: Makes what is sent of the old and the new part; nil if nothing is sent. There is no old part at the
+    ///     first look, which comes between two actions.
+    /// - Returns: A signal that doesn't keep the store alive.
+    func signal<Part, Sent>(
+        of subject: PartObserver<State.Value, Part>.Subject,
+        _ change:
+            @escaping @Sendable (any ObservedValue<State.Value>, _ old: Part?, _ new: Part) -> Sent?
+    ) -> Signal<Sent> {
+        let (lane, value) = (core, computed.state._state)
+        return Signal { observation, send in
+            PartObserver(subject, for: observation) { value, old, new in
+                if let sent = change(value, old, new) { send(sent) }
+            }.begin(at: value, in: lane)
+        }
+    }
+}
+
+/// A part of a value with its name, whatever its type.
+private struct NamedPart<Root>: Sendable {
+    let keyPath: any PartialKeyPath<Root> & Sendable
+    let read: @Sendable (Root) -> any Sendable
+    let isSame: @Sendable (any Sendable, any Sendable) -> Bool
+
+    init<Part: Equatable & Sendable>(_ keyPath: any KeyPath<Root, Part> & Sendable) {
+        self.keyPath = keyPath
+        read = { $0[keyPath: keyPath] }
+        isSame = { $0 as? Part == $1 as? Part }
+    }
+}
+
+extension Array {
+    /// The names of the parts that differ.
+    fileprivate func changed<Root>(
+        from old: [any Sendable], to new: [any Sendable]
+    ) -> [PartialKeyPath<Root>] where Element == NamedPart<Root> {
+        indices.filter { !self[$0].isSame(old[$0], new[$0]) }.map { self[$0].keyPath }
     }
 }

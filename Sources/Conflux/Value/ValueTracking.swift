@@ -20,9 +20,6 @@ import Synchronization
 /// where that matters, track on the thread of the store's executor, as the main thread is for `.mainThread`.
 extension Store: Observable where State: ValueHolder {}
 
-/// The state answers for its stores: key paths of what is tracked lead through it.
-extension ValueState: Observable {}
-
 /// Finds out whether the thread tracks what it reads, at the price of one look at thread-local storage.
 ///
 /// The Observation module doesn't say. But while it tracks it puts the key paths that are read into a set. So a
@@ -58,93 +55,96 @@ final class TrackingProbe: Observable, Sendable {
     }
 }
 
-/// The parts of one value that somebody tracks, or did until they changed.
+/// The parts of one value that somebody tracks, or did until they changed. Key paths of what is tracked lead through it.
 ///
-/// It begins to look at the value with the first part that is tracked, so that a store that nobody tracks has
-/// nothing to do. Trackers end with a change, and track anew what they read then; a part that was not read
-/// between two of its changes is forgotten.
-final class ValueTracking<Root: Sendable>: ValueObserver {
-    // Sendable: key paths are immutable, and what stands here is touched under the lock alone.
-    private struct Content: @unchecked Sendable {
-        var parts: [PartialKeyPath<Root>: any TrackedPart<Root>] = [:]
-        /// The parts that were read since they changed last.
-        var read: Set<PartialKeyPath<Root>> = []
-        var isLooking = false
+/// A store that nobody tracks has nothing to do. Trackers end with a change, and track anew what they read then; a
+/// part that was not read between two of its changes is forgotten.
+final class ValueTracking<Root: Sendable>: Observable, Sendable {
+    private struct Part {
+        let observer: any ValueObserver<Root>
+        /// Whether it was read since it changed last.
+        var isRead = true
+    }
+
+    // Sendable: key paths are immutable.
+    private struct Parts: @unchecked Sendable {
+        var parts: [PartialKeyPath<Root>: Part] = [:]
     }
 
     private let registrar: ObservationRegistrar
-    private let content = Mutex(Content())
+    private let content = Mutex(Parts())
 
     init(_ registrar: ObservationRegistrar) {
         self.registrar = registrar
     }
 
+    /// What key paths of tracked parts begin with. Nobody reads it.
+    private var root: Root { preconditionFailure("a tracked part is read of its store") }
+
     /// Tracks a part, which is read after this.
-    func track<Part>(_ keyPath: KeyPath<Root, Part>, of state: ValueState<Root>) {
-        // A part as it is now: it is read after this.
-        let part = ComparedPart(keyPath, of: state)
-        registrar.access(state, keyPath: part.path)
-        let added: any TrackedPart<Root> = part
-        let isFirst = content.withLock { content in
-            let keyPath = added.keyPath
-            content.read.insert(keyPath)
-            if content.parts[keyPath] == nil { content.parts[keyPath] = added }
-            defer { content.isLooking = true }
-            return !content.isLooking
-        }
-        if isFirst { state.add(self) }
-    }
-
-    func look(at state: ValueState<Root>) {
-        let parts = content.withLock { Array($0.parts.values) }
-        for part in parts where part.update(with: state) {
-            let forgotten = content.withLock { content -> (any TrackedPart<Root>)? in
-                if content.read.remove(part.keyPath) != nil { return nil }
-                return content.parts.removeValue(forKey: part.keyPath)
+    func track<Part>(_ keyPath: KeyPath<Root, Part>, of value: any ObservedValue<Root>) {
+        // Made first: so it has the part as it was before it is read.
+        let observer = observer(of: keyPath)
+        observer.look(at: value)
+        registrar.access(self, keyPath: path(keyPath))
+        // Key paths are immutable.
+        nonisolated(unsafe) let keyPath = keyPath
+        let isNew = content.withLock { content in
+            if content.parts[keyPath] != nil {
+                content.parts[keyPath]?.isRead = true
+                return false
             }
-            part.tell(registrar, of: state)
-            // Let go outside the lock: what it holds is the user's.
-            withExtendedLifetime(forgotten) {}
+            content.parts[keyPath] = .init(observer: observer)
+            return true
+        }
+        if isNew { value.add(observer) }
+    }
+
+    private func path<Part>(_ keyPath: KeyPath<Root, Part>) -> KeyPath<ValueTracking, Part> {
+        (\ValueTracking.root).appending(path: keyPath)
+    }
+
+    private func observer<Part>(
+        of keyPath: KeyPath<Root, Part>
+    ) -> PartObserver<Root, ComparedPart<Part>> {
+        // Key paths are immutable.
+        nonisolated(unsafe) let keyPath = keyPath
+        let isWhole = keyPath as AnyKeyPath == \Root.self
+        let subject = PartObserver<Root, ComparedPart<Part>>.Subject { root in
+            ComparedPart(value: isWhole ? nil : root[keyPath: keyPath] as? any Equatable)
+        } isSame: {
+            $0.isSame(as: $1)
+        }
+        return PartObserver(subject) { [unowned self] value, old, _ in
+            if old != nil { changed(keyPath, of: value) }
         }
     }
+
+    private func changed<Part>(
+        _ keyPath: KeyPath<Root, Part>, of value: any ObservedValue<Root>
+    ) {
+        // Key paths are immutable.
+        nonisolated(unsafe) let keyPath = keyPath
+        let forgotten = content.withLock { content in
+            if content.parts[keyPath]?.isRead == true {
+                content.parts[keyPath]?.isRead = false
+                return nil as ValueTracking.Part?
+            }
+            return content.parts.removeValue(forKey: keyPath)
+        }
+        if let forgotten { value.remove(forgotten.observer) }
+        registrar.withMutation(of: self, keyPath: path(keyPath)) {}
+    }
 }
 
-/// A part that is tracked.
-private protocol TrackedPart<Root>: AnyObject, Sendable {
-    associatedtype Root: Sendable
-    var keyPath: PartialKeyPath<Root> { get }
-    /// Whether the part has changed, as far as can be told. Called in the lane.
-    func update(with state: ValueState<Root>) -> Bool
-    /// Tells those that track the part. Called in the lane.
-    func tell(_ registrar: ObservationRegistrar, of state: ValueState<Root>)
-}
+/// A tracked part, as far as it can be compared.
+// Sendable: it is a part of the value, which is Sendable.
+private struct ComparedPart<Part>: @unchecked Sendable {
+    /// Nil if it can't be compared: then each commit counts as a change.
+    let value: (any Equatable)?
 
-// Sendable: all but `last` is immutable; that is written before others see the part, and then in the lane alone.
-private final class ComparedPart<Root: Sendable, Part>: TrackedPart, @unchecked Sendable {
-    private let part: KeyPath<Root, Part>
-    let path: KeyPath<ValueState<Root>, Part>
-    /// *Use*: what the part was; nil if it can't be compared.
-    private var last: (any Equatable)?
-
-    init(_ part: KeyPath<Root, Part>, of state: ValueState<Root>) {
-        self.part = part
-        path = (\ValueState<Root>.content).appending(path: part)
-        let isWhole = part as AnyKeyPath == \Root.self
-        last = isWhole ? nil : state._read { $0[keyPath: part] as? any Equatable }
-    }
-
-    var keyPath: PartialKeyPath<Root> { part }
-
-    func update(with state: ValueState<Root>) -> Bool {
-        guard let last else { return true }
-        func isSame<Value: Equatable>(_ old: Value, _ new: Part) -> Bool { old == new as? Value }
-        let new = state._read { $0[keyPath: part] }
-        if isSame(last, new) { return false }
-        self.last = new as? any Equatable
-        return true
-    }
-
-    func tell(_ registrar: ObservationRegistrar, of state: ValueState<Root>) {
-        registrar.withMutation(of: state, keyPath: path) {}
+    func isSame(as other: ComparedPart) -> Bool {
+        func equals<Value: Equatable>(_ value: Value) -> Bool { value == other.value as? Value }
+        return value.map { equals($0) } ?? false
     }
 }

@@ -81,7 +81,8 @@ extension TestStore {
 }
 
 /// The same for actions that have a type each.
-extension TestStore where State: ModelHolder, State.Model: ReducedModel {
+extension TestStore
+where State: ValueHolder, State.Value: ReducedModel, State.Action == TypedAction<State.Value> {
     /// Dispatches an action of a type that has a reducer, as `send` with a `TypedAction` does; the closure may
     /// take the time and the random numbers from the action's context.
     ///
@@ -177,7 +178,8 @@ extension TestStore {
     }
 }
 
-extension TestStore where State: ModelHolder, State.Model: ReducedModel {
+extension TestStore
+where State: ValueHolder, State.Value: ReducedModel, State.Action == TypedAction<State.Value> {
     func receive<Action: Codable & Equatable & Sendable>(
         typed expected: Action, isRefused: Bool, _ change: Change?, at place: SourcePlace,
         isolation: isolated (any Actor)? = #isolation

@@ -70,7 +70,7 @@ extension TestStore {
         reading: @escaping @Sendable (State.Value) -> Value
     ) where State: ValueHolder {
         let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
-        let state = store.computed.state
+        let state = store.computed.state._state
         self.init(store, at: place) {
             reading(state._read { $0 })
         } left: { commit in

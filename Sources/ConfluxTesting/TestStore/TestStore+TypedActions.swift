@@ -1,7 +1,8 @@
 import Conflux
 
 /// Steps by actions that have a type each.
-extension TestStore where State: ModelHolder, State.Model: ReducedModel {
+extension TestStore
+where State: ValueHolder, State.Value: ReducedModel, State.Action == TypedAction<State.Value> {
     /// Dispatches an action of a type that has a reducer, as `send` with a `TypedAction` does.
     ///
     /// - Parameters:

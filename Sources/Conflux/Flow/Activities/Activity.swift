@@ -28,7 +28,7 @@ extension Store where State: ValueHolder {
                     label: DispatchLabel(file: file, function: function, line: line))
             }
         }
-        computed.state.asValue.activities.send(value: activity)
+        computed.state._state.activities.send(value: activity)
     }
 
     /// The activities of one type.
@@ -36,10 +36,7 @@ extension Store where State: ValueHolder {
     /// - Parameter type: The type; others are passed over.
     /// - Returns: A signal that doesn't keep the store alive.
     public func activities<Activity: Sendable>(of type: Activity.Type) -> Signal<Activity> {
-        let all = computed.state.asValue.activities.signal
-        return Signal { observation, send in
-            all.forward(observation) { if let activity = $0 as? Activity { send(activity) } }
-        }
+        computed.state._state.activities.signal.compactMap { $0 as? Activity }
     }
 
     /// Runs a function for this store, and notifies middleware.

@@ -51,11 +51,6 @@ public struct EventHandlers<Action>: Sendable {
     }
 }
 
-extension ModelState: EventHandling where Model: EventHandling {
-    /// What the model makes of which events.
-    public static var events: EventHandlers<Action> { Model.events }
-}
-
 extension Scope {
     /// Sends an event to every store of this scope whose state handles it.
     ///

@@ -73,9 +73,9 @@ final class ChangeWatch: Sendable {
         findings.withLock { $0.unknown += 1 }
         let former = AtomicReference<(any Sendable)?>(nil)
         return (
-            { state, _ in former.value = (state as? any ValueReading)?.anyValue },
+            { state, _ in former.value = (state as? any ObservedValue)?.anyContent },
             { [self] state, _ in
-                let new = (state as? any ValueReading)?.anyValue
+                let new = (state as? any ObservedValue)?.anyContent
                 // Who was released has changed nothing that anybody sees.
                 end(isChanged: state != nil && !Self.isSame(former.value, new))
             }
@@ -104,13 +104,4 @@ final class ChangeWatch: Sendable {
 
 extension Equatable {
     fileprivate func equals(_ other: (any Sendable)?) -> Bool { other as? Self == self }
-}
-
-/// A state that is a value, whatever its type.
-private protocol ValueReading {
-    var anyValue: any Sendable { get }
-}
-
-extension ValueState: ValueReading {
-    var anyValue: any Sendable { self._read { $0 } }
 }

@@ -21,7 +21,7 @@ public struct ActionLogger: Middleware {
 
     /// Writes what is dispatched, and lets it pass.
     public func willDispatch<S: State>(_ dispatch: DispatchedAction<S>) -> Passage<S.Action> {
-        let target = dispatch.store?.description ?? "every \(S.self)"
+        let target = dispatch.store?.description ?? "every \(S.title)"
         write(
             "\(dispatch.id) dispatch \(Self.text(dispatch.action)) to \(target)\(Self.said(dispatch.label))"
         )

@@ -58,7 +58,7 @@ public struct StoreIdentity: Hashable, Sendable, CustomStringConvertible {
 
     /// The state's type, and the identifier if there is one.
     public var description: String {
-        let state = String(describing: state)
+        let state = state.title
         return name.map { "\(state) \($0)" } ?? state
     }
 }

@@ -98,21 +98,21 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
     }
 
     /// The store went before the action's turn.
-    package static func storeClosed<S>(_ state: S.Type) -> DispatchError {
+    package static func storeClosed<S: State>(_ state: S.Type) -> DispatchError {
         DispatchError(
             code: .storeClosed,
             message: """
-                The store of \(state) was released before it came to the action, which changed \
+                The store of \(state.title) was released before it came to the action, which changed \
                 nothing. Keep the store for as long as its actions are used.
                 """)
     }
 
     /// A global dispatch reached nobody.
-    static func noStore<S>(_ state: S.Type) -> DispatchError {
+    static func noStore<S: State>(_ state: S.Type) -> DispatchError {
         DispatchError(
             code: .noStore,
             message: """
-                No store of \(state) exists in this scope, so nobody heard of the action. Make \
+                No store of \(state.title) exists in this scope, so nobody heard of the action. Make \
                 one first, or dispatch in the scope that has one.
                 """)
     }
@@ -128,11 +128,11 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
     }
 
     /// A global dispatch passed a store over.
-    static func passedOver<S>(_ state: S.Type) -> DispatchError {
+    static func passedOver<S: State>(_ state: S.Type) -> DispatchError {
         DispatchError(
             code: .rejected,
             message: """
-                The store of \(state) took no part: it is being released, or it changes only \
+                The store of \(state.title) took no part: it is being released, or it changes only \
                 through its node, which takes no global actions now. Dispatch again when the node \
                 is connected.
                 """)

@@ -57,7 +57,7 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
 
     /// Keeps the store, so that it isn't released where the lanes meet.
     private let store: Store<S>
-    private let value: ValueState<S.Value>
+    private let value: ValueState<S.Value, S.Action>
     private let plan = Mutex(SendableBox(Plan()))
     private var prepared: S.Value?
     private var contexts: [ActionContext] = []
@@ -70,13 +70,13 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
 
     init(_ store: Store<S>) {
         self.store = store
-        value = store.computed.state.asValue
+        value = store.computed.state._state
     }
 
     private var core: StoreCore<S> { store.core }
     var lane: Lane { core }
     var channel: any StateChannel { core.scope.channel(of: S.self) }
-    var present: S.Value { value._read { $0 } }
+    var present: S.Value { value.content }
 
     /// The value as the actions so far leave it.
     func read() throws -> S.Value {
@@ -87,7 +87,7 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
         if let working {
             (present, version) = (working.value, nil)
         } else {
-            let (value, number) = value.readVersion()
+            let (value, number) = value.readVersion { $0 }
             (present, version) = (value, number)
         }
         for action in actions.dropFirst(working?.count ?? 0) {
@@ -125,7 +125,7 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
     private func reduce(
         _ value: inout S.Value, _ action: S.Action, _ context: ActionContext
     ) throws -> [StorageChange]? {
-        try store.computed.state._reduce(&value, action, context)
+        try self.value.reduce(&value, action, context)
     }
 
     func pass(_ label: DispatchLabel) -> Bool {
@@ -165,7 +165,7 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
 
     var isAsRead: Bool {
         guard let version = plan.withLock({ $0.content.version }) else { return true }
-        return value.readVersion().version == version
+        return value.version == version
     }
 
     func prepare(at timestamp: Timestamp) throws -> Receipt? {

@@ -1,0 +1,137 @@
+import Synchronization
+
+/// A value that is observed, whatever its actions are.
+protocol ObservedValue<Root>: AnyObject, Sendable {
+    associatedtype Root: Sendable
+
+    /// A part of the value, and how often the value was changed until then. The body runs under the lock, and must not
+    /// touch a store.
+    func readVersion<Part: Sendable>(_ part: (Root) -> Part) -> (value: Part, version: UInt64)
+    /// Has an observer look at the value after each change from now on.
+    func add(_ observer: any ValueObserver<Root>)
+    func remove(_ observer: any ValueObserver<Root>)
+}
+
+extension ObservedValue {
+    /// The whole value.
+    var content: Root { readVersion { $0 }.value }
+    var anyContent: any Sendable { content }
+    /// How often the value was changed.
+    var version: UInt64 { readVersion { _ in }.version }
+}
+
+/// Looks at a value.
+protocol ValueObserver<Root>: AnyObject, Sendable {
+    associatedtype Root: Sendable
+
+    /// The value may have changed. Called in the store's lane, or behind its end, holding no lock.
+    func look(at value: any ObservedValue<Root>)
+}
+
+/// The lane of a value's store, whatever its state's type.
+protocol ListenedLane: Sendable {
+    /// Runs a function in the lane; drops it if the store is released before.
+    func run(_ body: @escaping @Sendable () -> Void)
+    /// Has a function called once when the store is released and has committed for the last time.
+    func whenEnded(_ hook: @escaping @Sendable () -> Void) -> Int?
+    /// Forgets such a function.
+    func forgetClose(_ token: Int)
+}
+
+extension StoreCore: ListenedLane {
+    func run(_ body: @escaping @Sendable () -> Void) {
+        inspect { state, _ in
+            if state != nil { body() }
+        }
+    }
+}
+
+/// Observes a part of a value: compares it after each commit with what it was, and passes on what has changed.
+///
+/// All that observes a value is one of these. It is added to the value, which holds it, and holds neither the value
+/// nor the store. It keeps the part that it has seen last, and nothing else of the value.
+// Sendable: `last` is touched by one look after the other: before the observer is added, in the lane, and behind the
+// lane's end.
+final class PartObserver<Root: Sendable, Part: Sendable>: ValueObserver, @unchecked Sendable {
+    typealias Version = (value: Part, version: UInt64)
+
+    /// What of the value is observed, and when it counts as changed.
+    struct Subject: Sendable {
+        /// Reads the part. Called in the lane, holding no lock.
+        let read: @Sendable (any ObservedValue<Root>) -> Version
+        /// Whether the second reading is no change from the first. Called likewise.
+        let isSame: @Sendable (Part, Part) -> Bool
+
+        /// A part that is read under the value's lock.
+        init(
+            _ part: @escaping @Sendable (Root) -> Part,
+            isSame: @escaping @Sendable (Part, Part) -> Bool
+        ) {
+            self.init(reading: { $0.readVersion(part) }, isSame: isSame)
+        }
+
+        /// A part that is read in a way of its own.
+        init(
+            reading: @escaping @Sendable (any ObservedValue<Root>) -> Version,
+            isSame: @escaping @Sendable (Part, Part) -> Bool
+        ) {
+            read = reading
+            self.isSame = isSame
+        }
+    }
+
+    /// Gets what has changed; of the first look, what was found, and no old part. Called as looks are.
+    typealias Receiver =
+        @Sendable (_ value: any ObservedValue<Root>, _ old: Part?, _ new: Part) -> Void
+
+    private let subject: Subject
+    private let observation: Observation
+    private let receive: Receiver
+    private var last: Version?
+
+    /// Makes an observer that is added to nothing.
+    ///
+    /// - Parameters:
+    ///   - subject: What is observed.
+    ///   - observation: For how long.
+    ///   - last: What was seen already, if anything was.
+    ///   - receive: Gets the changes.
+    init(
+        _ subject: Subject, for observation: Observation = Observation(),
+        since last: Version? = nil,
+        _ receive: @escaping Receiver
+    ) {
+        self.subject = subject
+        self.observation = observation
+        self.last = last
+        self.receive = receive
+    }
+
+    /// Begins, between two actions.
+    ///
+    /// - Parameters:
+    ///   - value: What to observe.
+    ///   - lane: Its lane; nil for who works in it.
+    /// - Returns: What ends it.
+    func begin(at value: any ObservedValue<Root>, in lane: (any ListenedLane)?) -> any Disposable {
+        let begin: @Sendable () -> Void = { [self] in
+            value.add(self)
+            if observation.isActive { look(at: value) }
+            // Its end may have come before its beginning.
+            if !observation.isActive { value.remove(self) }
+        }
+        if let lane { lane.run(begin) } else { begin() }
+        return AnyDisposable { [weak self, weak value] in
+            if let self, let value { value.remove(self) }
+        }
+    }
+
+    func look(at value: any ObservedValue<Root>) {
+        guard observation.isActive else { return observation.close() }
+        let new = subject.read(value)
+        let old = last
+        if let old, new.version <= old.version || subject.isSame(old.value, new.value) { return }
+        last = new
+        receive(value, old?.value, new.value)
+    }
+}
