@@ -68,8 +68,8 @@ public struct Archive: Sendable {
     /// where the store is on `.immediate` and nothing is under way, and else soon after.
     ///
     /// - Parameters:
-    ///   - store: The store, which no node replicates. It is not kept alive; its last change is saved when
-    ///     it is released.
+    ///   - store: The store, which no node replicates. It is not kept alive. When it is released, its last change
+    ///     is saved.
     ///   - name: The value's name in this space, of the same characters; no other store has it.
     ///   - idle: How long nothing must have changed before it is saved.
     /// - Returns: A handle. Disposing or releasing it ends the keeping.
@@ -86,8 +86,8 @@ public struct Archive: Sendable {
     /// Gives a storage what was saved last, and saves it whenever it has changed and then been idle.
     ///
     /// The storage gets the value in its lane, as a model's store does. Properties that the saved value
-    /// lacks, as those that the program has gained since, stay as the storage has them; properties that are
-    /// gone are left out. Where the form changes otherwise, raise `version` and migrate:
+    /// lacks, such as those that were added since, stay as the storage has them. Properties that were removed
+    /// are ignored. For any other change of the form, raise `version` and migrate:
     ///
     /// ```swift
     /// let kept = try archive.keep(window, as: "window", version: 2) { old, version in
@@ -101,11 +101,11 @@ public struct Archive: Sendable {
     ///   - name: The value's name in this space, of the same characters; no other store has it.
     ///   - idle: How long nothing must have changed before it is saved.
     ///   - version: The version of the value's form.
-    ///   - migrate: Makes a present value of one that was saved with a lesser version, which it gets, too.
-    ///     Unless given, that is read as a present one. Called once at most, before this returns.
+    ///   - migrate: Makes a present value of one that was saved with a lower version, which it gets, too.
+    ///     Without it, the old value is read as a present one. Called at most once, before this returns.
     /// - Returns: A handle. Disposing or releasing it ends the keeping.
-    /// - Throws: ``StoreError`` as for a model's store: `incompatible` where the saved value is of a greater
-    ///   version or can't be read as a present one, or the migration throws.
+    /// - Throws: ``StoreError`` as for a model's store: `incompatible` if the saved value has a higher version
+    ///   or can't be read as a present one, or if the migration throws.
     public func keep<Value: Codable>(
         _ storage: Storage<Value>, as name: String, idle: Duration = .seconds(2), version: Int = 1,
         migrate: ((_ old: SnapshotReader, _ version: Int) throws -> Value)? = nil
@@ -163,7 +163,7 @@ public struct Archive: Sendable {
         }
         guard let restored else {
             archived.begin(state, in: core, isInside: false)
-            // What it became before nobody has saved.
+            // A value that changed before the keeping began has not been saved.
             if state.version > 0 { archived.changed() }
             return archived
         }
@@ -171,7 +171,7 @@ public struct Archive: Sendable {
         core.runPastGate { [weak archived] in
             guard let archived, !archived.isDisposed else { return }
             state.replace(restored)
-            // What comes behind this, as what observers dispatch because of it, is a change.
+            // From here on everything is a change, also what observers dispatch in response.
             archived.begin(state, in: core, isInside: true)
         }
         return archived
@@ -180,17 +180,17 @@ public struct Archive: Sendable {
 
 /// The keeping of one store in an ``Archive``.
 ///
-/// It ends when it is disposed or released, and with its store; it saves what has not been saved by then.
+/// It ends when it is disposed or released, and with its store. It then saves what has not been saved.
 public final class Archived: Disposable, Sendable {
     private struct State {
         var isEnabled = true
         var isDisposed = false
-        /// How many changes there were, and how many of them are saved; nil while nothing is.
+        /// How many changes there were, and how many of them are saved; nil if nothing has been saved.
         var changeCount: UInt64 = 0
         var savedCount: UInt64?
         var hasUnsavedChanges: Bool { changeCount > savedCount ?? 0 }
         var lastChange = DispatchTime.now()
-        /// Whether a look is to come.
+        /// Whether ``look()`` is scheduled.
         var isScheduled = false
         var observation: (any Disposable & Sendable)?
     }
@@ -205,7 +205,7 @@ public final class Archived: Disposable, Sendable {
     private let version: Int
     private let idle: Duration
     private let encode: @Sendable () throws -> [UInt8]
-    /// One write after the other.
+    /// Held during a write.
     private let writing = Mutex(())
     private let queue = DispatchQueue(label: "conflux.archive")
     private let results = Sink<Result<Void, StoreError>>()
@@ -251,8 +251,8 @@ public final class Archived: Disposable, Sendable {
         if isOver { end.dispose() }
     }
 
-    /// Whether changes are saved by themselves. When it is switched on again, what has changed meanwhile is
-    /// saved after it has been idle.
+    /// Whether changes are saved automatically. When it is switched on again, what has changed meanwhile is
+    /// saved after the idle time.
     public var isEnabled: Bool {
         get { state.withLock { $0.isEnabled } }
         set {
@@ -265,17 +265,17 @@ public final class Archived: Disposable, Sendable {
     ///
     /// Observers run on the thread that saved, holding no lock: after the idle time on a queue of the
     /// keeping's own, else where ``save()`` or ``dispose()`` was called, this was released, or the store ended.
-    /// Of saves on several threads observers may hear in another order.
+    /// Saves on several threads may be reported in another order.
     public var saves: Signal<Result<Void, StoreError>> { results.signal }
 
     /// Saves the value as it is now, unless it is saved already.
     ///
-    /// It is encoded on this thread, holding no lock, and may be by several threads at the same time: a value
-    /// is not written over a newer one.
+    /// It is encoded on this thread, holding no lock. Several threads may do so at the same time: a value is
+    /// never written over a newer one.
     ///
     /// - Throws: ``StoreError``: `unencodable`, `unwritable`. What was saved before is still there.
     public func save() throws(StoreError) {
-        // Read before the value is: so the value has that many changes at least.
+        // Read before the value, which so has at least that many changes.
         let count = state.withLock { $0.savedCount == $0.changeCount ? nil : $0.changeCount }
         guard let count else { return }
         let result: Result<Void, StoreError>?
@@ -311,7 +311,7 @@ public final class Archived: Disposable, Sendable {
         }
     }
 
-    /// The value is what the file has.
+    /// Notes that the value is the one in the file.
     func noteRestored() {
         state.withLock { $0.savedCount = $0.changeCount }
     }

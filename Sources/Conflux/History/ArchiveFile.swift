@@ -9,13 +9,12 @@ import Foundation
 /// A new content is written beside it, made durable, and then takes its name; so the file is whole at any
 /// time, whenever the machine stops.
 ///
-/// **Names.** A disk may take names that differ in case for the same. So upper-case letters are written small,
-/// and behind them stands which these were, as a hexadecimal number with a bit for each character: `1~ab.archive`
-/// is `ab` of the space `1`, and `1~ab^2.archive` is `aB`. Formerly the latter was `1~aB.archive`, which is
-/// still read.
+/// **Names.** Some disks ignore case in names. So names are written in lower case. A hexadecimal number with a
+/// bit for each character says which letters are capitals: `1~ab.archive` is `ab` of the space `1`, and
+/// `1~ab^2.archive` is `aB`. Older versions wrote `1~aB.archive` for the latter, which is still read.
 struct ArchiveFile: Sendable {
     private let folder: URL
-    /// What the file is called, and what it was called formerly.
+    /// The file's name, and the one that older versions gave it.
     private let name: String
     private let formerName: String
 
@@ -33,7 +32,7 @@ struct ArchiveFile: Sendable {
         formerName = "\(space)~\(name).archive"
     }
 
-    /// A text of which no other differs in case alone.
+    /// Encodes a name so that no two differ in case alone.
     private static func caseless(_ text: String) -> String {
         var capitals: UInt64 = 0
         for (index, character) in text.enumerated() where character.isUppercase {
@@ -50,7 +49,7 @@ struct ArchiveFile: Sendable {
     /// - Returns: The schema version, the bytes, and where they are; nil if nothing was saved.
     func read() throws(StoreError) -> (version: Int, bytes: [UInt8], url: URL)? {
         let present = try names()
-        // Asked for exactly: another file may answer to the name where a disk takes no heed of case.
+        // Compared exactly: on a disk that ignores case, another file may answer to the name.
         for name in [name, formerName] where present.contains(name) {
             let url = folder.appendingPathComponent(name)
             let (version, bytes) = try read(url)
@@ -132,14 +131,14 @@ struct ArchiveFile: Sendable {
         while true {
             let file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
             guard file >= 0 else { throw unwritable() }
-            // A file system without locks leaves the rest to the names' owners.
+            // Without locks in the file system, nothing more can be done.
             while flock(file, LOCK_EX) != 0 && errno == EINTR {}
             var (opened, present) = (stat(), stat())
             let isThere =
                 fstat(file, &opened) == 0 && stat(path, &present) == 0
                 && opened.st_ino == present.st_ino && opened.st_dev == present.st_dev
             if isThere { return file }
-            // Whoever had it before has renamed it.
+            // Its last owner has renamed it.
             close(file)
         }
     }
@@ -162,7 +161,7 @@ struct ArchiveFile: Sendable {
         let folder = open(url.deletingLastPathComponent().path, O_RDONLY | O_CLOEXEC)
         guard folder >= 0 else { throw unwritable() }
         defer { close(folder) }
-        // Some file systems have nothing to do here, and say so.
+        // Some file systems don't support this, and need it not.
         if fsync(folder) != 0 && errno != EINVAL && errno != ENOTSUP { throw unwritable() }
     }
 

@@ -10,19 +10,20 @@ import Synchronization
 /// try recorder.forward()     // with milk
 /// ```
 ///
-/// Each value that became visible is a step, behind the value that there was when the recorder was made. A
-/// chain of changes (``Transaction``) is one step. A commit that was refused or that left the value as it was
-/// is none; values are compared by `==`, or by their encoding where they are not `Equatable`. A commit after a
-/// step back replaces what lay ahead. At its capacity the recorder gives up the oldest value.
+/// The first step is the value that the store had when the recorder was made. Each value that became visible
+/// since is a further step. A chain of changes (``Transaction``) is one step. A commit that was refused, or
+/// that left the value as it was, is none; values are compared by `==`, or by their encoding if they are not
+/// `Equatable`. A commit after a step back replaces what lay ahead. At its capacity the recorder drops the
+/// oldest value.
 ///
-/// Values are brought back in the store's lane, between its commits, behind what was dispatched before:
-/// before the call returns where the store is on `.immediate` and nothing is under way, and else soon after,
-/// where its executor is. Until then ``position`` stays as it is, and the next step counts from where the
-/// steps before it will lead. A step that is impossible by then, since commits came meanwhile, is left out.
-/// Observers hear of a value that is brought back as of any change, in the lane; middleware does not.
+/// A value is brought back in the store's lane, behind what was dispatched before: before the call returns if
+/// the store is on `.immediate` and nothing is under way, else soon after, on the store's executor. Until then
+/// ``position`` stays as it is, and the next step counts from where the steps before it will lead. A step that
+/// commits have made impossible by then is skipped. Observers are notified of a value that is brought back as
+/// of any change; middleware is not.
 ///
 /// It may be used on any thread, keeps the store alive, and records until it is disposed or released. A store
-/// that a node replicates can be recorded, but not brought back: its value is the log's to decide.
+/// that a node replicates can be recorded, but not brought back: the log decides its value.
 public final class Recorder<State: ValueHolder>: Disposable, Sendable
 where State.Value: Codable {
     /// A value in the past.
@@ -92,10 +93,10 @@ where State.Value: Codable {
         dispose()
     }
 
-    /// Whether it records no more.
+    /// Whether the recording has ended.
     public var isDisposed: Bool { registration.withLock { $0 == nil } }
 
-    /// Records no more. What was recorded stays, and can be brought back.
+    /// Ends the recording. What was recorded stays, and can be brought back.
     public func dispose() {
         let registered = registration.withLock { registration in
             defer { registration = nil }
@@ -104,7 +105,7 @@ where State.Value: Codable {
         registered?.dispose()
     }
 
-    /// The values that are kept, oldest first.
+    /// The recorded values, oldest first.
     public var steps: [Step] { record.withLock { $0.steps } }
 
     /// The index in ``steps`` of the value that the store has. It moves when a step is made.
@@ -117,7 +118,7 @@ where State.Value: Codable {
         try go(.by(-1))
     }
 
-    /// Brings back the value behind the present one, in the store's lane.
+    /// Brings back the value after the present one, in the store's lane.
     ///
     /// - Throws: ``StoreError``: `noSuchStep` at the newest one, `replicated`.
     public func forward() throws(StoreError) {
@@ -126,8 +127,8 @@ where State.Value: Codable {
 
     /// Brings back a value, in the store's lane.
     ///
-    /// - Parameter position: Its index in ``steps``, in the lane, too: commits that come before the step may
-    ///   have put another value there.
+    /// - Parameter position: Its index in ``steps`` when the step is made: commits before it may have put
+    ///   another value there.
     /// - Throws: ``StoreError``: `noSuchStep`, `replicated`.
     public func jump(to position: Int) throws(StoreError) {
         try go(.to(position))
@@ -143,12 +144,12 @@ where State.Value: Codable {
             Tape(position: record.path.position, steps: record.steps))
     }
 
-    /// Takes over what a recorder of the same state has exported, and brings back the value that it was
-    /// at, in the store's lane. What was recorded until then is gone.
+    /// Replaces the recording by one that a recorder of the same state has exported, and brings back the value
+    /// at its position, in the store's lane.
     ///
     /// - Parameter bytes: What ``export()`` returned.
-    /// - Throws: `CodingFailure` when it can't be read; ``StoreError``: `unreadable` when it says
-    ///   nothing sensible, `replicated`. Then nothing has changed.
+    /// - Throws: `CodingFailure` if it can't be read; ``StoreError``: `unreadable` if it makes no sense,
+    ///   `replicated`. Then nothing has changed.
     public func `import`(_ bytes: some Sequence<UInt8>) throws {
         let tape = try CanonicalCoder().decode(Tape.self, from: bytes)
         guard tape.format == 1, tape.steps.indices.contains(tape.position) else {
@@ -174,7 +175,7 @@ where State.Value: Codable {
         try checkFree()
         let version = store.computed.state._state.version
         let plan = record.withLock { record -> Result<Int, StoreError> in
-            // What is being committed is visible already where observers are called.
+            // When observers are called, what is being committed is visible already.
             let isVisible = record.commit.map { $0.version != version } ?? false
             let place = record.path.end(afterCommit: isVisible)
             if record.path.place(place, after: move) != nil {
@@ -211,7 +212,7 @@ where State.Value: Codable {
     private func make(
         _ number: Int, _ change: @escaping @Sendable (inout Record) -> Void = { _ in }
     ) {
-        // A store that a node has begun to replicate drops the step: then nobody holds this any more.
+        // A store that a node has begun to replicate drops the step, and this with it.
         let planned = AtEnd { [self] in record.withLock { $0.path.forget(number) } }
         store.core.runPastGate { [self] in
             // What is replaced is released outside the lock: that runs user code.
@@ -272,8 +273,7 @@ where State.Value: Codable {
     }
 
     private static func isSame(_ old: State.Value, _ new: State.Value) -> Bool {
-        func isEqual<Value: Equatable>(_ old: Value) -> Bool { old == new as? Value }
-        if let old = old as? any Equatable { return isEqual(old) }
+        if let old = old as? any Equatable { return old.equals(new) }
         // What can't be encoded counts as changed.
         let encoder = CanonicalCoder()
         guard let old = try? encoder.encode(old) else { return false }
@@ -281,7 +281,7 @@ where State.Value: Codable {
     }
 }
 
-/// Tells a recorder of what its store commits.
+/// Tells a recorder what its store commits.
 private struct RecorderTap: CommitObserver {
     struct Action: Sendable {
         let text: String

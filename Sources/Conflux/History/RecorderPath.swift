@@ -17,8 +17,9 @@ enum RecorderMove: Sendable {
 
 /// Where a recorder is among its values, and where the steps that it was asked for will lead.
 ///
-/// Steps are made in the store's lane, later than they are asked for. Whether one is possible is decided when
-/// it is asked for, from where those before it will lead, and again when it is made: commits may have come.
+/// Steps are made in the store's lane, later than they are asked for. Whether a step is possible is decided twice:
+/// when it is asked for, from where the steps before it will lead; and when it is made, since commits may have come
+/// between.
 struct RecorderPath: Sendable {
     /// One of so many values.
     struct Place: Equatable, Sendable {
@@ -39,7 +40,7 @@ struct RecorderPath: Sendable {
     }
 
     var position: Int { place.position }
-    /// Whether nothing is to be made.
+    /// Whether no step is planned.
     var isAtRest: Bool { planned.isEmpty }
 
     /// Where the steps that are planned lead.
@@ -82,7 +83,7 @@ struct RecorderPath: Sendable {
         planned.removeAll { $0.number == number }
     }
 
-    /// A value came in the place of all that lay ahead.
+    /// A commit has replaced all that lay ahead.
     mutating func commit() {
         place = committed
     }

@@ -31,7 +31,7 @@ extension ValueState: BridgedState, ReplicatedState where Value: Model, Action =
     /// The model's coding.
     public static var coding: PayloadCoding { Value.coding }
     /// Checks and applies the model's actions.
-    public static var mutations: ValueMutations<Value, Action> { ValueMutations() }
+    public static var mutations: Mutations { Mutations() }
     /// The model's migration.
     public static func migrate(_ old: SnapshotReader, from version: Int) throws -> Value {
         try Value.migrate(old, from: version)

@@ -1,7 +1,7 @@
 /// A model whose actions have a type each, with a reducer for each type.
 ///
-/// See ``Reducers``. An action without a reducer is refused. A `check` of your own is asked, too; `apply` is
-/// the reducers' matter, and not to be implemented.
+/// See ``Reducers``. An action without a reducer is refused. You may implement `check`; leave `apply` to the
+/// reducers.
 public protocol ReducedModel: Model where Action == TypedAction<Self> {
     /// How actions change the model: one table for all of its stores.
     static var reducers: Reducers<Self> { get }
@@ -13,7 +13,7 @@ extension ReducedModel {
         Self.reducers.entry(of: type(of: action.value))?.reduce(&self, action.value, context)
     }
 
-    /// Refuses what no reducer is registered for, checks, and applies with that one reducer, also where it is
+    /// Refuses what no reducer is registered for, checks, and applies with that reducer, even if it is
     /// unregistered meanwhile.
     public mutating func _commit(_ action: TypedAction<Self>, _ context: ActionContext) throws {
         guard let entry = Self.reducers.entry(of: type(of: action.value)) else {
@@ -110,9 +110,6 @@ extension TypedAction: ActionEnvelope {
 extension Store
 where State: ValueHolder, State.Value: ReducedModel, State.Action == TypedAction<State.Value> {
     /// Dispatches an action of a type that has a reducer, to this store only.
-    ///
-    /// - Parameter action: What happens.
-    /// - Returns: A handle, by which the action's receipt can be waited for. It may be dropped.
     @discardableResult
     public func dispatch(_ action: some Codable & Sendable) -> DispatchHandle {
         dispatch(TypedAction(action))
@@ -122,8 +119,6 @@ where State: ValueHolder, State.Value: ReducedModel, State.Action == TypedAction
 extension Actions
 where State: ValueHolder, State.Value: ReducedModel, State.Action == TypedAction<State.Value> {
     /// Dispatches an action of a type that has a reducer.
-    ///
-    /// - Parameter action: What happens.
     public func dispatch(action: some Codable & Sendable) {
         dispatch(action: TypedAction(action))
     }
@@ -131,18 +126,6 @@ where State: ValueHolder, State.Value: ReducedModel, State.Action == TypedAction
 
 extension Scope {
     /// Dispatches an action of a type that has a reducer, in a mode; as the same for the model's own action.
-    ///
-    /// - Parameters:
-    ///   - action: What happens.
-    ///   - store: A store of this scope.
-    ///   - mode: When and where it is committed.
-    ///   - others: What has to end before it is dispatched.
-    ///   - name: What is done, in a word, for middleware.
-    ///   - file: The file of the call.
-    ///   - function: The function of the call.
-    ///   - line: The line of the call.
-    ///   - next: Called once when it has ended.
-    /// - Returns: A handle. It may be dropped.
     @_disfavoredOverload
     @discardableResult
     public func dispatch<Model: ReducedModel>(
@@ -158,11 +141,6 @@ extension Scope {
 
     /// Pauses the flow, and dispatches an action of a type that has a reducer as the holder; as the same for
     /// the model's own action.
-    ///
-    /// - Parameters:
-    ///   - action: What happens.
-    ///   - store: A store of this scope that no node replicates.
-    /// - Returns: The lock. It may be dropped.
     @_disfavoredOverload
     @discardableResult
     public func lock<Model: ReducedModel & Equatable>(
@@ -174,11 +152,6 @@ extension Scope {
 
 extension Transaction {
     /// Adds an action of a type that has a reducer.
-    ///
-    /// - Parameters:
-    ///   - action: What is to happen.
-    ///   - store: A store of the transaction's scope.
-    /// - Returns: The transaction itself.
     @_disfavoredOverload
     @discardableResult
     public func dispatch<Model: ReducedModel>(

@@ -8,14 +8,10 @@ extension Store {
     public convenience init<Value>(
         _ value: Value, executor: Executor = .immediate
     ) where State == StorageState<Value> {
-        self.init(state: State(value), mutations: ValueMutations(), executor: executor)
+        self.init(state: State(value), mutations: State.Mutations(), executor: executor)
     }
 
     /// Makes a storage of a value that is a model, which functions change then, and no actions.
-    ///
-    /// - Parameters:
-    ///   - value: What is held at first.
-    ///   - executor: Where changes are committed.
     @available(
         *, deprecated,
         message: """
@@ -27,7 +23,7 @@ extension Store {
     public convenience init<Value: Model>(
         _ value: Value, executor: Executor = .immediate
     ) where State == StorageState<Value> {
-        self.init(state: State(value), mutations: ValueMutations(), executor: executor)
+        self.init(state: State(value), mutations: State.Mutations(), executor: executor)
     }
 
     /// Changes the value by a function, as one commit with one notice.
@@ -53,7 +49,7 @@ extension Store {
             label: DispatchLabel(name, description, file: file, function: function, line: line))
     }
 
-    /// Puts another value in the place of the whole, as a commit of the name `replace`.
+    /// Replaces the whole value, as a commit of the name `replace`.
     ///
     /// - Parameters:
     ///   - value: The other value.
@@ -86,7 +82,7 @@ extension Store {
         commit("update", file: file, function: function, line: line) { $0.update(part, to: new) }
     }
 
-    /// Sets a part of the value if it is another than before; else nobody hears of it. A commit of the name
+    /// Sets a part of the value if that changes it; else nobody is notified. A commit of the name
     /// `updateIfChanged`.
     ///
     /// - Parameters:
@@ -108,16 +104,7 @@ extension Store {
         }
     }
 
-    /// Sets a part of the value if it is another than before; else nobody hears of it. A commit of the name
-    /// `updateIfChanged`.
-    ///
-    /// - Parameters:
-    ///   - part: Which part.
-    ///   - new: What it becomes.
-    ///   - file: The file of the call.
-    ///   - function: The function of the call.
-    ///   - line: The line of the call.
-    /// - Returns: A handle, by which the end can be waited for. It may be dropped.
+    /// Sets a part of the value if it does not equal what it was; else nobody is notified.
     @discardableResult
     public func updateIfChanged<Value, Part: Equatable & Sendable>(
         _ part: any WritableKeyPath<Value, Part> & Sendable, to new: Part,

@@ -1,4 +1,4 @@
-/// A store of a value of any type, which functions change instead of actions of a type of its own.
+/// A store of a value of any type. Functions change it, not actions of a type of its own.
 ///
 /// ```swift
 /// struct Screen { var count = 0 }
@@ -45,8 +45,8 @@ public struct StorageCommit<Value: Sendable>: Sendable {
     }
 }
 
-/// A storage's value while a function changes it. What the function does becomes visible at once, when it
-/// has returned; if it throws, nothing does.
+/// A storage's value while a function changes it. All that the function does becomes visible together, when it
+/// has returned. If it throws, nothing does.
 ///
 /// Its parts are read and changed by their names, or by the functions here:
 ///
@@ -55,7 +55,7 @@ public struct StorageCommit<Value: Sendable>: Sendable {
 /// storage.commit { $0.updateIfChanged(\.title, to: "new") }
 /// ```
 ///
-/// A part that bears the name of a member of the draft, as `value`, is found in ``value`` and set by
+/// A part with the name of a member of the draft, such as `value`, is found in ``value`` and set by
 /// ``update(_:to:)``.
 @dynamicMemberLookup
 public struct StorageDraft<Value: Sendable> {
@@ -71,15 +71,15 @@ public struct StorageDraft<Value: Sendable> {
         self.isWatched = isWatched
     }
 
-    /// A part of the value, as it has become so far. Setting it, or changing it in place, is a change, as
-    /// ``update(_:to:)`` is, also where it is the same as before.
+    /// A part of the value, as it has become so far. Setting it or changing it in place counts as a change, also
+    /// if it stays the same.
     ///
     /// - Parameter part: Which part.
     public subscript<Part: Sendable>(dynamicMember part: WritableKeyPath<Value, Part>) -> Part {
         get { value[keyPath: part] }
         _modify {
             isChanged = true
-            // Kept only for middleware: else a collection is changed in place.
+            // Kept for middleware alone: without it, a collection is changed in place.
             let old = isWatched ? value[keyPath: part] : nil
             defer {
                 if let old {
@@ -91,14 +91,14 @@ public struct StorageDraft<Value: Sendable> {
         }
     }
 
-    /// A part of the value that is computed of others, as it has become so far.
+    /// A part of the value that can only be read, as it has become so far.
     ///
     /// - Parameter part: Which part.
     public subscript<Part>(dynamicMember part: KeyPath<Value, Part>) -> Part {
         value[keyPath: part]
     }
 
-    /// Puts another value in the place of the whole.
+    /// Replaces the whole value.
     ///
     /// - Parameter value: The other value.
     public mutating func replace(_ value: Value) {
@@ -115,11 +115,7 @@ public struct StorageDraft<Value: Sendable> {
     public mutating func update<Part: Sendable>(
         _ part: WritableKeyPath<Value, Part>, to new: Part
     ) {
-        isChanged = true
-        if isWatched {
-            changes.append(StorageChange(keyPath: part, old: value[keyPath: part], new: new))
-        }
-        value[keyPath: part] = new
+        self[dynamicMember: part] = new
     }
 
     /// Sets a part if it is another than before.
@@ -138,12 +134,7 @@ public struct StorageDraft<Value: Sendable> {
         return true
     }
 
-    /// Sets a part if it is another than before.
-    ///
-    /// - Parameters:
-    ///   - part: Which part.
-    ///   - new: What it becomes.
-    /// - Returns: Whether it was set.
+    /// Sets a part if it does not equal what it was, and returns whether it was set.
     @discardableResult
     public mutating func updateIfChanged<Part: Equatable & Sendable>(
         _ part: WritableKeyPath<Value, Part>, to new: Part

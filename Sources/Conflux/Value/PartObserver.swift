@@ -20,6 +20,11 @@ extension ObservedValue {
     var version: UInt64 { readVersion { _ in }.version }
 }
 
+extension Equatable {
+    /// Whether a value of any type is of this type and equal.
+    func equals(_ other: Any) -> Bool { other as? Self == self }
+}
+
 /// Looks at a value.
 protocol ValueObserver<Root>: AnyObject, Sendable {
     associatedtype Root: Sendable

@@ -1,4 +1,4 @@
-/// A store as those see it who may look and may not change it.
+/// A store as those see it who may read and not change it.
 ///
 /// ```swift
 /// final class Screen {
@@ -9,42 +9,27 @@
 /// screen.state.changed(\.title).observe { print($0) }
 /// ```
 ///
-/// It keeps the store alive, and is as safe on any thread.
+/// It keeps the store alive. Its members are those of ``Store``, and as safe on any thread.
 @dynamicMemberLookup
 public struct ReadOnlyStore<State: ValueHolder>: Sendable {
-    private let store: Store<State>
-
-    fileprivate init(_ store: Store<State>) {
-        self.store = store
-    }
+    fileprivate let store: Store<State>
 
     /// The whole value, as it is now.
     public var value: State.Value { store.value }
 
     /// A part of the value, as it is now.
-    ///
-    /// - Parameter keyPath: Which part.
     public subscript<Value>(dynamicMember keyPath: KeyPath<State.Value, Value>) -> Value {
         store[dynamicMember: keyPath]
     }
 
-    /// A part of the value, as a signal of distinct values; as ``Store/changed(_:)``.
-    ///
-    /// - Parameter part: Which part.
-    /// - Returns: A signal that doesn't keep the store alive.
+    /// A part of the value, as a signal of distinct values.
     public func changed<Part: Equatable & Sendable>(
         _ part: any KeyPath<State.Value, Part> & Sendable
     ) -> Signal<Part> {
         store.changed(part)
     }
 
-    /// A part of the value, as a signal of values that differ by a comparison of your own; as
-    /// ``Store/changed(_:isSame:)``.
-    ///
-    /// - Parameters:
-    ///   - part: Which part.
-    ///   - isSame: Whether a value, the second one, is to be passed over behind another.
-    /// - Returns: A signal that doesn't keep the store alive.
+    /// A part of the value, as a signal of values that differ by a comparison of your own.
     public func changed<Part: Sendable>(
         _ part: any KeyPath<State.Value, Part> & Sendable,
         isSame: @escaping @Sendable (Part, Part) -> Bool
@@ -52,24 +37,14 @@ public struct ReadOnlyStore<State: ValueHolder>: Sendable {
         store.changed(part, isSame: isSame)
     }
 
-    /// The changes of a part of the value, each with its old and its new value; as ``Store/changes(of:)``.
-    ///
-    /// - Parameter keyPath: Which part.
-    /// - Returns: A sequence that doesn't keep the store alive.
+    /// The changes of a part of the value, each with its old and its new value.
     public func changes<Value: Equatable & Sendable>(
         of keyPath: any KeyPath<State.Value, Value> & Sendable
     ) -> ValueChanges<State.Value, Value> {
         store.changes(of: keyPath)
     }
 
-    /// Calls a function after each action that changed one of some parts, or, with none given, after each
-    /// action that was applied; as that of ``Store``.
-    ///
-    /// - Parameters:
-    ///   - part: Which parts.
-    ///   - object: What ends the observation with its `deinit`. Not retained.
-    ///   - body: Called with the value in the store's lane, holding no lock. It may dispatch.
-    /// - Returns: What ends it. Letting go of it ends nothing.
+    /// Calls a function after each action that changed one of some parts, or after each action.
     @discardableResult
     public func observe<each Part: Equatable & Sendable>(
         _ part: repeat any KeyPath<State.Value, each Part> & Sendable,
@@ -78,15 +53,7 @@ public struct ReadOnlyStore<State: ValueHolder>: Sendable {
         store.observe(repeat each part, duringScopeOf: object, body: body)
     }
 
-    /// Calls a function after each action that changed one of some parts, with those that it changed; as
-    /// that of ``Store``.
-    ///
-    /// - Parameters:
-    ///   - part: Which parts.
-    ///   - object: What ends the observation with its `deinit`. Not retained.
-    ///   - body: Called with the value and the changed parts in the store's lane, holding no lock. It may
-    ///     dispatch.
-    /// - Returns: What ends it. Letting go of it ends nothing.
+    /// Calls a function after each action that changed one of some parts, with those that it changed.
     @discardableResult
     public func observe<each Part: Equatable & Sendable>(
         _ part: repeat any KeyPath<State.Value, each Part> & Sendable,
@@ -96,19 +63,16 @@ public struct ReadOnlyStore<State: ValueHolder>: Sendable {
         store.observe(repeat each part, duringScopeOf: object, body: body)
     }
 
-    /// The activities of one type; as ``Store/activities(of:)``.
-    ///
-    /// - Parameter type: The type; others are passed over.
-    /// - Returns: A signal that doesn't keep the store alive.
+    /// The activities of one type.
     public func activities<Activity: Sendable>(of type: Activity.Type) -> Signal<Activity> {
         store.activities(of: type)
     }
 }
 
-/// A storage as those see it who may look and may not change it.
+/// A storage as those see it who may read and not change it.
 public typealias ReadOnlyStorage<Value: Sendable> = ReadOnlyStore<StorageState<Value>>
 
 extension Store where State: ValueHolder {
-    /// The store, for those who may look and may not change it.
-    public var readOnly: ReadOnlyStore<State> { ReadOnlyStore(self) }
+    /// The store, for those who may read and not change it.
+    public var readOnly: ReadOnlyStore<State> { ReadOnlyStore(store: self) }
 }

@@ -1,5 +1,5 @@
 extension Store where State: ValueHolder, State.Value: Encodable {
-    /// What becomes of a place in the value, with the old and the new value there.
+    /// The changes at a place in the value, each with the old and the new value there.
     ///
     /// ```swift
     /// settings.changes(at: "/window/title").observe { change in

@@ -17,10 +17,8 @@ public protocol ValueHolder: State {
 ///
 /// A lock is held while the value is read or changed, so that reading is cheap and legal on any thread. Observers
 /// are called outside of it, by the thread that serves the store's lane.
-// Sendable: the value is under its lock, `changes` is touched in the lane alone, and the rest is immutable or atomic.
 public final class ValueState<Value: Sendable, Action>: ValueHolder, @unchecked Sendable {
-    /// Has the actions change the value.
-    public typealias Mutations = ValueMutations<Value, Action>
+    // Sendable: the value is under its lock, `changes` is touched in the lane alone, and the rest is immutable or atomic.
 
     /// Changes a value by an action, or throws why the action is refused.
     ///
@@ -223,26 +221,28 @@ extension ValueState: ChangeKeeping {
     }
 }
 
-/// Has the actions of a ``ValueState`` change its value.
-public struct ValueMutations<Value: Sendable, Action>: Mutations {
-    /// Commits an action outside of any store's lane, at sequence number zero and the present time. What is refused
-    /// changes nothing.
-    ///
-    /// The value of a store changes by what is dispatched to the store: what is changed here at the same time may be
-    /// lost.
-    ///
-    /// - Parameters:
-    ///   - action: What happens.
-    ///   - state: The state.
-    public func commit(action: Action, state: ValueState<Value, Action>) {
-        try? state.commit(action, ActionContext(timestamp: WallClock.now))
-    }
+extension ValueState {
+    /// Has the actions change the value.
+    public struct Mutations: Conflux.Mutations {
+        /// Commits an action outside of any store's lane, at sequence number zero and the present time. What is refused
+        /// changes nothing.
+        ///
+        /// A store's value changes by what is dispatched to the store: what is changed here at the same time may be
+        /// lost.
+        ///
+        /// - Parameters:
+        ///   - action: What happens.
+        ///   - state: The state.
+        public func commit(action: Action, state: ValueState) {
+            try? state.commit(action, ActionContext(timestamp: WallClock.now))
+        }
 
-    /// Commits an action in the store's lane.
-    public func _perform(
-        action: Action, state: ValueState<Value, Action>, context: () -> ActionContext
-    ) throws {
-        try state.commit(action, context())
+        /// Commits an action in the store's lane.
+        public func _perform(
+            action: Action, state: ValueState, context: () -> ActionContext
+        ) throws {
+            try state.commit(action, context())
+        }
     }
 }
 

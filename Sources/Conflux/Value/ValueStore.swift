@@ -134,7 +134,7 @@ extension Store where State: ValueHolder {
         var collected: [NamedPart<State.Value>] = []
         repeat collected.append(NamedPart(each part))
         let parts = collected
-        let subject = PartObserver<State.Value, [any Sendable]>.Subject { value in
+        let subject = PartObserver<State.Value, [any Equatable & Sendable]>.Subject { value in
             parts.map { $0.read(value) }
         } isSame: { old, new in
             !parts.isEmpty && parts.changed(from: old, to: new).isEmpty
@@ -170,21 +170,19 @@ extension Store where State: ValueHolder {
 /// A part of a value with its name, whatever its type.
 private struct NamedPart<Root>: Sendable {
     let keyPath: any PartialKeyPath<Root> & Sendable
-    let read: @Sendable (Root) -> any Sendable
-    let isSame: @Sendable (any Sendable, any Sendable) -> Bool
+    let read: @Sendable (Root) -> any Equatable & Sendable
 
     init<Part: Equatable & Sendable>(_ keyPath: any KeyPath<Root, Part> & Sendable) {
         self.keyPath = keyPath
         read = { $0[keyPath: keyPath] }
-        isSame = { $0 as? Part == $1 as? Part }
     }
 }
 
 extension Array {
     /// The names of the parts that differ.
     fileprivate func changed<Root>(
-        from old: [any Sendable], to new: [any Sendable]
+        from old: [any Equatable & Sendable], to new: [any Equatable & Sendable]
     ) -> [PartialKeyPath<Root>] where Element == NamedPart<Root> {
-        indices.filter { !self[$0].isSame(old[$0], new[$0]) }.map { self[$0].keyPath }
+        indices.filter { !old[$0].equals(new[$0]) }.map { self[$0].keyPath }
     }
 }

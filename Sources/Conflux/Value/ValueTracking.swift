@@ -22,10 +22,10 @@ extension Store: Observable where State: ValueHolder {}
 
 /// Finds out whether the thread tracks what it reads, at the price of one look at thread-local storage.
 ///
-/// The Observation module doesn't say. But while it tracks it puts the key paths that are read into a set. So a
-/// key path whose hash leaves a mark is read first. Without it each read would have to make a key path, which
-/// takes several times as long as the read itself. A mark that is left at another time, since the set is used
-/// elsewhere, costs one part that is tracked for nobody.
+/// The Observation module doesn't say. But while it tracks, it puts the key paths that are read into a set. So a
+/// key path is read first whose hash function leaves a mark. Otherwise each read would have to make a key path, which
+/// takes several times as long as the read itself. If the set is used at another time, the mark costs one part that is
+/// tracked for nobody.
 final class TrackingProbe: Observable, Sendable {
     private struct Marking: Hashable, Sendable {
         func hash(into hasher: inout Hasher) {
@@ -55,7 +55,8 @@ final class TrackingProbe: Observable, Sendable {
     }
 }
 
-/// The parts of one value that somebody tracks, or did until they changed. Key paths of what is tracked lead through it.
+/// The parts of one value that somebody tracks, or did until they changed. Key paths of what is tracked lead through
+/// it.
 ///
 /// A store that nobody tracks has nothing to do. Trackers end with a change, and track anew what they read then; a
 /// part that was not read between two of its changes is forgotten.
@@ -144,7 +145,7 @@ private struct ComparedPart<Part>: @unchecked Sendable {
     let value: (any Equatable)?
 
     func isSame(as other: ComparedPart) -> Bool {
-        func equals<Value: Equatable>(_ value: Value) -> Bool { value == other.value as? Value }
-        return value.map { equals($0) } ?? false
+        guard let value, let other = other.value else { return false }
+        return value.equals(other)
     }
 }

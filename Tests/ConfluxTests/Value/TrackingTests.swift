@@ -77,6 +77,27 @@ struct TrackingTests {
         }
     }
 
+    @Test func `a part that nobody reads any more is no longer compared`() {
+        struct Counted: Equatable, Sendable {
+            static let comparisons = Mutex(0)
+            static func == (first: Counted, second: Counted) -> Bool {
+                comparisons.withLock { $0 += 1 }
+                return first.number == second.number
+            }
+            var number = 0
+        }
+        struct Board { var part = Counted() }
+        let board = Storage(Board())
+        let tracker = Tracker()
+        tracker.track { _ = board.part }
+        for number in 1...2 { board.update(\.part, to: Counted(number: number)) }
+        #expect(tracker.count == 1)
+        let comparisons = Counted.comparisons.withLock { $0 }
+        #expect(comparisons == 2)
+        board.update(\.part, to: Counted(number: 3))
+        #expect(Counted.comparisons.withLock { $0 } == comparisons)
+    }
+
     @Test func `a change is visible when onChange runs, and the function may dispatch`() {
         let stock = ModelStore<Stock>()
         let seen = Late<Int>()

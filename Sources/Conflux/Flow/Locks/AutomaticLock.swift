@@ -98,10 +98,6 @@ final class ChangeWatch: Sendable {
 
     private static func isSame(_ old: (any Sendable)?, _ new: (any Sendable)?) -> Bool {
         guard let old = old as? any Equatable else { return false }
-        return old.equals(new)
+        return new.map { old.equals($0) } ?? false
     }
-}
-
-extension Equatable {
-    fileprivate func equals(_ other: (any Sendable)?) -> Bool { other as? Self == self }
 }
