@@ -52,14 +52,7 @@ extension StoreCore {
     /// - Returns: The token for ``forgetClose(_:)``; nil if the hook was called.
     @discardableResult
     package func whenClosed(_ hook: @escaping @Sendable () -> Void) -> Int? {
-        let token = control.withLock { control -> Int? in
-            if control.machine.isClosed { return nil }
-            control.closeHookCount += 1
-            control.closeHooks[control.closeHookCount] = hook
-            return control.closeHookCount
-        }
-        if token == nil { hook() }
-        return token
+        register(hook, in: \.closeHooks, unless: \.isClosed)
     }
 
     /// Has a function called once when the store is released and the commit that may have been under way
@@ -68,10 +61,18 @@ extension StoreCore {
     /// - Parameter hook: Called holding no lock.
     /// - Returns: The token for ``forgetClose(_:)``; nil if the hook was called.
     func whenEnded(_ hook: @escaping @Sendable () -> Void) -> Int? {
+        register(hook, in: \.endHooks, unless: \.hasEnded)
+    }
+
+    private func register(
+        _ hook: @escaping @Sendable () -> Void,
+        in hooks: WritableKeyPath<Control, [Int: @Sendable () -> Void]>,
+        unless isOver: KeyPath<LaneMachine, Bool>
+    ) -> Int? {
         let token = control.withLock { control -> Int? in
-            if control.machine.hasEnded { return nil }
+            if control.machine[keyPath: isOver] { return nil }
             control.closeHookCount += 1
-            control.endHooks[control.closeHookCount] = hook
+            control[keyPath: hooks][control.closeHookCount] = hook
             return control.closeHookCount
         }
         if token == nil { hook() }

@@ -100,7 +100,10 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
         }
         let places = reserve(mark, isPast: false, nil) { _ in .action(action) }
         switch places.placement {
-        case .kept: places.serve(mark, in: scope) { Self.core($1).runReserved(action) }
+        case .kept:
+            places.serve(mark, in: scope) { _, lane in
+                lane.runEnteredInScope { _ = Self.core(lane).commit(action) }
+            }
         case .closed: break
         case .paused: dispatchWatched(action)
         case .routed: sendOnRoute(action, mark)

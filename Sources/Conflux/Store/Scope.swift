@@ -82,8 +82,10 @@ public final class Scope: Sendable {
 
     /// Runs a lane's work in this scope, binding it only where it isn't bound already.
     @inline(__always)
-    func runLane(_ body: () -> Void) {
+    func runLane(_ mark: UnsafeMutablePointer<ThreadMark>, _ body: () -> Void) {
+        mark.pointee.lanes += 1
         if Scope.current === self { body() } else { run(body) }
+        mark.pointee.lanes -= 1
     }
 
     /// The way of global dispatches to the stores of a state.

@@ -93,11 +93,6 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         if isClosed { body() }
     }
 
-    /// Commits a global action as the one that serves the lane, in whose scope the caller runs.
-    func runReserved(_ action: S.Action) {
-        runEnteredInScope { _ = commit(action) }
-    }
-
     /// Commits an action as the one that serves the lane, and tells how it ended.
     func runEnteredTracked(
         _ action: S.Action, _ ticket: DispatchTicket?, _ mark: UnsafeMutablePointer<ThreadMark>
@@ -109,50 +104,28 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
 
     // MARK: The line
 
-    override func takeTurn() -> Turn {
+    override func takeTurn() -> Bool {
+        // The first one last.
         var jobs: [LaneJob<S>] = []
         var isAhead = false
-        let woken = control.withLock { control -> [DispatchSemaphore] in
+        let woken = control.withLock { control in
             isAhead = control.machine.take(&jobs, from: &line)
-            return isAhead ? [] : control.room.free(at: 0)
+            return control.room.free(at: control.machine.waitingCount)
         }
         for place in woken { place.signal() }
-        if isAhead { return goOn(with: &jobs) }
-        guard !jobs.isEmpty else { return .empty }
-        for index in jobs.indices {
-            if case .hold(let hold) = jobs[index], !isReleased.load(ordering: .relaxed) {
-                var rest = Array(jobs[(index + 1)...].reversed())
-                jobs = []
-                return wait(for: hold, before: &rest)
-            }
-            perform(jobs[index])
-        }
-        jobs.removeAll(keepingCapacity: jobs.capacity <= LaneLimits.keptCapacityMax)
-        control.withLock { _ in line.reuse(&jobs) }
-        return .worked
-    }
-
-    /// Works on what stood behind a hold, the first one last.
-    private func goOn(with jobs: inout [LaneJob<S>]) -> Turn {
+        if !isAhead { jobs.reverse() }
         while let job = jobs.popLast() {
-            if case .hold(let hold) = job, !isReleased.load(ordering: .relaxed) {
-                return wait(for: hold, before: &jobs)
+            if case .hold(let hold) = job, !isReleased.load(ordering: .relaxed),
+                control.withLock({ $0.machine.wait(for: hold, before: &jobs, in: &line) })
+            {
+                return hold.arrive(self) && takeUp(after: hold)
             }
             perform(job)
         }
-        return .worked
-    }
-
-    /// Waits for a hold without a thread, if it must. The rest has its first job last.
-    private func wait(for hold: any LaneHold, before rest: inout [LaneJob<S>]) -> Turn {
-        let waits = control.withLock { $0.machine.wait(for: hold, before: &rest, in: &line) }
-        guard waits else {
-            hold.abandon(self)
-            for job in rest.reversed() { drop(job) }
-            return .worked
+        if jobs.capacity <= LaneLimits.keptCapacityMax {
+            control.withLock { _ in line.reuse(&jobs) }
         }
-        guard hold.arrive(self) else { return .held }
-        return takeUp(after: hold) ? .worked : .held
+        return true
     }
 
     /// Puts a job of a node's into the lane. Never waits, and takes no route.

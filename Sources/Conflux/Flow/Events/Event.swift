@@ -113,14 +113,9 @@ extension Scope {
             }
             watch?.begin()
             placed()
-            let count = parts.count { $0.hasGoal }
-            if count == 0 {
-                tally.expect(1)
-                tally.report(.failed(failure), order: 0)
-            } else {
-                tally.expect(count)
-            }
-            for part in parts { part.go() }
+            let count = parts.count { $0.go() }
+            if count == 0 { tally.report(.failed(failure), order: 0) }
+            tally.expect(max(count, 1))
             reservation.serve(mark)
         }
         return tally.handle

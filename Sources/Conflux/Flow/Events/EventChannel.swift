@@ -30,8 +30,6 @@ enum EventShare {
 /// One state's part of an event.
 protocol EventPart: Sendable {
     var channel: any StateChannel { get }
-    /// Whether it has stores, or a route, to go to. Known once places are kept.
-    var hasGoal: Bool { get }
     /// These are the lanes. Called once, under locks.
     ///
     /// - Returns: Those in which to keep places: none where the action takes a route.
@@ -41,7 +39,9 @@ protocol EventPart: Sendable {
         _ lane: Lane, _ index: Int, _ watch: ChangeWatch?, in places: inout Reservation,
         _ mark: UnsafeMutablePointer<ThreadMark>)
     /// All places are kept. Called once after that and before they are served, holding no lock.
-    func go()
+    ///
+    /// - Returns: Whether there are stores, or a route, to go to.
+    func go() -> Bool
 }
 
 extension GlobalChannel: EventChannel {
@@ -94,13 +94,6 @@ private final class TypedEventPart<S: State>: EventPart, @unchecked Sendable {
 
     private var action: S.Action { passing.dispatch.action }
 
-    var hasGoal: Bool {
-        switch goal.withLock({ $0 }) {
-        case .lanes(let lanes): !lanes.isEmpty
-        case .route: true
-        }
-    }
-
     func expect(_ lanes: [Lane]) -> [Lane] {
         if let route = states.routeUnderLock {
             goal.withLock { $0 = .route(route) }
@@ -127,7 +120,7 @@ private final class TypedEventPart<S: State>: EventPart, @unchecked Sendable {
         if !hasPlace { tally.report(.failed(.passedOver(S.self)), order: index) }
     }
 
-    func go() {
+    func go() -> Bool {
         switch goal.withLock({ $0 }) {
         case .route(let route):
             tally.expect(1)
@@ -135,7 +128,9 @@ private final class TypedEventPart<S: State>: EventPart, @unchecked Sendable {
         case .lanes(let lanes) where lanes.isEmpty:
             // They have gone since the event was shown to the middleware.
             states.scope.middleware.end(passing, .failed(.noStore(S.self)))
+            return false
         case .lanes(let lanes): tally.expect(lanes.count)
         }
+        return true
     }
 }

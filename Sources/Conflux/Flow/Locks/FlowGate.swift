@@ -15,8 +15,7 @@ package final class FlowGate: Sendable {
 
     private struct State {
         var machine = FlowGateMachine<Job>()
-        /// *Use*: each gives its lock, while that lives.
-        var locks: [UInt64: @Sendable () -> FlowLock?] = [:]
+        var locks: [UInt64: FlowLock.Reference] = [:]
         /// How long each line may be.
         var room = Room(countMax: FlowGate.parkedMax)
     }
@@ -42,8 +41,7 @@ package final class FlowGate: Sendable {
 
     /// The lock that is in force.
     var lockInForce: FlowLock? {
-        let lock = state.withLock { state in state.machine.lockInForce.flatMap { state.locks[$0] } }
-        return lock?()
+        state.withLock { state in state.machine.lockInForce.flatMap { state.locks[$0] } }?.lock
     }
 
     /// Whether a lock has been taken and has not ended.
@@ -97,11 +95,7 @@ package final class FlowGate: Sendable {
     func number() -> UInt64 { lockCount.add(1, ordering: .relaxed).newValue }
 
     /// Takes a lock, behind those that there are.
-    ///
-    /// - Parameters:
-    ///   - id: Its number.
-    ///   - lock: Gives the lock, while it lives.
-    func take(_ id: UInt64, _ lock: @escaping @Sendable () -> FlowLock?) {
+    func take(_ id: UInt64, _ lock: FlowLock.Reference) {
         state.withLock { state in
             state.machine.take(id)
             state.locks[id] = lock

@@ -32,7 +32,7 @@ public final class FlowLock: Sendable {
         id = gate.number()
         // Before anybody else has it.
         reference.lock = self
-        gate.take(id) { reference.lock }
+        gate.take(id, reference)
     }
 
     deinit {
@@ -102,8 +102,8 @@ public final class FlowLock: Sendable {
 
     /// Knows a lock and doesn't keep it.
     // Sendable: written once, before anybody else has it.
-    fileprivate final class Reference: @unchecked Sendable {
-        weak var lock: FlowLock?
+    final class Reference: @unchecked Sendable {
+        fileprivate(set) weak var lock: FlowLock?
     }
 }
 

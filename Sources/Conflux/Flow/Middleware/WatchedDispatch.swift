@@ -43,13 +43,14 @@ extension Scope {
         let tally = Tally(ticket: passing.ticket) { [middleware] outcome in
             middleware.end(passed, outcome)
         }
-        let sent = SentHandle()
+        // Of an action that took a route, if it did so already: it can be withdrawn.
+        let sent = AtomicReference<DispatchHandle?>(nil)
         pass { [self] placed in
             // Behind the places that a global dispatch is keeping, which looked at the gate under this lock.
             if gate.isClosed { channel(of: S.self).withLanes { _ in } }
-            sent.handle = go(passed.dispatch.action, tally, placed)
+            sent.value = go(passed.dispatch.action, tally, placed)
         }
-        return sent.handle ?? tally.handle
+        return sent.value ?? tally.handle
     }
 
     /// Has an action take a route, and tells a tally that expects one report how it ends.
@@ -157,15 +158,5 @@ struct RouteOnly<S: State>: Sendable {
             tally.expect(1)
             return scope.submit(action, by: route, tally)
         }
-    }
-}
-
-/// The handle of an action that took a route, if it did so already: it can be withdrawn.
-private final class SentHandle: Sendable {
-    private let content = Mutex<DispatchHandle?>(nil)
-
-    var handle: DispatchHandle? {
-        get { content.withLock { $0 } }
-        set { content.withLock { $0 = newValue } }
     }
 }

@@ -135,26 +135,18 @@ extension StoreCore {
             tally.expect(1)
             // That actions may be committed on another thread is the contract of `State.Action`.
             nonisolated(unsafe) let action = action
-            let excursion = Excursion(to: scope.main) { [self] in
-                let mark = ThreadMark.current
-                mark.pointee.lanes += 1
-                scope.runLane {
-                    FlowLock.holding(tally.ticket?.lock) {
-                        tally.report(commitTracked(action, tally.ticket), order: 0)
-                    }
-                }
-                mark.pointee.lanes -= 1
-            } whenAbandoned: {
-                tally.report(.failed(.storeClosed(S.self)), order: 0)
+            let excursion = Excursion(to: scope.main) { [self] isThere in
+                let job = LaneJob<S>.tracked(action, tally, order: 0)
+                guard isThere else { return drop(job) }
+                scope.runLane(ThreadMark.current) { perform(job) }
             }
             let mark = ThreadMark.current
             let place = reserve(.hold(excursion), mark, isPast: true)
             placed()
             if place.placement != .kept {
+                let isClosed = place.placement == .closed
                 tally.report(
-                    .failed(
-                        place.placement == .closed ? .storeClosed(S.self) : .passedOver(S.self)),
-                    order: 0)
+                    .failed(isClosed ? .storeClosed(S.self) : .passedOver(S.self)), order: 0)
             }
             place.serve(mark)
             return nil
@@ -165,29 +157,24 @@ extension StoreCore {
 /// Work of a lane that is done in another place than its executor's.
 private final class Excursion: LaneHold {
     private let executor: Executor
-    private let work: @Sendable () -> Void
-    private let whenAbandoned: @Sendable () -> Void
+    private let work: @Sendable (_ isThere: Bool) -> Void
 
-    init(
-        to executor: Executor, _ work: @escaping @Sendable () -> Void,
-        whenAbandoned: @escaping @Sendable () -> Void
-    ) {
+    init(to executor: Executor, _ work: @escaping @Sendable (_ isThere: Bool) -> Void) {
         self.executor = executor
         self.work = work
-        self.whenAbandoned = whenAbandoned
     }
 
     func arrive(_ lane: Lane) -> Bool {
         executor.execute { [self] in
             guard lane.takeUp(after: self) else { return }
-            work()
+            work(true)
             lane.leave()
         }
         return false
     }
 
     func abandon(_ lane: Lane) {
-        whenAbandoned()
+        work(false)
     }
 }
 

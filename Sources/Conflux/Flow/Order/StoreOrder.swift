@@ -67,17 +67,14 @@ final class StoreOrder: Sendable {
         }
     }
 
-    /// For whom a lane waits.
-    private func predecessors(of lane: Lane) -> [Lane] {
-        graph.withLock { $0.predecessors[ObjectIdentifier(lane)]?.compactMap(\.lane) ?? [] }
-    }
-
     /// What a lane must wait for before the next job: all that its predecessors have to do now.
     ///
     /// Called while places are kept.
     func hold(for lane: Lane) -> (any LaneHold)? {
         if isEmpty { return nil }
-        let predecessors = predecessors(of: lane)
+        let predecessors = graph.withLock { graph in
+            graph.predecessors[ObjectIdentifier(lane)]?.compactMap(\.lane) ?? []
+        }
         guard !predecessors.isEmpty else { return nil }
         let wait = OrderedWait(count: predecessors.count)
         var isIdle = true

@@ -37,16 +37,6 @@ package class Lane: @unchecked Sendable {
         var endHooks: [Int: @Sendable () -> Void] = [:]
     }
 
-    /// What a turn came to.
-    enum Turn {
-        /// Nothing stood in line.
-        case empty
-        /// What stood there was worked on.
-        case worked
-        /// The lane waits for something: the thread serves it no more, and must not touch it.
-        case held
-    }
-
     let control: Mutex<Control>
     let executor: Executor
     let isImmediate: Bool
@@ -69,7 +59,10 @@ package class Lane: @unchecked Sendable {
     package final var waitingCount: Int { control.withLock { $0.machine.waitingCount } }
 
     /// Works on all that stands in the line at the beginning of the call, and on no more.
-    func takeTurn() -> Turn {
+    ///
+    /// - Returns: Whether the thread still serves the lane; if not, the lane waits for something, and the
+    ///   thread must not touch it.
+    func takeTurn() -> Bool {
         preconditionFailure("a lane has a line")
     }
 
@@ -112,17 +105,14 @@ package class Lane: @unchecked Sendable {
         guard isImmediate else { return .behind }
         return control.withLock { control in
             // Checked again here: a lock's holder that dispatched has been in this mutex.
-            control.machine.enter(
-                by: mark.thread, isPaused: !isPast && scope.gate.isClosed)
+            control.machine.enter(by: mark.thread, isPaused: !isPast && scope.gate.isClosed)
         }
     }
 
     /// Runs the job of a caller that entered, then whatever came meanwhile.
     @inline(__always)
     final func runEntered(_ mark: UnsafeMutablePointer<ThreadMark>, _ job: () -> Void) {
-        mark.pointee.lanes += 1
-        scope.runLane { runEnteredInScope(job) }
-        mark.pointee.lanes -= 1
+        scope.runLane(mark) { runEnteredInScope(job) }
     }
 
     /// As ``runEntered(_:_:)``, for a caller that runs in the lane's scope and serves a lane.
@@ -142,10 +132,7 @@ package class Lane: @unchecked Sendable {
     final func serve(_ duty: LaneMachine.Duty, _ mark: UnsafeMutablePointer<ThreadMark>) {
         switch duty {
         case .none: break
-        case .serve:
-            mark.pointee.lanes += 1
-            drain(mark)
-            mark.pointee.lanes -= 1
+        case .serve: drain(mark)
         case .handOver: handOver()
         }
     }
@@ -154,10 +141,10 @@ package class Lane: @unchecked Sendable {
     private func drain(_ mark: UnsafeMutablePointer<ThreadMark>) {
         control.withLock { $0.machine.beginDraining(by: mark.thread) }
         var next = LaneMachine.Next.line
-        scope.runLane {
+        scope.runLane(mark) {
             FlowLock.holding(nil) {
                 while next == .line {
-                    next = takeTurn() == .held ? .nothing : control.withLock { $0.machine.next() }
+                    next = takeTurn() ? control.withLock { $0.machine.next() } : .nothing
                 }
             }
         }
@@ -175,12 +162,9 @@ package class Lane: @unchecked Sendable {
     }
 
     private func runOnExecutor() {
-        let mark = ThreadMark.current
-        mark.pointee.lanes += 1
-        var turn = Turn.empty
-        scope.runLane { FlowLock.holding(nil) { turn = takeTurn() } }
-        mark.pointee.lanes -= 1
-        if turn == .held { return }
+        var isServing = false
+        scope.runLane(ThreadMark.current) { FlowLock.holding(nil) { isServing = takeTurn() } }
+        guard isServing else { return }
         if control.withLock({ $0.machine.leave() }) == .handOver { handOver() }
         if isReleased.load(ordering: .relaxed) { endIfClosed() }
     }

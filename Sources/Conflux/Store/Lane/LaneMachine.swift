@@ -5,23 +5,16 @@
 /// ``Lane`` keeps it under a mutex and does that.
 ///
 ///     free ──enter, claim──▶ busy, a thread serves ──line empty──▶ free
-///                             │ ▲
-///                        wait ▼ │ takeUp
+///                        wait ▼ ▲ takeUp
 ///                       busy, waits for a hold, no thread
 ///
 /// **Invariants.** At most one thread serves. While the lane is free, nothing stands in the line but what
 /// somebody is about to ``claim()`` it for. What is put into the line is taken out once: by who serves it, or
 /// by ``close(_:)``.
 struct LaneMachine {
-    /// What a thread that put a job into the line has to do next.
-    enum Duty {
-        /// Nothing: someone serves the line.
-        case none
-        /// Serve the line.
-        case serve
-        /// Hand the line to the executor.
-        case handOver
-    }
+    /// What a thread that put a job into the line has to do next: nothing where someone serves the line, or to
+    /// serve it, or to hand it to the executor.
+    enum Duty { case none, serve, handOver }
 
     /// What a lane says to a job that wants to run at once.
     enum Entrance {
@@ -38,21 +31,13 @@ struct LaneMachine {
 
     /// What a lane says to a job that wants to stand in line.
     enum Placement {
-        case kept
-        /// As of an ``Entrance``.
-        case paused
-        case closed
+        case kept, paused, closed
         /// The store changes only by its route.
         case routed
     }
 
-    /// What a thread that has served a line does next.
-    enum Next {
-        case line
-        /// Leave the line to a queue.
-        case othersLine
-        case nothing
-    }
+    /// What a thread that has served a line does next: goes on, or leaves the others' line to a queue.
+    enum Next { case line, othersLine, nothing }
 
     /// Whether a thread that dispatches serves the line itself.
     let isImmediate: Bool

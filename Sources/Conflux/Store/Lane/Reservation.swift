@@ -16,30 +16,19 @@ struct Reservation {
     private(set) var lanes: [Lane]
     /// Which of the first 64 of these the thread serves, the first one's bit the lowest.
     private var entered: UInt64 = 0
-    /// *Use*: lanes with a place that nobody served then.
+    /// *Use*: lanes with a place that nobody served then; turns to be taken; lines that are too long.
     private var idle: [Lane] = []
-    /// *Use*: the thread's own places, for which it waits.
     private var turns: [(turn: DispatchTurn, lane: Lane)] = []
-    /// *Use*: the thread waits in lines that are too long.
     private var rooms: [(room: DispatchSemaphore, lane: Lane)] = []
 
-    /// Makes one without places.
-    ///
-    /// - Parameters:
-    ///   - lanes: Those that may be entered.
-    ///   - placement: Why there won't be any, if that is so.
     @inline(__always)
     init(entering lanes: [Lane] = [], _ placement: LaneMachine.Placement = .kept) {
         self.lanes = lanes
         self.placement = placement
     }
 
-    /// Enters a lane if it is free and one of the first 64.
+    /// Enters one of the lanes, past the gate, if it is free and one of the first 64.
     ///
-    /// - Parameters:
-    ///   - lane: The lane, past the gate.
-    ///   - order: Which of the lanes it is.
-    ///   - mark: The thread's.
     /// - Returns: Whether it is entered.
     @inline(__always)
     mutating func enter(
@@ -90,18 +79,14 @@ struct Reservation {
     /// Serves the lanes that were entered, then has the others served, takes the thread's turns and waits for
     /// room. Called once, holding no lock.
     ///
-    /// - Parameters:
-    ///   - mark: The thread's.
-    ///   - scope: The lanes'.
-    ///   - run: Does what the thread entered a lane for, which is the one of this order.
+    /// - Parameter run: Does what the thread entered a lane for.
     @inline(__always)
     func serve(
         _ mark: UnsafeMutablePointer<ThreadMark>, in scope: Scope,
         _ run: (_ order: Int, Lane) -> Void
     ) {
         if entered != 0 {
-            mark.pointee.lanes += 1
-            scope.runLane {
+            scope.runLane(mark) {
                 var entered = entered
                 var order = 0
                 lanes.forEachBorrowed { lane in
@@ -110,7 +95,6 @@ struct Reservation {
                     order += 1
                 }
             }
-            mark.pointee.lanes -= 1
         }
         serve(mark)
     }
