@@ -77,9 +77,7 @@ struct Reservation {
     }
 
     /// Serves the lanes that were entered, then has the others served, takes the thread's turns and waits for
-    /// room. Called once, holding no lock.
-    ///
-    /// - Parameter run: Does what the thread entered a lane for.
+    /// room. Called once, holding no lock; runs what the thread entered lanes for.
     @inline(__always)
     func serve(
         _ mark: UnsafeMutablePointer<ThreadMark>, in scope: Scope,
