@@ -55,9 +55,7 @@ extension StoreCore: ListenedLane {
 ///
 /// All that observes a value is one of these. It is added to the value, which holds it, and holds neither the value
 /// nor the store. It keeps the part that it has seen last, and nothing else of the value.
-// Sendable: `last` is touched by one look after the other: before the observer is added, in the lane, and behind the
-// lane's end.
-final class PartObserver<Root: Sendable, Part: Sendable>: ValueObserver, @unchecked Sendable {
+final class PartObserver<Root: Sendable, Part: Sendable>: ValueObserver {
     typealias Version = (value: Part, version: UInt64)
 
     /// What of the value is observed, and when it counts as changed.
@@ -92,7 +90,7 @@ final class PartObserver<Root: Sendable, Part: Sendable>: ValueObserver, @unchec
     private let subject: Subject
     private let observation: Observation
     private let receive: Receiver
-    private var last: Version?
+    private let last: Mutex<Version?>
 
     /// Makes an observer that is added to nothing.
     ///
@@ -108,7 +106,7 @@ final class PartObserver<Root: Sendable, Part: Sendable>: ValueObserver, @unchec
     ) {
         self.subject = subject
         self.observation = observation
-        self.last = last
+        self.last = Mutex(last)
         self.receive = receive
     }
 
@@ -134,9 +132,11 @@ final class PartObserver<Root: Sendable, Part: Sendable>: ValueObserver, @unchec
     func look(at value: any ObservedValue<Root>) {
         guard observation.isActive else { return observation.close() }
         let new = subject.read(value)
-        let old = last
+        let old = last.withLock { $0 }
         if let old, new.version <= old.version || subject.isSame(old.value, new.value) { return }
-        last = new
+        // What is replaced is released outside the lock: that runs user code.
+        var replaced: Version? = new
+        last.withLock { swap(&$0, &replaced) }
         receive(value, old?.value, new.value)
     }
 }

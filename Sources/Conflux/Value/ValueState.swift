@@ -120,8 +120,9 @@ public final class ValueState<Value: Sendable, Action>: ValueHolder, @unchecked 
 
     /// Commits an action, and tells the observers if it did anything. Called in the lane.
     ///
+    /// - Returns: What the action did in detail.
     /// - Throws: Why the action is refused; then nothing has changed.
-    func commit(_ action: Action, _ context: ActionContext) throws {
+    func commit(_ action: Action, _ context: ActionContext) throws -> [StorageChange] {
         switch reduction {
         case .inPlace(let reduce):
             let refusal = change { value -> (any Error)? in
@@ -136,12 +137,13 @@ public final class ValueState<Value: Sendable, Action>: ValueHolder, @unchecked 
             }
             if let refusal { throw refusal }
             tell()
+            return []
         case .onCopy(let reduce):
             // Nobody else changes the value meanwhile.
             var copy = content
-            let changes = try reduce(&copy, action, context)
-            self.changes = changes ?? []
-            if changes != nil { replace(copy) }
+            guard let changes = try reduce(&copy, action, context) else { return [] }
+            replace(copy)
+            return changes
         }
     }
 
@@ -234,14 +236,14 @@ extension ValueState {
         ///   - action: What happens.
         ///   - state: The state.
         public func commit(action: Action, state: ValueState) {
-            try? state.commit(action, ActionContext(timestamp: WallClock.now))
+            _ = try? state.commit(action, ActionContext(timestamp: WallClock.now))
         }
 
         /// Commits an action in the store's lane.
         public func _perform(
             action: Action, state: ValueState, context: () -> ActionContext
         ) throws {
-            try state.commit(action, context())
+            state.changes = try state.commit(action, context())
         }
     }
 }
