@@ -9,7 +9,7 @@ enum BuiltinStates {
     static let hosted = [HostedState(CounterState.self), HostedState(Document.self)]
 
     /// Reads and writes the actions of one of them.
-    struct Actions: Sendable {
+    struct Codec: Sendable {
         /// Checks an action as it is typed, and gives its payload.
         let payload: @Sendable ([UInt8]) throws(CodingFailure) -> [UInt8]
         /// The JSON of a payload, however it is encoded.
@@ -29,10 +29,10 @@ enum BuiltinStates {
     }
 
     /// The actions of a state, if the tool knows it.
-    static func actions(of state: Name, sizeBytesMax: Int = 32 << 20) -> Actions? {
+    static func actions(of state: Name, sizeBytesMax: Int = 32 << 20) -> Codec? {
         switch state.text {
-        case CounterState.name: Actions(CounterAction.self, sizeBytesMax: sizeBytesMax)
-        case Document.name: Actions(Document.Action.self, sizeBytesMax: sizeBytesMax)
+        case CounterState.name: Codec(CounterAction.self, sizeBytesMax: sizeBytesMax)
+        case Document.name: Codec(Document.Action.self, sizeBytesMax: sizeBytesMax)
         default: nil
         }
     }

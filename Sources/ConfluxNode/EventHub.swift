@@ -2,13 +2,13 @@ import Synchronization
 
 /// Gives every reader the node's events, each in its own bounded buffer.
 final class EventHub: Sendable {
-    private struct State {
+    private struct Content {
         var readers: [Int: AsyncStream<NodeEvent>.Continuation] = [:]
         var nextReader = 0
         var isFinished = false
     }
 
-    private let state = Mutex(State())
+    private let state = Mutex(Content())
     private let eventsMax: Int
 
     init(eventsMax: Int) {

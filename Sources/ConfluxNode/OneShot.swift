@@ -5,14 +5,14 @@ import Synchronization
 /// One value from one side to one waiter on the other, who may give up: by cancellation, or after
 /// a time. Whatever comes after the first is ignored.
 final class OneShot<Value: Sendable>: Sendable {
-    private enum State {
+    private enum Content {
         case empty
         case waiting(CheckedContinuation<Value, Never>)
         case full(Value)
         case done
     }
 
-    private let state = Mutex(State.empty)
+    private let state = Mutex(Content.empty)
 
     /// Gives the value.
     func send(_ value: Value) {

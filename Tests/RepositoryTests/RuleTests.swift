@@ -64,6 +64,19 @@ struct RuleTests {
         #expect(broken(Rule.moduleNames, texts) == ["Sources/Conflux/A.swift:1"])
     }
 
+    @Test func `a type that hides a public one is found`() {
+        let texts = [
+            "Sources/Conflux/A.swift": "public protocol State {}\nstruct Inner {}",
+            "Sources/Conflux/B.swift": "class B {\n    private struct State {}\n}",
+            "Sources/ConfluxNode/C.swift":
+                "enum Phase { case state }\n  enum Inner {}\n  enum State {}",
+            "Sources/ConfluxLog/D.swift": "struct State {}",
+        ]
+        #expect(
+            broken(Rule.shadows, texts)
+                == ["Sources/Conflux/B.swift:2", "Sources/ConfluxNode/C.swift:3"])
+    }
+
     @Test func `a long file is found`() {
         func text(_ lines: Int) -> String { String(repeating: "a\n", count: lines) }
         let texts = [

@@ -182,7 +182,7 @@ public struct Archive: Sendable {
 ///
 /// It ends when it is disposed or released, and with its store. It then saves what has not been saved.
 public final class Archived: Disposable, Sendable {
-    private struct State {
+    private struct Content {
         var isEnabled = true
         var isDisposed = false
         /// How many changes there were, and how many of them are saved; nil if nothing has been saved.
@@ -200,7 +200,7 @@ public final class Archived: Disposable, Sendable {
     /// What the value is called in that space.
     public let name: String
 
-    private let state = Mutex(State())
+    private let state = Mutex(Content())
     private let file: ArchiveFile
     private let version: Int
     private let idle: Duration

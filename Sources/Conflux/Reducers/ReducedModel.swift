@@ -48,7 +48,7 @@ public struct TypedAction<Model: ReducedModel>: Codable, Sendable, CustomStringC
         self.value = value
     }
 
-    private struct Name: CodingKey {
+    private struct ActionName: CodingKey {
         let stringValue: String
         var intValue: Int? { nil }
 
@@ -61,7 +61,7 @@ public struct TypedAction<Model: ReducedModel>: Codable, Sendable, CustomStringC
     /// - Parameter decoder: Where it stands.
     /// - Throws: `DecodingError` when no reducer has that name, or the action is not as it should be.
     public init(from decoder: any Decoder) throws {
-        let container = try decoder.container(keyedBy: Name.self)
+        let container = try decoder.container(keyedBy: ActionName.self)
         let names = container.allKeys.map(\.stringValue)
         guard let name = names.first, names.count == 1,
             let entry = Model.reducers.entry(named: name)
@@ -76,7 +76,7 @@ public struct TypedAction<Model: ReducedModel>: Codable, Sendable, CustomStringC
                         """))
         }
         func decode<Value: Codable & Sendable>(_ type: Value.Type) throws -> TypedAction {
-            TypedAction(any: try container.decode(type, forKey: Name(stringValue: name)))
+            TypedAction(any: try container.decode(type, forKey: ActionName(stringValue: name)))
         }
         self = try decode(entry.type)
     }
@@ -89,8 +89,8 @@ public struct TypedAction<Model: ReducedModel>: Codable, Sendable, CustomStringC
         guard let entry = Model.reducers.entry(of: type(of: value)) else {
             throw StoreError.noReducer(Model.self, type(of: value))
         }
-        var container = encoder.container(keyedBy: Name.self)
-        try container.encode(value, forKey: Name(stringValue: entry.name))
+        var container = encoder.container(keyedBy: ActionName.self)
+        try container.encode(value, forKey: ActionName(stringValue: entry.name))
     }
 
     /// The action as it prints itself.

@@ -34,9 +34,9 @@ extension Store {
     ///   - file: The file of the call.
     ///   - function: The function of the call.
     ///   - line: The line of the call.
-    ///   - change: Gets a draft of the value. Called once, in the store's lane, holding no lock: before
-    ///     this returns where the store is on `.immediate` and nothing is under way. If it throws, nothing
-    ///     changes, and ``DispatchHandle/receipt()`` throws a refusal with that error as the reason.
+    ///   - change: Gets a draft of the value. Called once, holding no lock, when and where an action would be
+    ///     committed (``Actions/dispatch(action:)``): on `.immediate` before this returns. If it throws,
+    ///     nothing changes, and ``DispatchHandle/receipt()`` throws a refusal with that error as the reason.
     /// - Returns: A handle, by which the end can be waited for. It may be dropped.
     @discardableResult
     public func commit<Value>(

@@ -41,7 +41,7 @@ public final class ValueState<Value: Sendable, Action>: ValueHolder, @unchecked 
     private var changes: [StorageChange] = []
     /// What happens and changes nothing.
     let activities = Sink<any Sendable>()
-    private let observers = Mutex<[any ValueObserver<Value>]>([])
+    private let observers = Mutex(ObserverList<Value>())
     /// Spares a commit without observers the lock.
     private let hasObservers = Atomic(false)
     private let registrar: ObservationRegistrar
@@ -189,7 +189,7 @@ public final class ValueState<Value: Sendable, Action>: ValueHolder, @unchecked 
     /// Tells the observers that the value may have changed. Called in the lane.
     func tell() {
         guard hasObservers.load(ordering: .acquiring) else { return }
-        for observer in observers.withLock({ $0 }) { observer.look(at: self) }
+        for observer in observers.withLock({ $0.slots }) { observer?.look(at: self) }
     }
 }
 
@@ -208,8 +208,7 @@ extension ValueState: ObservedValue {
     func remove(_ observer: any ValueObserver<Value>) {
         // Let go outside the lock: what it holds is user code's to free.
         _ = observers.withLock { observers in
-            let place = observers.firstIndex { $0 === observer }
-            let removed = place.map { observers.remove(at: $0) }
+            let removed = observers.remove(observer)
             hasObservers.store(!observers.isEmpty, ordering: .releasing)
             return removed
         }

@@ -6,13 +6,14 @@ import Foundation
 /// What the actions are for. No store of it is made, so that nobody applies them.
 final class BenchState: BridgedState {
     typealias Action = Data
-
-    struct Mutations: Conflux.Mutations {
-        func commit(action: Data, state: BenchState) {}
-    }
+    typealias Mutations = BenchMutations
 
     static let name = "conflux-bench"
     static let coding = PayloadCoding.compact
+}
+
+struct BenchMutations: Mutations {
+    func commit(action: Data, state: BenchState) {}
 }
 
 /// What `conflux bench` does: actions one at a time, then a stream of them.

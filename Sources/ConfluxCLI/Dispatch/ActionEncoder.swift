@@ -7,7 +7,7 @@ struct ActionEncoder: Sendable {
     /// The row of the batches: what is dispatched to, and how.
     private(set) var target: BatchTarget
     private let payloadBytesMax: Int
-    private let builtin: BuiltinStates.Actions?
+    private let builtin: BuiltinStates.Codec?
 
     /// The most bytes of a line: blanks and escapes may make it longer than its payload.
     var lineBytesMax: Int { payloadBytesMax * 2 + 4_096 }

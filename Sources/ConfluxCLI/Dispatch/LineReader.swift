@@ -13,7 +13,7 @@ final class LineReader: Sendable {
         case tooLong
     }
 
-    private struct State {
+    private struct Content {
         var rest: [UInt8] = []
         /// Whether the line that is being read is beyond the bound already.
         var isSkipping = false
@@ -23,7 +23,7 @@ final class LineReader: Sendable {
     private static let chunkBytes = 64 << 10
     private let descriptor: Int32
     private let lineBytesMax: Int
-    private let state = Mutex(State())
+    private let state = Mutex(Content())
     private let isStoppedFlag = Atomic(false)
     /// What wakes a reader that waits for input. Written once.
     private let stopPipe: (read: Int32, write: Int32)
@@ -105,7 +105,7 @@ final class LineReader: Sendable {
         return false
     }
 
-    private func take(_ chunk: ArraySlice<UInt8>, _ state: inout State) -> [Line] {
+    private func take(_ chunk: ArraySlice<UInt8>, _ state: inout Content) -> [Line] {
         var lines: [Line] = []
         var start = chunk.startIndex
         while let end = chunk[start...].firstIndex(of: UInt8(ascii: "\n")) {
@@ -120,7 +120,7 @@ final class LineReader: Sendable {
         return lines
     }
 
-    private func append(_ piece: ArraySlice<UInt8>, _ state: inout State) {
+    private func append(_ piece: ArraySlice<UInt8>, _ state: inout Content) {
         guard !state.isSkipping else { return }
         if state.rest.count + piece.count > lineBytesMax {
             state.isSkipping = true
@@ -131,7 +131,7 @@ final class LineReader: Sendable {
     }
 
     /// What stands behind the last end of a line.
-    private static func takeLast(_ state: inout State) -> (first: Int, lines: [Line])? {
+    private static func takeLast(_ state: inout Content) -> (first: Int, lines: [Line])? {
         guard state.isSkipping || !state.rest.isEmpty else { return nil }
         let line = state.isSkipping ? Line.tooLong : .text(state.rest)
         state.rest = []

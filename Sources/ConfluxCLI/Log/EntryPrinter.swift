@@ -6,7 +6,7 @@ import Synchronization
 /// Prints the entries of commits, in the order in which it is given them, on the thread that gives
 /// them: so a slow reader of the output slows that thread, and nothing gathers.
 final class EntryPrinter: Sendable {
-    private struct State {
+    private struct Content {
         var first = SequenceNumber.zero
         /// Nil to go on for ever.
         var last: SequenceNumber?
@@ -24,7 +24,7 @@ final class EntryPrinter: Sendable {
     private let output: StandardOutput
     private let isJSON: Bool
     private let target: Target?
-    private let state = Mutex(State())
+    private let state = Mutex(Content())
 
     init(_ output: StandardOutput, isJSON: Bool, target: Target?) {
         self.output = output

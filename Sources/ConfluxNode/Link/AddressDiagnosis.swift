@@ -5,7 +5,7 @@ import Synchronization
 /// Why no sequencer serves this node yet. The address is looked at once, when the first attempt to connect
 /// has failed.
 final class AddressDiagnosis: Sendable {
-    private struct State {
+    private struct Content {
         var hasBegun = false
         var error: NodeError?
         /// Whether it is not worth waiting.
@@ -14,7 +14,7 @@ final class AddressDiagnosis: Sendable {
     }
 
     private let endpoint: Endpoint
-    private let state = Mutex(State())
+    private let state = Mutex(Content())
     /// How long whoever listens may take to answer.
     private static let patience = Duration.seconds(1)
 

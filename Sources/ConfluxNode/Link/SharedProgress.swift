@@ -14,13 +14,13 @@ final class SharedProgress: Sendable {
         var isFull = false
     }
 
-    private struct State {
+    private struct Shared {
         var content = Content()
         /// What the link waits to see changed.
         var awaited: Content?
     }
 
-    private let state = Mutex(State())
+    private let state = Mutex(Shared())
     private let notify: @Sendable () -> Void
 
     init(notify: @escaping @Sendable () -> Void) {

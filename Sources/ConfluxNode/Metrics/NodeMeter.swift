@@ -7,7 +7,7 @@ import Synchronization
 /// Where the threads of a node publish what they count and measure. Whoever reads it makes nobody wait: the
 /// lock is held for some additions, or for one copy.
 package final class NodeMeter: Sendable {
-    fileprivate struct State {
+    fileprivate struct Content {
         var metrics = NodeMetrics()
         var linkBounds: [Bound] = []
         var waitingOutcomes: Bound?
@@ -18,10 +18,10 @@ package final class NodeMeter: Sendable {
     /// How often each thread publishes how things are. None waits for longer.
     static let publishInterval = Duration.seconds(1)
 
-    private let state: Mutex<State>
+    private let state: Mutex<Content>
 
     package init() {
-        state = Mutex(State(turnAt: Moment.now.monotonic))
+        state = Mutex(Content(turnAt: Moment.now.monotonic))
     }
 
     func metrics(at now: Duration) -> NodeMetrics {
@@ -126,7 +126,7 @@ package final class NodeMeter: Sendable {
     }
 }
 
-extension NodeMeter.State {
+extension NodeMeter.Content {
     fileprivate mutating func resync(_ reason: NodeMetrics.ResyncReason) {
         metrics.resyncs[reason, default: 0] += 1
     }

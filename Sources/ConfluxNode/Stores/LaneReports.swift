@@ -20,13 +20,13 @@ enum LaneReport: Sendable {
 /// itself: only who reports at another time notifies it.
 // Sendable: everything that changes is guarded by the mutex.
 final class LaneReports: Sendable {
-    private struct State {
+    private struct Content {
         var reports: [LaneReport] = []
         /// Whether the thread that applies will look without being notified.
         var isExpected = false
     }
 
-    private let state = Mutex(State())
+    private let state = Mutex(Content())
     private let notify: @Sendable () -> Void
 
     init(notify: @escaping @Sendable () -> Void) {

@@ -131,7 +131,7 @@ where State: ValueHolder, State.Value: ReducedModel, State.Action == TypedAction
 
 extension TestStore {
     func send(
-        _ action: State.Action, _ change: Change?, at place: SourcePlace,
+        _ action: State.Action, _ change: Expectation?, at place: SourcePlace,
         isolation: isolated (any Actor)? = #isolation
     ) async {
         let name = ValueText.quotation(of: action)
@@ -153,7 +153,7 @@ extension TestStore {
     }
 
     func receive(
-        _ expected: State.Action, isRefused: Bool, _ change: Change?, at place: SourcePlace,
+        _ expected: State.Action, isRefused: Bool, _ change: Expectation?, at place: SourcePlace,
         isolation: isolated (any Actor)? = #isolation
     ) async where State.Action: Equatable & Sendable {
         let name = ValueText.quotation(of: expected)
@@ -165,7 +165,7 @@ extension TestStore {
     }
 
     func receive(
-        where isExpected: @Sendable (State.Action) -> Bool, isRefused: Bool, _ change: Change?,
+        where isExpected: @Sendable (State.Action) -> Bool, isRefused: Bool, _ change: Expectation?,
         at place: SourcePlace, isolation: isolated (any Actor)? = #isolation
     ) async {
         await receive(
@@ -181,7 +181,7 @@ extension TestStore {
 extension TestStore
 where State: ValueHolder, State.Value: ReducedModel, State.Action == TypedAction<State.Value> {
     func receive<Action: Codable & Equatable & Sendable>(
-        typed expected: Action, isRefused: Bool, _ change: Change?, at place: SourcePlace,
+        typed expected: Action, isRefused: Bool, _ change: Expectation?, at place: SourcePlace,
         isolation: isolated (any Actor)? = #isolation
     ) async {
         let name = ValueText.quotation(of: expected)

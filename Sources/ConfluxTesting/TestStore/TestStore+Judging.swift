@@ -37,7 +37,7 @@ extension TestStore {
 
     /// Takes the next commit that the test did not send, and judges it.
     func receive(
-        _ expectation: String, isRefused: Bool, at place: SourcePlace, _ change: Change?,
+        _ expectation: String, isRefused: Bool, at place: SourcePlace, _ change: Expectation?,
         isolation: isolated (any Actor)? = #isolation,
         matches: (Journal<State, Value>.Commit) -> Bool,
         mismatch: (Journal<State, Value>.Commit) -> String
@@ -88,16 +88,16 @@ extension TestStore {
     // MARK: Judging
 
     /// What a step's closure is: it makes of the value before a commit the one that is expected.
-    typealias Change = (inout Value, ActionContext) throws -> Void
+    typealias Expectation = (inout Value, ActionContext) throws -> Void
 
     /// A step's closure that looks at the value alone.
-    static func plain(_ change: ((inout Value) throws -> Void)?) -> Change? {
+    static func plain(_ change: ((inout Value) throws -> Void)?) -> Expectation? {
         change.map { change in { value, _ in try change(&value) } }
     }
 
     /// Compares what a commit did with what the test says.
     func judge(
-        _ commit: Journal<State, Value>.Commit, after step: String, _ change: Change?,
+        _ commit: Journal<State, Value>.Commit, after step: String, _ change: Expectation?,
         at place: SourcePlace
     ) {
         judge(

@@ -9,12 +9,12 @@ import Synchronization
 /// The first wish is told to whoever listens, and the command ends cleanly. A second signal ends
 /// the process at once.
 package final class Interruption: Sendable {
-    private struct State {
+    private struct Content {
         var reason: ExitCode?
         var listeners: [@Sendable () -> Void] = []
     }
 
-    private let state = Mutex(State())
+    private let state = Mutex(Content())
 
     /// Takes the signals of this process from now on.
     package static func watchSignals() -> Interruption {

@@ -8,14 +8,14 @@ import Synchronization
 /// that nothing more follows at once. Once nobody reads any more, or it can't be written, the rest is
 /// dropped, and `whenClosed` is told once; a service goes on, and a command ends.
 package final class StandardOutput: Sendable {
-    private struct State {
+    private struct Content {
         var buffer: [UInt8] = []
         /// Why nothing is written any more: the error's number.
         var failure: Int32?
     }
 
     private static let bufferBytes = 64 << 10
-    private let state = Mutex(State())
+    private let state = Mutex(Content())
     private let descriptor: Int32
     private let whenClosed: @Sendable () -> Void
 
@@ -92,7 +92,7 @@ package final class StandardOutput: Sendable {
     }
 
     /// - Returns: Whether it was found out just now that nothing is written any more.
-    private func write(_ state: inout State) -> Bool {
+    private func write(_ state: inout Content) -> Bool {
         guard state.failure == nil, !state.buffer.isEmpty else { return false }
         defer { state.buffer.removeAll(keepingCapacity: true) }
         let number = Self.write(state.buffer, to: descriptor)

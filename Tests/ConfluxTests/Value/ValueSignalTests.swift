@@ -135,6 +135,21 @@ struct ValueSignalTests {
         }
     }
 
+    @Test func `to observe a value takes as long beside ten thousand others as alone`() {
+        func shortest(beside count: Int) -> Duration {
+            let storage = Storage(0)
+            for _ in 0..<count { storage.observe(\.self) { _ in } }
+            let durations = (0..<20).map { _ in
+                ContinuousClock().measure {
+                    for _ in 0..<50 { storage.observe(\.self) { _ in }.dispose() }
+                }
+            }
+            return durations.min() ?? .zero
+        }
+        // A list that is copied or searched takes hundreds of times as long.
+        #expect(shortest(beside: 10_000) < shortest(beside: 0) * 20)
+    }
+
     @Test func `observers that compare nothing make actions copy nothing`() throws {
         let shelf = ModelStore<Shelf>()
         let notices = Mutex(0)

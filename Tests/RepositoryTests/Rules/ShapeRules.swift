@@ -1,5 +1,5 @@
 extension Rule {
-    static let shapes: [Rule] = [names, moduleNames, lengths, folderSizes]
+    static let shapes: [Rule] = [names, moduleNames, shadows, lengths, folderSizes]
 
     static let names = Rule(name: "a name says what a thing is for") { tree in
         let empty: Set = [
@@ -33,6 +33,38 @@ extension Rule {
                 }
             },
             message: "a type with a module's name breaks qualified names; name it otherwise")
+    }
+
+    /// The folders of modules that see the public types of the first, and those themselves.
+    private static let flux = [
+        "Sources/Conflux", "Sources/ConfluxNode", "Sources/ConfluxTesting", "Sources/ConfluxWorker",
+        "Sources/ConfluxCLI",
+    ]
+
+    static let shadows = Rule(name: "no type hides a public one behind its name") { tree in
+        let kinds: Set = ["actor", "class", "enum", "protocol", "struct"]
+        func declared(_ line: String) -> String? {
+            let words = line.words
+            guard !words.contains("import") else { return nil }
+            return zip(words, words.dropFirst()).first { kinds.contains($0.0) }?.1
+        }
+        func isPublic(_ line: String) -> Bool {
+            line.words.contains("public") || line.words.contains("open")
+        }
+        let visible = Set(
+            tree.swift(in: "Sources/Conflux").flatMap { _, source in
+                source.code.filter { $0.first?.isWhitespace == false && isPublic($0) }
+                    .compactMap(declared)
+            })
+        return flux.flatMap { folder in
+            tree.lines(
+                in: folder,
+                matching: { line in
+                    !isPublic(line) && declared(line).map(visible.contains) == true
+                },
+                message:
+                    "a public type has this name; who reads on must not mistake one for the other")
+        }
     }
 
     static let lengths = Rule(name: "a file is read in one sitting") { tree in

@@ -13,7 +13,7 @@ package final class FlowGate: Sendable {
     /// A dispatch. It calls what it gets once it has its place in its lanes, and before it serves them.
     typealias Job = @Sendable (_ placed: () -> Void) -> Void
 
-    private struct State {
+    private struct Content {
         var machine = FlowGateMachine<Job>()
         var locks: [UInt64: FlowLock.Reference] = [:]
         /// How long each line may be.
@@ -23,7 +23,7 @@ package final class FlowGate: Sendable {
     /// How many dispatches may wait in one line before threads that may wait do so with them.
     package static let parkedMax = 65_536
 
-    private let state = Mutex(State())
+    private let state = Mutex(Content())
     /// A copy of the machine's `isClosed`, looked at before each dispatch.
     private let closed = Atomic(false)
     /// How many dispatches found the gate open, or were let through, and have no place yet. A passer counts

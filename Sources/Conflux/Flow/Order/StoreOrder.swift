@@ -124,15 +124,15 @@ extension StoreOrder.Graph {
 
 /// Waits until several lanes have come to a place each.
 private final class OrderedWait: LaneHold {
-    private struct State {
+    private struct Content {
         var missing: Int
         var lane: Lane?
     }
 
-    private let state: Mutex<State>
+    private let state: Mutex<Content>
 
     init(count: Int) {
-        state = Mutex(State(missing: count))
+        state = Mutex(Content(missing: count))
     }
 
     func arrive(_ lane: Lane) -> Bool {

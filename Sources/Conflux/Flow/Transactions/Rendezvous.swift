@@ -5,7 +5,7 @@ import Synchronization
 /// Lanes wait without a thread. All have their places by one reservation (``Scope/reserving(in:_:)``), so
 /// that two meetings of the same lanes never wait for each other.
 final class Rendezvous: LaneHold {
-    private struct State {
+    private struct Content {
         /// How many have neither come nor been released.
         var missing: Int
         var parked: [Lane] = []
@@ -13,7 +13,7 @@ final class Rendezvous: LaneHold {
         var isOver = false
     }
 
-    private let state: Mutex<State>
+    private let state: Mutex<Content>
     private let work: @Sendable (_ isWhole: Bool) -> Void
 
     /// Makes a meeting.
@@ -23,7 +23,7 @@ final class Rendezvous: LaneHold {
     ///   - work: Called once, by the thread that serves the last lane to come, holding no lock; with
     ///     whether none of the stores was released before.
     init(count: Int, _ work: @escaping @Sendable (_ isWhole: Bool) -> Void) {
-        state = Mutex(State(missing: count))
+        state = Mutex(Content(missing: count))
         self.work = work
     }
 

@@ -11,8 +11,9 @@ import Synchronization
 /// ```
 ///
 /// Actions are checked and applied on copies when the chain is resolved by ``react()``. Where one is
-/// refused, none has an effect. Whoever reads two of the stores afterwards finds either both changed or
-/// neither, and observers hear of it when all of it is applied, where their store's executor is. Checks,
+/// refused, none has an effect. Another transaction that reads two of the stores finds both changed or
+/// neither; two plain reads may stand on either side of the change. Observers hear of it when all of it is
+/// applied, where their store's executor is. Checks,
 /// `apply` and functions of storages run on the thread of the store that comes to it last.
 ///
 /// What is read through ``read(_:)`` is as the chain would leave it, and guards the store: if that changes
@@ -25,7 +26,7 @@ import Synchronization
 ///
 /// Where SwiftUI is imported, too, write `Conflux.Transaction`.
 public final class Transaction: Sendable {
-    fileprivate struct State {
+    fileprivate struct Content {
         /// In the order in which the stores were named first.
         var participants: [any Participant] = []
         /// Why it can't be committed.
@@ -35,7 +36,7 @@ public final class Transaction: Sendable {
 
     private let scope: Scope
     private let label: DispatchLabel
-    private let state = Mutex(State())
+    private let state = Mutex(Content())
 
     init(in scope: Scope, _ label: DispatchLabel) {
         self.scope = scope
@@ -90,8 +91,9 @@ public final class Transaction: Sendable {
 
     /// Resolves the chain: all of it has its effect, or nothing.
     ///
-    /// It returns at once. Where the stores are on `.immediate` and nothing is under way, all of it is
-    /// applied by then.
+    /// It returns at once. Where the stores are on `.immediate` and nothing is under way in them, all of it is
+    /// applied by then. Where another thread commits to one of them, it is applied soon after: wait for the
+    /// handle.
     ///
     /// - Returns: A handle, which ends when all is applied. ``DispatchHandle/receipt()`` throws `refused`
     ///   with the check's error, `conflict`, `intercepted`, `rejected` for a store that a node replicates.
@@ -218,7 +220,7 @@ public final class Transaction: Sendable {
     }
 }
 
-extension Transaction.State {
+extension Transaction.Content {
     fileprivate func checkOpen() {
         precondition(!isResolved, "The transaction is resolved already. Begin another one.")
     }

@@ -88,7 +88,7 @@ class Deliverer: @unchecked Sendable {
     /// `Deliverer.state` guards it. What leaves it is released outside the lock, since that may run
     /// a `deinit` of the user.
     @usableFromInline
-    struct State: @unchecked Sendable {
+    struct Content: @unchecked Sendable {
         @usableFromInline var chain = ObserverChain()
         @usableFromInline var phase = Phase.idle
         /// *Use*: something is to be done between two values. *Invariant*: true if values wait, or
@@ -119,7 +119,7 @@ class Deliverer: @unchecked Sendable {
         }
     }
 
-    @usableFromInline let state = Mutex(State())
+    @usableFromInline let state = Mutex(Content())
 
     /// How many values may wait for the deliverer.
     static var waitingCountMax: Int { 1024 }
@@ -140,7 +140,7 @@ class Deliverer: @unchecked Sendable {
 
     /// Reads or changes the state under the lock.
     @inlinable
-    final func locked<Result>(_ body: (inout State) -> Result) -> Result {
+    final func locked<Result>(_ body: (inout Content) -> Result) -> Result {
         state.withLock { state in
             // Only this thread has the result.
             nonisolated(unsafe) let result = body(&state)

@@ -19,7 +19,7 @@ final class Mailbox<Value>: @unchecked Sendable {
     }
 
     /// `state` guards it, and each value is with one thread at a time.
-    private struct State: @unchecked Sendable {
+    private struct Content: @unchecked Sendable {
         var phase = Phase.idle
         var values: [Value] = []
     }
@@ -27,7 +27,7 @@ final class Mailbox<Value>: @unchecked Sendable {
     private let executor: Executor
     private let observation: Observation
     private let send: (Value) -> Void
-    private let state = Mutex(State())
+    private let state = Mutex(Content())
 
     init(
         executor: Executor, observation: Observation, send: @escaping (Value) -> Void
