@@ -148,8 +148,10 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     ) -> (any ActionRoute<S>)? {
         // Used by this thread alone.
         nonisolated(unsafe) let (mine, thread) = (action, mark)
-        let places = scope.order.reservingInState {
-            reserve(thread, isPast: true, tally) { .tracked(mine, tally, order: $0) }
+        let places = scope.order.reservingInState { isOrdered in
+            reserve(thread, isPast: true, isOrdered: isOrdered, tally) {
+                .tracked(mine, tally, order: $0)
+            }
         }
         if places.placement == .routed {
             guard let route = currentRoute else { return admit(action, tally, mark, placed) }
@@ -179,13 +181,14 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     /// - Parameters:
     ///   - mark: The thread's.
     ///   - isPast: Whether the dispatch is past the gate.
+    ///   - isOrdered: Whether some stores wait for others.
     ///   - tally: Told of stores in which there is no place.
     ///   - job: Makes what is to be done in a store.
     /// - Returns: The places: `closed` where there is no store.
     @inline(__always)
     private func reserve(
-        _ mark: UnsafeMutablePointer<ThreadMark>, isPast: Bool, _ tally: Tally?,
-        _ job: (_ order: Int) -> LaneJob<S>
+        _ mark: UnsafeMutablePointer<ThreadMark>, isPast: Bool, isOrdered: Bool = false,
+        _ tally: Tally?, _ job: (_ order: Int) -> LaneJob<S>
     ) -> Reservation {
         registry.withLock { registry in
             if registry.isRouted { return Reservation(.routed) }
@@ -193,7 +196,7 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
             if !isPast, scope.gate.isClosed { return Reservation(.paused) }
             let lanes = registry.lanes
             var places = Reservation(entering: lanes, lanes.isEmpty ? .closed : .kept)
-            if isPast, !scope.order.isEmpty {
+            if isOrdered {
                 for order in scope.order.sorted(lanes) {
                     let hold = scope.order.hold(for: lanes[order])
                     if hold == nil, places.enter(lanes[order], order, mark) { continue }

@@ -106,11 +106,10 @@ extension StoreCore {
     ) -> Reservation {
         // Used by this thread alone.
         nonisolated(unsafe) let thread = mark
-        return scope.order.reservingInState {
+        return scope.order.reservingInState { isOrdered in
             var place = Reservation()
-            let hold = scope.order.hold(for: self)
-            let placement = place.place(job, in: self, behind: hold, isPast: isPast, thread)
-            place.placement = placement
+            let hold = isOrdered ? scope.order.hold(for: self) : nil
+            place.placement = place.place(job, in: self, behind: hold, isPast: isPast, thread)
             return place
         }
     }

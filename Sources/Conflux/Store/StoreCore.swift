@@ -161,6 +161,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     /// Ends the store: from now on nothing is committed, also of what stands in line.
     package func close() {
         isReleased.store(true, ordering: .relaxed)
+        // Written under the lock and read after it, by this thread alone.
         nonisolated(unsafe) var (hold, dropped): ((any LaneHold)?, [LaneJob<S>]) = (nil, [])
         let (woken, hooks) = control.withLock { control in
             (hold, dropped) = control.machine.close(&line)

@@ -1,4 +1,4 @@
-import Conflux
+@testable import Conflux
 import Foundation
 import Synchronization
 import Testing
@@ -129,6 +129,23 @@ struct LaneTests {
         held.runAll()
         #expect(isDone.wait(timeout: .now() + 10) == .success)
         #expect(state.told == [1, 2, 3])
+        core.close()
+    }
+
+    @Test func `what is done past the gate waits at the bound as a dispatch does`() {
+        let held = HeldExecutor()
+        let (core, _) = tallyCore(on: held.executor, waitingMax: 2)
+        core.dispatch(1)
+        core.dispatch(2)
+        let isDone = DispatchSemaphore(value: 0)
+        DispatchQueue.global().async {
+            core.runPastGate {}
+            isDone.signal()
+        }
+        // One that does not wait is through in far less.
+        #expect(isDone.wait(timeout: .now() + .milliseconds(50)) == .timedOut)
+        held.runAll()
+        #expect(isDone.wait(timeout: .now() + 10) == .success)
         core.close()
     }
 

@@ -31,10 +31,9 @@ final class StoreOrder: Sendable {
         reservation.withLock { _ in body() }
     }
 
-    /// Keeps places in lanes of one state: as one, where any store waits for others.
-    @inline(__always)
-    func reservingInState<Result: Sendable>(_ body: () -> Result) -> Result {
-        isEmpty ? body() : reserving(body)
+    /// Keeps places in lanes of one state: as one, if any store waits for others.
+    func reservingInState<Result: Sendable>(_ body: (_ isOrdered: Bool) -> Result) -> Result {
+        isEmpty ? body(false) : reserving { body(true) }
     }
 
     /// Has a lane wait for another.
