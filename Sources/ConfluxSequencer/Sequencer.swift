@@ -35,8 +35,6 @@ public final class Sequencer: Sendable {
     /// The most messages that wait for one node. *At the bound* what is sent to it is lost, as on a
     /// connection that breaks, and asked for again.
     private static let routerQueueMessages = 10_000
-    /// The most pieces of up to 8 KiB that wait of one node. *At the bound* it is no longer read.
-    private static let receiveQueuePieces = 8
     /// How many connections each socket may have: as many as leave descriptors for the log and for those
     /// that are about to end. Of them an eighth are kept for peers that have not said yet who they are,
     /// and as many for those that are about to be turned away.
@@ -131,22 +129,19 @@ public final class Sequencer: Sendable {
             settings.retention = configuration.retention
             configuration.adjust(&settings)
 
-            let context = try ZeroMQContext()
             var socketSettings = SocketSettings()
             socketSettings.sendQueueMessages = routerQueueMessages
-            socketSettings.receiveQueueMessages = receiveQueuePieces
             setConnectionBounds(of: &socketSettings)
             socketSettings.messageBytesMax =
                 max(
                     Int(settings.batchBytesMax), Int(settings.initialStateBytesMax),
                     WireLimits.shownStateBytesMax) + messageOverheadBytes
             socketSettings.security = configuration.access.security
-            let router = try RouterSocket(context, settings: socketSettings)
+            let router = try RouterSocket(settings: socketSettings)
             var feedSettings = SocketSettings()
-            feedSettings.receiveQueueMessages = 1
             setConnectionBounds(of: &feedSettings)
             feedSettings.security = configuration.access.security
-            let feed = try PublisherSocket(context, settings: feedSettings)
+            let feed = try PublisherSocket(settings: feedSettings)
             var keys: AuthorizedKeys?
             var readKeys: (@Sendable () -> Result<AuthorizedKeys, AuthorizedKeysError>)?
             if case .keys(_, let authorized, let reading) = configuration.access {
@@ -209,15 +204,9 @@ public final class Sequencer: Sendable {
                 jobs.post(.close)
                 logThread.join()
             }
-            let contextHandover = Handover(context)
             let serve: @Sendable () -> Void = {
-                var reason = serving.value.run()
+                let reason = serving.value.run()
                 endLog()
-                do throws(ZeroMQError) {
-                    try contextHandover.value.terminate()
-                } catch {
-                    reason = .logFailed(error.message)
-                }
                 answers.close()
                 events(.ended(reason))
                 sequencer.ended(reason)

@@ -142,7 +142,9 @@ struct ConnectionTests {
                 $0.outboxPolicy = .fail
             }
             let store = try await node.store(Journal.self)
+            let events = node.events
             await world.sequencer.stop()
+            _ = try await first(of: events) { $0 == .disconnected }
             let handles = (0..<100).map { _ in
                 store.dispatch(.write(String(repeating: "x", count: 500)))
             }

@@ -35,9 +35,6 @@ import Testing
         for number in 1...4 as ClosedRange<UInt32> { table.add(id(number), at: .zero) }
         for number in 1...3 as ClosedRange<UInt32> { #expect(establish(number, in: &table)) }
         #expect(!establish(4, in: &table))
-        // One that can't be ended yet has its place.
-        table.markEnding(id(1))
-        #expect(!establish(4, in: &table))
         table.remove(id(1))
         #expect(establish(4, in: &table))
         #expect(table.establishedCount == 3 && table.handshakeCount == 0)
@@ -59,14 +56,13 @@ import Testing
             table.add(id(number), at: .zero)
             while let surplus = table.surplus {
                 ended.append(surplus)
-                table.markEnding(surplus)
-                if number.isMultiple(of: 3) { table.remove(surplus) }
+                table.remove(surplus)
             }
             #expect(table.handshakeCount <= 4)
         }
         #expect(ended == (4...996).map { id($0) })
-        #expect((1...3).allSatisfy { table.isRead(id($0)) })
-        // Nor do those that are about to end come back.
+        #expect((1...3).allSatisfy { table.contains(id($0)) })
+        // Nor do those that have ended come back.
         #expect(establish(4, in: &table) && table.establishedCount == 3)
     }
 
@@ -96,9 +92,6 @@ import Testing
         #expect(try admit(1, first) && admit(2, first))
         #expect(try !admit(3, first))
         #expect(try admit(4, second))
-        // One that can't be ended yet counts.
-        table.markEnding(id(1))
-        #expect(try !admit(5, first))
         table.remove(id(1))
         #expect(try admit(6, first))
         #expect(try admit(7, second))
@@ -123,9 +116,8 @@ import Testing
         #expect(ended == id(2))
         #expect(table.heldBytes > 200_000)
         table.remove(id(2))
-        table.markEnding(id(1))
-        #expect(table.excess == nil)
         table.remove(id(1))
+        #expect(table.excess == nil)
         table.remove(id(3))
         #expect(table.heldBytes == 0)
     }
@@ -148,8 +140,6 @@ import Testing
         #expect(table.overdue(at: .seconds(61)) == [])
         #expect(try read(&table, [0, 1, 1], from: 2, at: .seconds(61)) == nil)
         #expect(table.overdue(at: .seconds(62)) == [id(1)])
-        table.markEnding(id(2))
-        #expect(table.overdue(at: .zero) == [id(2)])
     }
 
     @Test func `what waits is bounded by connection, key and sum, and who has little has room`() {

@@ -51,7 +51,7 @@ import Testing
 
     @Test func `a subscriber gets what is published, each by its own key`() throws {
         let context = try ZeroMQContext()
-        let publisher = try PublisherSocket(context, settings: settings(.server(server)))
+        let publisher = try PublisherSocket(settings: settings(.server(server)))
         let endpoint = try publisher.bind(Endpoint("tcp://127.0.0.1:0"))
         var subscribers: [SubscriberSocket] = []
         for _ in 0..<3 {
@@ -147,7 +147,9 @@ import Testing
         let begun = Moment.now.monotonic
         try pair.router.end(after: .seconds(30)) { _ in true }
         for frame in frames {
-            let heard = try wait(for: pair.dealer) { try pair.dealer.receive() }
+            let heard = try wait(for: pair.dealer, serving: pair.router) {
+                try pair.dealer.receive()
+            }
             #expect(heard == frame[...])
         }
         // It is served until then.

@@ -10,7 +10,7 @@ import Testing
 
     init() throws {
         context = try ZeroMQContext()
-        publisher = try PublisherSocket(context, settings: .test)
+        publisher = try PublisherSocket(settings: .test)
         endpoint = try publisher.bind(Endpoint("tcp://127.0.0.1:0"))
     }
 

@@ -9,7 +9,7 @@ let deadline = Duration.seconds(20)
 
 /// Waits until `body` gives something, looking again whenever a socket becomes ready.
 func wait<Result>(
-    for socket: ZeroMQSocket, _ interest: Poller.Interest = .readable,
+    for socket: PolledSocket, _ interest: Poller.Interest = .readable,
     _ body: () throws -> Result?
 ) throws -> Result {
     let poller = Poller(waker: try Waker())
@@ -25,7 +25,7 @@ func wait<Result>(
 /// Waits until `body` gives something, while a router does what it does when it is read: it shakes
 /// hands, and cuts off. What it receives is thrown away.
 func wait<Result>(
-    for socket: ZeroMQSocket, serving router: RouterSocket, _ body: () throws -> Result?
+    for socket: PolledSocket, serving router: RouterSocket, _ body: () throws -> Result?
 ) throws -> Result {
     let poller = Poller(waker: try Waker())
     _ = try poller.add(socket)
@@ -62,7 +62,7 @@ struct Pair {
         router routerSettings: SocketSettings = .test, dealer dealerSettings: SocketSettings = .test
     ) throws {
         context = try ZeroMQContext()
-        router = try RouterSocket(context, settings: routerSettings)
+        router = try RouterSocket(settings: routerSettings)
         dealer = try DealerSocket(context, settings: dealerSettings)
         endpoint = try router.bind(Endpoint("tcp://127.0.0.1:0"))
         try dealer.connect(endpoint)

@@ -6,15 +6,14 @@ import Testing
 @Suite struct SocketTests {
     @Test(arguments: ["tcp://127.0.0.1:0", "tcp://*:*", "tcp://localhost:0"])
     func `binding tells the port that was chosen`(_ text: String) throws {
-        let context = try ZeroMQContext()
-        let router = try RouterSocket(context, settings: .test)
+        let router = try RouterSocket(settings: .test)
         let endpoint = try router.bind(Endpoint(text))
         #expect(try #require(endpoint.port) > 0)
     }
 
     @Test func `an address in use is named`() throws {
         let pair = try Pair()
-        let second = try RouterSocket(pair.context, settings: .test)
+        let second = try RouterSocket(settings: .test)
         do {
             try second.bind(pair.endpoint)
             Issue.record("two sockets are bound to \(pair.endpoint)")
@@ -26,7 +25,7 @@ import Testing
     }
 
     @Test func `an address of elsewhere cannot be bound to`() throws {
-        let router = try RouterSocket(try ZeroMQContext(), settings: .test)
+        let router = try RouterSocket(settings: .test)
         #expect(
             code { try router.bind(Endpoint("tcp://192.0.2.1:7400")) } == .addressNotAvailable)
         #expect(
@@ -54,7 +53,7 @@ import Testing
         #expect(try pair.router.send([1, 2, 3, 4], to: peer) == .sent)
         #expect(try pair.router.send(large, to: peer) == .sent)
         let received = try (0..<3).map { _ in
-            try wait(for: pair.dealer) { try pair.dealer.receive() }
+            try wait(for: pair.dealer, serving: pair.router) { try pair.dealer.receive() }
         }
         #expect(received == [[1, 2, 3], [1, 2, 3, 4], large[...]])
         #expect(try pair.dealer.receive() == nil)
@@ -62,7 +61,7 @@ import Testing
 
     @Test func `IPv6 works where an address is given`() throws {
         let context = try ZeroMQContext()
-        let router = try RouterSocket(context, settings: .test)
+        let router = try RouterSocket(settings: .test)
         let dealer = try DealerSocket(context, settings: .test)
         let endpoint: Endpoint
         do {
@@ -147,12 +146,13 @@ import Testing
             return
         }
         #expect(try pair.router.send(frame, to: other) == .sent)
-        #expect(try wait(for: healthy) { try healthy.receive() } == frame[...])
+        let heard = try wait(for: healthy, serving: pair.router) { try healthy.receive() }
+        #expect(heard == frame[...])
     }
 
     @Test func `without a connection nothing is queued`() throws {
         let context = try ZeroMQContext()
-        let router = try RouterSocket(context, settings: .test)
+        let router = try RouterSocket(settings: .test)
         let endpoint = try router.bind(Endpoint("tcp://127.0.0.1:0"))
         router.close()
         let dealer = try DealerSocket(context, settings: .test)

@@ -196,7 +196,7 @@ import Testing
 
     @Test func `a thread may own sockets that were made elsewhere`() throws {
         let context = try ZeroMQContext()
-        let router = try RouterSocket(context, settings: .test)
+        let router = try RouterSocket(settings: .test)
         let endpoint = try router.bind(Endpoint("tcp://127.0.0.1:0"))
         let served = Atomic(false)
         let thread = try NamedThread("server") {

@@ -5,8 +5,8 @@ import ConfluxVocabulary
 /// It says which connections must end, and the socket ends them. Times are monotonic.
 ///
 ///     connected ─handshake, and a subscription where one is awaited─▶ established
-///         ▲└─too long, or too many─▶ ending ◀─silent, or misbehaved─┘│
-///         └────────────────────────unsubscribed───────────────────────┘
+///         ▲└─too long, or too many─▶ ended ◀─silent, or misbehaved─┘│
+///         └────────────────────────unsubscribed──────────────────────┘
 ///
 /// *Invariant*: a connection that is established never ends for the sake of one that is not.
 struct ConnectionTable {
@@ -29,13 +29,10 @@ struct ConnectionTable {
         var silenceMax: Duration?
         /// How many bytes may wait to be sent, to one connection and to all.
         var outboundBytesMax = OutboundQueue.Limits(connection: 16 << 20, all: 256 << 20)
-        /// How many pieces wait of a connection at most. *At the bound* it is not read.
-        var queuePieces = 1
     }
 
     private struct Connection {
-        /// nil when it is about to end: what it sends is thrown away.
-        var decoder: ZMTPDecoder?
+        var decoder: ZMTPDecoder
         /// The key that the peer proved to have, once it is admitted.
         var key: CurvePublicKey?
         /// What waits to be sent to it, from when it may be spoken to.
@@ -47,17 +44,13 @@ struct ConnectionTable {
         var frameBegan: UInt64 = 0
         /// How many of its messages nobody could read.
         var refusals = 0
-        /// How many pieces were taken of it. That it connected is one.
-        var pieces = 1
         /// When it ends in any case; nil where nothing says so.
         var endsAt: Duration?
-        /// At how many pieces it ends at the earliest, once it is about to.
-        var endPieces = 0
         /// Whether its peer has said all that makes it one of those that are served. *Invariant*: those
-        /// that are not, and are not about to end, are in `opening`.
+        /// that are not are in `opening`.
         var isEstablished = false
 
-        var heldBytes: Int { decoder?.heldBytes ?? 0 }
+        var heldBytes: Int { decoder.heldBytes }
     }
 
     /// What the peers with one key have together.
@@ -71,7 +64,7 @@ struct ConnectionTable {
     private var pieces: UInt64 = 0
     /// Those that are not established, the one first that has been so for longest.
     private var opening = ArrivalQueue<RoutingID>()
-    /// How many are established. One that is about to end counts until it has ended.
+    /// How many are established.
     private(set) var establishedCount = 0
     /// *Invariant*: one for each key that has a connection.
     private var keys: [CurvePublicKey: KeyUse] = [:]
@@ -84,21 +77,16 @@ struct ConnectionTable {
     static let refusalsMax = 64
     /// A frame that holds less than this is never what fills the memory.
     private static let evictedBytesMin = 16 << 10
-    /// How many pieces are thrown away of a connection that is about to end, for as long as more wait: 4 MiB.
-    static let drainedPiecesMax = 512
 
     init(limits: Limits) {
         self.limits = limits
         budget = OutboundQueue.Budget(bytesMax: limits.outboundBytesMax.all)
     }
 
-    /// How many connections are not established, and not about to end.
+    /// How many connections are not established.
     var handshakeCount: Int { opening.count }
 
     func contains(_ id: RoutingID) -> Bool { connections[id] != nil }
-
-    /// Whether a connection is there, and not about to end.
-    func isRead(_ id: RoutingID) -> Bool { connections[id]?.decoder != nil }
 
     /// A peer has connected. It has to say what it is, and who.
     mutating func add(_ id: RoutingID, at now: Duration) {
@@ -123,7 +111,7 @@ struct ConnectionTable {
     mutating func admit(_ id: RoutingID, _ key: CurvePublicKey, most: Int) -> [UInt8]? {
         var use = keys[key] ?? KeyUse()
         guard use.connectionCount < most, establishedCount < limits.connectionsMax,
-            let answer = connections[id]?.decoder?.admit()
+            let answer = connections[id]?.decoder.admit()
         else { return nil }
         use.connectionCount += 1
         keys[key] = use
@@ -138,7 +126,7 @@ struct ConnectionTable {
     ///
     /// - Returns: Whether there is room for it; if not, it must end.
     mutating func establish(_ id: RoutingID) -> Bool {
-        guard let index = connections.index(forKey: id), connections.values[index].decoder != nil,
+        guard let index = connections.index(forKey: id),
             !connections.values[index].isEstablished
         else { return true }
         guard establishedCount < limits.connectionsMax else { return false }
@@ -155,7 +143,7 @@ struct ConnectionTable {
 
     /// The peer of an established connection has taken back what made it one.
     mutating func reopen(_ id: RoutingID, at now: Duration) {
-        guard let index = connections.index(forKey: id), connections.values[index].decoder != nil,
+        guard let index = connections.index(forKey: id),
             connections.values[index].isEstablished
         else { return }
         establishedCount -= 1
@@ -171,12 +159,12 @@ struct ConnectionTable {
     func key(of id: RoutingID) -> CurvePublicKey? { connections[id]?.key }
 
     /// What seals what is sent to a peer; nil where nothing is encrypted.
-    func curve(of id: RoutingID) -> CurveSession? { connections[id]?.decoder?.curve }
+    func curve(of id: RoutingID) -> CurveSession? { connections[id]?.decoder.curve }
 
     /// The connections of admitted peers whose keys are among these.
     func connections(of isMeant: (CurvePublicKey) -> Bool) -> [RoutingID] {
         connections.compactMap { id, connection in
-            connection.decoder != nil && connection.key.map(isMeant) == true ? id : nil
+            connection.key.map(isMeant) == true ? id : nil
         }
     }
 
@@ -191,31 +179,8 @@ struct ConnectionTable {
         if keys[key]?.connectionCount == 0 { keys[key] = nil }
     }
 
-    /// A connection must end. Until it does it counts, for its key and, if it was established, among
-    /// those that are.
-    mutating func markEnding(_ id: RoutingID) {
-        guard let index = connections.index(forKey: id) else { return }
-        opening.remove(id)
-        heldBytes -= connections.values[index].heldBytes
-        connections.values[index].decoder = nil
-        connections.values[index].endPieces =
-            connections.values[index].pieces + Self.drainedPiecesMax
-    }
-
     /// A connection must end at a time, and is served until then.
     mutating func end(_ id: RoutingID, at time: Duration) { connections[id]?.endsAt = time }
-
-    /// Another piece was taken of a connection.
-    mutating func countPiece(of id: RoutingID) { connections[id]?.pieces += 1 }
-
-    /// Whether a connection that is about to end may end behind its last piece, though more may wait:
-    /// enough was thrown away, and libzmq has just been told that there is room in its queue. It is told so
-    /// each time that half of the queue was taken.
-    func mayEnd(_ id: RoutingID) -> Bool {
-        guard let connection = connections[id] else { return false }
-        return connection.decoder == nil && connection.pieces >= connection.endPieces
-            && connection.pieces.isMultiple(of: (limits.queuePieces + 1) / 2)
-    }
 
     /// Reads what a peer sent.
     ///
@@ -229,18 +194,16 @@ struct ConnectionTable {
         _ piece: UnsafeRawBufferPointer, from id: RoutingID, at now: Duration,
         into events: inout [ZMTPDecoder.Event]
     ) throws(ZMTPFault) {
-        guard let index = connections.index(forKey: id),
-            connections.values[index].decoder != nil
-        else { return }
+        guard let index = connections.index(forKey: id) else { return }
         pieces += 1
         let before = connections.values[index].heldBytes
         let count = events.count
         defer { heldBytes += connections.values[index].heldBytes - before }
-        try connections.values[index].decoder?.decode(piece, into: &events)
+        try connections.values[index].decoder.decode(piece, into: &events)
         connections.values[index].heardAt = now
         // Whoever proves nothing may speak at once.
         if limits.key == nil, !limits.type.awaitsSubscription,
-            connections.values[index].decoder?.isReady == true, !establish(id)
+            connections.values[index].decoder.isReady, !establish(id)
         {
             events.removeSubrange(count...)
             throw ZMTPFault("more connections than there may be")
@@ -273,7 +236,6 @@ struct ConnectionTable {
     /// - Returns: Those to end.
     func overdue(at now: Duration) -> [RoutingID] {
         connections.compactMap { id, connection in
-            guard connection.decoder != nil else { return id }
             if let end = connection.endsAt, now >= end { return id }
             if !connection.isEstablished {
                 return now - connection.openedAt > limits.handshakeMax ? id : nil

@@ -1,13 +1,11 @@
 import Synchronization
 
-/// What libzmq holds of what goes out on one connection (rule 39).
+/// What waits to go out on one connection (rule 39).
 ///
 /// A message has room where the connection's queue has less than its own bound, and where the peers with
 /// its key together have less than what is left of the socket's budget. So who has most is refused first,
 /// and whoever has little always finds room: one key fills half of the budget at most, two keys a third
 /// each, and so on. Where there are no keys each connection counts for itself.
-///
-/// It is counted by two threads: the one that sends, and libzmq's own.
 final class OutboundQueue: Sendable {
     /// The most bytes that wait. *At the bound* a message is lost, as on a connection that breaks, and
     /// asked for again.

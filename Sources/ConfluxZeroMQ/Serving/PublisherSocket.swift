@@ -1,4 +1,3 @@
-import CZeroMQ
 import ConfluxVocabulary
 
 /// The socket that sends everything to all its subscribers. To its peers it is an `XPUB`.
@@ -23,21 +22,19 @@ public final class PublisherSocket: ServingSocket {
 
     /// Opens a publisher.
     ///
-    /// - Parameters:
-    ///   - context: Where it lives.
-    ///   - settings: Limits and times. `messageBytesMax` concerns what subscribers send, which is
-    ///     short, and is at most 256 here. What waits for a subscriber is bounded in bytes, 16 MiB,
-    ///     and not by `sendQueueMessages`; what waits for all of them is, too, 256 MiB.
-    /// - Throws: `invalidSetting`, `tooManyOpen`, `terminated`.
+    /// - Parameter settings: Limits and times. `messageBytesMax` concerns what subscribers send, which is
+    ///   short, and is at most 256 here. What waits for a subscriber is bounded in bytes, 16 MiB,
+    ///   and not by `sendQueueMessages`; what waits for all of them is, too, 256 MiB.
+    /// - Throws: `invalidSetting`, `tooManyOpen`.
     public init(
-        _ context: ZeroMQContext, settings: SocketSettings = SocketSettings()
+        settings: SocketSettings = SocketSettings()
     ) throws(ZeroMQError) {
         var settings = settings
         settings.sendQueueMessages = OutboundQueue.messagesMax(bytesMax: Self.queueBytesMax)
         settings.messageBytesMax = min(settings.messageBytesMax, Self.messageBytesMax)
         // Who has subscribed says nothing more.
         try super.init(
-            context, as: .publisher, settings: settings, silenceMax: nil,
+            as: .publisher, settings: settings, silenceMax: nil,
             outboundBytesMax: OutboundQueue.Limits(
                 connection: Self.queueBytesMax, all: Self.queuesBytesMax))
     }
@@ -47,7 +44,7 @@ public final class PublisherSocket: ServingSocket {
     /// - Parameter limit: How many pieces to take at most; the poller tells of what is left.
     /// - Returns: How many peers have subscribed. What is published from now on is sent to them.
     ///   What is no subscription is counted in `malformedCount`.
-    /// - Throws: `closed` or `terminated`.
+    /// - Throws: `closed`.
     public func receiveSubscriptions(limit: Int = 256) throws(ZeroMQError) -> Int {
         newSubscriptions = 0
         for _ in 0..<limit {
@@ -60,7 +57,7 @@ public final class PublisherSocket: ServingSocket {
     /// connections are encrypted.
     ///
     /// - Parameter frame: The whole frame.
-    /// - Throws: `outOfMemory`, `closed` or `terminated`.
+    /// - Throws: `outOfMemory`, `closed`.
     public func send(_ frame: Bytes) throws(ZeroMQError) {
         guard !isEncrypted else {
             try send { _ in frame }
@@ -75,7 +72,7 @@ public final class PublisherSocket: ServingSocket {
     /// Queues for every subscriber that has room a frame of its own, on an encrypted socket.
     ///
     /// - Parameter frame: The frame for whoever has the key; nil for none.
-    /// - Throws: `outOfMemory`, `closed` or `terminated`.
+    /// - Throws: `outOfMemory`, `closed`.
     public func send(_ frame: (CurvePublicKey?) -> Bytes?) throws(ZeroMQError) {
         for (id, queue) in subscribers where queue.hasRoom {
             guard let session = curve(of: id), let frame = frame(key(of: id)) else { continue }

@@ -1,4 +1,3 @@
-import CZeroMQ
 import ConfluxVocabulary
 
 /// What a router received.
@@ -39,15 +38,11 @@ public final class RouterSocket: ServingSocket {
 
     /// Opens a router.
     ///
-    /// - Parameters:
-    ///   - context: Where it lives.
-    ///   - settings: Limits and times.
-    /// - Throws: `invalidSetting`, `tooManyOpen`, `terminated`.
-    public init(
-        _ context: ZeroMQContext, settings: SocketSettings = SocketSettings()
-    ) throws(ZeroMQError) {
+    /// - Parameter settings: Limits and times.
+    /// - Throws: `invalidSetting`, `tooManyOpen`.
+    public init(settings: SocketSettings = SocketSettings()) throws(ZeroMQError) {
         try super.init(
-            context, as: .router, settings: settings, silenceMax: Self.silenceMax,
+            as: .router, settings: settings, silenceMax: Self.silenceMax,
             outboundBytesMax: OutboundQueue.Limits(
                 connection: Self.queueBytesMax, all: Self.queuesBytesMax))
     }
@@ -56,7 +51,7 @@ public final class RouterSocket: ServingSocket {
     ///
     /// - Returns: nil when nothing waits, and after many pieces that completed no message: the
     ///   socket then stays readable.
-    /// - Throws: `closed` or `terminated`.
+    /// - Throws: `closed`.
     public func receive() throws(ZeroMQError) -> RouterInput? {
         _ = try open()
         for _ in 0..<Self.piecesMax where inputs.isEmpty {
@@ -70,7 +65,7 @@ public final class RouterSocket: ServingSocket {
     /// of it is thrown away.
     ///
     /// - Parameter peer: Who sent it.
-    /// - Throws: `closed` or `terminated`.
+    /// - Throws: `closed`.
     public func refuse(_ peer: RoutingID) throws(ZeroMQError) {
         try countRefusal(of: peer)
         guard hasEnded(peer) else { return }
@@ -97,7 +92,7 @@ public final class RouterSocket: ServingSocket {
     ///   - frame: The whole frame.
     ///   - peer: Whom to send it to.
     /// - Returns: What became of it; neither a full queue nor a peer that is gone is an error.
-    /// - Throws: `outOfMemory`, `closed` or `terminated`.
+    /// - Throws: `outOfMemory`, `closed`.
     public func send(_ frame: Bytes, to peer: RoutingID) throws(ZeroMQError) -> SendOutcome {
         try frame.withRawBytes { bytes throws(ZeroMQError) in try sendMessage(bytes, to: peer) }
     }
@@ -108,7 +103,7 @@ public final class RouterSocket: ServingSocket {
     ///   - frame: The whole frame.
     ///   - peer: Whom to send it to.
     /// - Returns: What became of it; neither a full queue nor a peer that is gone is an error.
-    /// - Throws: `outOfMemory`, `closed` or `terminated`.
+    /// - Throws: `outOfMemory`, `closed`.
     public func send(_ frame: [UInt8], to peer: RoutingID) throws(ZeroMQError) -> SendOutcome {
         try send(frame[...], to: peer)
     }

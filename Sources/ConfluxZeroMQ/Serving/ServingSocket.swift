@@ -1,24 +1,28 @@
-import CZeroMQ
 import ConfluxVocabulary
 
-/// The side that peers connect to: it takes bytes from libzmq (`STREAM`) and speaks ZMTP itself, so
-/// that no peer can make it hold more than is stated, or end the process.
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// The side that peers connect to: it has sockets of the system's own, and speaks ZMTP itself, so that no
+/// peer can make it hold more than is stated, or end the process.
 ///
 /// libzmq's own ROUTER and XPUB can't serve peers that nobody trusts: a peer that fills its queue,
 /// sends pings and resets its connection makes libzmq abort; a message of many frames, and the
 /// subscriptions of one peer, are kept without a bound.
 ///
-/// Per connection, libzmq holds `receiveQueueMessages` pieces of up to 8 KiB of what came and
-/// `sendQueueMessages` of what goes out. What is held of frames under way, and of what goes out, is
-/// bounded in bytes for all connections together. It must be read all the time: see ``review(at:)``.
-public class ServingSocket: ZeroMQSocket {
+/// What is held of frames under way, and of what goes out, is bounded in bytes for all connections
+/// together. It must be read all the time: see ``review(at:)``. No call blocks, but closing while something
+/// waits to be sent.
+public class ServingSocket: PolledSocket {
+    /// nil once closed.
+    private var server: StreamServer?
     private var table: ConnectionTable
     private var events: [ZMTPDecoder.Event] = []
     /// When the last review was.
     private var now: Duration
-    /// Those that end once nothing waits to be read.
-    private var dueEnds: [RoutingID] = []
-    private let message = UnsafeMutablePointer<zmq_msg_t>.allocate(capacity: 1)
     /// How many connections the peers with a key may have; nil where the key may not connect. Asked once
     /// for each connection, where connections are encrypted; see ``SocketSettings/security``.
     public var connectionsMax: (CurvePublicKey) -> Int? = { _ in .max }
@@ -27,9 +31,10 @@ public class ServingSocket: ZeroMQSocket {
     private static let reviewInterval = Duration.seconds(1)
 
     init(
-        _ context: ZeroMQContext, as type: ZMTP.SocketType, settings: SocketSettings,
+        as type: ZMTP.SocketType, settings: SocketSettings,
         silenceMax: Duration?, outboundBytesMax: OutboundQueue.Limits
     ) throws(ZeroMQError) {
+        try settings.validate()
         now = Moment.now.monotonic
         table = ConnectionTable(
             limits: ConnectionTable.Limits(
@@ -38,11 +43,49 @@ public class ServingSocket: ZeroMQSocket {
                 messageBytesMax: settings.messageBytesMax,
                 heldBytesMax: max(settings.heldBytesMax, 2 * settings.messageBytesMax),
                 handshakeMax: settings.handshakeInterval, silenceMax: silenceMax,
-                outboundBytesMax: outboundBytesMax, queuePieces: settings.receiveQueueMessages))
-        try super.init(context, type: ZMQ_STREAM, settings: settings)
+                outboundBytesMax: outboundBytesMax))
+        server = try StreamServer(settings)
+        super.init()
     }
 
-    deinit { message.deallocate() }
+    /// Whether `close()` was called.
+    public final override var isClosed: Bool { server == nil }
+
+    override func descriptor() throws(ZeroMQError) -> Int32 { try open().readiness }
+
+    override func ready(for events: Int16, _ signals: Int16) throws(ZeroMQError) -> Int16 {
+        // It can be written to at all times: what has no room waits.
+        (hasTakenInput ? signals | Int16(POLLIN) : signals) & events | events & Int16(POLLOUT)
+    }
+
+    override var mayBeReady: Bool { hasTakenInput }
+
+    /// Whether something was taken from the system and waits to be received.
+    var hasTakenInput: Bool { false }
+
+    final func open() throws(ZeroMQError) -> StreamServer {
+        guard let server else { throw .socketClosed }
+        return server
+    }
+
+    /// Begins to accept connections at an endpoint.
+    ///
+    /// - Parameter endpoint: Where; with port 0 the system chooses a port. `localhost` is
+    ///   127.0.0.1; other hosts are `*` or an IP address of this machine.
+    /// - Returns: The real endpoint, with the port that was chosen.
+    /// - Throws: `addressInUse`, `addressNotAvailable`, `permissionDenied` and others of the
+    ///   system, naming the endpoint.
+    @discardableResult
+    public final func bind(_ endpoint: Endpoint) throws(ZeroMQError) -> Endpoint {
+        try open().bind(endpoint)
+    }
+
+    /// Ends all connections; what still waits to be sent is sent before, for as long as the linger
+    /// setting says. Doing it again does nothing.
+    public final func close() {
+        server?.close()
+        server = nil
+    }
 
     /// Ends connections that have been silent, or have not said who they are, for too long. Call it now and then, and at least
     /// whenever the poller has waited.
@@ -52,6 +95,7 @@ public class ServingSocket: ZeroMQSocket {
     public final func review(at now: Duration) throws(ZeroMQError) {
         guard now - self.now >= Self.reviewInterval else { return }
         self.now = now
+        try open().resume()
         for id in table.overdue(at: now) { try end(id) }
     }
 
@@ -92,20 +136,11 @@ public class ServingSocket: ZeroMQSocket {
     ///
     /// - Returns: Whether there was one.
     final func receivePiece() throws(ZeroMQError) -> Bool {
-        guard try receiveFrame() else {
-            while let id = dueEnds.popLast() { try endNow(id) }
-            return false
-        }
-        let id = RoutingID(frame)
-        guard hasMoreFrames, try receiveFrame() else { return true }
-        guard let id else { return true }
-        table.countPiece(of: id)
-        if frame.isEmpty {
-            try connectedOrEnded(id)
-        } else if table.isRead(id) {
-            try read(from: id)
-        } else if table.mayEnd(id) {
-            try endNow(id)
+        switch try open().next() {
+        case nil: return false
+        case .connected(let id): try connected(id)
+        case .received(let id, let bytes): try read(bytes, from: id)
+        case .ended(let id): forget(id)
         }
         return true
     }
@@ -147,83 +182,15 @@ public class ServingSocket: ZeroMQSocket {
 
     /// Queues a frame for a peer, which counts in the peer's queue.
     final func send(
-        _ frame: SharedFrame, _ queue: OutboundQueue, to id: RoutingID
+        _ frame: SharedFrame, _ queue: OutboundQueue?, to id: RoutingID
     ) throws(ZeroMQError) -> SendOutcome {
-        // What can fail comes first: once the id is queued, the frame must follow.
-        guard frame.fill(message, for: queue) else { throw .system(ENOMEM, "Sending") }
-        defer { zmq_msg_close(message) }
-        let outcome = try address(id)
-        guard outcome == .sent else { return outcome }
-        let raw = try open()
-        while zmq_msg_send(message, raw, ZMQ_DONTWAIT) < 0 {
-            let number = zmq_errno()
-            guard number == EINTR else { throw .system(number, "Sending") }
-        }
-        return .sent
-    }
-
-    /// Queues the bytes that were prepared for a peer.
-    private func sendPrepared(to id: RoutingID) throws(ZeroMQError) -> SendOutcome {
-        let outcome: SendOutcome
-        do {
-            outcome = try address(id)
-        } catch {
-            discardFrame()
-            throw error
-        }
-        guard outcome == .sent else {
-            discardFrame()
-            return outcome
-        }
-        return try sendFrame()
-    }
-
-    /// Queues the id of the peer that the next frame goes to.
-    ///
-    /// - Returns: `sent` if the frame must follow.
-    private func address(_ id: RoutingID) throws(ZeroMQError) -> SendOutcome {
-        let raw = try open()
-        while true {
-            let number = id.withBytes { bytes in
-                zmq_send(raw, bytes.baseAddress, bytes.count, ZMQ_SNDMORE | ZMQ_DONTWAIT) >= 0
-                    ? 0 : zmq_errno()
-            }
-            switch number {
-            case 0: return .sent
-            case EINTR: continue
-            case EAGAIN: return .wouldBlock
-            case EHOSTUNREACH:
-                forget(id)
-                return .unreachable
-            default: throw .system(number, "Sending")
-            }
-        }
+        try open().send(frame, counting: queue, to: id)
     }
 
     /// Ends a connection. What waits in both directions is lost.
-    ///
-    /// It ends at once, or when nothing waits to be read, or when enough of it was thrown away. libzmq stops reading a
-    /// connection whose queue is full, and looks at it again only when it is told that there is room. One
-    /// that breaks meanwhile, and is ended meanwhile, keeps its descriptor and its queue for ever. So a
-    /// connection ends where nothing waits to be read, or just when libzmq was told; and one that breaks
-    /// soon ends by itself.
     final func end(_ id: RoutingID) throws(ZeroMQError) {
-        let isFirst = table.isRead(id)
-        if isFirst {
-            table.markEnding(id)
-            ended(id)
-        }
-        if try !isReadable {
-            try endNow(id)
-        } else if isFirst {
-            dueEnds.append(id)
-        }
-    }
-
-    /// One whose peer does not read can't be ended. It is tried again, unless TCP finds that before.
-    private func endNow(_ id: RoutingID) throws(ZeroMQError) {
-        _ = try prepareFrame(0)
-        if try sendPrepared(to: id) != .wouldBlock { forget(id) }
+        try open().close(id)
+        forget(id)
     }
 
     /// Whether connections are encrypted.
@@ -233,7 +200,7 @@ public class ServingSocket: ZeroMQSocket {
     final func curve(of id: RoutingID) -> CurveSession? { table.curve(of: id) }
 
     /// Whether nothing of a connection counts any more.
-    final func hasEnded(_ id: RoutingID) -> Bool { !table.isRead(id) }
+    final func hasEnded(_ id: RoutingID) -> Bool { !table.contains(id) }
 
     /// Counts a message that nobody can read, and ends a connection that has sent too many.
     final func countRefusal(of id: RoutingID) throws(ZeroMQError) {
@@ -242,27 +209,23 @@ public class ServingSocket: ZeroMQSocket {
 
     private func forget(_ id: RoutingID) {
         guard table.contains(id) else { return }
-        let isTold = !table.isRead(id)
         table.remove(id)
-        if !isTold { ended(id) }
+        ended(id)
     }
 
-    /// An empty piece is the first of a connection, and its last.
-    private func connectedOrEnded(_ id: RoutingID) throws(ZeroMQError) {
-        if table.contains(id) {
-            forget(id)
-        } else {
-            table.add(id, at: now)
-            try say(ZMTP.greeting(table.limits.key == nil ? .null : .curve), to: id)
-            while let surplus = table.surplus { try end(surplus) }
-        }
+    private func connected(_ id: RoutingID) throws(ZeroMQError) {
+        table.add(id, at: now)
+        try say(ZMTP.greeting(table.limits.key == nil ? .null : .curve), to: id)
+        while let surplus = table.surplus { try end(surplus) }
     }
 
-    private func read(from id: RoutingID) throws(ZeroMQError) {
+    private func read(
+        _ bytes: UnsafeRawBufferPointer, from id: RoutingID
+    ) throws(ZeroMQError) {
         events.removeAll(keepingCapacity: true)
         var fault: ZMTPFault?
         do throws(ZMTPFault) {
-            try table.read(frame, from: id, at: now, into: &events)
+            try table.read(bytes, from: id, at: now, into: &events)
         } catch {
             fault = error
         }
@@ -296,8 +259,7 @@ public class ServingSocket: ZeroMQSocket {
 
     /// Says something of the handshake's. Who doesn't read it will not miss it.
     private func say(_ bytes: [UInt8], to id: RoutingID) throws(ZeroMQError) {
-        try prepareFrame(bytes.count).copyBytes(from: bytes)
-        _ = try sendPrepared(to: id)
+        _ = try send(SharedFrame(bytes, in: budget), table.queue(of: id), to: id)
     }
 }
 

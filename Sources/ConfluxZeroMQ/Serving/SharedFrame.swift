@@ -33,6 +33,12 @@ final class SharedFrame: Sendable {
         }
     }
 
+    /// Bytes of the handshake, as they are.
+    convenience init(_ handshake: [UInt8], in budget: OutboundQueue.Budget) {
+        self.init(byteCount: handshake.count, in: budget)
+        bytes.copyBytes(from: handshake)
+    }
+
     deinit {
         budget.count(-bytes.count)
         bytes.deallocate()
@@ -40,34 +46,24 @@ final class SharedFrame: Sendable {
 
     var byteCount: Int { bytes.count }
 
-    /// Makes a message of it that counts in the connection's queue until libzmq has sent it or thrown
-    /// it away. False where there is no memory.
-    func fill(_ message: UnsafeMutablePointer<zmq_msg_t>, for queue: OutboundQueue) -> Bool {
-        let delivery = Unmanaged.passRetained(Delivery(of: self, in: queue))
-        let isMade = zmq_msg_init_data(
-            message, bytes.baseAddress, bytes.count,
-            // Called by libzmq's own thread.
-            { _, delivery in
-                if let delivery { Unmanaged<Delivery>.fromOpaque(delivery).release() }
-            }, delivery.toOpaque())
-        if isMade != 0 {
-            delivery.release()
-            zmq_msg_init(message)
-        }
-        return isMade == 0
+    /// Writes it to a connection, from one of its bytes on.
+    ///
+    /// - Returns: How many bytes were written; -1 with `errno` set.
+    func write(to descriptor: Int32, from start: Int) -> Int {
+        conflux_send(descriptor, bytes.baseAddress! + start, bytes.count - start)
     }
 }
 
-/// A frame in the queue of one connection, for as long as libzmq holds it.
-private final class Delivery: Sendable {
-    private let frame: SharedFrame
-    private let queue: OutboundQueue
+/// A frame that waits for one connection, and counts in its queue, if it has one.
+final class Delivery: Sendable {
+    let frame: SharedFrame
+    private let queue: OutboundQueue?
 
-    init(of frame: SharedFrame, in queue: OutboundQueue) {
+    init(of frame: SharedFrame, in queue: OutboundQueue?) {
         self.frame = frame
         self.queue = queue
-        queue.count(frame.byteCount)
+        queue?.count(frame.byteCount)
     }
 
-    deinit { queue.uncount(frame.byteCount) }
+    deinit { queue?.uncount(frame.byteCount) }
 }

@@ -171,7 +171,7 @@ extension Duration {
         return Int32(bounded * 1_000 + (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000)
     }
 
-    fileprivate var wholeSeconds: Int32 {
+    var wholeSeconds: Int32 {
         Int32(clamping: components.seconds + (components.attoseconds > 0 ? 1 : 0))
     }
 }

@@ -1,21 +1,23 @@
 import CZeroMQ
 import ConfluxVocabulary
 
-/// What all sockets have: opening, binding, connecting, closing.
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// What all sockets of libzmq's have: opening, binding, connecting, closing.
 ///
 /// One thread at a time owns a socket and everything it offers. It may be made by one thread and
 /// handed to another before that one uses it. No call blocks. A closed socket throws `closed`;
 /// closing again, and releasing without closing, are safe.
-public class ZeroMQSocket {
+public class ZeroMQSocket: PolledSocket {
     /// The context that the socket was opened in.
     public let context: ZeroMQContext
 
     /// nil once closed.
     private(set) var raw: UnsafeMutableRawPointer?
-
-    /// How many messages were thrown away because they had not the form that is spoken here: one
-    /// frame, behind a routing id where there is a router. The sender speaks another protocol.
-    public internal(set) var malformedCount: UInt64 = 0
 
     private let incoming = UnsafeMutablePointer<zmq_msg_t>.allocate(capacity: 1)
     private let outgoing = UnsafeMutablePointer<zmq_msg_t>.allocate(capacity: 1)
@@ -26,6 +28,7 @@ public class ZeroMQSocket {
 
     init(_ context: ZeroMQContext, type: Int32, settings: SocketSettings) throws(ZeroMQError) {
         self.context = context
+        super.init()
         zmq_msg_init(incoming)
         zmq_msg_init(outgoing)
         try settings.validate()
@@ -53,22 +56,38 @@ public class ZeroMQSocket {
         outgoing.deallocate()
     }
 
-    /// Whether something that the socket has taken from libzmq waits to be received.
-    var hasTakenInput: Bool { false }
-
     /// Whether `close()` was called.
-    public var isClosed: Bool { raw == nil }
+    public override var isClosed: Bool { raw == nil }
+
+    /// Whether it was used since it was last found to be ready for nothing. libzmq's descriptor tells of what
+    /// happens from then on, and not again of what any call has seen.
+    private(set) final var wasUsed = true
+
+    override var mayBeReady: Bool { wasUsed }
+
+    override func descriptor() throws(ZeroMQError) -> Int32 { try option(ZMQ_FD) }
+
+    override func ready(for events: Int16, _ signals: Int16) throws(ZeroMQError) -> Int16 {
+        let ready: Int32 = try option(ZMQ_EVENTS)
+        let found =
+            (ready & ZMQ_POLLIN != 0 ? Int16(POLLIN) : 0)
+            | (ready & ZMQ_POLLOUT != 0 ? Int16(POLLOUT) : 0)
+        wasUsed = found & events != 0
+        return found & events
+    }
 
     /// Whether something waits to be received.
-    final var isReadable: Bool {
-        get throws(ZeroMQError) {
-            var events: Int32 = 0
-            var length = MemoryLayout<Int32>.size
-            guard zmq_getsockopt(try open(), ZMQ_EVENTS, &events, &length) == 0 else {
-                throw .system(zmq_errno(), "Asking a socket for what it has")
-            }
-            return events & ZMQ_POLLIN != 0
+    public final var isReadable: Bool {
+        get throws(ZeroMQError) { try option(ZMQ_EVENTS) & ZMQ_POLLIN != 0 }
+    }
+
+    private func option(_ name: Int32) throws(ZeroMQError) -> Int32 {
+        var value: Int32 = 0
+        var length = MemoryLayout<Int32>.size
+        guard zmq_getsockopt(try open(), name, &value, &length) == 0 else {
+            throw .system(zmq_errno(), "Asking a socket for what it has")
         }
+        return value
     }
 
     /// Closes the socket; what it still had to send is sent in the background for as long as its
@@ -153,6 +172,7 @@ public class ZeroMQSocket {
 
     func open() throws(ZeroMQError) -> UnsafeMutableRawPointer {
         guard let raw else { throw .socketClosed }
+        wasUsed = true
         return raw
     }
 

@@ -1,4 +1,8 @@
-import CZeroMQ
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
 /// Waits until one of several sockets is ready, or its thread is woken.
 ///
@@ -42,18 +46,17 @@ public final class Poller {
     public static let socketsMax = 64
 
     private let waker: Waker
-    private var sockets: [ZeroMQSocket?] = []
+    private var sockets: [PolledSocket?] = []
+    private var interests: [Int16] = []
     /// The waker first, then one for each of `sockets`.
-    private var items: [zmq_pollitem_t]
+    private var items: [pollfd]
 
     /// Makes a poller without sockets.
     ///
     /// - Parameter waker: What others wake this thread with.
     public init(waker: Waker) {
         self.waker = waker
-        items = [
-            zmq_pollitem_t(socket: nil, fd: waker.readEnd, events: Int16(ZMQ_POLLIN), revents: 0)
-        ]
+        items = [pollfd(fd: waker.readEnd, events: Int16(POLLIN), revents: 0)]
     }
 
     /// Waits for a socket too, from now on.
@@ -64,9 +67,9 @@ public final class Poller {
     /// - Returns: The name by which a readiness is asked about it.
     /// - Throws: `closed`; `tooManyOpen` if there are `socketsMax` already.
     public func add(
-        _ socket: ZeroMQSocket, _ interest: Interest = .readable
+        _ socket: PolledSocket, _ interest: Interest = .readable
     ) throws(ZeroMQError) -> Token {
-        let raw = try socket.open()
+        let descriptor = try socket.descriptor()
         let index: Int
         if let free = sockets.firstIndex(where: { $0 == nil }) {
             index = free
@@ -77,11 +80,12 @@ public final class Poller {
             }
             index = sockets.count
             sockets.append(nil)
-            items.append(zmq_pollitem_t())
+            interests.append(0)
+            items.append(pollfd())
         }
         sockets[index] = socket
-        items[index + 1] = zmq_pollitem_t(
-            socket: raw, fd: 0, events: Self.events(of: interest), revents: 0)
+        interests[index] = Self.events(of: interest)
+        items[index + 1] = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         return Token(index: index)
     }
 
@@ -90,53 +94,63 @@ public final class Poller {
     /// - Parameter token: The socket; its token may be given to another one.
     public func remove(_ token: Token) {
         sockets[token.index] = nil
-        // What is left waits for nothing: the waker's descriptor without events.
-        items[token.index + 1] = zmq_pollitem_t(
-            socket: nil, fd: waker.readEnd, events: 0, revents: 0)
+        // The system passes over what has no descriptor.
+        items[token.index + 1] = pollfd(fd: -1, events: 0, revents: 0)
     }
 
     /// Sleeps until a socket is ready, the waker is called, or the time is over.
     ///
-    /// - Parameter timeout: How long at most, rounded up to milliseconds; nil for as long as it
-    ///   takes; zero to look only.
+    /// - Parameters:
+    ///   - timeout: How long at most, rounded up to milliseconds; nil for as long as it
+    ///     takes; zero to look only.
+    ///   - around: Given the sleep, and does it. While it lasts nothing of the sockets is touched, so that
+    ///     others may use them under a lock that is let go around it. Who does so wakes this thread where a
+    ///     socket is readable then.
     /// - Returns: What is ready.
     /// - Throws: `closed` if a socket was closed and not removed; `terminated`.
-    public func wait(timeout: Duration? = nil) throws(ZeroMQError) -> Readiness {
-        // libzmq must not be given a closed socket: it would read freed memory.
+    public func wait(
+        timeout: Duration? = nil, around: (_ wait: () -> Void) -> Void = { $0() }
+    ) throws(ZeroMQError) -> Readiness {
         for socket in sockets where socket?.isClosed == true { throw .socketClosed }
         let deadline = timeout.map { ContinuousClock.now + $0 }
         while true {
-            let mayWait = waker.beginSleep() && !sockets.contains { $0?.hasTakenInput == true }
-            let milliseconds = mayWait ? Waker.milliseconds(until: deadline) : 0
-            let count = zmq_poll(&items, Int32(items.count), Int(milliseconds))
-            let number = count < 0 ? zmq_errno() : 0
             var readiness = Readiness()
-            readiness.isWoken = waker.endSleep(
-                isSignalled: count > 0 && items[0].revents != 0)
-            if number != 0 {
-                guard number == EINTR else { throw .system(number, "Waiting for sockets") }
-            } else {
-                collect(into: &readiness)
+            for index in sockets.indices where sockets[index]?.mayBeReady == true {
+                try ask(index, 0, into: &readiness)
+            }
+            let mayWait = readiness.isTimeout && waker.beginSleep()
+            let milliseconds = mayWait ? Waker.milliseconds(until: deadline) : 0
+            var number: Int32 = 0
+            items.withUnsafeMutableBufferPointer { items in
+                for index in items.indices { items[index].revents = 0 }
+                let (first, count) = (items.baseAddress, nfds_t(items.count))
+                func look() { if poll(first, count, milliseconds) < 0 { number = errno } }
+                if milliseconds == 0 { look() } else { around(look) }
+            }
+            readiness.isWoken = waker.endSleep(isSignalled: items[0].revents != 0)
+            guard number == 0 || number == EINTR else {
+                throw .system(number, "Waiting for sockets")
+            }
+            for index in sockets.indices where items[index + 1].revents != 0 {
+                try ask(index, items[index + 1].revents, into: &readiness)
             }
             if !readiness.isTimeout { return readiness }
             if let deadline, ContinuousClock.now >= deadline { return readiness }
         }
     }
 
-    private func collect(into readiness: inout Readiness) {
-        for index in sockets.indices {
-            let events = Int32(items[index + 1].revents)
-            guard let socket = sockets[index] else { continue }
-            if socket.hasTakenInput { readiness.readable |= 1 << index }
-            if events == 0 { continue }
-            if events & ZMQ_POLLIN != 0 { readiness.readable |= 1 << index }
-            if events & ZMQ_POLLOUT != 0 { readiness.writable |= 1 << index }
-        }
+    private func ask(
+        _ index: Int, _ signals: Int16, into readiness: inout Readiness
+    ) throws(ZeroMQError) {
+        guard let socket = sockets[index] else { return }
+        let events = try socket.ready(for: interests[index], signals)
+        if events & Int16(POLLIN) != 0 { readiness.readable |= 1 << index }
+        if events & Int16(POLLOUT) != 0 { readiness.writable |= 1 << index }
     }
 
     private static func events(of interest: Interest) -> Int16 {
         Int16(
-            (interest.contains(.readable) ? ZMQ_POLLIN : 0)
-                | (interest.contains(.writable) ? ZMQ_POLLOUT : 0))
+            (interest.contains(.readable) ? POLLIN : 0)
+                | (interest.contains(.writable) ? POLLOUT : 0))
     }
 }

@@ -1,0 +1,241 @@
+#pragma once
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#if defined(__linux__)
+#include <sys/epoll.h>
+#else
+#include <sys/event.h>
+#endif
+
+// Stream sockets of the system, and waiting for many of them by one descriptor. What returns a descriptor
+// returns -1 with errno set where it fails. Every descriptor is non-blocking, and closed on exec.
+
+// What a watched descriptor is ready for.
+typedef struct {
+    uint32_t number;
+    uint8_t is_readable;
+    uint8_t is_writable;
+} conflux_ready;
+
+// How a connection is kept: times in seconds, but for the last; 0 for the system's choice.
+typedef struct {
+    int idle;
+    int interval;
+    int unacknowledged_milliseconds;
+} conflux_keeping;
+
+static inline int conflux_set_flags(int descriptor) {
+    return fcntl(descriptor, F_SETFL, O_NONBLOCK) != 0
+            || fcntl(descriptor, F_SETFD, FD_CLOEXEC) != 0
+        ? -1 : 0;
+}
+
+static inline int conflux_close_failed(int descriptor) {
+    int failure = errno;
+    close(descriptor);
+    errno = failure;
+    return -1;
+}
+
+static inline int conflux_set_option(int descriptor, int level, int option, int value) {
+    return setsockopt(descriptor, level, option, &value, sizeof value);
+}
+
+// Makes what waits for many descriptors. It is readable itself when one of them is ready.
+static inline int conflux_watch_open(void) {
+#if defined(__linux__)
+    return epoll_create1(EPOLL_CLOEXEC);
+#else
+    return kqueue();
+#endif
+}
+
+// Watches a descriptor under a number, for what it can read, and write if asked for. Closing the descriptor
+// ends it.
+static inline int conflux_watch(
+    int watch, int descriptor, uint32_t number, int is_new, int is_writing) {
+#if defined(__linux__)
+    struct epoll_event event;
+    memset(&event, 0, sizeof event);
+    event.events = EPOLLIN | (is_writing ? EPOLLOUT : 0);
+    event.data.u32 = number;
+    return epoll_ctl(watch, is_new ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, descriptor, &event);
+#else
+    struct kevent changes[2];
+    int count = 0;
+    if (is_new) {
+        EV_SET(&changes[count++], descriptor, EVFILT_READ, EV_ADD, 0, 0, (void *)(uintptr_t)number);
+    }
+    if (is_writing || !is_new) {
+        EV_SET(
+            &changes[count++], descriptor, EVFILT_WRITE, is_writing ? EV_ADD : EV_DELETE, 0, 0,
+            (void *)(uintptr_t)number);
+    }
+    return kevent(watch, changes, count, NULL, 0, NULL);
+#endif
+}
+
+// Watches a descriptor no more, though it stays open.
+static inline void conflux_unwatch(int watch, int descriptor) {
+#if defined(__linux__)
+    epoll_ctl(watch, EPOLL_CTL_DEL, descriptor, NULL);
+#else
+    struct kevent change;
+    EV_SET(&change, descriptor, EVFILT_READ, EV_DELETE, 0, 0, NULL);
+    kevent(watch, &change, 1, NULL, 0, NULL);
+#endif
+}
+
+// Tells which descriptors are ready, without waiting. Returns how many of `most` entries are filled.
+static inline int conflux_watch_ready(int watch, conflux_ready *ready, int most) {
+#if defined(__linux__)
+    struct epoll_event events[64];
+    int count = epoll_wait(watch, events, most < 64 ? most : 64, 0);
+    for (int index = 0; index < count; index += 1) {
+        uint32_t bits = events[index].events;
+        ready[index].number = events[index].data.u32;
+        ready[index].is_readable = (bits & (EPOLLIN | EPOLLERR | EPOLLHUP)) != 0;
+        ready[index].is_writable = (bits & EPOLLOUT) != 0;
+    }
+#else
+    struct kevent events[64];
+    struct timespec none = {0, 0};
+    int count = kevent(watch, NULL, 0, events, most < 64 ? most : 64, &none);
+    for (int index = 0; index < count; index += 1) {
+        ready[index].number = (uint32_t)(uintptr_t)events[index].udata;
+        ready[index].is_readable = events[index].filter == EVFILT_READ;
+        ready[index].is_writable = events[index].filter == EVFILT_WRITE;
+    }
+#endif
+    return count;
+}
+
+// Listens at a numeric host, or at all where it is NULL. The port that it has is written to `port`, and the
+// host in numbers to `name`.
+static inline int conflux_listen_tcp(
+    const char *host, int is_six, uint16_t *port, int backlog, char *name, size_t name_size) {
+    struct addrinfo hints;
+    struct addrinfo *found = NULL;
+    char service[8];
+    memset(&hints, 0, sizeof hints);
+    hints.ai_family = is_six ? AF_INET6 : AF_INET;
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
+    snprintf(service, sizeof service, "%u", (unsigned)*port);
+    if (getaddrinfo(host, service, &hints, &found) != 0 || !found) {
+        errno = ENODEV;
+        return -1;
+    }
+    int descriptor = socket(found->ai_family, SOCK_STREAM, 0);
+    if (descriptor < 0) {
+        freeaddrinfo(found);
+        return -1;
+    }
+    conflux_set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1);
+    struct sockaddr_storage address;
+    socklen_t length = sizeof address;
+    int is_open = conflux_set_flags(descriptor) == 0
+        && bind(descriptor, found->ai_addr, found->ai_addrlen) == 0
+        && listen(descriptor, backlog) == 0
+        && getsockname(descriptor, (struct sockaddr *)&address, &length) == 0;
+    freeaddrinfo(found);
+    if (!is_open) return conflux_close_failed(descriptor);
+    if (getnameinfo(
+            (struct sockaddr *)&address, length, name, (socklen_t)name_size, service, sizeof service,
+            NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+        errno = EADDRNOTAVAIL;
+        return conflux_close_failed(descriptor);
+    }
+    unsigned number = 0;
+    sscanf(service, "%u", &number);
+    *port = (uint16_t)number;
+    return descriptor;
+}
+
+// Listens at a path. What is left there of a socket that was not closed is removed.
+static inline int conflux_listen_local(const char *path, int backlog) {
+    struct sockaddr_un address;
+    memset(&address, 0, sizeof address);
+    address.sun_family = AF_UNIX;
+    if (strlen(path) >= sizeof address.sun_path) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    strcpy(address.sun_path, path);
+    int descriptor = socket(AF_UNIX, SOCK_STREAM, 0);
+    if (descriptor < 0) return -1;
+    unlink(path);
+    if (conflux_set_flags(descriptor) != 0
+        || bind(descriptor, (struct sockaddr *)&address, sizeof address) != 0
+        || listen(descriptor, backlog) != 0) {
+        return conflux_close_failed(descriptor);
+    }
+    return descriptor;
+}
+
+// Takes the next connection.
+static inline int conflux_accept(int listener, conflux_keeping keeping) {
+    int descriptor;
+    do {
+        descriptor = accept(listener, NULL, NULL);
+    } while (descriptor < 0 && (errno == EINTR || errno == ECONNABORTED));
+    if (descriptor < 0) return -1;
+    if (conflux_set_flags(descriptor) != 0) return conflux_close_failed(descriptor);
+    // Of a Unix socket these mean nothing.
+    conflux_set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
+    if (keeping.idle > 0) {
+        conflux_set_option(descriptor, SOL_SOCKET, SO_KEEPALIVE, 1);
+#if defined(__linux__)
+        conflux_set_option(descriptor, IPPROTO_TCP, TCP_KEEPIDLE, keeping.idle);
+#else
+        conflux_set_option(descriptor, IPPROTO_TCP, TCP_KEEPALIVE, keeping.idle);
+#endif
+        conflux_set_option(descriptor, IPPROTO_TCP, TCP_KEEPINTVL, keeping.interval);
+        conflux_set_option(descriptor, IPPROTO_TCP, TCP_KEEPCNT, 3);
+    }
+#if defined(__linux__)
+    conflux_set_option(
+        descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, keeping.unacknowledged_milliseconds);
+#else
+    conflux_set_option(descriptor, SOL_SOCKET, SO_NOSIGPIPE, 1);
+#endif
+    return descriptor;
+}
+
+// Reads what there is. Returns how many bytes; 0 at the end; -1 with errno set.
+static inline ssize_t conflux_receive(int descriptor, void *bytes, size_t count) {
+    ssize_t taken;
+    do {
+        taken = recv(descriptor, bytes, count, 0);
+    } while (taken < 0 && errno == EINTR);
+    return taken;
+}
+
+// Writes what there is room for. Returns how many bytes; -1 with errno set.
+static inline ssize_t conflux_send(int descriptor, const void *bytes, size_t count) {
+    ssize_t sent;
+    do {
+#if defined(__linux__)
+        sent = send(descriptor, bytes, count, MSG_NOSIGNAL);
+#else
+        sent = send(descriptor, bytes, count, 0);
+#endif
+    } while (sent < 0 && errno == EINTR);
+    return sent;
+}
+
+// Waits until a descriptor can be written to, at most so many milliseconds. Returns whether it can.
+static inline int conflux_await_writable(int descriptor, int milliseconds) {
+    struct pollfd item = {descriptor, POLLOUT, 0};
+    return poll(&item, 1, milliseconds) > 0;
+}

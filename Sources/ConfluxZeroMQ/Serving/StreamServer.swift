@@ -1,0 +1,300 @@
+import CZeroMQ
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+private func closeDescriptor(_ descriptor: Int32) { close(descriptor) }
+
+/// Stream sockets of the system that peers connect to, and that are read and written without waiting.
+///
+/// One descriptor (``readiness``) is readable when any of them has something to do. What can't be written at
+/// once waits here, and is written when the connection takes it; how much may wait is the caller's matter,
+/// but for the number of frames.
+///
+/// Owned by one thread at a time. *Invariant*: a number names one connection for ever, so that what was
+/// ready when its connection ended is never taken for another's.
+final class StreamServer {
+    /// What has happened.
+    enum Event {
+        /// A peer has connected.
+        case connected(RoutingID)
+        /// A peer has sent these bytes, which are valid until the next call.
+        case received(RoutingID, UnsafeRawBufferPointer)
+        /// A connection has ended, and was closed.
+        case ended(RoutingID)
+    }
+
+    fileprivate struct Connection {
+        let descriptor: Int32
+        /// What waits to be written, the next one first, behind `head`.
+        var waiting: [Delivery?] = []
+        var head = 0
+        /// How many bytes of the next one are written.
+        var written = 0
+
+        var isClear: Bool { head == waiting.count }
+    }
+
+    /// Readable when something is to be done.
+    let readiness: Int32
+    private var listeners: [UInt32: Int32] = [:]
+    private var paths: [String] = []
+    private var connections: [RoutingID: Connection] = [:]
+    private var nextNumber: UInt32 = 1
+    /// What is ready and was not looked at.
+    private var ready = [conflux_ready](repeating: conflux_ready(), count: StreamServer.readyMax)
+    private var readyCount = 0
+    private var readyIndex = 0
+    /// Whether descriptors have run out. *Use*: nothing is accepted before ``resume()``.
+    private var isFull = false
+    private let piece: UnsafeMutableRawBufferPointer
+    private let settings: SocketSettings
+
+    /// How many bytes are taken of one connection before others have their turn.
+    private static let pieceBytes = 64 << 10
+    private static let readyMax = 64
+
+    init(_ settings: SocketSettings) throws(ZeroMQError) {
+        self.settings = settings
+        readiness = conflux_watch_open()
+        guard readiness >= 0 else { throw .system(errno, "Opening a socket") }
+        piece = .allocate(byteCount: Self.pieceBytes, alignment: 16)
+    }
+
+    deinit {
+        for descriptor in listeners.values { closeDescriptor(descriptor) }
+        for connection in connections.values { closeDescriptor(connection.descriptor) }
+        closeDescriptor(readiness)
+        piece.deallocate()
+    }
+
+    // MARK: Listening
+
+    /// Begins to accept connections at an endpoint.
+    ///
+    /// - Returns: The real endpoint, with the port that was chosen.
+    func bind(_ endpoint: Endpoint) throws(ZeroMQError) -> Endpoint {
+        let attempt = "Binding to \(endpoint)"
+        let descriptor: Int32
+        var bound = endpoint
+        switch endpoint.transport {
+        case .tcp(let host, var port):
+            // Nothing looks up names here, and `localhost` is the one that people write.
+            let numeric = host == "localhost" ? "127.0.0.1" : host == "*" ? "0.0.0.0" : host
+            var name = [CChar](repeating: 0, count: 128)
+            descriptor = conflux_listen_tcp(
+                numeric, endpoint.isIPv6Literal ? 1 : 0, &port, Int32(settings.backlog), &name,
+                name.count)
+            guard descriptor >= 0 else { throw .system(errno, attempt) }
+            let text = String(
+                decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+            bound = try Endpoint(host: text, port: port)
+        case .ipc(let path):
+            descriptor = conflux_listen_local(path, Int32(settings.backlog))
+            guard descriptor >= 0 else { throw .system(errno, attempt) }
+            paths.append(path)
+        case .inproc:
+            throw .system(EPROTONOSUPPORT, attempt)
+        }
+        let number = takeNumber()
+        listeners[number] = descriptor
+        try watch(descriptor, number, isNew: true)
+        return bound
+    }
+
+    private func takeNumber() -> UInt32 {
+        defer { nextNumber = nextNumber &+ 1 }
+        while nextNumber == 0 || listeners[nextNumber] != nil
+            || connections[RoutingID(number: nextNumber)] != nil
+        { nextNumber = nextNumber &+ 1 }
+        return nextNumber
+    }
+
+    private func watch(
+        _ descriptor: Int32, _ number: UInt32, isNew: Bool, isWriting: Bool = false
+    ) throws(ZeroMQError) {
+        guard conflux_watch(readiness, descriptor, number, isNew ? 1 : 0, isWriting ? 1 : 0) == 0
+        else { throw .system(errno, "Watching a connection") }
+    }
+
+    /// Accepts again, where descriptors had run out.
+    func resume() throws(ZeroMQError) {
+        guard isFull else { return }
+        isFull = false
+        for (number, descriptor) in listeners { try watch(descriptor, number, isNew: true) }
+    }
+
+    // MARK: Events
+
+    /// Does the next thing that is to be done.
+    ///
+    /// - Returns: What has happened; nil when nothing waits, or all that did was done once: then the
+    ///   descriptor says whether there is more.
+    func next() throws(ZeroMQError) -> Event? {
+        if readyIndex == readyCount {
+            readyCount = max(
+                0, Int(conflux_watch_ready(readiness, &ready, Int32(Self.readyMax))))
+            readyIndex = 0
+            if readyCount == 0 { return nil }
+        }
+        while readyIndex < readyCount {
+            let item = ready[readyIndex]
+            readyIndex += 1
+            if let listener = listeners[item.number] {
+                // One at a time: whoever connects again and again keeps nobody waiting.
+                if let event = try accept(listener) { return event }
+                continue
+            }
+            let id = RoutingID(number: item.number)
+            guard let connection = connections[id] else { continue }
+            if item.is_writable != 0, try !writeOn(id) { return end(id) }
+            guard item.is_readable != 0 else { continue }
+            let count = conflux_receive(connection.descriptor, piece.baseAddress, piece.count)
+            if count > 0 {
+                return .received(
+                    id, UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(piece)[..<count]))
+            }
+            if count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK) { return end(id) }
+        }
+        return nil
+    }
+
+    private func accept(_ listener: Int32) throws(ZeroMQError) -> Event? {
+        guard !isFull else { return nil }
+        let descriptor = conflux_accept(listener, settings.keeping)
+        guard descriptor >= 0 else {
+            if errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS {
+                // It would be ready all the time, and nothing could be done.
+                isFull = true
+                for descriptor in listeners.values { conflux_unwatch(readiness, descriptor) }
+            }
+            return nil
+        }
+        let number = takeNumber()
+        do {
+            try watch(descriptor, number, isNew: true)
+        } catch {
+            closeDescriptor(descriptor)
+            throw error
+        }
+        connections[RoutingID(number: number)] = Connection(descriptor: descriptor)
+        return .connected(RoutingID(number: number))
+    }
+
+    private func end(_ id: RoutingID) -> Event {
+        if let connection = connections.removeValue(forKey: id) {
+            closeDescriptor(connection.descriptor)
+        }
+        return .ended(id)
+    }
+
+    // MARK: Writing
+
+    /// Writes a frame, or as much of it as the connection takes; the rest waits.
+    ///
+    /// - Returns: `wouldBlock` where too many frames wait, `unreachable` where there is no such connection, or
+    ///   it is broken: its end is told by ``next()``.
+    func send(
+        _ frame: SharedFrame, counting queue: OutboundQueue?, to id: RoutingID
+    ) throws(ZeroMQError) -> SendOutcome {
+        guard let index = connections.index(forKey: id) else { return .unreachable }
+        let descriptor = connections.values[index].descriptor
+        guard connections.values[index].isClear else {
+            let connection = connections.values[index]
+            guard connection.waiting.count - connection.head < settings.sendQueueMessages else {
+                return .wouldBlock
+            }
+            connections.values[index].waiting.append(Delivery(of: frame, in: queue))
+            return .sent
+        }
+        let written = frame.write(to: descriptor, from: 0)
+        if written == frame.byteCount { return .sent }
+        guard written >= 0 || errno == EAGAIN || errno == EWOULDBLOCK else { return .unreachable }
+        connections.values[index].waiting.append(Delivery(of: frame, in: queue))
+        connections.values[index].written = max(0, written)
+        try watch(descriptor, id.number, isNew: false, isWriting: true)
+        return .sent
+    }
+
+    /// Writes what waits, as far as the connection takes it.
+    ///
+    /// - Returns: Whether the connection is whole.
+    private func writeOn(_ id: RoutingID) throws(ZeroMQError) -> Bool {
+        guard let index = connections.index(forKey: id) else { return true }
+        let descriptor = connections.values[index].descriptor
+        while !connections.values[index].isClear {
+            let connection = connections.values[index]
+            guard let frame = connection.waiting[connection.head]?.frame else { return true }
+            let count = frame.write(to: descriptor, from: connection.written)
+            guard count >= 0 else { return errno == EAGAIN || errno == EWOULDBLOCK }
+            connections.values[index].written += count
+            guard connections.values[index].written == frame.byteCount else { return true }
+            connections.values[index].written = 0
+            connections.values[index].letGoFirst()
+        }
+        try watch(descriptor, id.number, isNew: false)
+        return true
+    }
+
+    /// Ends a connection. What waits in both directions is lost, but what the system has.
+    func close(_ id: RoutingID) {
+        guard let connection = connections.removeValue(forKey: id) else { return }
+        Self.close(connection.descriptor, piece)
+    }
+
+    /// Ends everything; what waits to be written is written for as long as `linger` says.
+    func close() {
+        let until = ContinuousClock.now + settings.linger
+        for id in Array(connections.keys) {
+            while let connection = connections[id], !connection.isClear,
+                case let left = until - .now, left > .zero,
+                conflux_await_writable(connection.descriptor, left.wholeMilliseconds) != 0,
+                (try? writeOn(id)) == true
+            {}
+            close(id)
+        }
+        for descriptor in listeners.values { closeDescriptor(descriptor) }
+        listeners = [:]
+        for path in paths { unlink(path) }
+        paths = []
+    }
+
+    /// The most bytes that are thrown away of a connection that ends.
+    private static let drainedBytesMax = 4 << 20
+
+    /// Where something is unread, the system would throw away what it has not sent.
+    private static func close(_ descriptor: Int32, _ piece: UnsafeMutableRawBufferPointer) {
+        shutdown(descriptor, Int32(SHUT_WR))
+        var drained = 0
+        while drained < drainedBytesMax,
+            case let count = conflux_receive(descriptor, piece.baseAddress, piece.count), count > 0
+        { drained += count }
+        closeDescriptor(descriptor)
+    }
+}
+
+extension StreamServer.Connection {
+    /// The first one is written: it is held no longer.
+    fileprivate mutating func letGoFirst() {
+        waiting[head] = nil
+        head += 1
+        if head == waiting.count {
+            waiting.removeAll(keepingCapacity: waiting.capacity <= 64)
+            head = 0
+        } else if head > 64, head * 2 > waiting.count {
+            waiting.removeFirst(head)
+            head = 0
+        }
+    }
+}
+
+extension SocketSettings {
+    fileprivate var keeping: conflux_keeping {
+        conflux_keeping(
+            idle: keepAliveIdle?.wholeSeconds ?? 0, interval: keepAliveInterval.wholeSeconds,
+            unacknowledged_milliseconds: unacknowledgedMax.wholeMilliseconds)
+    }
+}
