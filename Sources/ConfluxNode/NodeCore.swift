@@ -18,6 +18,7 @@ package final class NodeCore: Sendable {
     private let nextRequest = Atomic<UInt64>(1)
     private let firstJoin = OneShot<NodeError?>()
     private let diagnosis: AddressDiagnosis
+    private let sender = LinkSender()
     /// Why the node ended, once it has, and who waits for that.
     private let end = Mutex<(reason: ReplicaEnd?, waiters: [CheckedContinuation<Void, Never>])>(
         (nil, []))
@@ -62,9 +63,10 @@ package final class NodeCore: Sendable {
         diagnosis = AddressDiagnosis(of: endpoint)
         self.jobs = jobs
         let waker = port.waker
+        let sender = sender
         outbox = Outbox(
             bytesMax: settings.outboxBytesMax, policy: settings.outboxPolicy,
-            limits: try Self.limits(settings), wake: { waker.wake() },
+            limits: try Self.limits(settings), wake: { if !sender.send() { waker.wake() } },
             withdrawSent: { port.post(.withdraw(index: $0, $1)) })
         var replica = settings.replica
         replica.name = settings.name
@@ -92,9 +94,11 @@ package final class NodeCore: Sendable {
         let meter = meter
         let shelf = EncodingShelf(bytesMax: settings.encodingsBytesMax)
         let waker = port.waker
+        let sender = sender
         let progress = SharedProgress { waker.wake() }
         let apply = ApplyThread(
-            jobs: jobs, link: port, progress: progress, refusalBytesMax: settings.refusalBytesMax,
+            jobs: jobs, link: port, scope: scope, progress: progress,
+            refusalBytesMax: settings.refusalBytesMax,
             announce: { event in
                 meter.take(event)
                 events.send(event)
@@ -103,7 +107,7 @@ package final class NodeCore: Sendable {
         do throws(ZeroMQError) {
             let link = try LinkThread(
                 address: endpoint, machine: machine, port: port, outbox: outbox, jobs: jobs,
-                jobsMax: max(1, settings.jobsMax), progress: progress, shelf: shelf,
+                apply: apply, jobsMax: max(1, settings.jobsMax), progress: progress, shelf: shelf,
                 security: settings.keys?.security ?? .none, meter: meter,
                 diagnosis: diagnosis,
                 events: { [weak self] event in
@@ -116,11 +120,14 @@ package final class NodeCore: Sendable {
                     default: break
                     }
                 })
+            apply.relieve = { [unowned link] in link.relieve() }
+            sender.link = link
             let applyThread = try NamedThread("conflux-apply") {
                 NodeThread.run { scope.run { apply.run() } }
             }
             _ = try NamedThread("conflux-link") { [weak self] in
                 let reason = NodeThread.run { link.run() }
+                sender.link = nil
                 applyThread.join()
                 self?.ended(reason)
             }

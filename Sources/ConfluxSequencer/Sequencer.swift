@@ -165,30 +165,33 @@ public final class Sequencer: Sendable {
                 address: bound.description, feedAddress: feedBound.description, answers: answers,
                 jobs: jobs, reads: reads, meter: meter)
             let pace = ReadPace()
+            let checkpoints = try CheckpointThread(log: jobs, events: events)
+            let intervalBytes = configuration.checkpointBytes
+            let storage = configuration.storage
+            let appender = LogThread(
+                jobs: jobs, meter: meter, answer: { answers.post(.log($0)) }
+            ) { answer in
+                LogWorker(
+                    log: log.value,
+                    checkpoints: checkpoints.schedule(intervalBytes: intervalBytes),
+                    begin: { reader, epoch in
+                        reads.post(ReadTask(epoch: epoch, job: .reading(through: reader)))
+                    },
+                    reopen: { (log) throws(LogError) in try reopen(log, storage) },
+                    answer: answer)
+            }
             let serving = Handover(
                 try ServingThread(
                     machine: SequencerMachine(settings: settings, secret: .random()),
                     router: router, feed: feed,
-                    waker: waker, answers: answers, jobs: jobs, reads: reads,
-                    pace: pace, renewal: TenureRenewal(pauseMax: configuration.renewalPauseMax),
+                    waker: waker, answers: answers, jobs: jobs, appender: appender, reads: reads,
+                    pace: pace, isMemory: storage.isMemory,
+                    renewal: TenureRenewal(pauseMax: configuration.renewalPauseMax),
                     authorized: keys,
                     reloads: KeyReloads(read: readKeys) { answers.post(.reloaded($0)) },
                     meter: meter, events: events))
-            let checkpoints = try CheckpointThread(log: jobs, events: events)
-            let intervalBytes = configuration.checkpointBytes
-            let storage = configuration.storage
-            let logThread = try NamedThread("conflux-log", stackBytes: 1 << 20) {
-                LogThread(jobs: jobs, meter: meter, answer: { answers.post(.log($0)) }) { answer in
-                    LogWorker(
-                        log: log.value,
-                        checkpoints: checkpoints.schedule(intervalBytes: intervalBytes),
-                        begin: { reader, epoch in
-                            reads.post(ReadTask(epoch: epoch, job: .reading(through: reader)))
-                        },
-                        reopen: { (log) throws(LogError) in try reopen(log, storage) },
-                        answer: answer)
-                }.run()
-            }
+            appender.relieve = serving.value.relief
+            let logThread = try NamedThread("conflux-log", stackBytes: 1 << 20) { appender.run() }
             // Readers of the log get what live traffic leaves.
             let readThread = try NamedThread("conflux-read", stackBytes: 1 << 20, priority: .low) {
                 ReadThread(

@@ -18,6 +18,8 @@ public struct SequencerConfiguration: Sendable {
         case folder(String, SQLiteLogSettings)
         /// In memory: a new log each time, for tests and for state that may be lost.
         case memory
+
+        var isMemory: Bool { if case .memory = self { true } else { false } }
     }
 
     /// Who may connect.

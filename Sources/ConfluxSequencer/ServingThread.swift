@@ -8,22 +8,26 @@ import ConfluxZeroMQ
 /// same sockets, which nodes have connected to.
 final class ServingThread {
     private var machine: SequencerMachine
-    private let router: RouterSocket
-    private let feed: PublisherSocket
+    let router: RouterSocket
+    let feed: PublisherSocket
+    /// Whoever has it serves, and has everything here.
+    let lead = Lead()
     private let poller: Poller
     private let routerToken: Poller.Token
     private let feedToken: Poller.Token
+    let waker: Waker
     private let answers: Mailbox<ServingInput>
-    private let jobs: Mailbox<LogJob>
+    let jobs: Mailbox<LogJob>
+    let appender: LogThread
     private let reads: Mailbox<ReadTask>
     private let pace: ReadPace
-    private let events: @Sendable (SequencerEvent) -> Void
+    let events: @Sendable (SequencerEvent) -> Void
     private let meter: SequencerMeter
 
     private var effects: [SequencerEffect] = []
     private var pending: [ServingInput] = []
-    private var access = Access()
-    private var reloads: KeyReloads
+    var access = Access()
+    var reloads: KeyReloads
     /// Whether the tenure has begun.
     private var isServing = false
     /// What nodes said before the tenure began.
@@ -31,7 +35,7 @@ final class ServingThread {
     /// Why nobody is heard, while the log fails: what peers are told.
     private var failure: String?
     private var noteLimit = NoteLimit()
-    private var end: SequencerEnd?
+    var end: SequencerEnd?
     /// Whether the sockets failed: no further tenure would serve.
     private var isCutOff = false
     /// Whether it was asked to stop.
@@ -39,6 +43,12 @@ final class ServingThread {
     /// Which tenure of this process it is. Answers to the others are too late.
     private var tenure: UInt64 = 1
     private var renewal: TenureRenewal
+    /// Whether the log is in memory, so that no append takes long.
+    let isMemory: Bool
+    /// How many messages this turn has brought.
+    var takenCount = 0
+    /// What this thread appends by itself behind the turn.
+    var ownAppend: Append?
     /// When the append that is under way was handed to the log.
     private var appendedAt = Duration.zero
     private var commitTimes = CommitTimes()
@@ -52,8 +62,9 @@ final class ServingThread {
 
     init(
         machine: SequencerMachine, router: RouterSocket, feed: PublisherSocket, waker: Waker,
-        answers: Mailbox<ServingInput>, jobs: Mailbox<LogJob>, reads: Mailbox<ReadTask>,
-        pace: ReadPace, renewal: TenureRenewal, authorized: AuthorizedKeys?, reloads: KeyReloads,
+        answers: Mailbox<ServingInput>, jobs: Mailbox<LogJob>, appender: LogThread,
+        reads: Mailbox<ReadTask>, pace: ReadPace, isMemory: Bool, renewal: TenureRenewal,
+        authorized: AuthorizedKeys?, reloads: KeyReloads,
         meter: SequencerMeter, events: @escaping @Sendable (SequencerEvent) -> Void
     ) throws(ZeroMQError) {
         self.machine = machine
@@ -61,12 +72,15 @@ final class ServingThread {
         self.feed = feed
         self.answers = answers
         self.jobs = jobs
+        self.appender = appender
         self.reads = reads
         self.pace = pace
+        self.isMemory = isMemory
         self.renewal = renewal
         self.reloads = reloads
         self.meter = meter
         self.events = events
+        self.waker = waker
         poller = Poller(waker: waker)
         routerToken = try poller.add(router)
         feedToken = try poller.add(feed)
@@ -77,6 +91,8 @@ final class ServingThread {
     ///
     /// - Returns: Why it ended.
     func run() -> SequencerEnd {
+        lead.take()
+        defer { lead.letGo() }
         jobs.post(.claim(.random()))
         var reason = serveTenure()
         while case .logFailed(let message, let summary) = reason, !isCutOff, !isStopping,
@@ -102,21 +118,32 @@ final class ServingThread {
 
     private func serveTenure() -> SequencerEnd {
         while true {
-            do {
-                let readiness = try poller.wait(timeout: timeout)
-                takeAnswers()
-                try takeMessages(readiness)
-                if try takeSubscriptions(readiness) { perform(.subscribed) }
-            } catch {
-                cutOff(error)
-            }
-            if let end { return end }
-            if let due = machine.nextDeadline, Moment.now.monotonic >= due { perform(.tick) }
-            perform(.drained)
-            tellOmissions()
-            publish()
+            turn()
+            if let append = ownAppend { appendAside(append) }
             if let end { return end }
         }
+    }
+
+    /// Waits until something happens, and handles it.
+    func turn() {
+        takenCount = 0
+        do {
+            let readiness = try poller.wait(timeout: timeout) { wait in
+                lead.letGo()
+                wait()
+                lead.take()
+            }
+            takeAnswers()
+            try takeMessages(readiness)
+            if try takeSubscriptions(readiness) { perform(.subscribed) }
+        } catch {
+            cutOff(error)
+        }
+        guard end == nil else { return }
+        if let due = machine.nextDeadline, Moment.now.monotonic >= due { perform(.tick) }
+        perform(.drained)
+        tellOmissions()
+        publish()
     }
 
     /// Behind each turn: as often as is due.
@@ -168,7 +195,7 @@ final class ServingThread {
         return false
     }
 
-    private func cutOff(_ error: ZeroMQError) {
+    func cutOff(_ error: ZeroMQError) {
         isCutOff = true
         end = .logFailed(error.message)
     }
@@ -178,7 +205,7 @@ final class ServingThread {
         return min(due ?? Self.publishInterval, Self.publishInterval)
     }
 
-    private func perform(_ input: SequencerInput) {
+    func perform(_ input: SequencerInput) {
         machine.handle(input, at: .now, into: &effects)
         guard !effects.isEmpty else { return }
         let due = effects
@@ -188,7 +215,7 @@ final class ServingThread {
 
     // MARK: Inputs
 
-    private func takeAnswers() {
+    func takeAnswers() {
         answers.drain(into: &pending)
         for input in pending {
             switch input {
@@ -215,43 +242,6 @@ final class ServingThread {
         commitTimes.add(through: machine.last, at: now)
     }
 
-    private func authorize(_ keys: AuthorizedKeys, askedBy asker: CurvePublicKey?) {
-        do throws(ZeroMQError) {
-            try access.admit(keys, askedBy: asker, on: [router, feed])
-        } catch {
-            cutOff(error)
-        }
-    }
-
-    private func bar(_ name: Name, for pause: Duration) {
-        do throws(ZeroMQError) {
-            try access.bar(name, for: pause, on: [router, feed])
-        } catch {
-            cutOff(error)
-        }
-    }
-
-    private func reload(for asker: KeyReloads.Asker?) {
-        guard let answer = reloads.begin(for: asker), let asker else { return }
-        perform(.answered(asker.question, by: asker.connection, answer))
-    }
-
-    private func reloaded(_ outcome: KeyReloads.Outcome) {
-        let answer = reloads.end(outcome)
-        // First the answer: with the new keys the asker may be nobody.
-        var key: CurvePublicKey?
-        if let asker = outcome.asker {
-            key = router.key(of: RoutingID(asker.connection))
-            perform(.answered(asker.question, by: asker.connection, answer))
-        }
-        switch outcome.result {
-        case .success(let keys):
-            authorize(keys, askedBy: key)
-            events(.authorized(count: keys.count))
-        case .failure(let error): events(.authorizationFailed(message: error.message))
-        }
-    }
-
     /// Sockets are read at all times, whoever is served, so that peers can connect and be ended.
     private func takeMessages(_ readiness: Poller.Readiness) throws(ZeroMQError) {
         let begun = Moment.now.monotonic
@@ -260,6 +250,7 @@ final class ServingThread {
         guard readiness.isReadable(routerToken) else { return }
         repeat {
             guard let input = try router.receive() else { return }
+            takenCount += 1
             if isServing { take(input) } else { keep(input) }
         } while Moment.now.monotonic - begun < Self.turnMax
     }
@@ -317,7 +308,7 @@ final class ServingThread {
         case .append(let append):
             appendedAt = Moment.now.monotonic
             pace.appended(at: appendedAt)
-            jobs.post(.append(append))
+            if mayAppend(append) { ownAppend = append } else { jobs.post(.append(append)) }
         case .readSnapshots: jobs.post(.readSnapshots)
         case .saveSnapshot(let part): jobs.post(.saveSnapshot(part))
         case .keepAside(let stores, let last): read(.gather(AsideRun(stores, through: last)))

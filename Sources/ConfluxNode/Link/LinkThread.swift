@@ -6,17 +6,18 @@ import Foundation
 
 /// The thread that owns a node's sockets and its ``ReplicaMachine``: it turns frames, commands and
 /// time into inputs, and carries out the effects. It decides nothing.
-// Sendable: confined to its thread; other threads post to its port.
+// Sendable: whoever has the lead has everything here; other threads post to its port.
 final class LinkThread: @unchecked Sendable {
     let port: LinkPort
-    private let outbox: Outbox
-    private let jobs: Mailbox<ApplyJob>
+    let outbox: Outbox
+    let jobs: Mailbox<ApplyJob>
+    let apply: ApplyThread
     let events: @Sendable (NodeEvent) -> Void
 
     var machine: ReplicaMachine
     let address: Endpoint
     let context: ZeroMQContext
-    private let dealer: DealerSocket
+    let dealer: DealerSocket
     private let monitor: SocketMonitor
     let poller: Poller
     private let dealerToken: Poller.Token
@@ -24,6 +25,14 @@ final class LinkThread: @unchecked Sendable {
     var feed: Feed?
     let security: SocketSecurity
     private var refused: RefusedConnections
+
+    /// Whoever has it drives the link, and has everything here: see `LinkThread+Leading`.
+    let lead = Lead()
+    /// Until when the link sleeps; nil while it does not.
+    var sleepsUntil: Duration?
+    /// Whether the thread that applies has something to do that it was not woken for, and of how many bytes.
+    var hasNews = false
+    var newsBytes = 0
 
     private var effects: [ReplicaEffect] = []
     var commands: [LinkCommand] = []
@@ -59,7 +68,8 @@ final class LinkThread: @unchecked Sendable {
 
     init(
         address: Endpoint, machine: ReplicaMachine, port: LinkPort, outbox: Outbox,
-        jobs: Mailbox<ApplyJob>, jobsMax: Int, progress: SharedProgress, shelf: EncodingShelf,
+        jobs: Mailbox<ApplyJob>, apply: ApplyThread, jobsMax: Int, progress: SharedProgress,
+        shelf: EncodingShelf,
         security: SocketSecurity, meter: NodeMeter,
         diagnosis: AddressDiagnosis, events: @escaping @Sendable (NodeEvent) -> Void
     ) throws(ZeroMQError) {
@@ -70,6 +80,7 @@ final class LinkThread: @unchecked Sendable {
         self.port = port
         self.outbox = outbox
         self.jobs = jobs
+        self.apply = apply
         self.jobsMax = jobsMax
         self.progress = progress
         self.shelf = shelf
@@ -93,27 +104,37 @@ final class LinkThread: @unchecked Sendable {
     ///
     /// - Returns: Why it ended. The thread that applies was told to stop.
     func run() -> ReplicaEnd {
+        lead.take()
         perform(.start)
         while end == nil {
-            do {
-                let readiness = try poller.wait(timeout: timeout)
-                takeCommands()
-                if readiness.isReadable(monitorToken) { try takeMonitorEvents() }
-                if readiness.isReadable(dealerToken) { try takeMessages() }
-                if let feed, readiness.isReadable(feed.monitorToken) { try takeFeedEvents(feed) }
-                if let feed, readiness.isReadable(feed.token) { try takeFeed(feed) }
-                if refused.takeDue(at: now.monotonic) { try dealer.connectAgain(address) }
-            } catch {
-                end = .unreadable("\(error)")
-                break
-            }
-            passTime()
-            repeat { takeDispatches() } while takeProgress()
-            leaveIfSettled()
-            publish()
+            turn()
+            applyAside()
         }
+        lead.letGo()
         finish()
         return end ?? .left
+    }
+
+    /// Waits until something happens, and handles it.
+    func turn() {
+        do {
+            let timeout = timeout
+            let deadline = now.monotonic + timeout
+            let readiness = try poller.wait(timeout: timeout) { letLead(until: deadline, $0) }
+            takeCommands()
+            if readiness.isReadable(monitorToken) { try takeMonitorEvents() }
+            if readiness.isReadable(dealerToken) { try takeMessages() }
+            if let feed, readiness.isReadable(feed.monitorToken) { try takeFeedEvents(feed) }
+            if let feed, readiness.isReadable(feed.token) { try takeFeed(feed) }
+            if refused.takeDue(at: now.monotonic) { try dealer.connectAgain(address) }
+        } catch {
+            end = .unreadable("\(error)")
+            return
+        }
+        passTime()
+        repeat { takeDispatches() } while takeProgress()
+        leaveIfSettled()
+        publish()
     }
 
     var now: Moment { .now }
@@ -249,7 +270,7 @@ final class LinkThread: @unchecked Sendable {
         return true
     }
 
-    private func takeDispatches() {
+    func takeDispatches() {
         // Outcomes wait while user code keeps the thread that applies; then dispatches wait, too.
         seen.isFull = progress.content.isFull
         while jobs.count < jobsMax, !seen.isFull,
@@ -257,11 +278,10 @@ final class LinkThread: @unchecked Sendable {
         {
             // The outcome's place is known before the outcome can be.
             let firstCounter = machine.nextCounter
-            post(
-                .submitted(
-                    SubmittedBatch(
-                        firstCounter: firstCounter, count: filling.count, block: filling.block,
-                        spans: filling.spans, begunAt: filling.begunAt)))
+            let submitted = SubmittedBatch(
+                firstCounter: firstCounter, count: filling.count, block: filling.block,
+                spans: filling.spans, begunAt: filling.begunAt)
+            post(.submitted(submitted), isNews: false)
             meter.submitted(filling.builder.count)
             sent.add(filling.block, firstCounter: firstCounter, count: filling.count)
             if filling.skippedCount > 0 {
@@ -326,10 +346,13 @@ final class LinkThread: @unchecked Sendable {
         }
     }
 
-    /// Hands a job to the thread that applies. None may be lost: their number is bounded by the
-    /// bytes of deliveries and of batches, far below what the mailbox holds.
-    private func post(_ job: ApplyJob) {
-        let outcome = jobs.post(job)
+    /// Hands a job to whoever applies. None may be lost: their number is bounded by the
+    /// bytes of deliveries and of batches, far below what the mailbox holds. It is told behind the turn.
+    private func post(_ job: ApplyJob, isNews: Bool = true) {
+        hasNews = hasNews || isNews
+        if case .deliver(.commit(_, let byteCount), _) = job { newsBytes += byteCount }
+        if case .deliver(.catchUp(_, let byteCount, _), _) = job { newsBytes += byteCount }
+        let outcome = jobs.post(job, quietly: true)
         precondition(outcome != .full, "\(jobs.capacity) jobs wait for the thread that applies")
     }
 
@@ -346,6 +369,7 @@ final class LinkThread: @unchecked Sendable {
     private func finish() {
         abandonOutbox()
         post(.stop)
+        jobs.announce()
         port.mailbox.close()
         for (number, ask) in asks {
             ask.reply(

@@ -19,6 +19,8 @@ public final class Mailbox<Element: Sendable>: Sendable {
     private struct State {
         var waiting: [Element] = []
         var isClosed = false
+        /// Whether the owner was woken for what waits, or need not be.
+        var isAnnounced = false
     }
 
     private let state = Mutex(State())
@@ -40,19 +42,45 @@ public final class Mailbox<Element: Sendable>: Sendable {
 
     /// Puts an element at the end. Any thread may call it; it never waits for the owner.
     ///
-    /// - Parameter element: What to put there.
+    /// - Parameters:
+    ///   - element: What to put there.
+    ///   - isQuiet: Whether the owner sleeps on. It takes the element when it wakes next, for a later one or
+    ///     for ``announce()``.
     /// - Returns: Whether it was taken, and if not, why.
     @discardableResult
-    public func post(_ element: Element) -> PostOutcome {
-        let (outcome, wasEmpty) = state.withLock { state -> (PostOutcome, Bool) in
+    public func post(_ element: Element, quietly isQuiet: Bool = false) -> PostOutcome {
+        let (outcome, mustWake) = state.withLock { state -> (PostOutcome, Bool) in
             if state.isClosed { return (.closed, false) }
             if state.waiting.count >= capacity { return (.full, false) }
             state.waiting.append(element)
-            return (.accepted, state.waiting.count == 1)
+            if isQuiet || state.isAnnounced { return (.accepted, false) }
+            state.isAnnounced = true
+            return (.accepted, true)
         }
-        if wasEmpty { waker.wake() }
+        if mustWake { waker.wake() }
         return outcome
     }
+
+    /// Wakes the owner, if it was not woken for what waits.
+    public func announce() {
+        let mustWake = state.withLock { state in
+            defer { state.isAnnounced = true }
+            return !state.isAnnounced
+        }
+        if mustWake { waker.wake() }
+    }
+
+    /// Wakes the owner.
+    public func wake() { waker.wake() }
+
+    /// Whether something waits that the owner was woken for, or is to be.
+    public var isAnnounced: Bool { state.withLock { $0.isAnnounced && !$0.waiting.isEmpty } }
+
+    /// Waits until an element is announced, or the time is over; takes nothing. For an owner that has no
+    /// sockets, and no other mailbox with the same waker.
+    ///
+    /// - Parameter timeout: How long at most; nil for as long as it takes.
+    public func awaitCall(timeout: Duration?) { _ = waker.waitForCall(timeout: timeout) }
 
     /// Takes everything that waits. For the owner alone.
     ///
@@ -64,6 +92,7 @@ public final class Mailbox<Element: Sendable>: Sendable {
         batch.removeAll(keepingCapacity: true)
         return state.withLock { state in
             swap(&state.waiting, &batch)
+            state.isAnnounced = false
             return !state.isClosed
         }
     }

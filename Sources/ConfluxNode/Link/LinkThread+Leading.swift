@@ -1,0 +1,68 @@
+import ConfluxZeroMQ
+
+/// Who drives the link, besides its own thread: whoever has the `lead`. That is let go in two places:
+///
+/// - *While the link sleeps.* A thread that dispatches when nothing else is under way then sends by itself
+///   (``sendAtOnce()``), since waking the link takes longer.
+/// - *While the link's thread applies* (``applyAside()``). User code may keep it for long. Then the thread that
+///   would apply otherwise drives the link meanwhile (``relieve()``), so that no beat is late.
+extension LinkThread {
+    /// The most bytes of commits that the link's thread applies by itself: with more the two threads get on
+    /// better beside each other.
+    private static let asideBytesMax = 16 << 10
+    /// How many jobs may wait for the thread that applies without its knowing.
+    private static let quietJobsMax = 64
+
+    /// Has others drive the link while its thread sleeps.
+    func letLead(until deadline: Duration, _ wait: () -> Void) {
+        sleepsUntil = deadline
+        lead.letGo()
+        wait()
+        lead.take()
+        sleepsUntil = nil
+    }
+
+    /// Behind each turn of the link's own thread: has applied what the turn has brought.
+    func applyAside() {
+        guard hasNews || jobs.count > Self.quietJobsMax else { return }
+        guard newsBytes <= Self.asideBytesMax, end == nil, apply.beginAside() else {
+            return announceJobs()
+        }
+        (hasNews, newsBytes) = (false, 0)
+        lead.aside(
+            { apply.applyAside() }, wakingBy: { port.waker.wake() },
+            wakingReliefBy: { jobs.wake() })
+        // Of whoever relieved this thread.
+        if hasNews { announceJobs() }
+    }
+
+    private func announceJobs() {
+        (hasNews, newsBytes) = (false, 0)
+        jobs.announce()
+    }
+
+    /// Drives the link while its thread is held up, if it is. Called by the thread that applies.
+    ///
+    /// - Returns: When it is to be called again at the latest; nil for whenever.
+    func relieve() -> Duration? {
+        lead.relieve(isOver: { end != nil }, turn: { turn() })
+        return lead.watchInterval
+    }
+
+    /// Sends what was dispatched, on the thread that dispatched it, if the link sleeps and nothing is under
+    /// way. While something is, the link gathers what follows.
+    ///
+    /// - Returns: Whether nothing is left to do for the link's thread; if not, it must be woken.
+    func sendAtOnce() -> Bool {
+        guard lead.takeIfFree() else { return false }
+        defer { lead.letGo() }
+        guard let sleepsUntil, end == nil, machine.isSettled, port.mailbox.count == 0 else {
+            return false
+        }
+        takeDispatches()
+        guard end == nil, !hasNews, outbox.isEmpty else { return false }
+        if let due = machine.nextDeadline, due < sleepsUntil { return false }
+        // The call may have taken the sign that something waits.
+        do { return try !dealer.isReadable } catch { return false }
+    }
+}
