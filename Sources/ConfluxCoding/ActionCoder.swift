@@ -1,4 +1,5 @@
 import ConfluxVocabulary
+import Foundation
 
 /// An action type that tells its actions' names, so that a message can list them.
 ///
@@ -23,6 +24,8 @@ package struct ActionCoder<Action: Codable & Sendable>: Sendable {
     /// The most bytes of one payload.
     package let sizeBytesMax: Int
     private let pool = TapePool()
+    /// Whether actions are bytes and nothing else, which need no tape.
+    private var isData: Bool { Action.self == Data.self }
 
     /// Makes a coder.
     ///
@@ -41,18 +44,27 @@ package struct ActionCoder<Action: Codable & Sendable>: Sendable {
     package func encode(
         _ action: Action, as coding: PayloadCoding
     ) throws(CodingFailure) -> [UInt8] {
-        let bytes = try pool.withTape { (tape) throws(CodingFailure) in
+        let bytes =
+            try isData && coding == .compact
+            ? CompactBytes.write(unsafeBitCast(action, to: Data.self))
+            : encodeByTape(action, as: coding)
+        guard bytes.count <= sizeBytesMax else {
+            throw CodingFailure(
+                .tooLarge, "the action takes \(bytes.count) bytes of at most \(sizeBytesMax)")
+        }
+        return bytes
+    }
+
+    private func encodeByTape(
+        _ action: Action, as coding: PayloadCoding
+    ) throws(CodingFailure) -> [UInt8] {
+        try pool.withTape { (tape) throws(CodingFailure) in
             try tape.encode(action)
             return switch coding {
             case .json: try tape.canonicalBytes(of: 0)
             case .compact: try CompactWriter.write(tape)
             }
         }
-        guard bytes.count <= sizeBytesMax else {
-            throw CodingFailure(
-                .tooLarge, "the action takes \(bytes.count) bytes of at most \(sizeBytesMax)")
-        }
-        return bytes
     }
 
     /// Decodes an action.
@@ -65,7 +77,12 @@ package struct ActionCoder<Action: Codable & Sendable>: Sendable {
     package func decode(
         _ bytes: Bytes, as coding: PayloadCoding
     ) throws(CodingFailure) -> Action {
-        try pool.withTape { (tape) throws(CodingFailure) in
+        if isData, coding == .compact, bytes.count <= sizeBytesMax,
+            let data = CompactBytes.read(bytes)
+        {
+            return unsafeBitCast(data, to: Action.self)
+        }
+        return try pool.withTape { (tape) throws(CodingFailure) in
             switch coding {
             case .json: try JSONReader.read(bytes, into: tape, sizeBytesMax: sizeBytesMax)
             case .compact: try CompactReader.read(bytes, into: tape, sizeBytesMax: sizeBytesMax)

@@ -127,7 +127,6 @@ private struct ConnectionRun {
 
     private mutating func end(_ id: RoutingID) {
         require(id != Self.good, "the good one has to go")
-        table.markEnding(id)
         table.remove(id)
         peers[id] = nil
     }

@@ -1,0 +1,66 @@
+import Foundation
+
+/// The compact coding of a value that is bytes and nothing else, without a tape: in one copy each way.
+///
+/// *Invariant*: it writes what ``CompactWriter`` writes, and reads nothing that ``CompactReader`` refuses. Where
+/// it reads nothing, that says why.
+enum CompactBytes {
+    private static let head = CompactFormat.Kind.bytes.rawValue << 4
+    /// From here on the count stands behind the head.
+    private static let longCount = 15
+    /// The most bytes that stand before the value's own: format, head, count.
+    private static let prefixBytesMax = 2 + 10
+
+    static func write(_ data: Data) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: prefixBytesMax + data.count) { buffer, position in
+            buffer[0] = CompactFormat.format
+            buffer[1] = head | UInt8(min(data.count, longCount))
+            position = 2
+            if data.count >= longCount {
+                var rest = data.count - longCount
+                while rest >= 0x80 {
+                    buffer[position] = UInt8(truncatingIfNeeded: rest) | 0x80
+                    position += 1
+                    rest >>= 7
+                }
+                buffer[position] = UInt8(rest)
+                position += 1
+            }
+            data.withUnsafeBytes { bytes in
+                UnsafeMutableRawBufferPointer(
+                    rebasing: UnsafeMutableRawBufferPointer(buffer)[position...]
+                )
+                .copyMemory(from: bytes)
+            }
+            position += data.count
+        }
+    }
+
+    /// - Returns: The bytes; nil where the payload is something else, or broken.
+    static func read(_ payload: ArraySlice<UInt8>) -> Data? {
+        payload.withUnsafeBytes { bytes -> Data? in
+            guard bytes.count >= 2, bytes[0] == CompactFormat.format, bytes[1] & 0xF0 == head else {
+                return nil
+            }
+            var count = Int(bytes[1] & 0xF)
+            var position = 2
+            if count == longCount {
+                var shift = 0
+                while true {
+                    // Longer ones, and those that are not in their shortest form, are rare or broken.
+                    guard position < bytes.count, shift <= 28 else { return nil }
+                    let next = bytes[position]
+                    position += 1
+                    count += Int(next & 0x7F) << shift
+                    shift += 7
+                    if next < 0x80 {
+                        if next == 0, shift > 7 { return nil }
+                        break
+                    }
+                }
+            }
+            guard bytes.count - position == count else { return nil }
+            return Data(UnsafeRawBufferPointer(rebasing: bytes[position...]))
+        }
+    }
+}
