@@ -13,7 +13,7 @@ struct HostileWorkload {
     private static let idleKeys = (0..<10).map { "idle-\($0)" }
     private static let floodCount = 16
     /// What docs/bounds.md says that connections can make the sequencer hold, in MiB.
-    private static let memoryBoundMax = 1_300.0
+    private static let memoryBoundMax = 660.0
 
     /// What else goes on.
     private enum Company: String, CaseIterable {
