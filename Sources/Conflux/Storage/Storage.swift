@@ -35,7 +35,7 @@ extension Store {
     ///   - function: The function of the call.
     ///   - line: The line of the call.
     ///   - change: Gets a draft of the value. Called once, holding no lock, when and where an action would be
-    ///     committed (``Actions/dispatch(action:)``): on `.immediate` before this returns. If it throws,
+    ///     committed (as `dispatch(action:)` of ``Actions`` says): on `.immediate` before this returns. If it throws,
     ///     nothing changes, and ``DispatchHandle/receipt()`` throws a refusal with that error as the reason.
     /// - Returns: A handle, by which the end can be waited for. It may be dropped.
     @discardableResult

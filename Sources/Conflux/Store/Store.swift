@@ -11,7 +11,7 @@
 /// Actions may be dispatched from any thread. Each store commits them one at a time, in the order
 /// in which they came, wherever its executor puts it; no lock is held while it does. On `.immediate` a
 /// dispatch has been committed on return, by the dispatching thread, also while others dispatch; but
-/// one from inside a commit or an observer is committed after that. ``Actions/dispatch(action:)`` has the
+/// one from inside a commit or an observer is committed after that. `dispatch(action:)` of ``Actions`` has the
 /// exceptions.
 ///
 /// A released store commits nothing more, also of what is on its way; what was read through
