@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 #if defined(__linux__)
@@ -162,7 +163,43 @@ static inline int conflux_listen_tcp(
     return descriptor;
 }
 
-// Listens at a path. What is left there of a socket that was not closed is removed.
+// Which file is at a path; zeros for none, or one that is no socket.
+typedef struct {
+    uint64_t device;
+    uint64_t number;
+} conflux_identity;
+
+static inline conflux_identity conflux_identify(const char *path) {
+    struct stat file;
+    conflux_identity identity = {0, 0};
+    if (lstat(path, &file) == 0 && S_ISSOCK(file.st_mode)) {
+        identity.device = (uint64_t)file.st_dev;
+        identity.number = (uint64_t)file.st_ino;
+    }
+    return identity;
+}
+
+// Removes a local socket, unless another one has its path by now.
+static inline void conflux_unlink_local(const char *path, conflux_identity identity) {
+    conflux_identity present = conflux_identify(path);
+    if (present.device == identity.device && present.number == identity.number) unlink(path);
+}
+
+// Whether nothing is in the way of a socket at a path: nothing at all, or one that nobody listens at.
+static inline int conflux_may_replace(const struct sockaddr_un *address) {
+    struct stat file;
+    if (lstat(address->sun_path, &file) != 0) return errno == ENOENT;
+    if (!S_ISSOCK(file.st_mode)) return 0;
+    int descriptor = socket(AF_UNIX, SOCK_STREAM, 0);
+    if (descriptor < 0) return 0;
+    int is_dead = conflux_set_flags(descriptor) == 0
+        && connect(descriptor, (const struct sockaddr *)address, sizeof *address) != 0
+        && errno == ECONNREFUSED;
+    close(descriptor);
+    return is_dead;
+}
+
+// Listens at a path. What is left there of a socket that nobody listens at is removed; anything else is in use.
 static inline int conflux_listen_local(const char *path, int backlog) {
     struct sockaddr_un address;
     memset(&address, 0, sizeof address);
@@ -172,6 +209,10 @@ static inline int conflux_listen_local(const char *path, int backlog) {
         return -1;
     }
     strcpy(address.sun_path, path);
+    if (!conflux_may_replace(&address)) {
+        errno = EADDRINUSE;
+        return -1;
+    }
     int descriptor = socket(AF_UNIX, SOCK_STREAM, 0);
     if (descriptor < 0) return -1;
     unlink(path);
@@ -187,10 +228,21 @@ static inline int conflux_listen_local(const char *path, int backlog) {
 static inline int conflux_accept(int listener, conflux_keeping keeping) {
     int descriptor;
     do {
+#if defined(__linux__)
+        descriptor = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+#else
         descriptor = accept(listener, NULL, NULL);
+#endif
     } while (descriptor < 0 && (errno == EINTR || errno == ECONNABORTED));
     if (descriptor < 0) return -1;
-    if (conflux_set_flags(descriptor) != 0) return conflux_close_failed(descriptor);
+#if !defined(__linux__)
+    // Without the option a write to a connection that was reset would end the process. It can't be set where it
+    // was reset already.
+    if (conflux_set_flags(descriptor) != 0
+        || conflux_set_option(descriptor, SOL_SOCKET, SO_NOSIGPIPE, 1) != 0) {
+        return conflux_close_failed(descriptor);
+    }
+#endif
     // Of a Unix socket these mean nothing.
     conflux_set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
     if (keeping.idle > 0) {
@@ -206,8 +258,6 @@ static inline int conflux_accept(int listener, conflux_keeping keeping) {
 #if defined(__linux__)
     conflux_set_option(
         descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, keeping.unacknowledged_milliseconds);
-#else
-    conflux_set_option(descriptor, SOL_SOCKET, SO_NOSIGPIPE, 1);
 #endif
     return descriptor;
 }

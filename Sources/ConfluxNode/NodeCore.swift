@@ -120,7 +120,7 @@ package final class NodeCore: Sendable {
                     default: break
                     }
                 })
-            apply.relieve = { [unowned link] in link.relieve() }
+            apply.relieve = { [weak link] in link.flatMap { $0.relieve() } }
             sender.link = link
             let applyThread = try NamedThread("conflux-apply") {
                 NodeThread.run { scope.run { apply.run() } }

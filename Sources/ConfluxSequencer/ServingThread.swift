@@ -118,7 +118,8 @@ final class ServingThread {
 
     private func serveTenure() -> SequencerEnd {
         while true {
-            turn()
+            // Who relieved this thread may have left it an append.
+            if ownAppend == nil { turn() }
             if let append = ownAppend { appendAside(append) }
             if let end { return end }
         }

@@ -77,6 +77,8 @@ final class ApplyThread: @unchecked Sendable {
         guard waivers == 0, !isStopped else {
             waivers = max(0, waivers - 1)
             role.unlock()
+            // The one that was woken for a job found this thread at it.
+            if jobs.isAnnounced { jobs.wake() }
             return false
         }
         return true

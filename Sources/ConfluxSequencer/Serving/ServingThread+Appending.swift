@@ -24,13 +24,19 @@ extension ServingThread {
                 { isDone = appender.append(append) }, wakingBy: { waker.wake() },
                 wakingReliefBy: { jobs.wake() })
         }
-        if isDone { takeAnswers() } else { jobs.post(.append(append)) }
+        guard isDone else {
+            jobs.post(.append(append))
+            return
+        }
+        takeAnswers()
+        if end == nil { perform(.drained) }
     }
 
     /// What the log's thread calls behind each sleep. It says how long that may sleep.
     var relief: () -> Duration? {
-        { [unowned self] in
-            lead.relieve(isOver: { end != nil }, turn: { turn() })
+        { [weak self] in
+            guard let self else { return nil }
+            lead.relieve(isOver: { self.end != nil }, turn: { self.turn() })
             return lead.watchInterval
         }
     }

@@ -41,14 +41,15 @@ public final class PublisherSocket: ServingSocket {
 
     /// Takes what peers have sent.
     ///
-    /// - Parameter limit: How many pieces to take at most; the poller tells of what is left.
+    /// - Parameter limit: How many pieces to take at most, for a millisecond; the poller tells of what is left.
     /// - Returns: How many peers have subscribed. What is published from now on is sent to them.
     ///   What is no subscription is counted in `malformedCount`.
     /// - Throws: `closed`.
     public func receiveSubscriptions(limit: Int = 256) throws(ZeroMQError) -> Int {
         newSubscriptions = 0
+        let until = Moment.now.monotonic + .milliseconds(1)
         for _ in 0..<limit {
-            guard try receivePiece() else { break }
+            guard try receivePiece(), Moment.now.monotonic < until else { break }
         }
         return newSubscriptions
     }

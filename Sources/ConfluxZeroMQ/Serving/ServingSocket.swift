@@ -229,15 +229,19 @@ public class ServingSocket: PolledSocket {
         } catch {
             fault = error
         }
+        var ping: Bytes?
         for event in events {
             switch event {
             case .answer(let bytes): try say(bytes, to: id)
             case .identified(let key): try admit(id, key)
-            case .ping(let context):
-                _ = try ZMTP.pong(context)[...].withRawBytes { body throws(ZeroMQError) in
-                    try sendMessage(body, isCommand: true, to: id)
-                }
+            case .ping(let context): ping = context
             case .message, .malformed, .subscription: try take(event, from: id)
+            }
+        }
+        // One answer says that this side lives, however many came at once.
+        if let ping {
+            _ = try ZMTP.pong(ping)[...].withRawBytes { body throws(ZeroMQError) in
+                try sendMessage(body, isCommand: true, to: id)
             }
         }
         if let fault {

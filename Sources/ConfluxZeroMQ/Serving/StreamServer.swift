@@ -41,7 +41,8 @@ final class StreamServer {
     /// Readable when something is to be done.
     let readiness: Int32
     private var listeners: [UInt32: Int32] = [:]
-    private var paths: [String] = []
+    /// Of local sockets: what they are, since their paths may be another's by the time that they end.
+    private var places: [(path: String, identity: conflux_identity)] = []
     private var connections: [RoutingID: Connection] = [:]
     private var nextNumber: UInt32 = 1
     /// What is ready and was not looked at.
@@ -95,7 +96,7 @@ final class StreamServer {
         case .ipc(let path):
             descriptor = conflux_listen_local(path, Int32(settings.backlog))
             guard descriptor >= 0 else { throw .system(errno, attempt) }
-            paths.append(path)
+            places.append((path, conflux_identify(path)))
         case .inproc:
             throw .system(EPROTONOSUPPORT, attempt)
         }
@@ -177,8 +178,9 @@ final class StreamServer {
         do {
             try watch(descriptor, number, isNew: true)
         } catch {
+            // The system watches no more: this connection goes, and no other.
             closeDescriptor(descriptor)
-            throw error
+            return nil
         }
         connections[RoutingID(number: number)] = Connection(descriptor: descriptor)
         return .connected(RoutingID(number: number))
@@ -186,6 +188,8 @@ final class StreamServer {
 
     private func end(_ id: RoutingID) -> Event {
         if let connection = connections.removeValue(forKey: id) {
+            // A process that was started meanwhile may have the descriptor, too.
+            conflux_unwatch(readiness, connection.descriptor)
             closeDescriptor(connection.descriptor)
         }
         return .ended(id)
@@ -219,18 +223,23 @@ final class StreamServer {
         return .sent
     }
 
-    /// Writes what waits, as far as the connection takes it.
+    /// Writes what waits, as far as the connection takes it, or a piece of it: others have their turn then.
     ///
     /// - Returns: Whether the connection is whole.
     private func writeOn(_ id: RoutingID) throws(ZeroMQError) -> Bool {
         guard let index = connections.index(forKey: id) else { return true }
         let descriptor = connections.values[index].descriptor
+        var bytes = 0
         while !connections.values[index].isClear {
-            let connection = connections.values[index]
-            guard let frame = connection.waiting[connection.head]?.frame else { return true }
-            let count = frame.write(to: descriptor, from: connection.written)
+            guard bytes < Self.pieceBytes else { return true }
+            let (head, written) = (
+                connections.values[index].head, connections.values[index].written
+            )
+            guard let frame = connections.values[index].waiting[head]?.frame else { return true }
+            let count = frame.write(to: descriptor, from: written)
             guard count >= 0 else { return errno == EAGAIN || errno == EWOULDBLOCK }
             connections.values[index].written += count
+            bytes += count
             guard connections.values[index].written == frame.byteCount else { return true }
             connections.values[index].written = 0
             connections.values[index].letGoFirst()
@@ -242,28 +251,40 @@ final class StreamServer {
     /// Ends a connection. What waits in both directions is lost, but what the system has.
     func close(_ id: RoutingID) {
         guard let connection = connections.removeValue(forKey: id) else { return }
+        conflux_unwatch(readiness, connection.descriptor)
         Self.close(connection.descriptor, piece)
     }
 
-    /// Ends everything; what waits to be written is written for as long as `linger` says.
+    /// Ends everything; what waits to be written is written for as long as `linger` says, to all at once.
     func close() {
         let until = ContinuousClock.now + settings.linger
-        for id in Array(connections.keys) {
-            while let connection = connections[id], !connection.isClear,
-                case let left = until - .now, left > .zero,
-                conflux_await_writable(connection.descriptor, left.wholeMilliseconds) != 0,
-                (try? writeOn(id)) == true
-            {}
-            close(id)
+        while let last = writeToAll(), case let left = until - .now, left > .zero {
+            let milliseconds = min(left.wholeMilliseconds, Self.lingerStepMilliseconds)
+            _ = conflux_await_writable(last, milliseconds)
         }
+        for id in Array(connections.keys) { close(id) }
         for descriptor in listeners.values { closeDescriptor(descriptor) }
         listeners = [:]
-        for path in paths { unlink(path) }
-        paths = []
+        for (path, identity) in places { conflux_unlink_local(path, identity) }
+        places = []
     }
 
+    /// - Returns: The descriptor of one that something still waits for; nil if nothing does.
+    private func writeToAll() -> Int32? {
+        var last: Int32?
+        for (id, connection) in connections where !connection.isClear {
+            guard (try? writeOn(id)) == true else {
+                close(id)
+                continue
+            }
+            if connections[id]?.isClear == false { last = connection.descriptor }
+        }
+        return last
+    }
+
+    private static let lingerStepMilliseconds: Int32 = 10
     /// The most bytes that are thrown away of a connection that ends.
-    private static let drainedBytesMax = 4 << 20
+    private static let drainedBytesMax = 256 << 10
 
     /// Where something is unread, the system would throw away what it has not sent.
     private static func close(_ descriptor: Int32, _ piece: UnsafeMutableRawBufferPointer) {

@@ -11,9 +11,8 @@ public struct SocketSettings: Sendable, Hashable {
     /// many times what a healthy peer leaves waiting.
     public var sendQueueMessages = 1_000
 
-    /// How many messages of one peer wait to be received, 1 to 1,000,000; of a serving socket,
-    /// pieces of up to 8 KiB. At the bound its connection is no longer read, and TCP slows that
-    /// peer.
+    /// How many messages of one peer wait to be received, 1 to 1,000,000. At the bound its connection is no
+    /// longer read, and TCP slows that peer. A serving socket keeps none: the system's buffers do.
     public var receiveQueueMessages = 1_000
 
     /// The largest message that is received, 1 byte to 1 GiB. Who sends a larger one is

@@ -25,6 +25,8 @@ public final class Lead: @unchecked Sendable {  // What is not atomic is guarded
     /// Since when the own thread is aside; nil while it is not.
     private var asideSince: Duration?
     private var isRelieved = false
+    /// Whether the own thread is done aside, and wants the lead back.
+    private let isBack = Atomic(false)
     private let hasLeft = DispatchSemaphore(value: 0)
     /// How often the own thread went aside. *Use*: the other one watches while it does.
     private let asides = Atomic<UInt64>(0)
@@ -76,7 +78,9 @@ public final class Lead: @unchecked Sendable {  // What is not atomic is guarded
         asideSince = Moment.now.monotonic
         letGo()
         body()
+        isBack.store(true, ordering: .releasing)
         take()
+        isBack.store(false, ordering: .relaxed)
         asideSince = nil
         guard isRelieved else { return }
         wake()
@@ -92,18 +96,22 @@ public final class Lead: @unchecked Sendable {  // What is not atomic is guarded
         isWatched.load(ordering: .acquiring) ? Self.asideMax : nil
     }
 
-    /// Drives while the own thread is held up, if it is. To be called after each sleep.
+    /// Drives while the own thread is held up, if it is. To be called after each sleep. It waits for nobody: as
+    /// long as somebody has the lead, there is nothing to relieve.
     ///
     /// - Parameters:
     ///   - isOver: Whether nothing is to be driven any more.
     ///   - turn: Waits for what is next, and does it. It is called with the lead, and may let it go meanwhile.
     public func relieve(isOver: () -> Bool, turn: () -> Void) {
         watch()
-        take()
+        guard takeIfFree() else { return }
         defer { letGo() }
-        guard let since = asideSince, Moment.now.monotonic - since >= Self.asideMax else { return }
+        guard let since = asideSince, Moment.now.monotonic - since >= Self.asideMax,
+            !isBack.load(ordering: .acquiring)
+        else { return }
         isRelieved = true
-        while asideSince != nil, !isOver() { turn() }
+        // A turn need not let the lead go: so it ends where the own thread waits for that.
+        while asideSince != nil, !isBack.load(ordering: .acquiring), !isOver() { turn() }
         isRelieved = false
         if asideSince == nil { hasLeft.signal() }
     }

@@ -1,0 +1,66 @@
+import ConfluxZeroMQ
+import Foundation
+import Testing
+
+/// Sockets at paths.
+struct LocalSocketTests {
+    private func withFolder(_ body: (String) throws -> Void) throws {
+        let folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("conflux-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try body(folder.path)
+    }
+
+    private func router(at path: String) throws -> RouterSocket {
+        let router = try RouterSocket()
+        _ = try router.bind(Endpoint("ipc://\(path)"))
+        return router
+    }
+
+    private func isThere(_ path: String) -> Bool {
+        FileManager.default.fileExists(atPath: path)
+    }
+
+    @Test func `a path that somebody listens at is in use, and one that was left is taken over`()
+        throws
+    {
+        try withFolder { folder in
+            let path = "\(folder)/socket"
+            let first = try router(at: path)
+            let error = #expect(throws: ZeroMQError.self) { _ = try router(at: path) }
+            #expect(error?.code == .addressInUse, "\(String(describing: error))")
+            #expect(isThere(path))
+            // As a process that was killed leaves it: nobody listens, and the path is there.
+            try FileManager.default.moveItem(atPath: path, toPath: "\(folder)/kept")
+            first.close()
+            try FileManager.default.moveItem(atPath: "\(folder)/kept", toPath: path)
+            let second = try router(at: path)
+            second.close()
+            #expect(!isThere(path))
+        }
+    }
+
+    @Test func `a file that is no socket stays`() throws {
+        try withFolder { folder in
+            let path = "\(folder)/file"
+            try Data("precious".utf8).write(to: URL(fileURLWithPath: path))
+            let error = #expect(throws: ZeroMQError.self) { _ = try router(at: path) }
+            #expect(error?.code == .addressInUse, "\(String(describing: error))")
+            #expect(FileManager.default.contents(atPath: path) == Data("precious".utf8))
+        }
+    }
+
+    @Test func `a socket that ends leaves the path to its successor`() throws {
+        try withFolder { folder in
+            let path = "\(folder)/socket"
+            let first = try router(at: path)
+            try FileManager.default.removeItem(atPath: path)
+            let second = try router(at: path)
+            first.close()
+            #expect(isThere(path))
+            second.close()
+            #expect(!isThere(path))
+        }
+    }
+}
