@@ -19,7 +19,7 @@ struct Connection: Sendable {
     ///
     /// - Parameters:
     ///   - environment: Says where, and how long to wait.
-    ///   - address: Where, if not there.
+    ///   - address: Where, if not there: at a sequencer of the command's own, which has no keys.
     ///   - role: Whether a session is needed.
     ///   - settings: How the node behaves.
     ///   - key: What the session is found by, if it is to outlive the process.
@@ -31,10 +31,11 @@ struct Connection: Sendable {
         settings: NodeSettings = NodeSettings(), key: SessionKey? = nil,
         tap: (@Sendable (Commit) -> Void)? = nil
     ) async throws(CommandFailure) -> Connection {
+        let isOwn = address != nil
         let address = address ?? environment.arguments[WorkerOptions.connect]
         let timeout = environment.arguments[WorkerOptions.timeout]
         var settings = settings
-        settings.keys = try WorkerOptions.keys(environment.arguments)
+        settings.keys = isOwn ? nil : try WorkerOptions.keys(environment.arguments)
         let core: NodeCore
         do throws(NodeError) {
             core = try NodeCore(

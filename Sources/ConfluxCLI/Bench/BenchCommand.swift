@@ -1,16 +1,13 @@
 import ConfluxArguments
 import ConfluxLog
 import ConfluxNode
-import ConfluxProtocol
 import ConfluxSequencer
-import ConfluxVocabulary
 import ConfluxWorker
 import Foundation
 
 /// `conflux bench`: how long a receipt takes, and how many actions a second get one, at a sequencer that runs
 /// or at one of the command's own.
 enum BenchCommand {
-
     private static let memory = Flag(
         "--memory", summary: "Measure a sequencer of the command's own, with its log in memory.")
     private static let data = Option<String?>(
@@ -108,7 +105,7 @@ enum BenchCommand {
         let workload = BenchWorkload(
             payloadBytes: arguments[payload], singleCount: arguments[single],
             streamCount: arguments[stream], inFlightMax: arguments[inFlight])
-        let progress = BenchProgress(of: arguments[single] + arguments[stream])
+        let progress = ProgressLine(isOn: true)
         let result: Result<BenchFigures, CommandFailure>
         do throws(CommandFailure) {
             result = .success(
@@ -119,7 +116,7 @@ enum BenchCommand {
         } catch {
             result = .failure(error)
         }
-        progress.end()
+        progress.clear()
         await connection.close()
         let figures = try result.get()
         if environment.isJSON {
@@ -128,23 +125,5 @@ enum BenchCommand {
             for line in figures.lines(of: what) { environment.output.add(line) }
         }
         return .success
-    }
-}
-
-/// How far the work is, for who watches a terminal.
-final class BenchProgress: Sendable {
-    private let total: Int
-    private let isShown = isatty(STDERR_FILENO) == 1
-
-    init(of total: Int) { self.total = total }
-
-    /// Says that so many actions have their receipts.
-    func tell(_ count: Int) {
-        guard isShown else { return }
-        Diagnostics.write(raw: "\r\u{1B}[K\(count) of \(total) actions")
-    }
-
-    func end() {
-        if isShown { Diagnostics.write(raw: "\r\u{1B}[K") }
     }
 }

@@ -29,13 +29,12 @@ struct BenchWorkload: Sendable {
     private static let sampleSpacing = 16
     /// So many actions come first that are not counted.
     private static let warmUpCount = 100
-    private static let progressInterval = Duration.milliseconds(200)
 
     /// Dispatches all of them.
     ///
     /// - Throws: Why an action got no receipt, or that the wait was ended.
     func run(
-        by connection: Connection, _ progress: BenchProgress
+        by connection: Connection, _ progress: ProgressLine
     ) async throws(CommandFailure) -> BenchFigures {
         let payload = Data(repeating: UInt8(ascii: "x"), count: payloadBytes)
         let core = connection.core
@@ -49,11 +48,8 @@ struct BenchWorkload: Sendable {
         let watchdog = Watchdog(connection.timeout) { core.leave(timeout: .zero) }
         defer { watchdog.cancel() }
         func submit() -> DispatchHandle { actions.dispatch(payload) }
-        var toldAt = ContinuousClock.now
-        func tell(_ count: @autoclosure () -> Int) {
-            guard ContinuousClock.now - toldAt > Self.progressInterval else { return }
-            toldAt = .now
-            progress.tell(count())
+        func tell(_ count: Int) {
+            progress.show("\(count) of \(singleCount + streamCount) actions")
         }
 
         var single: [Duration] = []

@@ -14,7 +14,6 @@ final class DispatchReport: Sendable {
         var last: SequenceNumber?
         /// The exit code of the first line that failed.
         var exitCode: ExitCode?
-        var progressAt = ContinuousClock.now
     }
 
     /// What is dispatched to.
@@ -24,8 +23,7 @@ final class DispatchReport: Sendable {
     private let isStream: Bool
     private let environment: CommandEnvironment
     private let targetText: String
-    /// Whether somebody watches the work.
-    private let showsProgress: Bool
+    private let progress: ProgressLine
     private let tally = Mutex(Tally())
 
     init(
@@ -37,7 +35,7 @@ final class DispatchReport: Sendable {
         self.wait = wait
         self.isStream = isStream
         targetText = target.description
-        showsProgress = isStream && isatty(STDERR_FILENO) == 1
+        progress = ProgressLine(isOn: isStream)
     }
 
     /// An action has what was waited for.
@@ -79,7 +77,7 @@ final class DispatchReport: Sendable {
             environment.output.add(Self.line(line, failure).description)
             return
         }
-        clearProgress()
+        progress.clear()
         environment.diagnostics.note(
             isStream ? "line \(line): \(failure.message)" : failure.message)
     }
@@ -103,18 +101,8 @@ final class DispatchReport: Sendable {
     /// Nothing follows at once.
     func batchDone() {
         environment.output.flush()
-        guard showsProgress else { return }
-        let now = ContinuousClock.now
-        let count = tally.withLock { tally -> Int? in
-            guard now - tally.progressAt > .milliseconds(200) else { return nil }
-            tally.progressAt = now
-            return tally.succeeded + tally.failed + tally.resumed
-        }
-        if let count { Diagnostics.write(raw: "\r\u{1B}[K\(count) actions") }
-    }
-
-    private func clearProgress() {
-        if showsProgress { Diagnostics.write(raw: "\r\u{1B}[K") }
+        progress.show(
+            "\(tally.withLock { $0.succeeded + $0.failed + $0.resumed }) actions")
     }
 
     /// Says how it all ended.
@@ -122,7 +110,7 @@ final class DispatchReport: Sendable {
     /// - Parameter isComplete: Whether the whole input was read.
     /// - Returns: How the process ends.
     func finish(isComplete: Bool) -> ExitCode {
-        clearProgress()
+        progress.clear()
         let (tally, isInterrupted) = (
             tally.withLock { $0 }, environment.interruption.reason != nil
         )

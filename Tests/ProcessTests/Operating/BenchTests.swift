@@ -45,6 +45,23 @@ extension ProcessTests {
             }
         }
 
+        @Test func `keys in the environment are for a sequencer that runs, not for its own`()
+            async throws
+        {
+            try await withSite { site in
+                let keyed = try await KeyedSite(site, ["meter": "all"])
+                let run = try await Tool.outcome(
+                    of: try site.start(
+                        ["bench", "--memory"] + Self.few,
+                        variables: [
+                            "CONFLUX_CURVE_SECRET": site.path("meter.secret"),
+                            "CONFLUX_SERVER_KEY": site.path("sequencer.public"),
+                        ]), within: .seconds(60))
+                #expect(run.end == .exited(0), "\(run.message)")
+                withExtendedLifetime(keyed) {}
+            }
+        }
+
         @Test func `it measures a sequencer that runs, whose log has the actions`() async throws {
             try await withSite { site in
                 let sequencer = try await site.sequencer(data: "log")
