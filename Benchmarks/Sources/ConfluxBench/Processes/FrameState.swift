@@ -12,10 +12,7 @@ final class FrameState: BridgedState {
     static let name = "frames"
     static let coding = PayloadCoding.compact
 
-    private var order = partner_order()
-    private let expected: UInt64
-    /// Told once, in the thread that applies, when all expected actions were applied.
-    private let completed: (Sighting) -> Void
+    private var check: OrderCheck
     /// When the last action was applied. *Use*: by whoever had that action's receipt.
     private(set) var lastApplied: UInt64 = 0
     private let isTimed: Bool
@@ -24,9 +21,8 @@ final class FrameState: BridgedState {
     init(
         expected: Int, isTimed: Bool = false, completed: @escaping (Sighting) -> Void = { _ in }
     ) {
-        self.expected = UInt64(expected)
+        check = OrderCheck(expected: expected, completed)
         self.isTimed = isTimed
-        self.completed = completed
     }
 
     static func action() -> Data {
@@ -41,23 +37,41 @@ final class FrameState: BridgedState {
     }
 
     fileprivate func apply(_ action: Data) {
-        action.withUnsafeBytes { bytes in
-            partner_order_add(
-                &order, bytes.loadUnaligned(fromByteOffset: 0, as: UInt64.self),
-                bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+        let (producer, index) = action.withUnsafeBytes { bytes in
+            (
+                bytes.loadUnaligned(fromByteOffset: 0, as: UInt64.self),
+                bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
+            )
         }
         if isTimed { lastApplied = monotonicNanoseconds() }
-        if order.count == expected {
-            completed(
-                Sighting(
-                    count: order.count, hash: order.hash, disorders: order.disorders,
-                    end: monotonicNanoseconds()))
-        }
+        check.add(producer: producer, index: index)
     }
 }
 
 struct FrameMutations: Mutations {
     func commit(action: Data, state: FrameState) {
         state.apply(action)
+    }
+}
+
+/// Notes the order of actions, and tells it when all that are expected have come.
+struct OrderCheck {
+    private var order = partner_order()
+    private let expected: UInt64
+    /// Told once, in the thread that applies.
+    private let completed: (Sighting) -> Void
+
+    init(expected: Int, _ completed: @escaping (Sighting) -> Void) {
+        self.expected = UInt64(expected)
+        self.completed = completed
+    }
+
+    mutating func add(producer: UInt64, index: UInt64) {
+        partner_order_add(&order, producer, index)
+        guard order.count == expected else { return }
+        completed(
+            Sighting(
+                count: order.count, hash: order.hash, disorders: order.disorders,
+                end: monotonicNanoseconds()))
     }
 }

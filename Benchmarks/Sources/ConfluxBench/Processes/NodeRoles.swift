@@ -24,11 +24,26 @@ enum NodeRoles {
     }
 
     static func producer(at place: Place, producer: Int, count: Int) async throws {
+        try await produce(at: place, FrameState.self) { actions in
+            var action = FrameState.action()
+            var last: DispatchHandle?
+            for index in 0..<count {
+                FrameState.write(producer: producer, index: index, to: &action)
+                last = actions.dispatch(action)
+            }
+            return last
+        }
+    }
+
+    /// Has actions dispatched one by one when it is told to begin; batching is the node's work.
+    static func produce<S: BridgedState>(
+        at place: Place, _ state: S.Type, _ dispatch: (Actions<S>) -> DispatchHandle?
+    ) async throws {
         let node = try await Node.connect(
             to: place.address, settings: try place.nodeSettings)
-        try await node.bridge(FrameState.self)
+        try await node.bridge(state)
         let start = begin()
-        let last = dispatch(count, as: producer)
+        let last = dispatch(Store<S>.actions)
         let dispatched = monotonicNanoseconds()
         try await last?.receipt()
         Control.tell(
@@ -41,25 +56,20 @@ enum NodeRoles {
         return monotonicNanoseconds()
     }
 
-    /// Dispatches one by one; batching is the node's work.
-    private static func dispatch(_ count: Int, as producer: Int) -> DispatchHandle? {
-        let actions = Store<FrameState>.actions
-        var action = FrameState.action()
-        var last: DispatchHandle?
-        for index in 0..<count {
-            FrameState.write(producer: producer, index: index, to: &action)
-            last = actions.dispatch(action)
-        }
-        return last
+    static func replica(at place: Place, count: Int) async throws {
+        try await replicate(
+            at: place, FrameState(expected: count) { Control.tell(.replicated($0)) },
+            FrameMutations())
     }
 
-    static func replica(at place: Place, count: Int) async throws {
+    /// Lets a state follow the log until the process ends.
+    static func replicate<S: BridgedState>(
+        at place: Place, _ state: S, _ mutations: S.Mutations
+    ) async throws {
         let node = try await Node.connect(
             to: place.address, settings: try place.nodeSettings)
-        let state = FrameState(expected: count) { Control.tell(.replicated($0)) }
-        let store = Store<FrameState>(
-            state: state, mutations: FrameMutations(), executor: .immediate)
-        try await node.bridge(FrameState.self)
+        let store = Store<S>(state: state, mutations: mutations, executor: .immediate)
+        try await node.bridge(S.self)
         Control.tell(.ready)
         for await event in node.events {
             if case .closed(let message) = event { throw BenchError(message) }

@@ -1,4 +1,3 @@
-import CPartner
 import ConfluxNode
 import Foundation
 
@@ -24,25 +23,14 @@ final class TypedState<Form: TypedForm>: BridgedState {
     static var name: String { "typed-\(Form.coding)" }
     static var coding: PayloadCoding { Form.coding == .json ? .json : .compact }
 
-    private var order = partner_order()
-    private let expected: UInt64
-    /// Told once, in the thread that applies, when all expected actions were applied.
-    private let completed: (Sighting) -> Void
+    private var check: OrderCheck
 
     init(expected: Int, completed: @escaping (Sighting) -> Void) {
-        self.expected = UInt64(expected)
-        self.completed = completed
+        check = OrderCheck(expected: expected, completed)
     }
 
     fileprivate func apply(_ action: TypedAction) {
-        guard case .add(let amount) = action else { return }
-        partner_order_add(&order, 0, UInt64(amount))
-        if order.count == expected {
-            completed(
-                Sighting(
-                    count: order.count, hash: order.hash, disorders: order.disorders,
-                    end: monotonicNanoseconds()))
-        }
+        if case .add(let amount) = action { check.add(producer: 0, index: UInt64(amount)) }
     }
 }
 
@@ -77,45 +65,20 @@ enum TypedRoles {
     }
 
     private static func producer<Form: TypedForm>(
-        at place: Place, count: Int, _ form: Form.Type
+        at place: Place, count: Int, _: Form.Type
     ) async throws {
-        let node = try await Node.connect(to: place.address, settings: try place.nodeSettings)
-        try await node.bridge(TypedState<Form>.self)
-        let start = begin()
-        let last = dispatch(count, form)
-        let dispatched = monotonicNanoseconds()
-        try await last?.receipt()
-        Control.tell(
-            .produced(start: start, dispatched: dispatched, settled: monotonicNanoseconds()))
-        await node.close()
-    }
-
-    private static func begin() -> UInt64 {
-        Control.awaitStart()
-        return monotonicNanoseconds()
-    }
-
-    private static func dispatch<Form: TypedForm>(
-        _ count: Int, _: Form.Type
-    ) -> DispatchHandle? {
-        let actions = Store<TypedState<Form>>.actions
-        var last: DispatchHandle?
-        for index in 0..<count { last = actions.dispatch(.add(amount: index)) }
-        return last
+        try await NodeRoles.produce(at: place, TypedState<Form>.self) { actions in
+            var last: DispatchHandle?
+            for index in 0..<count { last = actions.dispatch(.add(amount: index)) }
+            return last
+        }
     }
 
     private static func replica<Form: TypedForm>(
         at place: Place, count: Int, _: Form.Type
     ) async throws {
-        let node = try await Node.connect(to: place.address, settings: try place.nodeSettings)
-        let state = TypedState<Form>(expected: count) { Control.tell(.replicated($0)) }
-        let store = Store<TypedState<Form>>(
-            state: state, mutations: TypedMutations(), executor: .immediate)
-        try await node.bridge(TypedState<Form>.self)
-        Control.tell(.ready)
-        for await event in node.events {
-            if case .closed(let message) = event { throw BenchError(message) }
-        }
-        withExtendedLifetime(store) {}
+        try await NodeRoles.replicate(
+            at: place, TypedState<Form>(expected: count) { Control.tell(.replicated($0)) },
+            TypedMutations())
     }
 }
