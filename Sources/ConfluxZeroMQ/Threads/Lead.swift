@@ -10,32 +10,32 @@ import Synchronization
 
 /// Who drives something that must never stand still, such as a thread's sockets: whoever has the lead.
 ///
-/// Its own thread has it, but while it sleeps, and while it does by itself what another thread would have to
+/// Its own thread has it, except while it sleeps, and while it does by itself what another thread would have to
 /// be woken for (``aside(_:wakingBy:wakingReliefBy:)``). That mostly takes less time than to wake the other
 /// thread. Where it takes long nevertheless, the other thread, which has nothing to do meanwhile, drives in its
 /// stead (``relieve(isOver:turn:)``):
 ///
-///     own thread    turn ── turn ── aside ············ long ·········· back ── turn
+///     owner         turn ── turn ── aside ············ long ·········· back ── turn
 ///     other thread                          ╰─ after `asideMax`: turn ── turn ─╯
 ///
-/// *Invariant*: at most one thread makes turns. The own one comes back when it was told that the other one has
+/// *Invariant*: at most one thread makes turns. The owner comes back when it is told that the other one has
 /// left.
 public final class Lead: @unchecked Sendable {  // What is not atomic is guarded by the lock.
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
-    /// Since when the own thread is aside; nil while it is not.
+    /// Since when the owner is aside; nil while it is not.
     private var asideSince: Duration?
     private var isRelieved = false
-    /// Whether the own thread is done aside, and wants the lead back.
+    /// Whether the owner is done aside, and wants the lead back.
     private let isBack = Atomic(false)
     private let hasLeft = DispatchSemaphore(value: 0)
-    /// How often the own thread went aside. *Use*: the other one watches while it does.
+    /// How often the owner went aside. *Use*: the other one watches while it does.
     private let asides = Atomic<UInt64>(0)
     private let isWatched = Atomic(false)
     /// What the other thread has seen of `asides`, and how often in a row.
     private var seen: UInt64 = 0
     private var quietWatches = 0
 
-    /// For how long the own thread may be aside before it is relieved, and how often the other one looks.
+    /// For how long the owner may be aside before it is relieved, and how often the other one looks.
     private static let asideMax = Duration.milliseconds(5)
     /// How often it looks in vain before it looks no more.
     private static let quietWatchesMax = 20
@@ -62,7 +62,7 @@ public final class Lead: @unchecked Sendable {  // What is not atomic is guarded
     /// Lets the lead go.
     public func letGo() { pthread_mutex_unlock(mutex) }
 
-    // MARK: The own thread
+    // MARK: The owner
 
     /// Does something without the lead, which the calling thread has before and behind it.
     ///
@@ -96,7 +96,7 @@ public final class Lead: @unchecked Sendable {  // What is not atomic is guarded
         isWatched.load(ordering: .acquiring) ? Self.asideMax : nil
     }
 
-    /// Drives while the own thread is held up, if it is. To be called after each sleep. It waits for nobody: as
+    /// Drives while the owner is held up, if it is. To be called after each sleep. It waits for nobody: as
     /// long as somebody has the lead, there is nothing to relieve.
     ///
     /// - Parameters:
@@ -110,7 +110,7 @@ public final class Lead: @unchecked Sendable {  // What is not atomic is guarded
             !isBack.load(ordering: .acquiring)
         else { return }
         isRelieved = true
-        // A turn need not let the lead go: so it ends where the own thread waits for that.
+        // A turn need not let the lead go: so it ends where the owner waits for that.
         while asideSince != nil, !isBack.load(ordering: .acquiring), !isOver() { turn() }
         isRelieved = false
         if asideSince == nil { hasLeft.signal() }
