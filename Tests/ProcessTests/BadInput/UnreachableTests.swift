@@ -12,7 +12,10 @@ struct UnreachableTests {
         let descriptor: Int32
         let port: UInt16
 
-        init() throws {
+        /// - Parameter isListening: Whether connections are accepted. If not, the port is taken all the same,
+        ///   so that no other test gets it.
+        /// - Throws: That there is no port.
+        init(isListening: Bool = true) throws {
             #if canImport(Darwin)
                 descriptor = socket(AF_INET, SOCK_STREAM, 0)
             #else
@@ -25,7 +28,8 @@ struct UnreachableTests {
             let descriptor = self.descriptor
             let isBound = withUnsafeMutablePointer(to: &address) {
                 $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    bind(descriptor, $0, length) == 0 && listen(descriptor, 8) == 0
+                    bind(descriptor, $0, length) == 0
+                        && (!isListening || listen(descriptor, 8) == 0)
                         && getsockname(descriptor, $0, &length) == 0
                 }
             }
@@ -61,11 +65,11 @@ struct UnreachableTests {
         async throws
     {
         try await withSite { site in
-            let sequencer = try await site.sequencer()
-            sequencer.child.signal(SIGTERM)
-            _ = try await sequencer.child.end()
+            let nobody = try Silence(isListening: false)
             let outcome = try await site.run(
-                "worker", "--connect", sequencer.address, "--timeout", "2s", within: .seconds(60))
+                "worker", "--connect", "tcp://127.0.0.1:\(nobody.port)", "--timeout", "2s",
+                within: .seconds(60))
+            withExtendedLifetime(nobody) {}
             #expect(outcome.end == .exited(69))
             #expect(outcome.message.contains("Nothing listens"), "\(outcome)")
         }
