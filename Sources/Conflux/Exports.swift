@@ -9,3 +9,4 @@
 @_exported import struct ConfluxVocabulary.SequenceNumber
 @_exported import struct ConfluxVocabulary.SplitMix64
 @_exported import struct ConfluxVocabulary.Timestamp
+@_exported import struct ConfluxVocabulary.TreeMap

@@ -87,7 +87,8 @@ struct Program {
                 try HostileRoles.flood(place: place, feed: feed, count: count)
             case .keeper(let folder, let settings):
                 try await LedgerRoles.keeper(folder: folder, settings)
-            case .ledger(let address): try await LedgerRoles.node(address: address)
+            case .ledger(let address, let table):
+                try await LedgerRoles.node(address: address, table)
             case .listener(let feed): try await LedgerRoles.listener(feed: feed)
             case .decoder: try await LedgerRoles.decoder()
             case .partnerSequencer(let path, let zeroedBytes, let subscribers):

@@ -132,8 +132,12 @@ struct Settings {
             case .stores:
                 try deliver(StoresWorkload(count: isFull ? 10_000 : 2_000).measure(self))
             case .large:
-                try deliver(
-                    LargeWorkload(stateBytes: isFull ? 100_000_000 : 25_000_000).measure(self))
+                for table in [TableKind.dictionary, .tree] {
+                    try deliver(
+                        LargeWorkload(
+                            stateBytes: isFull ? 100_000_000 : 25_000_000, table: table
+                        ).measure(self))
+                }
             case .start:
                 try deliver(StartWorkload(count: isFull ? 2_000_000 : 400_000).measure(self))
             case .peers:

@@ -22,7 +22,7 @@ final class History {
         _ settings: KeeperSettings, log: String, stateBytes: Int, in cluster: Cluster
     ) throws {
         (keeper, address, feed) = try cluster.startKeeper(settings, log: log)
-        rows = stateBytes / Ledger.rowBytes
+        rows = stateBytes / LedgerRow.bytes
         writer = try cluster.start(.ledger(address: address))
         try writer.time(.open(Self.name))
         try writer.time(.fill(Self.name, rows: rows))

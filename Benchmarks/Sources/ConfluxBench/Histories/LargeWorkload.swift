@@ -4,6 +4,7 @@ import Foundation
 /// the same node, and the feed; and how long a new node needs to load it.
 struct LargeWorkload {
     let stateBytes: Int
+    let table: TableKind
 
     private static let large = "large"
     private static let small = "small"
@@ -31,7 +32,7 @@ struct LargeWorkload {
     func measure(_ settings: Settings) throws -> [Row] {
         var results: [Result] = []
         for round in 0..<settings.rounds {
-            settings.note("large, round \(round + 1)")
+            settings.note("large, \(table), round \(round + 1)")
             results.append(try Cluster.run(in: settings.folder) { try run(settings, in: $0) })
         }
         func most(_ path: KeyPath<Result, [UInt64]>) -> [Double] {
@@ -40,23 +41,26 @@ struct LargeWorkload {
         func middle(_ path: KeyPath<Result, [UInt64]>) -> [Double] {
             results.map { medianMilliseconds($0[keyPath: path]) }
         }
-        let state = "\(stateBytes / 1_000_000) MB"
+        let state = "\(stateBytes / 1_000_000) MB in a \(table)"
         return [
             Row(
                 "large", "\(state), another store's longest receipt meanwhile; partner: before",
                 "ms", most(\.meanwhile), most(\.before)),
             Row(
-                "large", "the same, p50; partner: before", "ms", middle(\.meanwhile),
+                "large", "\(table), the same, p50; partner: before", "ms", middle(\.meanwhile),
                 middle(\.before)),
             Row(
-                "large", "longest silence of the feed meanwhile; partner: before", "ms",
+                "large", "\(table), longest silence of the feed meanwhile; partner: before", "ms",
                 most(\.feedMeanwhile), most(\.feedBefore)),
-            Row("large", "until the snapshot is there", "ms", alone: results.map(\.snapshot)),
             Row(
-                "large", "a new node; partner: reading and decoding the snapshot alone", "ms",
+                "large", "\(table), until the snapshot is there", "ms",
+                alone: results.map(\.snapshot)),
+            Row(
+                "large", "\(table), a new node; partner: reading and decoding the snapshot alone",
+                "ms",
                 results.map(\.join), results.map(\.decoding)),
             Row(
-                "large", "memory of the node at most; partner: before", "bytes",
+                "large", "\(table), memory of the node at most; partner: before", "bytes",
                 results.map(\.nodeBytesMost), results.map(\.nodeBytes)),
         ]
     }
@@ -65,10 +69,10 @@ struct LargeWorkload {
         let (keeper, address, feed) = try cluster.startKeeper(
             KeeperSettings(digestBytesMin: Self.digestBytes, snapshotBytesMin: 1))
         let listener = try cluster.start(.listener(feed: feed))
-        let rows = stateBytes / Ledger.rowBytes
-        let writer = try cluster.start(.ledger(address: address))
+        let rows = stateBytes / LedgerRow.bytes
+        let writer = try cluster.start(.ledger(address: address, table))
         try writer.time(.open(Self.large))
-        let node = try cluster.start(.ledger(address: address))
+        let node = try cluster.start(.ledger(address: address, table))
         try node.time(.open(Self.large))
         try node.time(.open(Self.small))
         let filled = try writer.time(.fill(Self.large, rows: rows)) + node.time(.barrier)
@@ -102,11 +106,11 @@ struct LargeWorkload {
         let path = cluster.path("snapshot")
         _ = try node.time(.export(Self.large, path: path))
         node.end()
-        let joining = try cluster.start(.ledger(address: address))
+        let joining = try cluster.start(.ledger(address: address, table))
         let join = try joining.time(.open(Self.large))
         joining.end()
         let decoder = try cluster.start(.decoder)
-        let decoding = try decoder.time(.decodeLedger(path: path, with: .canonical))
+        let decoding = try decoder.time(.decodeLedger(path: path, with: .canonical, table))
         return Result(
             before: before, meanwhile: meanwhile, feedBefore: feedBefore,
             feedMeanwhile: feedMeanwhile, snapshot: Double(snapshot) / 1e6,

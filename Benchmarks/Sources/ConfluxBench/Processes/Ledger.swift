@@ -1,35 +1,56 @@
 import Conflux
 
 /// Texts by row: a state of many small parts, whose size is a matter of how many rows it has.
-struct Ledger: Model {
-    static let name = "ledger"
+struct Ledger<Table: RowTable>: Model {
+    static var name: String { "ledger" }
 
-    private(set) var rows: [String: String] = [:]
+    private(set) var rows = Table()
 
-    /// About 90 bytes of JSON, but for the filling.
-    enum Action: Codable, Sendable {
-        case set(row: String, to: String)
-        /// Sets the rows from one number up to another.
-        case fill(from: Int, to: Int)
-
-        /// What sets the row whose turn it is.
-        static func turn(_ index: Int, rows: Int) -> Action {
-            .set(row: Ledger.row(index % rows), to: Ledger.text(index))
-        }
-    }
+    typealias Action = LedgerAction
 
     mutating func apply(_ action: Action, _ context: ActionContext) {
         switch action {
         case .set(let row, let text): rows[row] = text
         case .fill(let from, let to):
-            for index in from..<to { rows[Self.row(index)] = Self.text(index) }
+            for index in from..<to { rows[LedgerRow.name(index)] = LedgerRow.text(index) }
         }
     }
+}
 
+/// Where the rows are kept. All tables have the same encoding.
+protocol RowTable: Codable, Sendable {
+    init()
+    var count: Int { get }
+    subscript(row: String) -> String? { get set }
+}
+
+extension [String: String]: RowTable {}
+extension TreeMap<String, String>: RowTable {}
+
+/// The tables there are.
+enum TableKind: String, Codable {
+    case dictionary
+    case tree
+}
+
+/// About 90 bytes of JSON, but for the filling.
+enum LedgerAction: Codable, Sendable {
+    case set(row: String, to: String)
+    /// Sets the rows from one number up to another.
+    case fill(from: Int, to: Int)
+
+    /// What sets the row whose turn it is.
+    static func turn(_ index: Int, rows: Int) -> LedgerAction {
+        .set(row: LedgerRow.name(index % rows), to: LedgerRow.text(index))
+    }
+}
+
+/// What a row has.
+enum LedgerRow {
     /// The bytes of a row in canonical JSON.
-    static let rowBytes = 63
+    static let bytes = 63
 
-    static func row(_ index: Int) -> String { "r" + padded(index, to: 8) }
+    static func name(_ index: Int) -> String { "r" + padded(index, to: 8) }
     static func text(_ index: Int) -> String { padded(index, to: 48) }
 
     private static func padded(_ number: Int, to count: Int) -> String {

@@ -1,4 +1,5 @@
 import CPartner
+import Conflux
 import ConfluxLog
 import ConfluxNode
 import ConfluxSequencer
@@ -37,9 +38,15 @@ enum LedgerRoles {
         }
     }
 
-    static func node(address: String) async throws {
-        let worker = LedgerWorker(address: address)
-        try await Control.obey { try await worker.perform($0) }
+    static func node(address: String, _ table: TableKind) async throws {
+        switch table {
+        case .dictionary:
+            let worker = LedgerWorker<[String: String]>(address: address)
+            try await Control.obey { try await worker.perform($0) }
+        case .tree:
+            let worker = LedgerWorker<TreeMap<String, String>>(address: address)
+            try await Control.obey { try await worker.perform($0) }
+        }
     }
 
     static func weigh() -> Report {
@@ -59,12 +66,18 @@ enum LedgerRoles {
     static func decoder() async throws {
         try await Control.obey { order in
             switch order {
-            case .decodeLedger(let path, let kind):
+            case .decodeLedger(let path, let kind, let table):
                 let start = monotonicNanoseconds()
                 let data = try Data(contentsOf: URL(fileURLWithPath: path))
-                let ledger = try kind.decode(Ledger.self, from: data)
+                let rows =
+                    switch table {
+                    case .dictionary:
+                        try kind.decode(Ledger<[String: String]>.self, from: data).rows.count
+                    case .tree:
+                        try kind.decode(Ledger<TreeMap<String, String>>.self, from: data).rows.count
+                    }
                 let took = monotonicNanoseconds() - start
-                guard !ledger.rows.isEmpty else { throw BenchError("\(path) has no rows") }
+                guard rows > 0 else { throw BenchError("\(path) has no rows") }
                 return .took(took)
             case .decodeActions(let count, let rows, let kind):
                 return .took(try apply(count, rows: rows, kind))
@@ -76,13 +89,13 @@ enum LedgerRoles {
     private static func apply(_ count: Int, rows: Int, _ kind: DecoderKind) throws -> UInt64 {
         let encoder = CanonicalCoder()
         let payloads = try (0..<count).map {
-            Data(try encoder.encode(Ledger.Action.turn($0, rows: rows)))
+            Data(try encoder.encode(LedgerAction.turn($0, rows: rows)))
         }
         let context = ActionContext(timestamp: Timestamp(0))
-        var ledger = Ledger()
+        var ledger = Ledger<[String: String]>()
         let start = monotonicNanoseconds()
         for payload in payloads {
-            ledger.apply(try kind.decode(Ledger.Action.self, from: payload), context)
+            ledger.apply(try kind.decode(LedgerAction.self, from: payload), context)
         }
         let took = monotonicNanoseconds() - start
         guard ledger.rows.count == min(rows, count) else { throw BenchError("rows are missing") }

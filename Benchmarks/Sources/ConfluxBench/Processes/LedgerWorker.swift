@@ -3,10 +3,10 @@ import Foundation
 import Synchronization
 
 /// A node that does what it is told with ledgers.
-final class LedgerWorker {
+final class LedgerWorker<Table: RowTable> {
     private let address: String
     private var connected: Node?
-    private var stores: [String: ModelStore<Ledger>] = [:]
+    private var stores: [String: ModelStore<Ledger<Table>>] = [:]
     /// Whether the executors that can be stopped are.
     private let isStopped = Flag()
     private var probe: (task: Task<[UInt64], any Error>, isEnded: Flag)?
@@ -75,13 +75,13 @@ final class LedgerWorker {
         return node
     }
 
-    private func store(_ name: String) throws -> ModelStore<Ledger> {
+    private func store(_ name: String) throws -> ModelStore<Ledger<Table>> {
         guard let store = stores[name] else { throw BenchError("\(name) is not open") }
         return store
     }
 
     private func open(_ name: String) async throws -> UInt64 {
-        try await timed { stores[name] = try await node().store(Ledger.self, named: name) }
+        try await timed { stores[name] = try await node().store(Ledger<Table>.self, named: name) }
     }
 
     private func drop(_ name: String) async throws -> UInt64 {
@@ -91,7 +91,7 @@ final class LedgerWorker {
     }
 
     /// How many rows one action fills.
-    private static let fillRows = 1_000
+    private static var fillRows: Int { 1_000 }
 
     private func fill(_ name: String, _ rows: Int) async throws -> UInt64 {
         let store = try store(name)
@@ -121,7 +121,7 @@ final class LedgerWorker {
             for index in 0..<count {
                 // A task waits for room itself: fewer actions than the node has room for.
                 if index.isMultiple(of: 256) { try await node().waitForRoom() }
-                last = store.dispatch(.set(row: Ledger.row(0), to: text))
+                last = store.dispatch(.set(row: LedgerRow.name(0), to: text))
             }
             try await last?.receipt()
         }
@@ -133,12 +133,13 @@ final class LedgerWorker {
             if !isStopped.isSet.load(ordering: .relaxed) { function() }
         }
         return try await timed {
-            stores[name] = try await node().store(Ledger.self, named: name, executor: executor)
+            stores[name] = try await node().store(
+                Ledger<Table>.self, named: name, executor: executor)
         }
     }
 
     private static func roundTrip(
-        _ store: ModelStore<Ledger>, _ index: Int, _ rows: Int
+        _ store: ModelStore<Ledger<Table>>, _ index: Int, _ rows: Int
     ) async throws -> UInt64 {
         let start = monotonicNanoseconds()
         try await store.dispatch(.turn(index, rows: rows)).receipt()
@@ -159,7 +160,7 @@ final class LedgerWorker {
     }
 
     private static func launch(
-        _ store: ModelStore<Ledger>, _ rows: Int, until isEnded: Flag
+        _ store: ModelStore<Ledger<Table>>, _ rows: Int, until isEnded: Flag
     ) -> Task<[UInt64], any Error> {
         Task {
             var times: [UInt64] = []

@@ -36,7 +36,7 @@ enum Order: Codable, Sendable {
     /// Tells the times for which a feed was silent since this was ordered last, and begins anew.
     case silences
     /// Reads a file and decodes the ledger that it holds, with the package's decoder or Foundation's.
-    case decodeLedger(path: String, with: DecoderKind)
+    case decodeLedger(path: String, with: DecoderKind, TableKind = .dictionary)
     /// Decodes actions out of memory and applies them to a ledger.
     case decodeActions(count: Int, rows: Int, with: DecoderKind)
 }

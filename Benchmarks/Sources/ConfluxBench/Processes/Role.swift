@@ -27,7 +27,7 @@ enum Role: Codable, Sendable {
     /// A sequencer that is ordered about: see ``Order``.
     case keeper(folder: String, KeeperSettings)
     /// A node that is ordered about. It connects when it is first told to open something.
-    case ledger(address: String)
+    case ledger(address: String, TableKind = .dictionary)
     /// Whoever listens to a feed, and tells how long it was silent.
     case listener(feed: String)
     /// Decoding and applying, without anything else.
