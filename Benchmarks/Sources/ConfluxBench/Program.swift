@@ -64,8 +64,11 @@ struct Program {
             switch try JSONDecoder().decode(Role.self, from: Data(text.utf8)) {
             case .sequencer(let folder, let keys):
                 try await NodeRoles.sequencer(folder: folder, keys: keys)
-            case .producer(let place, let producer, let count):
-                try await NodeRoles.producer(at: place, producer: producer, count: count)
+            case .producer(let place, let producer, let count, let payloadBytes):
+                try await NodeRoles.producer(
+                    at: place, producer: producer, count: count, payloadBytes: payloadBytes)
+            case .visitors(let place, let count):
+                try await NodeRoles.visitors(at: place, count: count)
             case .replica(let place, let count):
                 try await NodeRoles.replica(at: place, count: count)
             case .roundTrips(let place, let count):

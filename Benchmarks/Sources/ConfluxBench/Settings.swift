@@ -19,14 +19,16 @@ struct Settings {
         case large
         case start
         case peers
+        case growth
     }
 
-    /// All but those that need other programs.
-    var workloads = Workload.allCases.filter { $0 != .peers }
+    /// All but those that need other programs, or write files.
+    var workloads = Workload.allCases.filter { $0 != .peers && $0 != .growth }
     var rounds = 3
     var isFull = false
     var isJSON = false
     var folder = FileManager.default.temporaryDirectory
+    var curves = URL(fileURLWithPath: "docs/performance")
 
     static let usage = """
         usage: conflux-bench [workload ...] [options]
@@ -48,12 +50,15 @@ struct Settings {
           stores            many stores in one log
           large             a large state: what waits while it is digested and saved
           start             a sequencer starts with a long history
+          growth            curves over replicas, producers, payloads, log, state, stores, sessions: a workload only
+                            if it is named; it writes pictures
           --peers           stream and latency beside Redis Streams, NATS JetStream and plain libzmq in one
                             run: a workload, too, if the program was built by `script/bench --peers`
 
           --full            five rounds or more, more actions, and every shape
           --rounds NUMBER   how many rounds (3; with --full 5)
           --folder PATH     where the logs are kept meanwhile; a disk, for figures with fsync
+          --curves PATH     where `growth` writes its pictures (docs/performance)
           --json            one JSON value a line
           --help            this text
 
@@ -77,6 +82,9 @@ struct Settings {
             case "--folder":
                 guard let path = rest.popFirst() else { throw BenchError("--folder needs a path") }
                 folder = URL(fileURLWithPath: path)
+            case "--curves":
+                guard let path = rest.popFirst() else { throw BenchError("--curves needs a path") }
+                curves = URL(fileURLWithPath: path)
             default:
                 guard let workload = Workload(rawValue: word), workload != .peers else {
                     throw BenchError("there is no workload or option \(word)")
@@ -140,6 +148,8 @@ struct Settings {
                 }
             case .start:
                 try deliver(StartWorkload(count: isFull ? 2_000_000 : 400_000).measure(self))
+            case .growth:
+                try GrowthWorkload(isFull: isFull, folder: curves).measure(self, deliver)
             case .peers:
                 try PeersWorkload(
                     streamCount: isFull ? 500_000 : 200_000, latencyCount: isFull ? 5_000 : 1_500

@@ -14,7 +14,7 @@ struct LargeWorkload {
     /// What makes more than that.
     private static let writes = 20_000
 
-    private struct Result {
+    struct Result {
         /// One in flight to the small store: before, and meanwhile.
         var before: [UInt64]
         var meanwhile: [UInt64]
@@ -27,6 +27,9 @@ struct LargeWorkload {
         var decoding: Double
         var nodeBytes: Double
         var nodeBytesMost: Double
+
+        /// Milliseconds.
+        var longestMeanwhile: Double { Double(meanwhile.max() ?? 0) / 1e6 }
     }
 
     func measure(_ settings: Settings) throws -> [Row] {
@@ -65,7 +68,7 @@ struct LargeWorkload {
         ]
     }
 
-    private func run(_ settings: Settings, in cluster: Cluster) throws -> Result {
+    func run(_ settings: Settings, in cluster: Cluster) throws -> Result {
         let (keeper, address, feed) = try cluster.startKeeper(
             KeeperSettings(digestBytesMin: Self.digestBytes, snapshotBytesMin: 1))
         let listener = try cluster.start(.listener(feed: feed))

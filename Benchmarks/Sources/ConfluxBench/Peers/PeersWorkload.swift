@@ -6,26 +6,6 @@ struct PeersWorkload {
     let streamCount: Int
     let latencyCount: Int
 
-    /// Who does the work.
-    private enum Rival: Hashable, CustomStringConvertible {
-        case conflux
-        /// Plain libzmq, with so many actions in a frame.
-        case partner(frameActions: Int)
-        /// A server of others, with so many actions in an entry.
-        case peer(PeerKind, entryActions: Int)
-
-        var description: String {
-            switch self {
-            case .conflux: "Conflux"
-            case .partner(let actions): "C over libzmq, \(actions) a frame"
-            case .peer(let kind, let actions):
-                (kind == .redis
-                    ? "Redis Streams, fsync always, " : "NATS JetStream in files, no fsync, ")
-                    + (actions == 1 ? "an action an entry" : "\(actions) packed by hand")
-            }
-        }
-    }
-
     private static let packed = 64
     private static let shapes = [(1, 1), (1, 3), (4, 3)]
 
@@ -47,7 +27,7 @@ struct PeersWorkload {
                     [1, Self.packed].map { Rival.peer(kind, entryActions: $0) }
                 }
             let rates = try rounds(settings, "stream \(stream.name)", rivals) { rival, cluster in
-                try stream.rate(try cast(rival, stream, in: cluster))
+                try stream.rate(try rival.cast(stream, in: cluster))
             }
             try deliver(
                 rows("\(stream.name)", "actions/s", rivals, rates, isHigherBetter: true) { $0 })
@@ -94,29 +74,6 @@ struct PeersWorkload {
             Row(
                 "peers", "\(what); partner: \(rival)", unit, ours,
                 (results[rival] ?? []).map(figure), isHigherBetter: isHigherBetter)
-        }
-    }
-
-    /// Starts all processes of a stream.
-    private func cast(
-        _ rival: Rival, _ stream: StreamWorkload, in cluster: Cluster
-    ) throws -> StreamWorkload.Cast {
-        switch rival {
-        case .conflux: return try stream.cast(.conflux, in: cluster)
-        case .partner(let frameActions):
-            return try stream.cast(.partner, in: cluster, frameActions: frameActions)
-        case .peer(let kind, let entryActions):
-            let place = try cluster.startServer(kind)
-            return StreamWorkload.Cast(
-                watching: try (0..<stream.replicas).map { _ in
-                    try cluster.start(.peerReplica(at: place, count: stream.count))
-                },
-                sending: try (0..<stream.producers).map { producer in
-                    try cluster.start(
-                        .peerProducer(
-                            at: place, producer: producer, count: stream.share(of: producer),
-                            entryActions: entryActions))
-                })
         }
     }
 

@@ -25,8 +25,9 @@ final class FrameState: BridgedState {
         self.isTimed = isTimed
     }
 
-    static func action() -> Data {
-        Data(repeating: UInt8(ascii: "x"), count: Int(PARTNER_ACTION_BYTES))
+    /// An action of so many bytes: 16 or more.
+    static func action(ofBytes count: Int = Int(PARTNER_ACTION_BYTES)) -> Data {
+        Data(repeating: UInt8(ascii: "x"), count: count)
     }
 
     static func write(producer: Int, index: Int, to action: inout Data) {

@@ -23,9 +23,11 @@ enum NodeRoles {
         throw BenchError("the sequencer ended: \(reason)")
     }
 
-    static func producer(at place: Place, producer: Int, count: Int) async throws {
+    static func producer(
+        at place: Place, producer: Int, count: Int, payloadBytes: Int
+    ) async throws {
         try await produce(at: place, FrameState.self) { actions in
-            var action = FrameState.action()
+            var action = FrameState.action(ofBytes: payloadBytes)
             var last: DispatchHandle?
             for index in 0..<count {
                 FrameState.write(producer: producer, index: index, to: &action)
@@ -37,13 +39,17 @@ enum NodeRoles {
 
     /// Has actions dispatched one by one when it is told to begin; batching is the node's work.
     static func produce<S: BridgedState>(
-        at place: Place, _ state: S.Type, _ dispatch: (Actions<S>) -> DispatchHandle?
+        at place: Place, _ state: S.Type,
+        _ dispatch: @escaping @Sendable (Actions<S>) -> DispatchHandle?
     ) async throws {
         let node = try await Node.connect(
             to: place.address, settings: try place.nodeSettings)
         try await node.bridge(state)
         let start = begin()
-        let last = dispatch(Store<S>.actions)
+        // On a thread of its own, which waits for room in the outbox; a task would not.
+        let last = await withCheckedContinuation { continuation in
+            Thread { continuation.resume(returning: dispatch(Store<S>.actions)) }.start()
+        }
         let dispatched = monotonicNanoseconds()
         try await last?.receipt()
         Control.tell(
@@ -128,6 +134,34 @@ enum NodeRoles {
         Control.tell(.times(times))
         await node.close()
     }
+
+    /// Nodes that have a session each, and nothing to do.
+    static func visitors(at place: Place, count: Int) async throws {
+        var limit = rlimit()
+        getrlimit(descriptorLimit, &limit)
+        limit.rlim_cur = min(limit.rlim_max, 65_536)
+        setrlimit(descriptorLimit, &limit)
+        var nodes: [Node] = []
+        for _ in 0..<count {
+            let scope = Scope()
+            let node = try await scope.run {
+                let node = try await Node.connect(
+                    to: place.address, settings: try place.nodeSettings)
+                try await node.bridge(FrameState.self)
+                try await Store<FrameState>.actions.dispatch(FrameState.action()).receipt()
+                return node
+            }
+            nodes.append(node)
+        }
+        Control.tell(.ready)
+        while true { try await Task.sleep(for: .seconds(3_600)) }
+    }
+
+    #if canImport(Glibc)
+        private static let descriptorLimit = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    #else
+        private static let descriptorLimit = RLIMIT_NOFILE
+    #endif
 
     static func busy(threads: Int) -> Never {
         for _ in 1..<max(1, threads) { Thread { spin() }.start() }

@@ -4,13 +4,16 @@ enum Role: Codable, Sendable {
     /// A sequencer with its log in a folder, or in memory; with keys, if there are any.
     case sequencer(folder: String?, keys: KeyRing? = nil)
     /// A node that dispatches actions one by one.
-    case producer(at: Place, producer: Int, count: Int)
+    case producer(
+        at: Place, producer: Int, count: Int, payloadBytes: Int = Role.payloadBytes)
     /// A node whose store checks the order of so many actions.
     case replica(at: Place, count: Int)
     /// A node with one action in flight.
     case roundTrips(at: Place, count: Int)
     /// A node with so many actions in flight at a time.
     case receipts(at: Place, count: Int, inFlight: Int)
+    /// So many nodes that dispatch one action each, and stay.
+    case visitors(at: Place, count: Int)
     /// The same with typed actions.
     case typedProducer(at: Place, count: Int, coding: TypedCoding)
     case typedReplica(at: Place, count: Int, coding: TypedCoding)
@@ -47,6 +50,8 @@ enum Role: Codable, Sendable {
     static let option = "--role"
     /// How many actions a frame of the partner's has at most, unless another number is named.
     static let frameActions = 64
+    /// The bytes of an action, unless another number is named.
+    static let payloadBytes = 64
     /// Round trips that are made and not counted.
     static let warmUpCount = 500
 }

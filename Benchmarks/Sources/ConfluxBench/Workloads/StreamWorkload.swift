@@ -6,6 +6,8 @@ struct StreamWorkload {
     let replicas: Int
     let durability: Durability
     let count: Int
+    /// Of an action of Conflux's; the others' have 64.
+    var payloadBytes = Role.payloadBytes
 
     var name: String { "P\(producers) R\(replicas) \(durability)" }
 
@@ -66,7 +68,9 @@ struct StreamWorkload {
         let sending = try (0..<producers).map { producer in
             try cluster.start(
                 side == .conflux
-                    ? .producer(at: Place(input), producer: producer, count: share(of: producer))
+                    ? .producer(
+                        at: Place(input), producer: producer, count: share(of: producer),
+                        payloadBytes: payloadBytes)
                     : .partnerProducer(
                         input: input, producer: producer, count: share(of: producer),
                         frameActions: frameActions))
