@@ -10,6 +10,7 @@ struct Settings {
         case neighbours
         case hostile
         case keys
+        case log
         case local
         case read
         case join
@@ -42,6 +43,7 @@ struct Settings {
           neighbours        one action in flight while another store of the node is in trouble
           hostile           one action in flight while peers do what costs most, beside none
           keys              a stream, and one action in flight, with keys, beside without
+          log               commits appended to a log on disk, beside plain synced writes
           local             dispatch without a node
           read              a model's value by key path
           join              a new node opens a store with a long history
@@ -127,6 +129,12 @@ struct Settings {
                         streamCount: isFull ? 500_000 : 200_000,
                         latencyCount: isFull ? 5_000 : 1_500
                     ).measure(self))
+            case .log:
+                for bytes in [128, 64 << 10] {
+                    try deliver(
+                        LogWorkload(commitBytes: bytes, count: isFull ? 20_000 : 5_000)
+                            .measure(self))
+                }
             case .local:
                 try deliver(LocalWorkload(count: isFull ? 1_000_000 : 200_000).measure(self))
             case .read:
