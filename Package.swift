@@ -114,11 +114,24 @@ let package = Package(
             swiftSettings: strict),
         // The samples of docs/coming-from.md.
         .testTarget(name: "ComingFromTests", dependencies: ["Conflux"], swiftSettings: strict),
-        // Those of README.md.
+        // Those of README.md and docs/testing.md.
         .testTarget(
             name: "ReadmeTests",
             dependencies: ["Conflux", "ConfluxNode", "ConfluxSimulation", "ConfluxTesting"],
             swiftSettings: strict),
+        // The package of docs/tutorial.md, file by file.
+        .target(
+            name: "PollModel", dependencies: ["Conflux"], path: "Tests/Tutorial/PollModel",
+            swiftSettings: strict),
+        .executableTarget(
+            name: "poll-worker", dependencies: ["ConfluxWorker", "PollModel"],
+            path: "Tests/Tutorial/poll-worker", swiftSettings: strict),
+        .executableTarget(
+            name: "poll-client", dependencies: ["ConfluxNode", "PollModel"],
+            path: "Tests/Tutorial/poll-client", swiftSettings: strict),
+        .testTarget(
+            name: "PollModelTests", dependencies: ["Conflux", "ConfluxTesting", "PollModel"],
+            path: "Tests/Tutorial/PollModelTests", swiftSettings: strict),
         .testTarget(
             name: "ConfluxTestingTests", dependencies: ["Conflux", "ConfluxTesting"],
             swiftSettings: strict),

@@ -56,7 +56,7 @@ struct FailureMessageTests {
 
                         (- expected, + actual)
 
-                        Mend the closure if the value is right, else what the state does.
+                        If the value is right, fix the closure. Otherwise fix the state.
                         """, line: line)
             ])
         await stock.finish()

@@ -142,7 +142,7 @@ extension TestStore {
 
                 \(Difference.text(expected: expected, actual: actual))
 
-                Mend the closure if the value is right, else what the state does.
+                If the value is right, fix the closure. Otherwise fix the state.
                 """, at: place)
         } else if isExhaustive, expected == before {
             reporter.report(

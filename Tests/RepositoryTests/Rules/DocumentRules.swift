@@ -43,6 +43,8 @@ extension Rule {
     private static let samples = [
         (document: "README.md", folder: "Tests/ReadmeTests/"),
         (document: "docs/coming-from.md", folder: "Tests/ComingFromTests/"),
+        (document: "docs/testing.md", folder: "Tests/ReadmeTests/"),
+        (document: "docs/tutorial.md", folder: "Tests/Tutorial/"),
     ]
 
     static let runSamples = Rule(name: "every sample that a test is to compile is part of one") {
