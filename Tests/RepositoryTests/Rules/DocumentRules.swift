@@ -162,7 +162,7 @@ extension Rule {
         (tree.texts[boundsPath] ?? "").split(separator: "\n", omittingEmptySubsequences: false)
             .enumerated().compactMap { offset, line in
                 let cells = line.split(separator: "|").map { String($0).trimmed }
-                guard line.hasPrefix("| `"), cells.count == 4 else { return nil }
+                guard line.hasPrefix("| `"), cells.count == 3 else { return nil }
                 return (cells[0].filter { $0 != "`" }, cells[1], offset + 1)
             }
     }
