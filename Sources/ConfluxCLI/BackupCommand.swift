@@ -7,18 +7,18 @@ import ConfluxWorker
 enum BackupCommand {
     private static let destination = Operand(
         "DESTINATION", parse: .folder,
-        summary: "A folder without a log; it is made if there is none.")
+        summary: "A folder without a log. It is created if it does not exist.")
     private static let data = Option<String>(
         required: "--data", parse: .folder, summary: "The folder of the log.")
 
     static let description = Command(
-        "backup", summary: "Copy a log, while its sequencer goes on.",
+        "backup", summary: "Copy a log while its sequencer serves.",
         discussion: """
-            The copy is the log as it is at one moment; then every entry of it is checked. It is made \
-            beside the sequencer, on the same machine, which neither waits nor has to be there. Keep the \
-            anchor that is printed on another machine: conflux log --verify --expect tells later whether \
-            the copy, or the log, was changed. To go back to it, stop the sequencer and start one with \
-            --data DESTINATION: nodes that have seen more than the copy notice, say so, and load their \
+            Copies the log as it is at one moment, then checks every entry of the copy. Run it \
+            on the machine of the log. The sequencer does not wait, and need not run. Keep the \
+            printed anchor on another machine: with it, conflux log --verify --expect finds out \
+            later whether somebody changed the copy or the log. To go back to the copy, use \
+            conflux restore. Nodes that have seen more than the copy report it, and load their \
             stores anew. Never run two sequencers with copies of one log.
             """,
         parameters: [destination, data, WorkerOptions.json],

@@ -6,23 +6,24 @@ import ConfluxWorker
 enum KeygenCommand {
     private static let name = Operand(
         "NAME", parse: .text,
-        summary: "What the files are called: NAME.secret and NAME.public. It may be a path.")
+        summary: "The name of the files NAME.secret and NAME.public. It may be a path.")
 
     static let description = Command(
         "keygen", summary: "Make a key pair for encrypted connections.",
         discussion: """
-            Writes NAME.secret, which its owner alone may read, and NAME.public, and prints the public \
-            key. What is there already is never overwritten.
+            Writes NAME.secret, which only its owner may read, and NAME.public. Prints the \
+            public key. It never overwrites a file.
 
-            A sequencer gets its secret by --curve-secret, and a line for each key that may connect by \
-            --authorized: a name, the public key and its rights. Everybody else gets a secret of its own by \
-            --curve-secret, and the sequencer's public key by --server-key.
+            A sequencer gets its secret key by --curve-secret. By --authorized it gets a file \
+            with a line for each key that may connect: a name, the public key and its rights. \
+            Every other process gets its own secret key by --curve-secret, and the sequencer's \
+            public key by --server-key.
             """,
         parameters: [name, WorkerOptions.json],
         examples: [
             .init("A pair for a sequencer", "conflux keygen sequencer"),
             .init(
-                "Let a worker in",
+                "Authorise a worker",
                 "conflux keygen worker-1 | sed 's/^/worker-1 /; s/$/ all/' >> authorized"),
         ])
 

@@ -9,25 +9,26 @@ enum RestoreCommand {
         "SOURCE", parse: .folder, summary: "The folder of a backup. It stays as it is.")
     private static let data = Option<String>(
         required: "--data", parse: .folder,
-        summary: "A folder without a log; it is made if there is none.")
+        summary: "A folder without a log. It is created if it does not exist.")
     private static let expect = Option<LogAnchor?>(
         "--expect", parse: .anchor,
         summary: """
-            Restore nothing unless the backup has this anchor, which conflux backup, or conflux log \
-            --verify, has printed.
+            Restore nothing unless the backup has this anchor, which conflux backup or conflux \
+            log --verify printed.
             """)
 
     static let description = Command(
         "restore", summary: "Make a log from a backup.",
         discussion: """
-            Copies the backup, and checks every entry and every snapshot of the copy; only if all \
-            of it is whole is there a log in the folder. It is the log that the backup was made \
-            of, under the same name, as it was then: nodes that have seen more notice when a \
-            sequencer serves it, say so, and load their stores anew. What was receipted since is \
-            lost. Never run two sequencers with copies of one log: SOURCE must have none.
+            Copies the backup, and checks every entry and every snapshot of the copy. The folder \
+            has a log only if all of it is whole. It is the log of the backup, with the same \
+            identity, as it was then. When a sequencer serves it, nodes that have seen more \
+            report it, and load their stores anew. You lose every later entry, even those with \
+            receipts. Never run two sequencers with copies of one log: no sequencer may serve \
+            SOURCE.
 
-            Somebody who changes a backup can make it look whole, but not so that it has the anchor \
-            that you keep on another machine: give it to --expect.
+            Somebody who changes a backup can make it look whole, but then it no longer has the \
+            anchor that you keep on another machine. Give that to --expect.
             """,
         parameters: [source, data, expect, WorkerOptions.json],
         examples: [
@@ -35,7 +36,7 @@ enum RestoreCommand {
                 "Go back to a backup",
                 "conflux restore /backups/2026-05-01 --data /var/lib/conflux"),
             .init(
-                "Go back to it if nobody has changed it",
+                "Go back to it only if nobody has changed it",
                 "conflux restore /backups/2026-05-01 --data /var/lib/conflux "
                     + "--expect \"$(cat anchor)\""),
         ])

@@ -22,7 +22,7 @@ enum Tool {
                     "Host two stores",
                     "conflux worker --name alpha --store counter --store document/prefs"),
                 .init("Dispatch an action", "conflux dispatch counter increment"),
-                .init("See what became of it, in every worker", "conflux observe counter"),
+                .init("See the result, in every worker", "conflux observe counter"),
             ],
             subcommands: [
                 SequencerCommand.description,

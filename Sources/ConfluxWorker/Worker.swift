@@ -55,9 +55,9 @@ public enum Worker {
         Command(
             name, summary: "Host replicated stores in this process.",
             discussion: """
-                Connects to a sequencer, opens the stores, and keeps them current. Once all of them \
-                are, it prints a line that says ready; then what happens to it. SIGINT and SIGTERM \
-                end it cleanly.
+                Connects to a sequencer, opens the stores, and keeps them current. When all of \
+                them are, it prints a line that says ready, then one line for each event. SIGINT \
+                and SIGTERM end it cleanly.
 
                 States: \(states.map(\.name).sorted().joined(separator: ", ")).
                 """,

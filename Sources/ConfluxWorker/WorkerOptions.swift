@@ -30,19 +30,19 @@ package enum WorkerOptions {
     package static let stores = Option<[StoreName]>(
         repeated: "--store", parse: .storeName,
         summary: """
-            A store to host: a state's name, or state/instance. Without any, the shared store of \
-            every state that this worker knows.
+            A store to host: a state's name, or state/instance. Unless given, the shared store \
+            of every state that this worker knows.
             """)
     /// The most bytes of an action.
     package static let payloadMax = Option(
         "--payload-max", default: 1 << 20, parse: .byteSize(in: 1...32 << 20),
-        summary: "The most bytes of one encoded action; the sequencer has a limit of its own.")
+        summary: "The largest size of one encoded action. The sequencer has a limit of its own.")
     /// Where stores note what they apply.
     package static let journal = Option<String?>(
         "--journal", valueName: "FILE", parse: .text,
         summary: """
-            A file, of this worker alone, by which it knows an entry that it died of twice: it then \
-            stops that store, and serves the others.
+            The crash journal, a file for this worker only. With it the worker recognises an \
+            entry that it died of twice: it stops that store, and serves the others.
             """)
     /// JSON instead of text.
     package static let json = Flag(

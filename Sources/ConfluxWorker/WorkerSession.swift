@@ -190,7 +190,7 @@ struct WorkerSession: Sendable {
         case .disconnected:
             environment.announce(
                 "disconnected",
-                text: "disconnected: the sequencer is not heard of; trying to reach it again")
+                text: "disconnected: the sequencer does not answer; trying to reach it again")
         case .connectionRefused(let message):
             environment.announce("connectionRefused", ["message": .string(message)], text: message)
         case .sequencerNotServing(let message):
@@ -203,7 +203,7 @@ struct WorkerSession: Sendable {
         case .staleSequencer(let epoch):
             environment.announce(
                 "staleSequencer", ["epoch": .number(epoch)],
-                text: "a sequencer of epoch \(epoch), which is over, still speaks; it is ignored")
+                text: "a sequencer of epoch \(epoch), which is over, still sends; it is ignored")
         case .historyLost(let from, let through):
             environment.announce(
                 "historyLost", range(from, through),
@@ -228,7 +228,7 @@ struct WorkerSession: Sendable {
         case .storeDropped(let store):
             environment.announce(
                 "storeDropped", ["store": .string(store.description)],
-                text: "\(store) was dropped, and is hosted no longer")
+                text: "\(store) was dropped, and is no longer hosted")
         case .storeStopped(let store, let sequence, let message):
             var fields: JSONObject = [
                 "message": .string(message), "store": .string(store.description),
@@ -236,7 +236,7 @@ struct WorkerSession: Sendable {
             fields["sequence"] = sequence.map { .number($0) }
             environment.announce(
                 "storeStopped", fields,
-                text: sequence == nil ? "\(store) is hosted no longer: \(message)" : message)
+                text: sequence == nil ? "\(store) is no longer hosted: \(message)" : message)
         case .diverged(let divergence):
             var fields: JSONObject = [
                 "firstUnequal": .number(divergence.firstUnequal),
@@ -253,7 +253,7 @@ struct WorkerSession: Sendable {
         case .bridgeStopped(let state, let message):
             environment.announce(
                 "bridgeStopped", ["message": .string(message), "state": .string(state.text)],
-                text: "\(state) is bridged no longer: \(message)")
+                text: "\(state) is no longer bridged: \(message)")
         case .unreadableFrame(let message):
             environment.announce(
                 "unreadableFrame", ["message": .string(message)],

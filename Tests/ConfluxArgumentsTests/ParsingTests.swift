@@ -70,10 +70,10 @@ struct ParsingTests {
     }
 
     @Test func `a command can judge for itself`() throws {
-        let error = try invoke("log").usageError("--from lies behind --to")
+        let error = try invoke("log").usageError("--from is after --to")
         #expect(error.code == .misuse)
         #expect(
-            error.description == "conflux log: --from lies behind --to\nSee 'conflux log --help'.")
+            error.description == "conflux log: --from is after --to\nSee 'conflux log --help'.")
     }
 }
 

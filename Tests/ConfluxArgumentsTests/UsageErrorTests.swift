@@ -28,13 +28,13 @@ struct UsageErrorTests {
     @Test func `an option before its command is told its place`() throws {
         #expect(
             try mistake("--connect", "a", "worker").message
-                == "'--connect' goes behind the command: conflux worker --connect")
+                == "'--connect' belongs after the command: conflux worker --connect")
     }
 
     @Test func `a subcommand behind options is told its place`() throws {
         #expect(
             try mistake("log", "--json", "skip", "3").message
-                == "the command 'skip' goes before the options")
+                == "the command 'skip' belongs before the options")
     }
 
     @Test func `an unknown option is answered with the one that was meant`() throws {
@@ -64,7 +64,7 @@ struct UsageErrorTests {
     @Test func `an option with one value is not given twice`() throws {
         let error = try mistake("sequencer", "--bind", "a", "--bind", "b")
         #expect(error.code == .repeatedOption)
-        #expect(error.message == "'--bind' is given twice, and has one value")
+        #expect(error.message == "'--bind' is given twice; give it once")
     }
 
     @Test func `a wrong word is answered with the words there are`() throws {
@@ -121,6 +121,6 @@ struct UsageErrorTests {
     @Test func `an operand too many is named`() throws {
         let error = try mistake("dispatch", "t", "a", "b")
         #expect(error.code == .unexpectedOperand)
-        #expect(error.message == "there is no place for the argument 'b'")
+        #expect(error.message == "unexpected argument 'b'")
     }
 }

@@ -78,7 +78,7 @@ import Testing
         let error = await #expect(throws: UsageError.self) {
             try await Run.tool(["log", "--from", "5", "--to", "3"])
         }
-        #expect(error?.message == "--from 5 lies behind --to 3")
+        #expect(error?.message == "--from 5 is after --to 3")
     }
 
     @Test func `a store of a state that the worker does not have is a usage error`() async throws {

@@ -61,7 +61,7 @@ struct Collector {
         }
         if sources[name] != nil, option.kind == .option, !option.presence.isRepeatable {
             throw Mistake(
-                code: .repeatedOption, message: "'\(name)' is given twice, and has one value")
+                code: .repeatedOption, message: "'\(name)' is given twice; give it once")
         }
         texts[name, default: []].append(text)
         sources[name] = .commandLine
@@ -78,10 +78,11 @@ struct Collector {
         guard let word = rest.first else { return }
         if command.subcommand(word) != nil {
             throw Mistake(
-                code: .unexpectedOperand, message: "the command '\(word)' goes before the options")
+                code: .unexpectedOperand,
+                message: "the command '\(word)' belongs before the options")
         }
         throw Mistake(
-            code: .unexpectedOperand, message: "there is no place for the argument '\(word)'")
+            code: .unexpectedOperand, message: "unexpected argument '\(word)'")
     }
 
     /// Fills in from the environment what the command line left open.

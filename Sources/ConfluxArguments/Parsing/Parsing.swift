@@ -117,7 +117,7 @@ struct Place {
             }
             return Mistake(
                 code: .unknownOption,
-                message: "'\(name)' goes behind the command: \(words) \(taker.name) \(name)")
+                message: "'\(name)' belongs after the command: \(words) \(taker.name) \(name)")
         }
         let names = command.subcommands.map(\.name).joined(separator: ", ")
         return Mistake(code: .missingCommand, message: "a command is missing: one of \(names)")

@@ -13,7 +13,8 @@ enum BenchCommand {
     private static let data = Option<String?>(
         "--data", parse: .folder,
         summary: """
-            The same with its log on disk: in a new folder in this one, which is removed at the end.
+            The same, with the log on disk: in a new folder in this one, which is removed at the \
+            end.
             """)
     private static let single = Option(
         "--single", default: 2_000, parse: .integer(in: 0...1_000_000),
@@ -24,7 +25,7 @@ enum BenchCommand {
     private static let inFlight = Option(
         "--in-flight", default: 4_096, parse: .integer(in: 1...65_536),
         summary: """
-            How many actions of the stream wait for their receipts at most; fewer where these would \
+            How many actions of the stream wait for their receipts at most; fewer if they would \
             have more than 4 MiB.
             """)
     private static let payload = Option(
@@ -34,18 +35,19 @@ enum BenchCommand {
     static let description = Command(
         "bench", summary: "Measure how fast actions get their receipts.",
         discussion: """
-            First each action waits for the receipt of the one before; then as many as can be are sent, \
-            with a bound of how many wait. A receipt means that the action is in the log. Without --memory \
-            or --data, the sequencer at --connect is measured, beside whatever else it does: the actions \
-            stay in its log like any others, for the state \(BenchState.name), of which there are no stores. \
-            With keys, that takes the rights to dispatch to it and to host it.
+            First, each action waits for the receipt of the one before. Then a stream of actions \
+            is sent, of which a bounded number wait for their receipts. A receipt means that the \
+            action is in the log. Without --memory or --data, the command measures the sequencer \
+            at --connect, beside its other work. The actions stay in its log; they are for the \
+            state \(BenchState.name), which has no stores. With keys, you need the rights to \
+            dispatch to it and to host it.
             """,
         parameters: [memory, data, single, stream, inFlight, payload] + Connection.parameters,
         groups: [.atMostOne(memory, data)],
         examples: [
             .init("See what this machine can do, with fsync", "conflux bench --data /var/tmp"),
             .init(
-                "Measure a sequencer that runs, with few actions",
+                "Measure a running sequencer, with few actions",
                 "conflux bench --connect tcp://10.0.0.5:7400 --stream 10000"),
         ])
 

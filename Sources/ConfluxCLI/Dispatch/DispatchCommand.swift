@@ -18,51 +18,53 @@ enum DispatchCommand {
     private static let action = Operand<String?>(
         optional: "ACTION", parse: .text,
         summary: """
-            What should happen, as JSON, or the bare name of an action without fields; - for \
-            standard input, one action a line.
+            The action as JSON, or the bare name of an action without fields; - for standard \
+            input, one action on each line.
             """)
     private static let file = Option<String?>(
-        "--file", parse: .file, summary: "Read actions from a file, one a line.")
+        "--file", parse: .file, summary: "Read actions from a file, one on each line.")
     private static let wait = Option<Wait>(
         "--wait", default: .committed, parse: .choice,
         summary: """
-            What to wait for: committed, that the action is in the log; applied, what the first \
-            node that hosts the target made of it; none, only that it was sent.
+            What to wait for. committed: the action is in the log. applied: the first node that \
+            hosts the target has applied or refused it. none: it was sent.
             """)
     private static let schemaVersion = Option<UInt32?>(
         "--schema-version", valueName: "N", parse: .integer(in: 1...UInt32.max),
         summary: """
-            The schema version that the actions are of: nodes whose program is older stop the store \
-            before them. That of the store unless given; of a state, that of its newest store.
+            The schema version of the actions. Nodes whose program is older stop the store \
+            before them. Unless given, it is the version of the store, or that of a state's \
+            newest store.
             """)
     private static let resume = Option<SessionKey?>(
         "--resume", parse: .sessionKey,
         summary: """
-            Continue the run that had this key, and was ended or killed: lines whose outcome it \
-            printed are not sent again. The lines must be the same; more may be appended.
+            Continue the run with this key that ended or was killed. Lines whose outcome it \
+            printed are not sent again. The lines must be the same; you may append more.
             """)
 
     static let description = Command(
         "dispatch", summary: "Dispatch actions to a state or to one store.",
         discussion: """
-            Actions of the built-in states counter and document are checked before they are sent; \
-            those of other states are judged by the nodes that host them. A bad line of a stream \
-            is reported by its number and does not affect the others. With --json there is one \
-            line of output for each line of input, in the same order; empty lines have none.
+            Actions of the built-in states counter and document are checked before they are \
+            sent. The nodes that host other states judge their actions. A bad line of a stream \
+            is reported by its number and does not affect the others. With --json, each line of \
+            input gives one line of output, in the same order; empty lines give none.
 
-            Where no outcome comes within --timeout, what was sent is withdrawn, so that it is \
-            known whether it is in the log. With --resume it is not: run the command again with \
-            the same key and the same lines until it ends with 0, and each action is in the log \
-            once, whatever was killed meanwhile. The sequencer remembers a key for seven days.
+            If no outcome comes within --timeout, the action is withdrawn, so that you know \
+            whether it is in the log. With --resume nothing is withdrawn: run the command again \
+            with the same key and the same lines until it ends with 0. Each action is then in \
+            the log once, whatever was killed meanwhile. The sequencer remembers a key for seven \
+            days.
             """,
         parameters: [
             target, action, file, wait, resume, schemaVersion, WorkerOptions.payloadMax,
         ] + Connection.parameters,
         groups: [.exactlyOne(action, file)],
         examples: [
-            .init("Count one up, in every counter", "conflux dispatch counter increment"),
+            .init("Add one to every counter", "conflux dispatch counter increment"),
             .init(
-                "Change one document, and learn whether it was refused",
+                "Change one document, and see whether it was refused",
                 #"conflux dispatch document/prefs '{"set":{"at":"/theme","value":"dark"}}' --wait applied"#
             ),
             .init(

@@ -147,7 +147,7 @@ final class DispatchReport: Sendable {
             text += ", entries \(first) to \(last)"
         }
         if tally.resumed > 0 {
-            text += "; \(tally.resumed) lines of a run before this one"
+            text += "; \(tally.resumed) lines of an earlier run"
         }
         environment.output.add(text)
     }

@@ -34,7 +34,7 @@ struct Dispatching: Sendable {
             feed.stop()
             if feed.resumption == nil {
                 environment.diagnostics.note(
-                    "no outcome within \(connection.timeout); taking back what was sent")
+                    "no outcome within \(connection.timeout); withdrawing what was sent")
                 connection.core.leave(timeout: Self.withdrawalPatience, isWithdrawing: true)
             } else {
                 connection.core.leave(timeout: .zero)

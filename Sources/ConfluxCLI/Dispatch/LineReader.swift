@@ -39,7 +39,7 @@ final class LineReader: Sendable {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else {
             throw CommandFailure(
-                .failed, "The system gives no pipe: \(String(cString: strerror(errno)))")
+                .failed, "The system can't create a pipe: \(String(cString: strerror(errno)))")
         }
         stopPipe = (ends[0], ends[1])
         descriptor = path == "-" ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC)
@@ -81,7 +81,7 @@ final class LineReader: Sendable {
             if count < 0 {
                 if errno == EINTR || errno == EAGAIN { continue }
                 let reason = String(cString: strerror(errno))
-                throw CommandFailure(.noInput, "The input can't be read on: \(reason).")
+                throw CommandFailure(.noInput, "The rest of the input can't be read: \(reason).")
             }
             if count == 0 { return state.withLock { Self.takeLast(&$0) } }
             let taken = state.withLock { state in

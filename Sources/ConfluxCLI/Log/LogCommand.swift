@@ -11,48 +11,49 @@ enum LogCommand {
         .map { SequenceNumber($0) }
     private static let from = Option<SequenceNumber?>(
         "--from", valueName: "SEQ", parse: number,
-        summary: "The first entry; the oldest that the log still holds unless given.")
+        summary: "The first entry. Unless given, the oldest one that the log still holds.")
     private static let to = Option<SequenceNumber?>(
         "--to", valueName: "SEQ", parse: number,
-        summary: "The last entry; the last one there is unless given.")
+        summary: "The last entry. Unless given, the last one in the log.")
     private static let follow = Flag(
-        "--follow", summary: "Go on with the entries to come, until SIGINT.")
+        "--follow", summary: "Follow new entries until SIGINT.")
     private static let target = Option<Target?>(
         "--target", parse: .target,
         summary: """
-            Only what concerns a state and its stores, or one store, which is also concerned by \
-            actions for its whole state.
+            Only entries that concern a state and its stores, or one store. Actions for its \
+            whole state concern a store, too.
             """)
 
     private static let verify = Option<String?>(
         "--verify", parse: .folder,
         summary: """
-            Instead of showing entries, check every one of the log in this folder, by itself: no \
-            sequencer is asked, and one that runs goes on. Prints the anchor of its end.
+            Instead of showing entries, check every entry of the log in this folder. No \
+            sequencer is asked, and a running one continues. Prints the anchor of the end.
             """)
     private static let expect = Option<LogAnchor?>(
         "--expect", parse: .anchor,
         summary: """
-            With --verify: fail unless the log still has this anchor, which an earlier --verify, or \
-            conflux backup, has printed.
+            With --verify: fail unless the log still has this anchor, which an earlier --verify \
+            or conflux backup printed.
             """)
 
     static let description = Command(
         "log", summary: "Show the log: actions, and the log's own events.",
         discussion: """
-            Shows entries in their order: actions, and the log's own events. Those are claim, joined, \
-            left and forgotten, about sessions; created, upgraded, frozen, thawed and dropped, about \
-            stores; digestPoint, where replicas compare their states; and skipped. Reads by way of \
-            the sequencer, and makes no entries itself.
+            Shows entries in their order: actions, and the log's own events. Events about \
+            sessions are claim, joined, left, forgotten and visited. Events about stores are \
+            created, upgraded, frozen, thawed and dropped. At a digestPoint, replicas compare \
+            their states. A skipped event removes an entry's effect. The command reads through \
+            the sequencer, and makes no entries.
 
-            What nobody needs any more is given up (see conflux sequencer --help): the log begins at \
-            the floor, which conflux status tells. Asked for what was before, this says so, and begins \
-            there.
+            The log gives up what nobody needs any more (see conflux sequencer --help). It \
+            begins at the floor, which conflux status shows. If you ask for earlier entries, the \
+            command says so, and begins at the floor.
 
-            A log on disk has a chain of hashes beside its entries. --verify follows it, and names the \
-            first entry that was changed. Somebody who changes a log can compute all hashes anew, but \
-            then the log no longer has the anchor, NUMBER:HASH, that you keep on another machine: give it \
-            to --expect.
+            A log on disk has a chain of hashes beside its entries. --verify follows it, and \
+            names the first entry that was changed. Somebody who changes a log can compute all \
+            hashes anew, but then the log no longer has the anchor, NUMBER:HASH, that you keep \
+            on another machine. Give that to --expect.
             """,
         parameters: [
             from, to, follow, target, verify, expect,
@@ -67,7 +68,7 @@ enum LogCommand {
                 "Follow one store, as JSON", "conflux log --follow --target counter/shared --json"),
             .init("Check a log on disk", "conflux log --verify /var/lib/conflux"),
             .init(
-                "Check that it still has what it had",
+                "Check that nobody changed it since you kept its anchor",
                 "conflux log --verify /var/lib/conflux --expect \"$(cat anchor)\""),
         ],
         subcommands: [SkipCommand.description], runsAlone: true)
@@ -77,7 +78,7 @@ enum LogCommand {
         _ arguments: Invocation
     ) throws(UsageError) -> (CommandEnvironment) async throws(CommandFailure) -> ExitCode {
         if let from = arguments[from], let to = arguments[to], from > to {
-            throw arguments.usageError("--from \(from) lies behind --to \(to)")
+            throw arguments.usageError("--from \(from) is after --to \(to)")
         }
         let anchor = arguments[expect]
         if anchor != nil, arguments[verify] == nil {
@@ -174,7 +175,7 @@ enum LogCommand {
         }
         if let from = arguments[from], from < status.floor {
             environment.diagnostics.note(
-                "the log begins at \(status.floor); what was before is not there any more")
+                "the log begins at \(status.floor); earlier entries were given up")
         }
         let first = max(arguments[from] ?? status.floor, status.floor)
         let last = isFollowing ? nil : min(arguments[to] ?? status.last, status.last)

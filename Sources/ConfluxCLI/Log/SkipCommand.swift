@@ -9,23 +9,23 @@ enum SkipCommand {
     private static let sequence = Operand(
         "SEQ",
         parse: ValueParser<UInt64>.integer(in: 1...UInt64(Int64.max)).map { SequenceNumber($0) },
-        summary: "The entry's number: an action, which storeStopped or conflux log tells.")
+        summary: "The number of an action's entry, as storeStopped or conflux log shows it.")
 
     static let description = Command(
-        "skip", summary: "Take an action's effect away, in every process.",
+        "skip", summary: "Skip an entry: it has no effect, in every process.",
         discussion: """
-            For an action that programs die of, or that no program there is can apply. It stays in \
-            the log and changes nothing any more: stores that stopped before it go on behind it, \
-            those that are open by themselves, and others when their program is started again.
+            Use it for an action that programs die of, or that no program can apply. The entry \
+            stays in the log and changes nothing any more. Stores that stopped before it \
+            continue: open ones by themselves, others when you restart their program.
 
-            It is rejected (passed) when a replica has applied the action: then those that stopped \
-            are given that replica's state. It is rejected as well while a live node has not come \
-            to it yet; ask again.
+            The skip is rejected (passed) if a replica has applied the action: then stopped \
+            replicas get that replica's state. It is also rejected while a live node has not \
+            reached the entry yet; ask again.
             """,
         parameters: [sequence] + Connection.parameters,
         examples: [
             .init("Get everyone past entry 1042", "conflux log skip 1042"),
-            .init("See it first", "conflux log --from 1042 --to 1042"),
+            .init("Look at it first", "conflux log --from 1042 --to 1042"),
         ])
 
     static func run(_ environment: CommandEnvironment) async throws(CommandFailure) -> ExitCode {

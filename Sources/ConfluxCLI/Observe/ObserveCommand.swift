@@ -9,9 +9,9 @@ enum ObserveCommand {
         "STORE", parse: .storeName,
         summary: "The store: state/instance, or a state's name for its shared store.")
     private static let node = Option<Name?>(
-        "--node", parse: .nodeName, summary: "Ask this node alone.")
+        "--node", parse: .nodeName, summary: "Ask only this node.")
     private static let follow = Flag(
-        "--follow", summary: "Go on, and show each state that follows, until SIGINT.")
+        "--follow", summary: "Keep showing each new state until SIGINT.")
     private static let path = Option<JSONPointer>(
         "--path", valueName: "POINTER", default: .root, parse: .jsonPointer,
         summary: "Show a part of the state: a JSON pointer such as /theme/name.")
@@ -20,9 +20,10 @@ enum ObserveCommand {
         "observe", summary: "Show the state of a store, as each node has it.",
         discussion: """
             Shows one line for each live node that hosts the store: the node, the number of the \
-            last entry that concerned the store there, and the state in canonical JSON, which is \
-            the same to the byte where the number is. With --follow each node is followed on its \
-            own; what changes faster than it can be shown is shown as it is at last.
+            last entry that concerned the store there, and the state in canonical JSON. Nodes \
+            with the same number have the same bytes. With --follow each node is followed \
+            separately. If a state changes faster than it can be shown, the newest state is \
+            shown.
             """,
         parameters: [
             store, node, follow, path,

@@ -5,12 +5,12 @@ import ConfluxWorker
 /// `conflux reload`: has the sequencer read its file of authorised keys again.
 enum ReloadCommand {
     static let description = Command(
-        "reload", summary: "Have the sequencer read its authorised keys again.",
+        "reload", summary: "Make the sequencer read its authorised keys again.",
         discussion: """
-            The connections of keys that are no longer there, or whose rights changed, end; they connect \
-            again with what they may now. If a line is invalid, the answer names it, and the former \
-            keys stay. This needs a key with the right to administer all stores. SIGHUP to the \
-            sequencer's process does the same.
+            Ends the connections of keys that are no longer in the file or whose rights changed. \
+            Changed ones reconnect with their new rights. If a line is invalid, the answer names \
+            it, and the former keys stay. You need a key with the right to administer all \
+            stores. SIGHUP to the sequencer's process does the same.
             """,
         parameters: Connection.parameters,
         examples: [.init("Take over a changed file", "conflux reload")])

@@ -10,25 +10,27 @@ import Foundation
 enum SequencerCommand {
     private static let bind = Option(
         "--bind", valueName: "ENDPOINT", default: "tcp://127.0.0.1:7400", parse: .text,
-        summary: "Where nodes connect; port 0 for a free one, which the ready line tells.")
+        summary: "Where nodes connect. With port 0 the system chooses one; the ready line shows it."
+    )
     private static let feed = Option<String?>(
         "--feed", valueName: "ENDPOINT", parse: .text,
-        summary: "Where the feed is; the port above that of --bind unless given.")
+        summary: "Where the feed is. Unless given, on the port above that of --bind.")
     private static let data = Option<String?>(
-        "--data", parse: .folder, summary: "The folder of the log; it is made if there is none.")
+        "--data", parse: .folder,
+        summary: "The folder of the log. It is created if it does not exist.")
     private static let memory = Flag(
         "--memory", summary: "Keep the log in memory, and lose it when the process ends.")
     private static let durability = Option<SQLiteLogSettings.Durability>(
         "--durability", default: .fsync, parse: .choice,
         summary: """
-            What a receipt proves: fsync, that the action outlives a crash of the machine; os, \
-            that it outlives a crash of the process.
+            What a receipt proves. fsync: the action outlives a crash of the machine. os: it \
+            outlives a crash of the process.
             """)
     /// The most events that wait to be printed. *At the bound* the oldest are lost.
     private static let eventsMax = 4_096
     private static let payloadMax = Option(
         "--payload-max", default: 1 << 20, parse: .byteSize(in: 1...32 << 20),
-        summary: "The most bytes of one encoded action.")
+        summary: "The largest size of one encoded action.")
 
     private static let keepBytes = Option(
         "--keep-bytes", default: 256 << 20, parse: .byteSize(in: 1 << 20...1 << 50),
@@ -43,37 +45,41 @@ enum SequencerCommand {
     private static let secret = Option<String?>(
         "--curve-secret", valueName: "FILE", parse: .text,
         summary: """
-            The sequencer's secret key, as conflux keygen writes it: connections are encrypted, and \
-            only keys that --authorized names may connect.
+            The sequencer's secret key, as conflux keygen writes it. Connections are encrypted, \
+            and only keys in --authorized may connect.
             """)
     private static let authorized = Option<String?>(
         "--authorized", valueName: "FILE", parse: .text,
         summary: """
-            Who may connect, and do what: a name, a public key and rights on each line. SIGHUP and \
-            conflux reload have it read again, and end the connections of keys that it changes.
+            Who may connect, and do what: a name, a public key and rights on each line. On \
+            SIGHUP and conflux reload the sequencer reads the file again, and ends the \
+            connections of changed keys.
             """)
     private static let insecure = Flag(
         "--insecure",
         summary: """
-            Let everybody connect who can reach the addresses, and encrypt nothing. Without keys, an \
-            address that is not on the loopback interface needs this option.
+            Let everybody connect who can reach the addresses, and encrypt nothing. Without \
+            keys, addresses that are not on the loopback interface need this option.
             """)
 
     private static let exitOnFailure = Flag(
         "--exit-on-log-failure",
-        summary: "End when the log fails, instead of trying again until the disk is well.")
+        summary: "End when the log fails, instead of trying again until the disk works.")
 
     static let description = Command(
         "sequencer", summary: "Decide the order of actions, and keep them in a log.",
         discussion: """
-            Prints a line that says ready once nodes are heard, then who joins and leaves. SIGINT \
-            and SIGTERM end it cleanly: what was admitted is committed, and the log is closed.
+            Prints a line that says ready once it serves nodes, then each node that joins or \
+            leaves. SIGINT and SIGTERM end it cleanly: what was admitted is committed, and the \
+            log is closed.
 
-            An entry is given up when one of the --keep options has it so, and nobody can need it: \
-            each hosted store that it concerns has a newer snapshot (for others it is kept aside), \
-            and two newer checkpoints were made, each about a quarter of --keep-bytes after the other, and 64 MiB at most. The newest \
-            10,000 entries (or --keep-entries, if that is less) are kept in any case, so that who was \
-            away for a moment needs no snapshot. What was given up is gone from conflux log, too.
+            The log gives up an entry if one of the --keep options allows it and nobody can need \
+            it. Nobody can need an entry if each hosted store that it concerns has a newer \
+            snapshot (for other stores it is kept aside), and if two newer checkpoints exist. \
+            One is made for each quarter of --keep-bytes, and at least for each 64 MiB. The \
+            newest 10,000 entries (or --keep-entries, if that is less) always stay, so that a \
+            node which was away for a moment needs no snapshot. conflux log does not show what \
+            was given up.
             """,
         parameters: [
             bind, feed, data, memory, durability, keepBytes, keepEntries, keepFor, payloadMax,
@@ -87,7 +93,7 @@ enum SequencerCommand {
                 "Try something out, on a free port",
                 "conflux sequencer --memory --bind tcp://127.0.0.1:0"),
             .init(
-                "Keep what is not older than a week, and 10 GiB of it at most",
+                "Keep a week of the log, and at most 10 GiB",
                 "conflux sequencer --data /var/lib/conflux --keep-bytes 10GiB --keep-for 7d"),
         ])
 

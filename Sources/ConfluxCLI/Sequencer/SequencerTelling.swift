@@ -73,7 +73,7 @@ struct SequencerTelling {
             environment.diagnostics.report(
                 CommandFailure(
                     .noInput, code: "authorizedKeys",
-                    message + " The keys that were authorised before still are."))
+                    message + " The former keys stay authorised."))
         case .checkpointSaved(let sequence, let bytes):
             environment.announce(
                 "checkpoint", ["bytes": .number(UInt64(bytes)), "sequence": .number(sequence)],
@@ -110,7 +110,7 @@ struct SequencerTelling {
                 "logNearlyFull", ["retained": .string(retained)],
                 text:
                     "the log has reached its bound: actions wait until older entries are given up. "
-                    + "Up to \(retained) are retained; if it stays so, raise the bound or retain less"
+                    + "Up to \(retained) are retained; if this lasts, raise the bound or retain less"
             )
         case .logHasRoom:
             environment.announce("logHasRoom", text: "the log has room again")
@@ -121,8 +121,9 @@ struct SequencerTelling {
                     "from": .number(damage.first), "through": .number(damage.last),
                     "message": .string(damage.message),
                 ],
-                text: "entries \(damage.first) to \(damage.last) can't be read, and who needs them "
-                    + "begins behind them: \(damage.message)")
+                text:
+                    "entries \(damage.first) to \(damage.last) can't be read; stores that need them "
+                    + "begin behind them: \(damage.message)")
         case .snapshotsUnlisted(let message):
             environment.announce(
                 "snapshotsUnlisted", ["message": .string(message)],
@@ -131,11 +132,11 @@ struct SequencerTelling {
         case .truncated(let floor):
             environment.announce(
                 "truncated", ["floor": .number(floor)],
-                text: "entries before \(floor) are needed no longer and were given up")
+                text: "gave up the entries before \(floor): nobody needs them any more")
         case .truncateFailed(let message):
             environment.announce(
                 "truncateFailed", ["message": .string(message)],
-                text: "entries that are needed no longer could not be given up yet: \(message)")
+                text: "entries that nobody needs any more could not be given up yet: \(message)")
         case .unreadable(let message):
             environment.announce(
                 "unreadable", ["message": .string(message)],
@@ -151,7 +152,7 @@ struct SequencerTelling {
                 "barred",
                 ["key": .string("\(key)"), "seconds": .number(UInt64(pause / .seconds(1)))],
                 text: "\(key) sent too many messages beyond what it may, and is barred for "
-                    + "\(Int(pause / .seconds(1))) s. Stop the program that does, or remove the key"
+                    + "\(Int(pause / .seconds(1))) s. Stop the program that sends them, or remove the key"
             )
         case .challenged(let epoch):
             environment.announce(

@@ -9,14 +9,14 @@ enum StatusCommand {
         "status", summary: "Show the sequencer, its sessions and the stores.",
         discussion: """
             A session's lag is the number of entries that its replicas have not applied yet. A \
-            session that hosts nothing, or has not reported yet, has none. The text leaves out nodes \
-            without a name that have left; --json has them. A store's snapshot is the number at which whoever \
-            opens it begins: what is behind that number is all that is read of the log.
+            session that hosts nothing, or has not reported yet, has no lag. The text leaves out \
+            nodes without a name that have left; --json shows them. A store's snapshot is the \
+            number at which whoever opens it begins to read the log.
 
-            Of a store whose replicas differ the text says since when, at which place of its state, \
-            and in which nodes. That is until all of them have one state again, or the sequencer \
-            starts anew. Of a replica that goes no further it says before which entry it stopped: a \
-            newer program is needed there, or `conflux log skip`.
+            For a store whose replicas differ, the text shows between which entries it happened, \
+            at which place of the state, and in which nodes. It does so until all replicas have \
+            one state again, or the sequencer restarts. For a stopped replica it shows the entry \
+            before which it stopped: install a newer program there, or use `conflux log skip`.
             """,
         parameters: Connection.parameters,
         examples: [.init("Show who is there", "conflux status")])

@@ -12,9 +12,9 @@ enum DropCommand {
     static let description = Command(
         "drop", summary: "End a store, in every process.",
         discussion: """
-            Every node that hosts the store says so and hosts it no longer; its entries stay in the \
-            log. Whoever opens the name afterwards begins another store, from its first state. To \
-            undo it is not possible.
+            Every node that hosts the store reports the drop and stops hosting it. Its entries \
+            stay in the log. Whoever opens the name afterwards begins another store, from its \
+            first state. You can't undo a drop.
             """,
         parameters: [store] + Connection.parameters,
         examples: [.init("End a document", "conflux drop document/old")])

@@ -10,29 +10,30 @@ enum FreezeCommand {
         summary: "The store: state/instance, or a state's name for its shared store.")
 
     static let freeze = Command(
-        "freeze", summary: "Have no action reach a store, in every process.",
+        "freeze", summary: "Let no action reach a store, in every process.",
         discussion: """
-            The store stays open where it is, and can be observed. What is dispatched to it is \
-            rejected (frozen); an action for its whole state reaches the state's other stores, and \
-            is not made up for. conflux thaw has it go on, and conflux status shows what is frozen. \
-            The sequencer itself freezes a store whose replicas did not agree for a long time, and \
-            one that nobody hosts and that much comes for, which is thawed when it is opened.
+            The store stays open, and you can observe it. An action for the store is rejected \
+            (frozen). An action for its whole state reaches the state's other stores only, and \
+            is not made up for. conflux thaw ends it, and conflux status shows which stores are \
+            frozen. The sequencer itself freezes a store whose replicas did not agree for a long \
+            time. It also freezes one that nobody hosts and that receives much, and thaws it \
+            when it is opened.
             """,
         parameters: [store] + Connection.parameters,
         examples: [
             .init("Keep a document as it is", "conflux freeze document/prefs"),
-            .init("Have it go on", "conflux thaw document/prefs"),
+            .init("Thaw it", "conflux thaw document/prefs"),
         ])
 
     static let thaw = Command(
-        "thaw", summary: "Have a frozen store go on.",
+        "thaw", summary: "Let actions reach a frozen store again.",
         discussion: """
-            Actions that are ordered from here on reach the store again, in every process; what was \
-            ordered for its whole state while it was frozen does not.
+            Actions that are ordered from now on reach the store again, in every process. \
+            Actions for its whole state that were ordered while it was frozen do not.
             """,
         parameters: [store] + Connection.parameters,
         examples: [
-            .init("Have a document go on", "conflux thaw document/prefs"),
+            .init("Thaw a document", "conflux thaw document/prefs"),
             .init("Show which stores are frozen", "conflux status"),
         ])
 

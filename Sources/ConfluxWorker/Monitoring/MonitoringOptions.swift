@@ -8,14 +8,14 @@ package struct MonitoringOptions: Sendable {
         "--http", valueName: "HOST:PORT", parse: .text,
         summary: """
             Serve metrics and health over HTTP (/metrics, /livez, /readyz) at an IP address or \
-            localhost; port 0 for a free one, which the ready line tells.
+            localhost. With port 0 the system chooses one; the ready line shows it.
             """)
     /// What requests have to say.
     package static let httpToken = Option<String?>(
         "--http-token", valueName: "FILE", parse: .text,
         summary: """
-            A file with a token, which each HTTP request has to give as Authorization: Bearer TOKEN. \
-            Needed where other machines can reach the address of --http.
+            A file with a token. Each HTTP request must have it as Authorization: Bearer TOKEN. \
+            You need it if other machines can reach the address of --http.
             """)
 
     private let address: MonitoringAddress
