@@ -59,9 +59,17 @@ enum Tool {
                 return try await run(invocation, interruption: .watchSignals())
             }
         } catch {
-            Diagnostics.write(error.description)
+            // Where the line can't be understood, its words alone tell whether it asks for JSON.
+            let environment = ProcessInfo.processInfo.environment
+            let isJSON = arguments.contains("--json") || environment["CONFLUX_JSON"] == "true"
+            Diagnostics.write(isJSON ? json(error).description : error.description)
             return .usage
         }
+    }
+
+    /// What is wrong with a command line, in the form of other failures.
+    private static func json(_ error: UsageError) -> JSONValue {
+        ["error": ["code": "usage", "message": .string(error.description)]]
     }
 
     /// Runs a parsed command line.

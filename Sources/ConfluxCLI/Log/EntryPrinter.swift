@@ -24,12 +24,15 @@ final class EntryPrinter: Sendable {
     private let output: StandardOutput
     private let isJSON: Bool
     private let target: Target?
+    /// Nothing older is printed.
+    private let since: Timestamp?
     private let state = Mutex(Content())
 
-    init(_ output: StandardOutput, isJSON: Bool, target: Target?) {
+    init(_ output: StandardOutput, isJSON: Bool, target: Target?, since: Timestamp? = nil) {
         self.output = output
         self.isJSON = isJSON
         self.target = target
+        self.since = since
     }
 
     /// Says which entries are printed.
@@ -87,16 +90,18 @@ final class EntryPrinter: Sendable {
         let (first, last, isEnded) = state.withLock { ($0.first, $0.last, $0.isEnded) }
         guard !isEnded else { return }
         let wanted = first...max(first, last ?? commit.last)
+        let isNew = since.map { $0 <= commit.timestamp } ?? true
         var sequence = commit.first
         for block in commit.blocks {
             switch block {
             case .event(let event, let owner):
                 learn(event, by: owner, at: sequence)
-                if wanted.contains(sequence), EntryText.concerns(target, event) {
+                if isNew, wanted.contains(sequence), EntryText.concerns(target, event) {
                     output.add(
                         EntryText.line(event, by: owner, at: sequence, in: commit, isJSON: isJSON))
                 }
             case .batch(let incarnation, let batch):
+                guard isNew else { break }
                 add(batch, of: incarnation, from: sequence, in: commit, wanted)
             }
             sequence = sequence.advanced(by: UInt64(block.count))

@@ -3,7 +3,7 @@ import ConfluxLog
 import ConfluxNode
 import ConfluxProtocol
 import ConfluxWorker
-import Synchronization
+import Foundation
 
 /// `conflux log`: the entries of the log, in their order.
 enum LogCommand {
@@ -12,6 +12,15 @@ enum LogCommand {
     private static let from = Option<SequenceNumber?>(
         "--from", valueName: "SEQ", parse: number,
         summary: "The first entry. Unless given, the oldest one that the log still holds.")
+    private static let tail = Option<UInt64?>(
+        "--tail", valueName: "N", parse: .integer(in: 1...UInt64(Int64.max)),
+        summary: "Begin with the last N entries of the log, whatever they are about.")
+    private static let since = Option<Duration?>(
+        "--since", parse: .duration(in: .seconds(1)...(.seconds(86_400 * 3_650))),
+        summary: """
+            Only entries that are at most this old, as in 10m. The sequencer's clock gave them \
+            their times; their age is told by the clock here.
+            """)
     private static let to = Option<SequenceNumber?>(
         "--to", valueName: "SEQ", parse: number,
         summary: "The last entry. Unless given, the last one in the log.")
@@ -56,14 +65,17 @@ enum LogCommand {
             on another machine. Give that to --expect.
             """,
         parameters: [
-            from, to, follow, target, verify, expect,
+            from, to, tail, since, follow, target, verify, expect,
         ] + Connection.parameters,
         groups: [
-            .atMostOne(to, follow), .atMostOne(verify, follow), .atMostOne(verify, from),
-            .atMostOne(verify, to), .atMostOne(verify, target),
+            .atMostOne(to, follow), .atMostOne(from, tail, since), .atMostOne(verify, follow),
+            .atMostOne(verify, from), .atMostOne(verify, to), .atMostOne(verify, target),
+            .atMostOne(verify, tail), .atMostOne(verify, since),
         ],
         examples: [
             .init("Show everything", "conflux log"),
+            .init("Show the end, and what follows", "conflux log --tail 20 --follow"),
+            .init("Show a store's last hour", "conflux log --since 1h --target counter/shared"),
             .init(
                 "Follow one store, as JSON", "conflux log --follow --target counter/shared --json"),
             .init("Check a log on disk", "conflux log --verify /var/lib/conflux"),
@@ -120,7 +132,10 @@ enum LogCommand {
     ) async throws(CommandFailure) -> ExitCode {
         let arguments = environment.arguments
         let printer = EntryPrinter(
-            environment.output, isJSON: environment.isJSON, target: arguments[target])
+            environment.output, isJSON: environment.isJSON, target: arguments[target],
+            since: arguments[since].map {
+                Timestamp(Date(timeIntervalSinceNow: -($0 / .seconds(1))))
+            })
         let connection = try await Connection.open(environment, as: .observer) { commit in
             printer.take(commit)
         }
@@ -177,7 +192,10 @@ enum LogCommand {
             environment.diagnostics.note(
                 "the log begins at \(status.floor); earlier entries were given up")
         }
-        let first = max(arguments[from] ?? status.floor, status.floor)
+        let tail = arguments[tail].map { count in
+            SequenceNumber(status.last.rawValue - min(count, status.last.rawValue)).next
+        }
+        let first = max(arguments[from] ?? tail ?? status.floor, status.floor)
         let last = isFollowing ? nil : min(arguments[to] ?? status.last, status.last)
         if let last, first > last { return .success }
 

@@ -2,9 +2,14 @@ import ConfluxArguments
 import ConfluxNode
 import ConfluxProtocol
 import ConfluxWorker
+import Foundation
 
 /// `conflux status`: the sequencer's view of itself, of the nodes and of the stores.
 enum StatusCommand {
+    private static let watch = Flag(
+        "--watch", summary: "Show it again each second, until SIGINT.")
+    private static let watchInterval = Duration.seconds(1)
+
     static let description = Command(
         "status", summary: "Show the sequencer, its sessions and the stores.",
         discussion: """
@@ -18,22 +23,50 @@ enum StatusCommand {
             one state again, or the sequencer restarts. For a stopped replica it shows the entry \
             before which it stopped: install a newer program there, or use `conflux log skip`.
             """,
-        parameters: Connection.parameters,
-        examples: [.init("Show who is there", "conflux status")])
+        parameters: [watch] + Connection.parameters,
+        examples: [
+            .init("Show who is there", "conflux status"),
+            .init("Keep it in view", "conflux status --watch"),
+        ])
 
     static func run(_ environment: CommandEnvironment) async throws(CommandFailure) -> ExitCode {
         let connection = try await Connection.open(environment, as: .observer)
-        let status = try await environment.interruption.cancelling {
-            () async throws(CommandFailure) in try await connection.status()
+        let isWatching = environment.arguments[watch]
+        do throws(CommandFailure) {
+            try await environment.interruption.cancelling { () async throws(CommandFailure) in
+                while true {
+                    show(try await connection.status(), environment, replacing: isWatching)
+                    guard isWatching, !Task.isCancelled else { return }
+                    await Pause.wait(for: watchInterval)
+                }
+            }
+        } catch {
+            await connection.close()
+            // Who watches is done when told so.
+            if isWatching, environment.interruption.reason != nil { return .success }
+            throw error
         }
         await connection.close()
-        let address = environment.arguments[WorkerOptions.connect]
-        if environment.isJSON {
-            environment.output.print(json(status, at: address))
-        } else {
-            for line in StatusText.lines(status, at: address) { environment.output.add(line) }
-        }
         return .success
+    }
+
+    /// - Parameter replacing: Whether a terminal shows this in place of what it showed.
+    private static func show(
+        _ status: SequencerStatus, _ environment: CommandEnvironment, replacing: Bool
+    ) {
+        let address = environment.arguments[WorkerOptions.connect]
+        guard !environment.isJSON else {
+            environment.output.print(json(status, at: address))
+            return
+        }
+        var lines = StatusText.lines(status, at: address)
+        if replacing, isatty(STDOUT_FILENO) == 1 {
+            // Home; each line to its end, then all below.
+            lines = lines.enumerated().map { ($0 == 0 ? "\u{1B}[H" : "") + "\($1)\u{1B}[K" }
+            lines[lines.count - 1] += "\u{1B}[J"
+        }
+        for line in lines { environment.output.add(line) }
+        environment.output.flush()
     }
 
     static func json(_ status: SequencerStatus, at address: String) -> JSONValue {

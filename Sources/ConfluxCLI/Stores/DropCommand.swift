@@ -9,6 +9,9 @@ enum DropCommand {
         "STORE", parse: .storeName,
         summary: "The store: state/instance, or a state's name for its shared store.")
 
+    private static let yes = Flag(
+        "--yes", summary: "Do not ask. Without a terminal, the command never asks.")
+
     static let description = Command(
         "drop", summary: "End a store, in every process.",
         discussion: """
@@ -16,11 +19,15 @@ enum DropCommand {
             stay in the log. Whoever opens the name afterwards begins another store, from its \
             first state. You can't undo a drop.
             """,
-        parameters: [store] + Connection.parameters,
+        parameters: [store, yes] + Connection.parameters,
         examples: [.init("End a document", "conflux drop document/old")])
 
     static func run(_ environment: CommandEnvironment) async throws(CommandFailure) -> ExitCode {
         let name = environment.arguments[store]
+        if !environment.arguments[yes], !environment.isJSON {
+            try await Confirmation.require(
+                "End \(name) in every process? You can't undo it.", environment.interruption)
+        }
         let connection = try await Connection.open(environment, as: .observer)
         let dropped = try await StoreDecision(connection, about: name).wait(environment) { life in
             .dropped(name, life: life)

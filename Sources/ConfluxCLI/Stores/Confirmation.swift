@@ -1,0 +1,33 @@
+import ConfluxWorker
+import Foundation
+import Synchronization
+
+/// A question to the person at the terminal.
+enum Confirmation {
+    /// Asks, and goes on only if the answer is yes. Where there is no terminal, nobody is asked.
+    ///
+    /// - Parameters:
+    ///   - question: What is asked.
+    ///   - interruption: The wish to end, which is an answer, too.
+    /// - Throws: `interrupted` where the answer is not yes.
+    static func require(
+        _ question: String, _ interruption: Interruption
+    ) async throws(CommandFailure) {
+        guard isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1 else { return }
+        Diagnostics.write(raw: "\(question) [y/N] ")
+        let answer = await withCheckedContinuation { continuation in
+            let waiter = Mutex<CheckedContinuation<String?, Never>?>(continuation)
+            let tell: @Sendable (String?) -> Void = { text in
+                waiter.withLock { waiter in
+                    defer { waiter = nil }
+                    return waiter
+                }?.resume(returning: text)
+            }
+            interruption.whenFired { tell(nil) }
+            Thread { tell(readLine()) }.start()
+        }
+        guard ["y", "yes"].contains(answer?.lowercased()) else {
+            throw CommandFailure(.interrupted, code: "notConfirmed", "Nothing was changed.")
+        }
+    }
+}

@@ -1,0 +1,59 @@
+import Testing
+
+extension ProcessTests {
+    @Suite struct TerminalTests {
+        private func dropped(_ answer: String?, _ options: String...) async throws -> (
+            code: Int32, shown: String, stores: Bool
+        ) {
+            let site = try Site()
+            let sequencer = try await site.sequencer()
+            _ = try await site.worker("alpha", of: sequencer, stores: ["counter"])
+            let terminal = try Terminal(
+                ["drop", "counter", "--connect", sequencer.address] + options)
+            if let answer {
+                try terminal.wait(for: "[y/N]")
+                try terminal.type(answer)
+            }
+            let (code, shown) = try terminal.end()
+            let status = try await site.run("status", "--json", "--connect", sequencer.address)
+            return (code, shown, status.output.joined().contains("counter/shared"))
+        }
+
+        @Test func `a drop asks first, and yes drops`() async throws {
+            let run = try await dropped("y\n")
+            #expect(run.code == 0 && !run.stores)
+            #expect(run.shown.contains("End counter/shared in every process?"))
+        }
+
+        @Test(arguments: ["\n", "no\n", "\u{4}"])
+        func `any other answer changes nothing`(answer: String) async throws {
+            let run = try await dropped(answer)
+            #expect(run.code == 130 && run.stores)
+            #expect(run.shown.contains("Nothing was changed."))
+        }
+
+        @Test func `nobody is asked with --yes`() async throws {
+            let run = try await dropped(nil, "--yes")
+            #expect(run.code == 0 && !run.stores && !run.shown.contains("[y/N]"))
+        }
+
+        @Test func `SIGINT ends the question`() async throws {
+            let site = try Site()
+            let sequencer = try await site.sequencer()
+            let terminal = try Terminal(["drop", "counter", "--connect", sequencer.address])
+            try terminal.wait(for: "[y/N]")
+            terminal.interrupt()
+            #expect(try terminal.end().code == 130)
+        }
+
+        @Test func `a watched status stays in place until SIGINT`() async throws {
+            let site = try Site()
+            let sequencer = try await site.sequencer()
+            let terminal = try Terminal(["status", "--watch", "--connect", sequencer.address])
+            try terminal.wait(for: "sequencer at")
+            try terminal.wait(for: "\u{1B}[J")
+            terminal.interrupt()
+            #expect(try terminal.end().code == 0)
+        }
+    }
+}
