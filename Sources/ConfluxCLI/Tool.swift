@@ -29,7 +29,8 @@ enum Tool {
                 Worker.command("worker", knowing: BuiltinStates.hosted, examples: workerExamples),
                 DispatchCommand.description, ObserveCommand.description, DropCommand.description,
                 FreezeCommand.freeze, FreezeCommand.thaw, LogCommand.description,
-                StatusCommand.description, BackupCommand.description, RestoreCommand.description,
+                StatusCommand.description, TopCommand.description, BackupCommand.description,
+                RestoreCommand.description,
                 KeygenCommand.description, ReloadCommand.description,
                 BenchCommand.description,
             ]), version: ConfluxRelease.version)
@@ -105,6 +106,7 @@ enum Tool {
             command = { (environment) async throws(CommandFailure) in
                 try await FreezeCommand.run(environment, isFrozen: false)
             }
+        case "top": command = TopCommand.run
         case "log skip": command = SkipCommand.run
         case "restore": command = RestoreCommand.run
         case "log": command = try LogCommand.make(invocation)

@@ -21,7 +21,9 @@ final class EntryPrinter: Sendable {
 
     /// Of how many visits it knows the keys.
     private static let visitsMax = 4_096
-    private let output: StandardOutput
+    /// Where lines go, and what is said behind each commit that is followed.
+    private let add: @Sendable ([UInt8]) -> Void
+    private let flush: @Sendable () -> Void
     private let isJSON: Bool
     private let target: Target?
     /// Nothing older is printed.
@@ -29,10 +31,20 @@ final class EntryPrinter: Sendable {
     private let state = Mutex(Content())
 
     init(_ output: StandardOutput, isJSON: Bool, target: Target?, since: Timestamp? = nil) {
-        self.output = output
+        add = { output.add($0) }
+        flush = { output.flush() }
         self.isJSON = isJSON
         self.target = target
         self.since = since
+    }
+
+    /// Has every entry as a line for people.
+    init(_ add: @escaping @Sendable ([UInt8]) -> Void) {
+        self.add = add
+        flush = {}
+        isJSON = false
+        target = nil
+        since = nil
     }
 
     /// Says which entries are printed.
@@ -97,19 +109,19 @@ final class EntryPrinter: Sendable {
             case .event(let event, let owner):
                 learn(event, by: owner, at: sequence)
                 if isNew, wanted.contains(sequence), EntryText.concerns(target, event) {
-                    output.add(
+                    add(
                         EntryText.line(event, by: owner, at: sequence, in: commit, isJSON: isJSON))
                 }
             case .batch(let incarnation, let batch):
                 guard isNew else { break }
-                add(batch, of: incarnation, from: sequence, in: commit, wanted)
+                print(batch, of: incarnation, from: sequence, in: commit, wanted)
             }
             sequence = sequence.advanced(by: UInt64(block.count))
         }
         if let last {
             if commit.last >= last { end() }
         } else {
-            output.flush()
+            flush()
         }
     }
 
@@ -131,7 +143,7 @@ final class EntryPrinter: Sendable {
         }
     }
 
-    private func add(
+    private func print(
         _ batch: Batch, of incarnation: Incarnation, from first: SequenceNumber,
         in commit: Commit, _ wanted: ClosedRange<SequenceNumber>
     ) {
@@ -145,7 +157,7 @@ final class EntryPrinter: Sendable {
                 continue
             }
             let origin = Origin(incarnation: incarnation, counter: batch.firstCounter + offset)
-            output.add(
+            add(
                 EntryText.line(
                     entry.payload, for: row, by: origin, owner, at: sequence, in: commit,
                     isJSON: isJSON))

@@ -104,7 +104,7 @@ package final class StandardOutput: Sendable {
     /// Writes everything, however long the reader takes.
     ///
     /// - Returns: 0, or the error's number.
-    static func write(_ bytes: [UInt8], to descriptor: Int32) -> Int32 {
+    package static func write(_ bytes: [UInt8], to descriptor: Int32) -> Int32 {
         bytes.withUnsafeBytes { buffer in
             var offset = 0
             while offset < buffer.count {

@@ -46,6 +46,28 @@ extension ProcessTests {
             #expect(try terminal.end().code == 130)
         }
 
+        @Test(arguments: [true, false])
+        func `top shows who is there, and gives the terminal back`(isByKey: Bool) async throws {
+            let site = try Site()
+            let sequencer = try await site.sequencer()
+            _ = try await site.worker("alpha", of: sequencer, stores: ["counter"])
+            let terminal = try Terminal(["top", "--connect", sequencer.address])
+            try terminal.wait(for: "created: counter/shared")
+            try terminal.wait(for: "alpha")
+            if isByKey { try terminal.type("q") } else { terminal.interrupt() }
+            let (code, shown) = try terminal.end()
+            #expect(code == 0)
+            #expect(shown.hasSuffix("\u{1B}[?25h\u{1B}[?1049l"), "\(shown.suffix(200))")
+        }
+
+        @Test func `top needs a terminal, and says what to use in a pipe`() async throws {
+            let site = try Site()
+            let sequencer = try await site.sequencer()
+            let run = try await site.run("top", "--json", "--connect", sequencer.address)
+            #expect(run.message.contains("conflux status --watch"))
+            #expect(run.end == .exited(64))
+        }
+
         @Test func `a watched status stays in place until SIGINT`() async throws {
             let site = try Site()
             let sequencer = try await site.sequencer()

@@ -1,0 +1,89 @@
+import ConfluxArguments
+import ConfluxNode
+import ConfluxProtocol
+import ConfluxWorker
+import Foundation
+import Synchronization
+
+/// `conflux top`: nodes, stores and the newest entries on one screen, renewed each second.
+enum TopCommand {
+    static let description = Command(
+        "top", summary: "Watch nodes, stores and the newest entries on a terminal.",
+        discussion: """
+            Shows how many entries a second the log gets, how many actions a second each node \
+            dispatches, how far each node's replicas lag, the stores, and the newest entries. \
+            Press q to quit. In a pipe, use conflux status --watch --json.
+            """,
+        parameters: Connection.parameters,
+        examples: [.init("Watch a sequencer", "conflux top --connect tcp://10.0.0.5:7400")])
+
+    private static let interval = Duration.seconds(1)
+    /// How many entries are remembered: more than a screen has rows.
+    private static let entriesMax = 200
+
+    static func run(_ environment: CommandEnvironment) async throws(CommandFailure) -> ExitCode {
+        let entries = Mutex<[String]>([])
+        let printer = EntryPrinter { line in
+            entries.withLock { entries in
+                entries.append(String(decoding: line, as: UTF8.self))
+                entries.removeFirst(max(0, entries.count - entriesMax))
+            }
+        }
+        let connection = try await Connection.open(environment, as: .observer) { commit in
+            printer.take(commit)
+        }
+        do throws(CommandFailure) {
+            let screen = try Screen()
+            defer { screen.end() }
+            environment.interruption.whenFired { screen.end() }
+            readKeys(environment.interruption)
+            try await environment.interruption.cancelling { () async throws(CommandFailure) in
+                try await show(on: screen, environment, connection, printer) {
+                    entries.withLock { $0 }
+                }
+            }
+        } catch {
+            await connection.close()
+            // Whoever watches is done when told so.
+            guard environment.interruption.reason != nil else { throw error }
+        }
+        await connection.close()
+        return .success
+    }
+
+    /// Renews the screen until the task is cancelled.
+    private static func show(
+        on screen: Screen, _ environment: CommandEnvironment, _ connection: Connection,
+        _ printer: EntryPrinter, entries: () -> [String]
+    ) async throws(CommandFailure) {
+        var former: TopView.Look?
+        while !Task.isCancelled {
+            let look = TopView.Look(status: try await connection.status(), at: .now)
+            if former == nil {
+                // What is on the first screen already.
+                let count = UInt64(min(UInt64(entriesMax), look.status.last.rawValue))
+                let first = SequenceNumber(look.status.last.rawValue - count).next
+                printer.begin(from: max(first, look.status.floor), through: nil, owners: [:])
+                connection.core.follow(from: max(first, look.status.floor))
+            }
+            let view = TopView(
+                address: environment.arguments[WorkerOptions.connect], look: look, former: former,
+                entries: entries())
+            let size = screen.size
+            screen.show(view.lines(columns: size.columns, rows: size.rows))
+            former = look
+            await Pause.wait(for: interval)
+        }
+    }
+
+    /// Has `q` end the command, as SIGINT does.
+    private static func readKeys(_ interruption: Interruption) {
+        Thread {
+            var key: UInt8 = 0
+            while read(STDIN_FILENO, &key, 1) == 1 {
+                if key == UInt8(ascii: "q") { break }
+            }
+            interruption.fire(.interrupted)
+        }.start()
+    }
+}

@@ -1,0 +1,63 @@
+import ConfluxNode
+import ConfluxProtocol
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxCLI
+
+@Suite struct `The screen of conflux top` {
+    private let start = ContinuousClock.now
+
+    private func look(
+        last: UInt64, after seconds: Int, nodes: Int = 1, stores: Int = 1, counter: UInt64 = 0
+    ) -> TopView.Look {
+        let names = (0..<stores).compactMap { StoreName("document/number-\($0)") }
+        return TopView.Look(
+            status: SequencerStatus(
+                log: Identifier(high: .max, low: .max), epoch: Epoch(7),
+                last: SequenceNumber(last), floor: SequenceNumber(1), checkpoint: .zero,
+                sessions: (0..<nodes).map {
+                    SessionStatus(
+                        incarnation: Incarnation(UInt64($0) + 2), name: Name("node-\($0)"),
+                        isLive: true, applied: SequenceNumber(last - 1), lastCounter: counter,
+                        hosted: names, bridged: [])
+                },
+                stores: names.map {
+                    StoreStatus(
+                        store: $0, life: SequenceNumber(3), schemaVersion: 1, hosts: 1,
+                        snapshot: SequenceNumber(3), divergence: nil, stopped: [])
+                }), at: start + .seconds(seconds))
+    }
+
+    private func view(_ look: TopView.Look, _ former: TopView.Look? = nil, entries: Int) -> TopView
+    {
+        TopView(
+            address: "tcp://127.0.0.1:7400", look: look, former: former,
+            entries: (0..<entries).map { "\($0)  " + String(repeating: "e", count: 100) })
+    }
+
+    @Test(
+        arguments: [(80, 24), (40, 8), (200, 60), (20, 2)], [(1, 1), (100, 100), (0, 0), (3, 50)])
+    func `it fits the terminal, however much there is`(
+        size: (columns: Int, rows: Int), counts: (nodes: Int, stores: Int)
+    ) {
+        let view = view(
+            look(last: 1_000, after: 0, nodes: counts.nodes, stores: counts.stores), entries: 200)
+        let lines = view.lines(columns: size.columns, rows: size.rows)
+        #expect(lines.count <= size.rows && lines.allSatisfy { $0.count <= size.columns })
+        guard size.rows >= 24 else { return }
+        #expect(lines.last?.hasPrefix("199  ") == true, "the newest entry is last")
+        if counts.nodes == 100 { #expect(lines.contains { $0.hasSuffix(" more") }) }
+        if counts.nodes == 3 { #expect(lines.contains { $0.hasPrefix("node-2 ") }) }
+    }
+
+    @Test func `rates are what came between two looks`() {
+        let former = look(last: 1_000, after: 0, counter: 5)
+        let first = view(former, entries: 0).lines(columns: 80, rows: 24)
+        #expect(first[0].contains(" -/s "))
+        let later = view(look(last: 3_000, after: 2, counter: 25), former, entries: 0)
+            .lines(columns: 80, rows: 24)
+        #expect(later[0].contains(" 1000/s "))
+        #expect(later.contains { $0.hasPrefix("node-0") && $0.contains(" 10/s ") })
+    }
+}
