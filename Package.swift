@@ -193,7 +193,7 @@ let package = Package(
             name: "ProcessTests",
             dependencies: [
                 "Conflux", "ConfluxBuiltins", "ConfluxCLI", "ConfluxLog", "ConfluxProtocol",
-                "ConfluxVocabulary", "CZeroMQ", "TrappingWorker", "VaryingWorker",
+                "ConfluxVocabulary", "CZeroMQ", "TrappingWorker", "VaryingWorker", "poll-worker",
             ],
             swiftSettings: strict),
         // Reads the repository and checks the house rules.

@@ -96,7 +96,7 @@ struct RightsTests {
             #expect(invalid.end == .exited(66), "\(invalid)")
             #expect(invalid.message.contains("authorized, line "), "\(invalid)")
             _ = try await keyed.sequencer.child.errors.first { line in
-                line.contains("authorized, line ") && line.contains("before still are")
+                line.contains("authorized, line ") && line.contains("former keys stay")
             }
             #expect(try await keyed.run("new", "status").end == .exited(0))
 

@@ -135,7 +135,7 @@ extension ProcessTests {
                 _ = try await child.output.line(0)
                 sequencer.child.signal(SIGSTOP)
                 child.feed([#"{"set":{"at":"/a","value":2}}"#])
-                _ = try await child.errors.first { $0.contains("taking back") }
+                _ = try await child.errors.first { $0.contains("withdrawing") }
                 switch comeback {
                 case .never: break
                 case .goesOn: sequencer.child.signal(SIGCONT)
