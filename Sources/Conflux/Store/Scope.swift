@@ -80,6 +80,11 @@ public final class Scope: Sendable {
         try await Scope.$bound.withValue(self, operation: body, isolation: isolation)
     }
 
+    /// Runs code that is in no scope but the process's.
+    static func outside(_ body: () -> Void) {
+        if bound == nil { body() } else { $bound.withValue(nil, operation: body) }
+    }
+
     /// Runs a lane's work in this scope, binding it only where it isn't bound already.
     @inline(__always)
     func runLane(_ mark: UnsafeMutablePointer<ThreadMark>, _ body: () -> Void) {
@@ -111,13 +116,19 @@ public final class Scope: Sendable {
     /// The channels of states that handle events, in the order in which the states were used first.
     var eventChannels: [any EventChannel] { channels.withLock { $0.events } }
 
+    /// The lanes of all living stores.
+    var lanes: [Lane] {
+        var lanes: [Lane] = []
+        let channels = channels.withLock { Array($0.byState.values) }
+        for channel in channels { channel.withLanes { lanes += $0 } }
+        return lanes
+    }
+
     /// Has a function called once when all lanes have done what they have to do now.
     ///
     /// - Parameter body: Gets whether there was anything to do.
     func whenStill(_ body: @escaping @Sendable (_ wasBusy: Bool) -> Void) {
-        let channels = channels.withLock { Array($0.byState.values) }
-        var lanes: [Lane] = []
-        for channel in channels { channel.withLanes { lanes += $0 } }
+        let lanes = lanes
         let wasBusy = AtomicReference(false)
         let rest = Countdown(lanes.count + 1) { body(wasBusy.value) }
         for lane in lanes {

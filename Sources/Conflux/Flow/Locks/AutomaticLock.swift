@@ -16,7 +16,7 @@ extension Scope {
         dispatching action: S.Action, to store: Store<S>
     ) -> FlowLock where S.Value: Equatable {
         precondition(store.core.scope === self, "\(S.self)'s store belongs to another scope")
-        let lock = lock()
+        let lock = lockForOthers()
         lock.run { _ = store.core.dispatchWatched(action, watch: ChangeWatch(lock)) }
         return lock
     }
@@ -41,7 +41,7 @@ extension Scope {
         sending event: some Event, _ name: String = "", file: StaticString = #file,
         function: StaticString = #function, line: UInt = #line
     ) -> FlowLock {
-        let lock = lock()
+        let lock = lockForOthers()
         let label = DispatchLabel(name, file: file, function: function, line: line)
         lock.run { _ = send(event, label, watch: ChangeWatch(lock)) }
         return lock

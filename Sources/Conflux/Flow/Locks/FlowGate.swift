@@ -47,6 +47,19 @@ package final class FlowGate: Sendable {
     /// Whether a lock has been taken and has not ended.
     func isHeld(_ id: UInt64) -> Bool { state.withLock { $0.machine.isHeld(id) } }
 
+    /// Whether what the current code dispatches waits for a lock that the same code has taken.
+    ///
+    /// - Parameter holder: The lock under which it is dispatched, if it is.
+    func isPausedByCaller(holding holder: UInt64?) -> Bool {
+        guard isClosed else { return false }
+        // Let go outside the mutex: the last reference to a lock releases it.
+        let locks = state.withLock { state in
+            state.machine.holds.prefix { $0.id != holder }.map { state.locks[$0.id]?.lock }
+        }
+        let caller = FlowLock.Caller.current
+        return locks.contains { $0?.taker == caller }
+    }
+
     /// Runs a dispatch, now or when nothing pauses it any more.
     ///
     /// - Parameters:

@@ -1,3 +1,5 @@
+import Dispatch
+
 /// Pauses the flow of a scope: while it is held, only what its holder dispatches reaches a store.
 ///
 /// ```swift
@@ -26,8 +28,12 @@ public final class FlowLock: Sendable {
     let series = FlowSeries()
     private var gate: FlowGate { scope.gate }
 
-    fileprivate init(_ scope: Scope, _ reference: Reference) {
+    /// Who took it, where nobody else is meant to release it.
+    let taker: Caller?
+
+    fileprivate init(_ scope: Scope, _ reference: Reference, by taker: Caller?) {
         self.scope = scope
+        self.taker = taker
         let gate = scope.gate
         id = gate.number()
         // Before anybody else has it.
@@ -90,13 +96,44 @@ public final class FlowLock: Sendable {
     /// meanwhile, the wait ends when the flow goes on.
     ///
     /// Not to be waited for where a store's commit waits for the caller. Cancelling the waiting task doesn't
-    /// end the wait.
+    /// end the wait. If the same task has taken an older lock by ``Scope/lock()`` and nobody releases that for
+    /// five seconds, the program ends with a message: it would wait for ever.
     public func inForce() async {
+        let hasOwn = gate.isPausedByCaller(holding: id)
+        let isOver = AtomicReference(false)
+        defer { isOver.value = true }
+        if hasOwn {
+            DispatchQueue.global().asyncAfter(deadline: .now() + Self.ownWaitMax) {
+                if !isOver.value { Self.trapForOwn() }
+            }
+        }
         await withCheckedContinuation { continuation in
             // As the holder's: behind what an older lock holds up, and what it has still to resume.
             gate.pass(holding: id) { [scope] _ in
                 scope.whenStill { _ in continuation.resume() }
             }
+        }
+    }
+
+    /// How long a task waits for a lock of its own. Another task may be about to release it.
+    private static let ownWaitMax: DispatchTimeInterval = .seconds(5)
+
+    private static func trapForOwn() -> Never {
+        fatalError(
+            """
+            A task waits for a lock that is younger than one that it has taken by lock() and not \
+            released: it would wait for ever. Run code inside the older lock's run, or release that first.
+            """)
+    }
+
+    /// Which code it is: that of a task, or of a thread that is in none.
+    struct Caller: Equatable {
+        private let task: Int?
+        private let thread: UInt?
+
+        static var current: Caller {
+            let task = withUnsafeCurrentTask { $0?.hashValue }
+            return Caller(task: task, thread: task == nil ? ThreadMark.current.thread : nil)
         }
     }
 
@@ -123,7 +160,12 @@ extension Scope {
     ///
     /// - Returns: The lock. Whatever holds this object holds the lock.
     public func lock() -> FlowLock {
-        FlowLock(self, FlowLock.Reference())
+        FlowLock(self, FlowLock.Reference(), by: .current)
+    }
+
+    /// Takes a lock that others are meant to release, or that is released in any case.
+    func lockForOthers() -> FlowLock {
+        FlowLock(self, FlowLock.Reference(), by: nil)
     }
 
     /// Runs code while the flow of this scope is paused for all others.
@@ -135,7 +177,8 @@ extension Scope {
     /// }
     /// ```
     ///
-    /// Inside of another such body, and of ``FlowLock/run(_:)``, it runs under that lock.
+    /// Inside of another such body, and of ``FlowLock/run(_:)``, it runs under that lock. Outside of `run`, a
+    /// lock that the same task has taken by ``lock()`` is an older one, as in ``FlowLock/inForce()``.
     ///
     /// Cancelling the waiting task ends neither the wait for older locks nor the body.
     ///
@@ -152,7 +195,7 @@ extension Scope {
             await held.inForce()
             return try await body(held)
         }
-        let lock = lock()
+        let lock = lockForOthers()
         defer { lock.release() }
         await lock.inForce()
         return try await lock.run(isolation: isolation) { try await body(lock) }

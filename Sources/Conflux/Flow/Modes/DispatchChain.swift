@@ -83,6 +83,11 @@ final class DispatchChain: Sendable {
         door?.shut()
     }
 
+    /// Runs code that belongs to no chain.
+    static func outside(_ body: () -> Void) {
+        if door == nil { body() } else { $door.withValue(nil, operation: body) }
+    }
+
     /// The generation of what brings about what is dispatched here, if that is the end of something.
     static func generation(in scope: Scope) -> FlowGroup? {
         door.flatMap { $0.isOpen(in: scope) ? $0.generation : nil }

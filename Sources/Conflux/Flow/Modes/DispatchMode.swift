@@ -5,9 +5,19 @@ import Dispatch
 public enum DispatchMode: Sendable, Hashable, CaseIterable {
     /// It is enqueued, and the call returns; nothing is committed on the calling thread.
     case async
-    /// The call returns when it has ended. Do not use it where what is ahead of it needs the calling
-    /// thread: then it never would. It is refused on the main thread for a store that commits there, and on
-    /// a thread that is inside a commit or an observer, or tells how a dispatch in another mode has ended.
+    /// The call returns when it has ended.
+    ///
+    /// It fails with ``DispatchError/Code/wouldBlock``, and nothing is dispatched, where it would wait for the
+    /// calling thread: inside a commit or an observer; where a dispatch in another mode tells its end; and where
+    /// a lock pauses the flow that the same thread, or the same task, took by ``Scope/lock()``, outside of
+    /// ``FlowLock/run(_:)``.
+    ///
+    /// A thread of the store's queue, or of the main queue, runs what stores have given to that queue while it
+    /// waits; the queue could not. That is seen where the executor is ``Executor/mainThread``,
+    /// ``Executor/within(_:)`` or ``Executor/queue(_:)`` and the call runs on that queue or on one that targets
+    /// it. What is not seen: a context of your own, a call from a queue inside whose `sync` another one runs,
+    /// a queue that the store's queue targets, and code of yours that waits for the thread. There it
+    /// waits for ever.
     case sync
     /// It is enqueued behind all that was dispatched in this mode before, with all that is chained to that: what
     /// is dispatched in whatever mode, or begun as an operation, where the end is told, and what that brings
@@ -64,7 +74,7 @@ extension Scope {
         let core = store.core
         // Compared only, by other threads.
         nonisolated(unsafe) let mark = ThreadMark.outsideModels
-        if mode == .sync, let error = core.reasonNotToWait(mark) {
+        if mode == .sync, let error = reasonNotToWait(mark) {
             let handle = DispatchHandle(.failed(error))
             if let next { handle.whenEnded { next($0.result) } }
             return handle
@@ -102,13 +112,18 @@ extension Scope {
         case .async, .serial: step.whenReady { self.later(send) }
         case .mainThread: step.whenReady(send)
         case .sync:
-            let end = DispatchSemaphore(value: 0)
             step.whenReady(send)
-            step.handle.whenEnded { _ in end.signal() }
-            end.wait()
+            WorkQueue.wait(
+                for: step.handle, on: [core.executor.queue, main.queue].compactMap { $0 })
         }
         backlog.waitForRoom()
         return step.handle
+    }
+
+    /// Why this thread must not wait for an action; nil if it may.
+    private func reasonNotToWait(_ mark: UnsafeMutablePointer<ThreadMark>) -> DispatchError? {
+        if !mark.pointee.mayWait { return .wouldBlock }
+        return gate.isPausedByCaller(holding: FlowLock.held(in: self)?.id) ? .ownLock : nil
     }
 
     /// Runs a function in this scope, not on this thread, behind what was given to this before.
@@ -120,12 +135,6 @@ extension Scope {
 }
 
 extension StoreCore {
-    /// Why this thread must not wait for an action of this store; nil if it may.
-    fileprivate func reasonNotToWait(_ mark: UnsafeMutablePointer<ThreadMark>) -> DispatchError? {
-        if !mark.pointee.mayWait { return .wouldBlock }
-        return executor.isMain && MainQueue.isCurrent ? .wouldBlockMain : nil
-    }
-
     /// Dispatches an action that is committed on the main queue.
     fileprivate func dispatchOnMain(_ action: S.Action, label: DispatchLabel) -> DispatchHandle {
         guard let passing = scope.middleware.pass(action, to: self, label: label) else {

@@ -25,13 +25,14 @@ extension Scope {
     /// Runs an asynchronous function behind all earlier ones of this kind, and behind what was dispatched
     /// in mode ``DispatchMode/serial``, with all that is chained to that.
     ///
-    /// What it does in this way itself comes behind it: it must not wait for that.
+    /// What it dispatches, or begins as an operation, until it ends is chained to it: what is serial behind it
+    /// waits for that, too. So it may wait for all of that itself, and not for its own handle.
     ///
     /// - Parameter body: Called once, in this scope, in a task of its own.
     /// - Returns: The operation's handle, as of ``perform(after:body:)``.
     @discardableResult
     public func performSerially(_ body: @escaping @Sendable () async -> Void) -> DispatchHandle {
-        start(FlowStep(in: self, after: [], isSerial: true, beginsChain: false), body)
+        start(FlowStep(in: self, after: [], isSerial: true, beginsChain: true), body)
     }
 
     /// What is dispatched here in mode `serial` follows each other.

@@ -178,12 +178,13 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
             not made. Dispatch in another mode there.
             """)
 
-    /// A synchronous dispatch from the main thread to a store that commits there.
-    static let wouldBlockMain = DispatchError(
+    /// A synchronous dispatch while the caller's own lock pauses the flow.
+    static let ownLock = DispatchError(
         code: .wouldBlock,
         message: """
-            A dispatch in mode sync from the main thread would keep it from committing, since the store \
-            commits there, so it was not made. Dispatch in mode mainThread or async, or await the receipt.
+            A dispatch in mode sync would wait for a lock that this thread, or this task, has taken by \
+            lock() and not released, so it was not made. Dispatch inside the lock's run, release the \
+            lock first, or dispatch in another mode.
             """)
 
     static let cancelled = DispatchError(

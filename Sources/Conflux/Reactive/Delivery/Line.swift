@@ -7,6 +7,9 @@ struct Line<Element> {
     var count: Int { incoming.count + outgoing.count }
     var isEmpty: Bool { incoming.isEmpty && outgoing.isEmpty }
 
+    /// What comes out next.
+    var first: Element? { outgoing.last ?? incoming.first }
+
     mutating func append(_ element: Element) {
         incoming.append(element)
     }

@@ -70,27 +70,6 @@ struct DispatchModeTests {
         late.value = nil
     }
 
-    @MainActor
-    @Test(arguments: ["mainThread", "queue", "within"])
-    func `sync from the main thread to a store that commits there is refused`(
-        place: String
-    ) async throws {
-        let scope = scope
-        let executor: Executor =
-            switch place {
-            case "queue": .queue(.main)
-            case "within": .within(.main)
-            default: .mainThread
-            }
-        let store = scope.run { tallyStore(on: executor) }
-        let refused = scope.dispatch(1, to: store, mode: .sync)
-        let error = await #expect(throws: DispatchError.self) { try await refused.receipt() }
-        #expect(error?.code == .wouldBlock)
-        #expect(error?.message.contains("mode mainThread") == true)
-        try await scope.dispatch(2, to: store, mode: .mainThread).receipt()
-        #expect(store.computed.numbers == [2])
-    }
-
     @Test func `an action dispatched in the completion comes next`() async throws {
         let scope = scope
         let store = scope.run { tallyStore() }

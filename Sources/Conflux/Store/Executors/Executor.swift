@@ -1,0 +1,103 @@
+import Dispatch
+
+/// Where a function runs: at once, on the main queue, on a queue of yours, or in a context of your
+/// own making.
+///
+/// An executor chooses a place, never an order: a store hands it one run of actions at a time, and
+/// a signal one run of values at a time, the next after that has returned. So even a concurrent
+/// queue neither loses nor reorders anything.
+///
+/// ```swift
+/// let store = Store<CounterState>(state: .init(), mutations: .init(), executor: .queue(.global()))
+/// signal.observe(on: .mainThread).observe { print($0) }
+/// ```
+public struct Executor: Sendable {
+    /// A function that runs the function it is given, once, at a place and time of its choosing.
+    ///
+    /// It is called on any thread, which the compiler doesn't check.
+    public typealias Context = (@escaping @Sendable () -> Void) -> Void
+
+    // Sendable: the code that makes a context vouches that it may be called on any thread.
+    private enum Place: @unchecked Sendable {
+        case immediate
+        case context(Context)
+    }
+
+    private let place: Place
+    /// The queue that functions run on; nil where it isn't known, or its threads keep each other from nothing.
+    let queue: WorkQueue?
+
+    private init(place: Place, queue: WorkQueue? = nil) {
+        self.place = place
+        self.queue = queue
+    }
+
+    private init(within dispatchQueue: DispatchQueue, _ queue: WorkQueue) {
+        let order = QueueOrder(dispatchQueue, queue)
+        self.init(place: .context { order.execute($0) }, queue: queue)
+    }
+
+    /// Makes an executor from a context of your own.
+    ///
+    /// - Parameter context: Runs each function that it is given exactly once; it may be called on
+    ///   any thread, by several threads at once. A function that it drops stops everything that waits for
+    ///   it: a store on such an executor commits nothing more.
+    public init(_ context: @escaping Context) {
+        self.init(place: .context(context))
+    }
+
+    /// Runs functions at once, on the thread that calls ``execute(_:)``.
+    public static let immediate = Executor(place: .immediate)
+
+    /// Runs functions on the main queue: at once when called there, else later.
+    ///
+    /// "At once" holds only while nothing that was given to this same executor is running or
+    /// waiting; otherwise the function joins the main queue. So the functions given to one value
+    /// run in the order given, whichever threads they come from. Each use of `mainThread` makes
+    /// an executor of its own: what one of them has in progress doesn't delay another.
+    ///
+    /// What waits is held by the main queue, which has no bound.
+    public static var mainThread: Executor {
+        Executor(within: .main, MainQueue.work)
+    }
+
+    /// Runs functions on a queue: at once when called there, else later, with the order of
+    /// ``mainThread``.
+    ///
+    /// ``queue(_:)`` enqueues in any case.
+    ///
+    /// - Parameter dispatchQueue: Serial or concurrent. What waits is held by it, without a bound.
+    /// - Returns: An executor that keeps the queue alive.
+    public static func within(_ dispatchQueue: DispatchQueue) -> Executor {
+        Executor(within: dispatchQueue, .of(dispatchQueue))
+    }
+
+    /// Adds functions to a queue, also when called on that queue.
+    ///
+    /// - Parameter dispatchQueue: Serial or concurrent. What waits is held by it, without a bound.
+    /// - Returns: An executor that keeps the queue alive.
+    public static func queue(_ dispatchQueue: DispatchQueue) -> Executor {
+        if WorkQueue.isGlobal(dispatchQueue) {
+            return Executor(place: .context { dispatchQueue.async(execute: $0) })
+        }
+        let queue = WorkQueue.of(dispatchQueue)
+        return Executor(place: .context { queue.add($0, to: dispatchQueue) }, queue: queue)
+    }
+
+    /// Runs a function, now or later, as this executor decides.
+    ///
+    /// - Parameter function: Called once, in the executor's context. The compiler doesn't check that
+    ///   what it uses may be used there.
+    public func execute(_ function: @escaping () -> Void) {
+        switch place {
+        case .immediate: function()
+        case .context(let context): context(callableOnAnyThread(function))
+        }
+    }
+
+    /// Whether functions run at once on the caller's thread, so that a caller may run its own code
+    /// in place and needs no function value.
+    package var isImmediate: Bool {
+        if case .immediate = place { true } else { false }
+    }
+}

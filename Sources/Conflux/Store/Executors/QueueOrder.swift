@@ -1,0 +1,64 @@
+import Dispatch
+import Foundation
+import Synchronization
+
+/// Runs functions at once on a queue while none is in progress, and else through the queue.
+final class QueueOrder: Sendable {
+    private let queue: DispatchQueue
+    private let work: WorkQueue
+    /// How many functions were given and have not returned.
+    ///
+    /// Raised before a function is enqueued and lowered after it returned. Hence, zero on the
+    /// queue means that nothing given earlier is still to come, and running at once keeps the order.
+    private let inProgress = Atomic<Int>(0)
+
+    init(_ queue: DispatchQueue, _ work: WorkQueue) {
+        self.queue = queue
+        self.work = work
+    }
+
+    func execute(_ function: @escaping @Sendable () -> Void) {
+        if work.isCurrent,
+            inProgress.compareExchange(
+                expected: 0, desired: 1, ordering: .acquiringAndReleasing
+            ).exchanged
+        {
+            function()
+            inProgress.subtract(1, ordering: .acquiringAndReleasing)
+            return
+        }
+        inProgress.add(1, ordering: .acquiringAndReleasing)
+        work.add(
+            { [self] in
+                function()
+                inProgress.subtract(1, ordering: .acquiringAndReleasing)
+            }, to: queue)
+    }
+}
+
+/// Recognises code that runs on the main queue.
+package enum MainQueue {
+    private static let mark: DispatchSpecificKey<Bool> = {
+        let key = DispatchSpecificKey<Bool>()
+        DispatchQueue.main.setSpecific(key: key, value: true)
+        return key
+    }()
+
+    /// What is known of the main queue.
+    static let work = WorkQueue.of(.main)
+
+    /// Whether the caller has the main queue to itself.
+    ///
+    /// The mark alone recognises other threads that serve the main queue, as on Linux after the
+    /// first suspension of an asynchronous `main`. The thread test alone recognises the main thread
+    /// inside a `sync` on another queue. As long as the main thread runs user code, nobody else
+    /// serves the main queue, so either is proof.
+    package static var isCurrent: Bool {
+        DispatchQueue.getSpecific(key: mark) == true || Thread.isMainThread
+    }
+
+    /// Whether a queue is the main queue. On Linux `DispatchQueue.main` is a new object each time.
+    static func isSame(as queue: DispatchQueue) -> Bool {
+        queue.getSpecific(key: mark) == true
+    }
+}

@@ -1,0 +1,133 @@
+import Dispatch
+import Foundation
+import Synchronization
+
+/// A dispatch queue, as those know it who give it functions, run on it, and wait on it.
+///
+/// **Problem.** A thread of a serial queue that waits for a store keeps the queue from running what the store
+/// has given to it: both would wait for ever.
+///
+/// **Design.** What executors give to a queue stands in a list here, too. A thread of the queue that has to wait
+/// runs what stands there in the meantime (``wait(for:on:)``), in its order, as the queue would do.
+final class WorkQueue: Sendable {
+    /// A function that was given to the queue. The list's mutex guards it.
+    // Sendable: for that reason.
+    private final class Work: @unchecked Sendable {
+        private var body: (@Sendable () -> Void)?
+
+        init(_ body: @escaping @Sendable () -> Void) {
+            self.body = body
+        }
+
+        var isTaken: Bool { body == nil }
+
+        /// Gives the function to the first that asks.
+        func take() -> (@Sendable () -> Void)? {
+            defer { body = nil }
+            return body
+        }
+    }
+
+    private struct Content {
+        /// What has not begun, and of what has begun what came behind that.
+        var works = Line<Work>()
+        /// *Use*: the queue's threads that wait.
+        var waiting: [DispatchSemaphore] = []
+    }
+
+    private let content = Mutex(Content())
+    private let isMain: Bool
+    /// Recognises code that runs on the queue, or on one that targets it.
+    private let key = DispatchSpecificKey<Bool>()
+
+    private init(isMain: Bool) {
+        self.isMain = isMain
+    }
+
+    // MARK: Which queue
+
+    /// One key for all, and for ever: Dispatch knows a key by its address and doesn't keep it.
+    private static let known = DispatchSpecificKey<WorkQueue>()
+    private static let making = Mutex(())
+
+    /// What is known of a queue, the same each time. The queue keeps it.
+    static func of(_ queue: DispatchQueue) -> WorkQueue {
+        making.withLock { _ in
+            if let known = queue.getSpecific(key: known) { return known }
+            let made = WorkQueue(isMain: MainQueue.isSame(as: queue))
+            queue.setSpecific(key: known, value: made)
+            queue.setSpecific(key: made.key, value: true)
+            return made
+        }
+    }
+
+    /// Whether it is one of the system's global queues, whose threads never keep it from running more.
+    static func isGlobal(_ queue: DispatchQueue) -> Bool {
+        queue.label.hasPrefix("com.apple.root.")
+    }
+
+    /// Whether the caller runs on the queue.
+    var isCurrent: Bool {
+        isMain ? MainQueue.isCurrent : DispatchQueue.getSpecific(key: key) == true
+    }
+
+    // MARK: What it runs
+
+    /// Has the queue run a function, behind what it was given before.
+    ///
+    /// - Parameters:
+    ///   - body: Called once, on the queue.
+    ///   - queue: The queue, which isn't kept here.
+    func add(_ body: @escaping @Sendable () -> Void, to queue: DispatchQueue) {
+        let work = Work(body)
+        let waiting = content.withLock { content in
+            content.works.append(work)
+            // Under the lock, so that the list has the queue's order.
+            queue.async { self.run(work) }
+            return content.waiting.last
+        }
+        waiting?.signal()
+    }
+
+    private func run(_ work: Work) {
+        let body = content.withLock { content in
+            let body = work.take()
+            while content.works.first?.isTaken == true { _ = content.works.removeFirst() }
+            return body
+        }
+        body?()
+    }
+
+    /// Runs the oldest function that has not begun.
+    ///
+    /// - Returns: Whether there was one.
+    private func runNext() -> Bool {
+        let body = content.withLock { content -> (@Sendable () -> Void)? in
+            while let work = content.works.removeFirst() {
+                if let body = work.take() { return body }
+            }
+            return nil
+        }
+        guard let body else { return false }
+        DispatchChain.outside { Scope.outside { FlowLock.holding(nil, body) } }
+        return true
+    }
+
+    /// Waits until something has ended. Meanwhile the thread runs what is given to those queues that it keeps busy.
+    ///
+    /// - Parameters:
+    ///   - handle: What is waited for.
+    ///   - queues: Queues that it may need.
+    static func wait(for handle: DispatchHandle, on queues: [WorkQueue]) {
+        let signal = DispatchSemaphore(value: 0)
+        let mine = queues.filter(\.isCurrent)
+        for queue in mine { queue.content.withLock { $0.waiting.append(signal) } }
+        handle.whenEnded { _ in signal.signal() }
+        while !handle.hasEnded {
+            if !mine.contains(where: { $0.runNext() }) { signal.wait() }
+        }
+        for queue in mine {
+            queue.content.withLock { $0.waiting.removeAll { $0 === signal } }
+        }
+    }
+}

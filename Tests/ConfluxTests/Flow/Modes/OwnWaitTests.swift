@@ -1,0 +1,197 @@
+import Conflux
+import Dispatch
+import Foundation
+import Synchronization
+import Testing
+
+/// Code that would wait for itself.
+@Suite(.timeLimit(.minutes(5)))
+struct OwnWaitTests {
+    let scope = Scope()
+
+    // MARK: Mode sync on the queue that it needs
+
+    @Test(arguments: ["queue", "within", "target"])
+    func `sync on the store's own queue commits there, behind what is before it`(
+        place: String
+    ) async {
+        let scope = scope
+        let queue = DispatchQueue(label: "store")
+        let store = scope.run {
+            tallyStore(on: place == "within" ? .within(queue) : .queue(queue))
+        }
+        let caller = place == "target" ? DispatchQueue(label: "caller", target: queue) : queue
+        // It has an executor, too.
+        let other = scope.run { tallyStore(on: .queue(caller)) }
+        let told = await withCheckedContinuation { continuation in
+            caller.async {
+                store.actions.tell(1)
+                scope.dispatch(2, to: store, mode: .sync)
+                continuation.resume(returning: store.computed.numbers)
+            }
+        }
+        #expect(told == [1, 2] && other.computed.numbers.isEmpty)
+    }
+
+    @Test func `sync on a queue has what its store waits for on that queue done, too`() async throws
+    {
+        let scope = scope
+        let queue = DispatchQueue(label: "both")
+        let (store, before) = scope.run {
+            (tallyStore(on: .queue(queue)), tallyStore(on: .queue(queue)))
+        }
+        try scope.order(store, after: before)
+        let told = await withCheckedContinuation { continuation in
+            queue.async {
+                before.actions.tell(1)
+                scope.dispatch(2, to: store, mode: .sync)
+                continuation.resume(returning: before.computed.numbers + store.computed.numbers)
+            }
+        }
+        #expect(told == [1, 2])
+    }
+
+    @MainActor
+    @Test(arguments: ["mainThread", "queue", "within"])
+    func `sync from the main thread to a store that commits there commits at once`(place: String) {
+        let executor: Executor =
+            switch place {
+            case "queue": .queue(.main)
+            case "within": .within(.main)
+            default: .mainThread
+            }
+        let store = scope.run { tallyStore(on: executor) }
+        scope.dispatch(1, to: store, mode: .sync)
+        #expect(store.computed.numbers == [1])
+    }
+
+    @MainActor
+    @Test func `sync from the main thread comes behind another thread's dispatch on main`() {
+        let scope = scope
+        let store = scope.run { tallyStore() }
+        onThreads(1) { _ in scope.dispatch(1, to: store, mode: .mainThread) }
+        #expect(store.computed.numbers.isEmpty)
+        scope.dispatch(2, to: store, mode: .sync)
+        #expect(store.computed.numbers == [1, 2])
+    }
+
+    @MainActor
+    @Test func `what a waiting thread does meanwhile runs in no scope or lock of its own`() async {
+        let seen = Late<Scope>()
+        let executor = Executor.mainThread
+        onThreads(1) { _ in executor.execute { seen.value = Scope.current } }
+        let other = Scope()
+        let store = other.run { tallyStore(on: executor) }
+        other.run { _ = other.dispatch(1, to: store, mode: .sync) }
+        #expect(seen.value === Scope.process && store.computed.numbers == [1])
+    }
+
+    @Test func `functions given to a queue keep their order where a thread of it waits`() async {
+        let scope = scope
+        let queue = DispatchQueue(label: "order")
+        let seen = Seen<Int>()
+        let store = scope.run { tallyStore(on: .queue(queue)) { seen.add($0) } }
+        let executor = Executor.queue(queue)
+        await withCheckedContinuation { continuation in
+            queue.async {
+                for number in 0..<10 { executor.execute { seen.add(number) } }
+                scope.dispatch(10, to: store, mode: .sync)
+                for number in 11..<20 { executor.execute { seen.add(number) } }
+                executor.execute { continuation.resume() }
+            }
+        }
+        #expect(seen.values == Array(0..<20))
+    }
+
+    // MARK: A lock of one's own
+
+    @Test func `sync is refused where the caller's own lock pauses the flow`() async throws {
+        let store = scope.run { tallyStore() }
+        let lock = scope.lock()
+        let refused = scope.dispatch(1, to: store, mode: .sync)
+        let error = await #expect(throws: DispatchError.self) { try await refused.receipt() }
+        #expect(error?.code == .wouldBlock)
+        #expect(error?.message.contains("inside the lock's run") == true)
+        lock.run { _ = scope.dispatch(2, to: store, mode: .sync) }
+        lock.release()
+        scope.dispatch(3, to: store, mode: .sync)
+        #expect(store.computed.numbers == [2, 3])
+    }
+
+    @Test func `sync on a thread is refused where that thread's lock pauses the flow`() {
+        let scope = scope
+        let store = scope.run { tallyStore() }
+        let ends = Seen<DispatchError.Code?>()
+        onThreads(1) { _ in
+            let (older, younger) = (scope.lock(), scope.lock())
+            younger.run {
+                scope.dispatch(1, to: store, mode: .sync) { result in
+                    if case .failure(let error) = result { ends.add(error.code) }
+                }
+            }
+            older.release()
+            younger.release()
+        }
+        #expect(ends.values == [.wouldBlock] && store.computed.numbers.isEmpty)
+    }
+
+    @Test func `sync waits for a lock that another has taken`() async {
+        let scope = scope
+        let store = scope.run { tallyStore() }
+        let lock = scope.lock()
+        let waits = Happening()
+        let told = Seen<Int>()
+        let thread = Thread {
+            waits.happen()
+            scope.dispatch(1, to: store, mode: .sync)
+            told.add(1)
+        }
+        thread.start()
+        waits.wait()
+        #expect(told.values.isEmpty)
+        lock.release()
+        awaitCondition { told.values == [1] }
+        #expect(store.computed.numbers == [1])
+    }
+
+    @Test func `withLock behind a lock of the same task ends the program with a message`() async {
+        let result = await #expect(
+            processExitsWith: .failure, observing: [\.standardErrorContent]
+        ) {
+            let scope = Scope()
+            let lock = scope.lock()
+            await scope.withLock { _ in lock.release() }
+        }
+        let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        #expect(text.contains("Run code inside the older lock's run"))
+    }
+
+    @Test func `withLock waits for a lock of the same task that another one releases`() async {
+        let scope = scope
+        let lock = scope.lock()
+        let isHeld = Atomic(true)
+        async let released: Void = {
+            isHeld.store(false, ordering: .relaxed)
+            lock.release()
+        }()
+        await scope.withLock { _ in #expect(!isHeld.load(ordering: .relaxed)) }
+        await released
+    }
+
+    // MARK: An operation of one's own
+
+    @Test func `a serial operation may wait for what it dispatches in series`() async throws {
+        let scope = scope
+        let store = scope.run { tallyStore() }
+        let operation = scope.performSerially {
+            try? await scope.dispatch(1, to: store, mode: .serial).receipt()
+            await scope.performSerially {
+                try? await scope.dispatch(2, to: store, mode: .serial).receipt()
+            }.end()
+            // Nobody waits for this, but for what comes behind.
+            scope.dispatch(3, to: store, mode: .serial)
+        }
+        try await scope.dispatch(4, to: store, mode: .serial).receipt()
+        #expect(operation.hasEnded && store.computed.numbers == [1, 2, 3, 4])
+    }
+}
