@@ -3,11 +3,36 @@ import Synchronization
 /// The stores of one state. Free of the state's type, so that a dispatch touches as little generic
 /// data as it can.
 struct Registry {
-    /// Use: the live stores, oldest first; each is a `StoreCore` of the state. It leaves when the
-    /// store is released.
-    var lanes: [Lane] = []
+    /// *Invariant*: the live stores, oldest first; each is a `StoreCore` of the state. It leaves when the store
+    /// is released.
+    private var list = IdentityList<Lane>()
+    /// *Use*: the same without gaps, for dispatches; nil since a store has left.
+    private var dense: [Lane]? = []
     /// Whether there is a route.
     var isRouted = false
+
+    var isEmpty: Bool { list.isEmpty }
+
+    /// The live stores, oldest first.
+    var lanes: [Lane] {
+        mutating get {
+            if let dense { return dense }
+            let lanes = list.slots.compactMap { $0 }
+            dense = lanes
+            return lanes
+        }
+    }
+
+    mutating func add(_ lane: Lane) {
+        list.append(lane, as: ObjectIdentifier(lane))
+        dense?.append(lane)
+    }
+
+    /// - Returns: What is to be let go outside of any lock.
+    mutating func remove(_ lane: Lane) -> (lane: Lane, dense: [Lane]?)? {
+        guard let removed = list.remove(ObjectIdentifier(lane)) else { return nil }
+        return (removed, dense.take())
+    }
 }
 
 /// The way of global dispatches to every store of one state in one scope.
@@ -80,15 +105,13 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     }
 
     func add(_ core: StoreCore<S>) {
-        registry.withLock { $0.lanes.append(core) }
+        registry.withLock { $0.add(core) }
     }
 
     /// The store hears of global dispatches no more; nothing happens for one that does not.
     package func remove(_ core: StoreCore<S>) {
         // Let go outside the lock: the last release frees a state, which is user code.
-        _ = registry.withLock { registry in
-            registry.lanes.firstIndex { $0 === core }.map { registry.lanes.remove(at: $0) }
-        }
+        _ = registry.withLock { $0.remove(core) }
     }
 
     /// Dispatches to every live store, or to the route.
@@ -102,7 +125,7 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
         switch places.placement {
         case .kept:
             places.serve(mark, in: scope) { _, lane in
-                lane.runEnteredInScope { _ = Self.core(lane).commit(action) }
+                if !lane.isReleased.load(ordering: .relaxed) { _ = Self.core(lane).commit(action) }
             }
         case .closed: break
         case .paused: dispatchWatched(action)
@@ -170,8 +193,11 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     ) {
         if places.lanes.isEmpty { tally.report(.failed(.noStore(S.self)), order: 0) }
         places.serve(mark, in: scope) { order, lane in
-            let outcome = Self.core(lane).runEnteredTracked(action, tally.ticket, mark)
-            tally.report(outcome, order: order)
+            let isReleased = lane.isReleased.load(ordering: .relaxed)
+            tally.report(
+                isReleased
+                    ? .failed(.storeClosed(S.self))
+                    : Self.core(lane).commitTracked(action, tally.ticket), order: order)
         }
         tally.expect(max(places.lanes.count, 1))
     }

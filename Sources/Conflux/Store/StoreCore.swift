@@ -64,6 +64,16 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         SequenceNumber(lastOrdered.load(ordering: .acquiring))
     }
 
+    override var identity: StoreIdentity { StoreIdentity(self) }
+
+    /// The value of the state, as it is now; nil where it is a state that has none, or the store has ended.
+    var value: (any Sendable)? {
+        // A state that is a value may be read on any thread; any other is only counted here.
+        nonisolated(unsafe) var state: S?
+        control.withLock { _ in state = keeper }
+        return (state as? any ObservedValue)?.anyContent
+    }
+
     /// Puts a job behind what is in line. Called under the lane's mutex.
     func append(
         _ job: LaneJob<S>, to control: inout Control, _ mark: UnsafeMutablePointer<ThreadMark>

@@ -126,4 +126,8 @@ extension Scope {
     ) throws(StoreError) -> Store<S> {
         try names.store(identifier)
     }
+
+    /// All stores of this scope that live now: of each state the oldest first, the states in no order. May be read
+    /// on any thread.
+    public var stores: [StoreIdentity] { lanes.map(\.identity) }
 }

@@ -41,7 +41,7 @@ public final class ValueState<Value: Sendable, Action>: ValueHolder, @unchecked 
     private var changes: [StorageChange] = []
     /// What happens and changes nothing.
     let activities = Sink<any Sendable>()
-    private let observers = Mutex(ObserverList<Value>())
+    private let observers = Mutex(IdentityList<any ValueObserver<Value>>())
     /// Spares a commit without observers the lock.
     private let hasObservers = Atomic(false)
     private let registrar: ObservationRegistrar
@@ -200,7 +200,7 @@ extension ValueState: ObservedValue {
 
     func add(_ observer: any ValueObserver<Value>) {
         observers.withLock { observers in
-            observers.append(observer)
+            observers.append(observer, as: ObjectIdentifier(observer))
             hasObservers.store(true, ordering: .releasing)
         }
     }
@@ -208,7 +208,7 @@ extension ValueState: ObservedValue {
     func remove(_ observer: any ValueObserver<Value>) {
         // Let go outside the lock: what it holds is user code's to free.
         _ = observers.withLock { observers in
-            let removed = observers.remove(observer)
+            let removed = observers.remove(ObjectIdentifier(observer))
             hasObservers.store(!observers.isEmpty, ordering: .releasing)
             return removed
         }

@@ -79,6 +79,16 @@ struct ModelStoreTests {
         #expect(store.computed.state.entries == [1: 2, 3: 3])
     }
 
+    @Test func `a store of a model takes the model's actions, whichever way it is made`() {
+        let (store, same) = (Store(Stock(left: 1)), ModelStore(Stock(left: 1)))
+        store.dispatch(.add(amount: 3))
+        same.dispatch(.add(amount: 3))
+        #expect(store.left == 4 && same.left == 4)
+        #expect(type(of: store) == type(of: same))
+        // What is no model makes a storage.
+        #expect(type(of: Store(1)) == Storage<Int>.self)
+    }
+
     @Test func `touching a store in apply ends the program with a message`() async {
         let result = await #expect(
             processExitsWith: .failure, observing: [\.standardErrorContent]

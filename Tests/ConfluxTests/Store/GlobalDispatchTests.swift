@@ -1,5 +1,6 @@
 import Conflux
 import Dispatch
+import Foundation
 import Synchronization
 import Testing
 
@@ -46,6 +47,83 @@ struct GlobalDispatchTests {
         let store = scope.run { tallyStore(on: executor) { _ in seen.value = Scope.current } }
         try await store.actions.dispatch(1).receipt()
         #expect(seen.value === scope)
+    }
+
+    @Test(arguments: [false, true])
+    func `a global action is in all free stores before any of them does what else there is`(
+        isTracked: Bool
+    ) {
+        let scope = Scope()
+        let (busy, other) = (Late<Store<TallyState>>(), Late<Store<TallyState>>())
+        let store = scope.run {
+            // Has more to do as long as the other one hasn't got the action.
+            tallyStore { number in
+                let isWaiting = other.value?.computed.numbers.isEmpty == true
+                if isWaiting, number < 1_000 { busy.value?.actions.tell(number + 1) }
+            }
+        }
+        busy.value = store
+        other.value = scope.run { tallyStore() }
+        let actions = scope.run { Store<TallyState>.actions }
+        if isTracked { _ = actions.dispatch(1) } else { actions.tell(1) }
+        #expect(store.computed.numbers == [1, 2])
+        #expect(other.value?.computed.numbers == [1])
+        (busy.value, other.value) = (nil, nil)
+    }
+
+    @Test func `a global action ends where a thread keeps one of two stores busy`() async throws {
+        let scope = Scope()
+        let (slow, free) = scope.run {
+            (tallyStore { _ in for _ in 0..<1_000 { sched_yield() } }, tallyStore())
+        }
+        let isOver = Atomic(false)
+        let isAtWork = Happening()
+        let thread = Thread {
+            slow.actions.tell(-1)
+            isAtWork.happen()
+            while !isOver.load(ordering: .relaxed) { slow.actions.tell(0) }
+        }
+        thread.start()
+        isAtWork.wait()
+        for number in 1...20 { scope.run { Store<TallyState>.actions.tell(number) } }
+        #expect(free.computed.numbers == Array(1...20))
+        #expect(slow.computed.numbers.filter { $0 > 0 } == Array(1...20))
+        isOver.store(true, ordering: .relaxed)
+    }
+
+    @Test func `stores that come and go are reached in their order, each once`() {
+        let scope = Scope()
+        let order = Seen<Int>()
+        var stores: [Int: Store<TallyState>] = [:]
+        func make(_ numbers: Range<Int>) {
+            for number in numbers {
+                stores[number] = scope.run { tallyStore { _ in order.add(number) } }
+            }
+        }
+        make(0..<100)
+        scope.run { Store<TallyState>.actions.tell(1) }
+        for number in 0..<100 where number % 3 != 0 { stores[number] = nil }
+        make(100..<150)
+        for number in stride(from: 0, to: 150, by: 10) { stores[number] = nil }
+        let living = stores.keys.sorted()
+        #expect(scope.stores.count == living.count)
+        scope.run { Store<TallyState>.actions.tell(2) }
+        #expect(order.values == Array(0..<100) + living)
+        for number in living { stores[number] = nil }
+        #expect(scope.stores.isEmpty)
+    }
+
+    @Test func `a scope tells which stores it has, with their names`() throws {
+        let scope = Scope()
+        let (first, second) = scope.run { (tallyStore(), tallyStore()) }
+        let storage = scope.run { Storage(1) }
+        try scope.register(second, as: "second")
+        #expect(
+            Set(scope.stores.map(\.description)) == [
+                "TallyState", "TallyState second", "StorageState<Int>",
+            ])
+        #expect(scope.stores.filter { $0.name != nil }.count == 1)
+        withExtendedLifetime((first, storage)) {}
     }
 
     @Test func `what an action's commit dispatches globally comes after it in every store`() {

@@ -51,7 +51,7 @@ extension GlobalChannel: EventChannel {
         of event: any Event, label: DispatchLabel, order: Int, _ whole: Tally
     ) -> EventShare {
         guard let action = events?(event),
-            registry.withLock({ !$0.lanes.isEmpty || $0.isRouted })
+            registry.withLock({ !$0.isEmpty || $0.isRouted })
         else {
             return .none
         }

@@ -78,6 +78,10 @@ public struct DispatchedAction<State: Conflux.State> {
 
     /// The store that it is for, with the identifier that it has now; nil for every store of the state.
     public var store: StoreIdentity? { core.map { StoreIdentity($0) } }
+
+    /// The value of that store, as it is now, where it is a model's or a storage. A state that is a class of your
+    /// own is touched where the store commits alone: there is nil.
+    public var value: (any Sendable)? { core?.value }
 }
 
 extension DispatchedAction: Sendable where State.Action: Sendable {}
@@ -100,6 +104,10 @@ public struct CommittedAction<State: Conflux.State> {
 
     /// The store, with the identifier that it has now.
     public var store: StoreIdentity { StoreIdentity(core) }
+
+    /// The store's value, where it is a model's or a storage: before the commit in ``Middleware/willCommit(_:)``,
+    /// and as the action has left it behind that. Nil where the state is a class of your own.
+    public var value: (any Sendable)? { result ?? core.value }
 }
 
 extension CommittedAction: Sendable where State.Action: Sendable {}

@@ -81,6 +81,9 @@ package class Lane: @unchecked Sendable {
         preconditionFailure("a lane has a line")
     }
 
+    /// Which store it is.
+    var identity: StoreIdentity { preconditionFailure("a lane is a store's") }
+
     /// Frees what only commits need; called once, when the lane is closed and nobody serves it.
     func release() {}
 
@@ -112,15 +115,20 @@ package class Lane: @unchecked Sendable {
     /// Runs the job of a caller that entered, then whatever came meanwhile.
     @inline(__always)
     final func runEntered(_ mark: UnsafeMutablePointer<ThreadMark>, _ job: () -> Void) {
-        scope.runLane(mark) { runEnteredInScope(job) }
+        var isDone = true
+        scope.runLane(mark) {
+            isDone = runEnteredInScope { if !isReleased.load(ordering: .relaxed) { job() } }
+        }
+        if !isDone { drain(mark) }
     }
 
-    /// As ``runEntered(_:_:)``, for a caller that runs in the lane's scope and serves a lane.
+    /// Runs the job of a caller that entered and runs in the lane's scope.
+    ///
+    /// - Returns: Whether the lane is free again; otherwise the caller has to drain it.
     @inline(__always)
-    final func runEnteredInScope(_ job: () -> Void) {
-        if !isReleased.load(ordering: .relaxed) { job() }
-        let isDone = control.withLock { $0.machine.leaveEntered() }
-        if !isDone { drain(ThreadMark.current) }
+    final func runEnteredInScope(_ job: () -> Void) -> Bool {
+        job()
+        return control.withLock { $0.machine.leaveEntered() }
     }
 
     /// Sees to it that the line is served.
@@ -138,7 +146,7 @@ package class Lane: @unchecked Sendable {
     }
 
     /// Serves the lane until the line is empty, or has only what others have put there since.
-    private func drain(_ mark: UnsafeMutablePointer<ThreadMark>) {
+    final func drain(_ mark: UnsafeMutablePointer<ThreadMark>) {
         control.withLock { $0.machine.beginDraining(by: mark.thread) }
         var next = LaneMachine.Next.line
         scope.runLane(mark) {

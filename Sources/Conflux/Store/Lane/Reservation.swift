@@ -76,25 +76,43 @@ struct Reservation {
         }
     }
 
-    /// Serves the lanes that were entered, then has the others served, takes the thread's turns and waits for
-    /// room. Called once, holding no lock; runs what the thread entered lanes for.
+    /// Does what the thread entered lanes for, in all of them, and only then what else has come into these lanes
+    /// meanwhile: that may be much. Then it has the others served, takes the thread's turns and waits for room.
+    /// Called once, holding no lock.
+    ///
+    /// - Parameters:
+    ///   - mark: The thread's.
+    ///   - scope: The lanes' scope.
+    ///   - run: Does it in one lane. The store may have been released meanwhile.
     @inline(__always)
     func serve(
         _ mark: UnsafeMutablePointer<ThreadMark>, in scope: Scope,
         _ run: (_ order: Int, Lane) -> Void
     ) {
         if entered != 0 {
+            // Those in whose lines something stands by then.
+            var busy: UInt64 = 0
             scope.runLane(mark) {
-                var entered = entered
-                var order = 0
-                lanes.forEachBorrowed { lane in
-                    if entered & 1 == 1 { run(order, lane) }
-                    entered >>= 1
-                    order += 1
+                forEach(of: entered) { order, lane in
+                    let isDone = lane.runEnteredInScope { run(order, lane) }
+                    if !isDone { busy |= 1 << UInt64(order) }
                 }
             }
+            if busy != 0 { forEach(of: busy) { _, lane in lane.drain(mark) } }
         }
         serve(mark)
+    }
+
+    /// Passes those of the first 64 lanes to the body that have their bits.
+    @inline(__always)
+    private func forEach(of bits: UInt64, _ body: (_ order: Int, Lane) -> Void) {
+        var bits = bits
+        var order = 0
+        lanes.forEachBorrowed { lane in
+            if bits & 1 == 1 { body(order, lane) }
+            bits >>= 1
+            order += 1
+        }
     }
 
     /// As ``serve(_:in:_:)``, where no lane was entered.
