@@ -142,9 +142,9 @@ struct ComingFromCycler {
         viewModel.storage.emit(ViewModel.Activity.didReachBigNumber)
         #expect(
             steps.seen.withLock { $0 } == [
-                "will dispatch decrement", "will mutate decrement", "did mutate decrement",
-                "did change 0 -1", "will perform reset", "will dispatch replace",
-                "will mutate replace", "did mutate replace", "did replace",
+                "will dispatch decrement", "will mutate decrement", "did change 0 -1",
+                "did mutate decrement", "will perform reset", "will dispatch replace",
+                "will mutate replace", "did replace", "did mutate replace",
                 "did emit didReachBigNumber",
             ])
         #expect(steps.files.withLock { $0 } == ["\(#file)"])

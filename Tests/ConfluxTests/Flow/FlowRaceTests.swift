@@ -381,14 +381,14 @@ struct FlowRaceTests {
         }
     }
 
-    @Test func `middleware gets each change of a transaction after its own commit`() async throws {
+    @Test func `middleware gets each change of a transaction with its own commit`() async throws {
         let clerk = Clerk()
         scope.use(clerk)
         let storage = scope.run { Storage(0) }
         try await scope.chain().change(storage) { $0.replace(7) }
             .change(storage) { $0.replace(8) }.react().receipt()
         #expect(
-            clerk.lines.withLock { $0 } == ["commit 1", "7 by 1", "commit 2", "8 by 2"])
+            clerk.lines.withLock { $0 } == ["7 by 1", "commit 1", "8 by 2", "commit 2"])
     }
 
     @Test func `a receipt of a typed action means an effect, also while reducers go`() async {

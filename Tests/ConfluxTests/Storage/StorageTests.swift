@@ -157,16 +157,26 @@ struct StorageTests {
     private struct Notes: Middleware {
         let lines: Seen<String>
 
-        func willCommit<S: State>(_ commit: CommittedAction<S>) { lines.add("will commit") }
+        func willDispatch<S: State>(_ dispatch: DispatchedAction<S>) -> Passage<S.Action> {
+            lines.add("will dispatch at \(count(dispatch.value))")
+            return .pass
+        }
+        func willCommit<S: State>(_ commit: CommittedAction<S>) {
+            lines.add("will commit at \(count(commit.value))")
+        }
         func didCommit<S: State>(_ commit: CommittedAction<S>, refusal: (any Error)?) {
-            lines.add("did commit")
+            lines.add("did commit at \(count(commit.value))")
+        }
+
+        private func count(_ value: (any Sendable)?) -> String {
+            (value as? Screen).map { "\($0.count)" } ?? "none"
         }
         func didChange<S: State>(_ commit: CommittedAction<S>, _ change: StorageChange) {
             lines.add("\(change.old) to \(change.new)")
         }
     }
 
-    @Test func `middleware gets a commit's changes after it, in order`() {
+    @Test func `middleware gets a commit's changes in order, and the value before and after`() {
         let scope = Scope()
         let storage = scope.run { Storage(Screen()) }
         let notes = Notes(lines: Seen())
@@ -176,14 +186,47 @@ struct StorageTests {
             draft.count = 1
             draft.title = "a"
         }
-        let alone = ["will commit", "observer", "did commit", "0 to 1", " to a"]
+        let alone = [
+            "will dispatch at 0", "will commit at 0", "observer", "0 to 1", " to a",
+            "did commit at 1",
+        ]
         #expect(notes.lines.values == alone)
         scope.chain().change(storage) { $0.count = 2 }.change(storage) { $0.count = 3 }.react()
+        let chain = [
+            "will dispatch at 1", "will dispatch at 1", "will commit at 1", "will commit at 1",
+            "observer", "1 to 2", "did commit at 2", "2 to 3", "did commit at 3",
+        ]
+        #expect(notes.lines.values == alone + chain)
+        // A state of one's own is touched in its lane alone.
+        scope.run { tallyStore() }.actions.tell(1)
         #expect(
-            Array(notes.lines.values.dropFirst(alone.count)) == [
-                "will commit", "will commit", "observer", "did commit", "1 to 2", "did commit",
-                "2 to 3",
+            Array(notes.lines.values.dropFirst(alone.count + chain.count)) == [
+                "will dispatch at none", "will commit at none", "did commit at none",
             ])
+    }
+
+    @Test func `a storage is changed in a mode, and under a lock, by a function`() async throws {
+        let scope = Scope()
+        let storage = scope.run { Storage(1) }
+        let ends = Seen<Bool>()
+        scope.dispatch(to: storage, mode: .sync) {
+            $0.replace($0.value + 1)
+        } then: {
+            ends.add((try? $0.get()) != nil)
+        }
+        #expect(storage.value == 2 && ends.values == [true])
+        let refused = scope.dispatch(to: storage, mode: .serial) { _ in throw Broken() }
+        let error = await #expect(throws: DispatchError.self) { try await refused.receipt() }
+        #expect(error?.reason is Broken)
+
+        let observation = storage.observe { _ in scope.lockInForce?.release() }
+        scope.lock(changing: storage) { $0.replace(3) }
+        #expect(storage.value == 3 && scope.lockInForce == nil)
+        observation.dispose()
+        scope.lock(changing: storage) { $0.replace(3) }
+        #expect(scope.lockInForce == nil)
+        scope.lock(changing: storage) { $0.replace(4) }
+        #expect(storage.value == 4)
     }
 
     @Test func `commits of many threads follow each other`() async {

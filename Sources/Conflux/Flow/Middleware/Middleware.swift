@@ -61,8 +61,8 @@ public protocol Middleware: Sendable {
     ///   - refusal: Why the state's check refused it; nil if it did not.
     func didCommit<S: State>(_ commit: CommittedAction<S>, refusal: (any Error)?)
 
-    /// A storage's commit has changed a part of its value, or replaced the whole. Called after the commit
-    /// for each of its changes, in order.
+    /// A storage's commit has changed a part of its value, or replaced the whole. Called for each of its changes,
+    /// in order, when the commit is made and observed, and before ``didCommit(_:refusal:)``.
     ///
     /// - Parameters:
     ///   - commit: The commit.

@@ -184,10 +184,10 @@ final class MiddlewareTable: Sendable {
             for middleware in middleware { middleware.didCommit(commit, refusal: error) }
             throw error
         }
-        for middleware in middleware { middleware.didCommit(commit, refusal: nil) }
         for change in (state as? any ChangeKeeping)?.takeChanges() ?? [] {
             for middleware in middleware { middleware.didChange(commit, change) }
         }
+        for middleware in middleware { middleware.didCommit(commit, refusal: nil) }
     }
 
     /// Notifies all middleware that observes a store.

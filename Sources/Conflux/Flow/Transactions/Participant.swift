@@ -190,7 +190,9 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
     }
 
     func tellBefore() {
-        for commit in commits { core.scope.middleware.tell(of: core) { $0.willCommit(commit) } }
+        for commit in commits(done: false) {
+            core.scope.middleware.tell(of: core) { $0.willCommit(commit) }
+        }
     }
 
     func exchange(then next: () -> Void) {
@@ -212,16 +214,16 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
 
     private func tell() {
         if isChanged { value.tell() }
-        for (commit, changes) in zip(commits, changes) {
-            core.scope.middleware.tell(of: core) { $0.didCommit(commit, refusal: nil) }
+        for (commit, changes) in zip(commits(done: true), changes) {
             for change in changes {
                 core.scope.middleware.tell(of: core) { $0.didChange(commit, change) }
             }
+            core.scope.middleware.tell(of: core) { $0.didCommit(commit, refusal: nil) }
         }
         forget()
     }
 
-    private var commits: [CommittedAction<S>] {
+    private func commits(done isDone: Bool) -> [CommittedAction<S>] {
         let (actions, passing) = (actions, passing)
         return contexts.indices.map { index in
             // Middleware may have come after the actions were shown to it.
@@ -229,7 +231,7 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
             return CommittedAction(
                 id: ticket?.id, action: actions[index], context: contexts[index], core: core,
                 label: ticket?.label,
-                result: results.indices.contains(index) ? results[index] : nil)
+                result: isDone && results.indices.contains(index) ? results[index] : nil)
         }
     }
 }

@@ -1,0 +1,47 @@
+extension Scope {
+    /// Changes a storage by a function, in a mode: as the dispatch of an action that is that function.
+    ///
+    /// ```swift
+    /// scope.dispatch(to: screen, mode: .serial) { $0.count += 1 }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - storage: A storage of this scope: one of another ends the program with a message.
+    ///   - mode: When and where it is changed.
+    ///   - others: What has to end before: other dispatches, and operations.
+    ///   - name: What is done, in a word, for middleware.
+    ///   - file: The file of the call.
+    ///   - function: The function of the call.
+    ///   - line: The line of the call.
+    ///   - change: Gets a draft of the value. Called once, holding no lock, where the mode says. If it throws,
+    ///     nothing changes, and the receipt throws a refusal with that error as the reason.
+    ///   - next: Called once when it has ended, as in ``dispatch(_:to:mode:after:name:file:function:line:then:)``.
+    /// - Returns: A handle, by which the end can be waited for. It may be dropped.
+    @discardableResult
+    public func dispatch<Value>(
+        to storage: Storage<Value>, mode: DispatchMode = .async, after others: DispatchHandle...,
+        name: String = "", file: StaticString = #file, function: StaticString = #function,
+        line: UInt = #line, change: @escaping @Sendable (inout StorageDraft<Value>) throws -> Void,
+        then next: (@Sendable (Result<Receipt, DispatchError>) -> Void)? = nil
+    ) -> DispatchHandle {
+        let label = DispatchLabel(name, file: file, function: function, line: line)
+        return dispatch(StorageCommit(change), to: storage, mode, after: others, label, then: next)
+    }
+
+    /// Pauses the flow, and changes a storage by a function as the holder. If the value stays the same, the lock
+    /// is released by itself; else an observer of the change releases it (``lockInForce``), or the lock's
+    /// holder does.
+    ///
+    /// - Parameters:
+    ///   - storage: A storage of this scope.
+    ///   - change: Gets a draft of the value. Called once, holding no lock, when and where an action would be
+    ///     committed.
+    /// - Returns: The lock. It may be dropped, as that of ``lock(dispatching:to:)``.
+    @discardableResult
+    public func lock<Value: Equatable>(
+        changing storage: Storage<Value>,
+        _ change: @escaping @Sendable (inout StorageDraft<Value>) throws -> Void
+    ) -> FlowLock {
+        lock(dispatching: StorageCommit(change), to: storage)
+    }
+}
