@@ -230,8 +230,8 @@ struct MiddlewareTests {
         #expect(
             lines.withLock { $0 } == [
                 "1 dispatch a change to StorageState<Int>: raise, by one (F:1 f)",
-                "1 commit 1 in StorageState<Int>: a change",
                 "1 replace in StorageState<Int>: 4",
+                "1 commit 1 in StorageState<Int>: a change",
                 "1 done",
                 "emit full from StorageState<Int> (F:2 f)",
                 "perform for StorageState<Int>: work (F:3 f)",

@@ -198,7 +198,8 @@ struct StorageTests {
         ]
         #expect(notes.lines.values == alone + chain)
         // A state of one's own is touched in its lane alone.
-        scope.run { tallyStore() }.actions.tell(1)
+        let tally = scope.run { tallyStore() }
+        tally.actions.tell(1)
         #expect(
             Array(notes.lines.values.dropFirst(alone.count + chain.count)) == [
                 "will dispatch at none", "will commit at none", "did commit at none",

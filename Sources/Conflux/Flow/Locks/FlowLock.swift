@@ -1,4 +1,5 @@
 import Dispatch
+import Synchronization
 
 /// Pauses the flow of a scope: while it is held, only what its holder dispatches reaches a store.
 ///
@@ -96,15 +97,18 @@ public final class FlowLock: Sendable {
     /// meanwhile, the wait ends when the flow goes on.
     ///
     /// Not to be waited for where a store's commit waits for the caller. Cancelling the waiting task doesn't
-    /// end the wait. If the same task has taken an older lock by ``Scope/lock()`` and nobody releases that for
-    /// five seconds, the program ends with a message: it would wait for ever.
+    /// end the wait.
+    ///
+    /// A task that has taken an older lock by ``Scope/lock()`` and waits here for its own release waits for ever,
+    /// unless other code releases that lock; so the wait can't be refused. A debug build ends with a message
+    /// when such a wait has taken 30 seconds.
     public func inForce() async {
-        let hasOwn = gate.isPausedByCaller(holding: id)
         let isOver = AtomicReference(false)
         defer { isOver.value = true }
-        if hasOwn {
-            DispatchQueue.global().asyncAfter(deadline: .now() + Self.ownWaitMax) {
-                if !isOver.value { Self.trapForOwn() }
+        if gate.isPausedByCaller(holding: id) {
+            let seconds = Self.ownWaitSecondsMax.load(ordering: .relaxed)
+            DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(seconds)) {
+                if !isOver.value { Self.failForOwn() }
             }
         }
         await withCheckedContinuation { continuation in
@@ -115,18 +119,20 @@ public final class FlowLock: Sendable {
         }
     }
 
-    /// How long a task waits for a lock of its own. Another task may be about to release it.
-    private static let ownWaitMax: DispatchTimeInterval = .seconds(5)
+    /// How long a task may wait for a lock of its own in a debug build. Long: other tasks may be slow to release it.
+    package static let ownWaitSecondsMax = Atomic(30)
 
-    private static func trapForOwn() -> Never {
-        fatalError(
+    private static func failForOwn() {
+        assertionFailure(
             """
-            A task waits for a lock that is younger than one that it has taken by lock() and not \
-            released: it would wait for ever. Run code inside the older lock's run, or release that first.
+            A task has waited \(ownWaitSecondsMax.load(ordering: .relaxed)) seconds for a lock, behind an older \
+            one that the task itself has taken by lock() and that nobody has released. Run code inside the \
+            older lock's run, or release that first.
             """)
     }
 
-    /// Which code it is: that of a task, or of a thread that is in none.
+    /// Which code it is: that of a task, or of a thread that is in none. A task that has ended leaves its identity
+    /// to others: so it is a hint, and no proof.
     struct Caller: Equatable {
         private let task: Int?
         private let thread: UInt?

@@ -47,11 +47,15 @@ final class DispatchChain: Sendable {
     /// that lock pauses, and is no part of the chain.
     private let lock: UInt64?
 
-    /// Begins a chain without steps.
+    /// Begins a chain.
     ///
-    /// - Parameter scope: Where it is dispatched.
-    init(in scope: Scope) {
+    /// - Parameters:
+    ///   - scope: Where it is dispatched.
+    ///   - first: Its first step. It ends with its last one.
+    init(in scope: Scope, with first: AnyObject) {
         lock = FlowLock.held(in: scope)?.id
+        _ = steps.add(first)
+        steps.close()
     }
 
     /// Reports an end, to which something may be chained.

@@ -10,7 +10,8 @@ public enum DispatchMode: Sendable, Hashable, CaseIterable {
     /// It fails with ``DispatchError/Code/wouldBlock``, and nothing is dispatched, where it would wait for the
     /// calling thread: inside a commit or an observer; where a dispatch in another mode tells its end; and where
     /// a lock pauses the flow that the same thread, or the same task, took by ``Scope/lock()``, outside of
-    /// ``FlowLock/run(_:)``.
+    /// ``FlowLock/run(_:)``. Tasks and threads are known by where they are in memory: one that has ended leaves
+    /// that to another, which is refused then, too, as long as such a lock is held.
     ///
     /// A thread of the store's queue, or of the main queue, runs what stores have given to that queue while it
     /// waits; the queue could not. That is seen where the executor is ``Executor/mainThread``,
@@ -79,8 +80,7 @@ extension Scope {
             if let next { handle.whenEnded { next($0.result) } }
             return handle
         }
-        let isSerial = mode == .serial
-        let step = FlowStep(in: self, after: others, isSerial: isSerial, beginsChain: isSerial)
+        let step = FlowStep(in: self, after: others, isSerial: mode == .serial)
         let generation = backlog.begin(step, as: DispatchChain.generation(in: self))
         let tell: @Sendable (Outcome) -> Void = { outcome in
             guard let next else { return }

@@ -15,22 +15,31 @@ final class FlowStep: Sendable {
     /// - Parameters:
     ///   - scope: Where it is.
     ///   - others: What it waits for.
-    ///   - isSerial: Whether it follows what is serial.
-    ///   - beginsChain: Whether what is serial behind it waits for what is chained to it.
-    init(in scope: Scope, after others: [DispatchHandle], isSerial: Bool, beginsChain: Bool) {
+    ///   - isSerial: Whether it follows what is serial; then what is serial behind it waits for what is chained to it,
+    ///     too.
+    ///   - isOperation: Whether it may wait for what it dispatches itself before it ends.
+    init(
+        in scope: Scope, after others: [DispatchHandle], isSerial: Bool, isOperation: Bool = false
+    ) {
         block = OutcomeBlock()
         let handle = DispatchHandle(block: block, index: block.reserve())
         let here = DispatchChain.current(in: scope)
         var before: DispatchHandle?
         if let here, others.allSatisfy(here.steps.covers), here.steps.add(block) {
-            chain = here
-            if isSerial { before = here.series.add(handle) }
-        } else {
-            chain = beginsChain ? DispatchChain(in: scope) : nil
-            if let chain {
-                _ = chain.steps.add(block)
-                chain.steps.close()
+            if isSerial, isOperation {
+                // What it dispatches in series must not stand behind it: that is a chain in the chain.
+                let own = DispatchChain(in: scope, with: block)
+                _ = here.steps.add(own)
+                own.steps.handle.whenEnded { _ in here.steps.remove(own) }
+                handle.whenEnded { [block] _ in here.steps.remove(block) }
+                before = here.series.add(own.steps.handle)
+                chain = own
+            } else {
+                chain = here
+                if isSerial { before = here.series.add(handle) }
             }
+        } else {
+            chain = isSerial ? DispatchChain(in: scope, with: block) : nil
             // Inside a chain it waits for others than those of the chain. They may wait for its end, and
             // what is in series behind the chain does: so it waits for nothing else.
             if isSerial, here == nil {

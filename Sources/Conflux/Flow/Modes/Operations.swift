@@ -19,7 +19,7 @@ extension Scope {
     public func perform(
         after others: DispatchHandle..., body: @escaping @Sendable () async -> Void
     ) -> DispatchHandle {
-        start(FlowStep(in: self, after: others, isSerial: false, beginsChain: false), body)
+        start(FlowStep(in: self, after: others, isSerial: false, isOperation: true), body)
     }
 
     /// Runs an asynchronous function behind all earlier ones of this kind, and behind what was dispatched
@@ -32,7 +32,7 @@ extension Scope {
     /// - Returns: The operation's handle, as of ``perform(after:body:)``.
     @discardableResult
     public func performSerially(_ body: @escaping @Sendable () async -> Void) -> DispatchHandle {
-        start(FlowStep(in: self, after: [], isSerial: true, beginsChain: true), body)
+        start(FlowStep(in: self, after: [], isSerial: true, isOperation: true), body)
     }
 
     /// What is dispatched here in mode `serial` follows each other.

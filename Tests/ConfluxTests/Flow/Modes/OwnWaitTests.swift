@@ -158,6 +158,7 @@ struct OwnWaitTests {
         let result = await #expect(
             processExitsWith: .failure, observing: [\.standardErrorContent]
         ) {
+            FlowLock.ownWaitSecondsMax.store(0, ordering: .relaxed)
             let scope = Scope()
             let lock = scope.lock()
             await scope.withLock { _ in lock.release() }
@@ -169,12 +170,12 @@ struct OwnWaitTests {
     @Test func `withLock waits for a lock of the same task that another one releases`() async {
         let scope = scope
         let lock = scope.lock()
-        let isHeld = Atomic(true)
+        let isReleased = Late<Bool>()
         async let released: Void = {
-            isHeld.store(false, ordering: .relaxed)
+            isReleased.value = true
             lock.release()
         }()
-        await scope.withLock { _ in #expect(!isHeld.load(ordering: .relaxed)) }
+        await scope.withLock { _ in #expect(isReleased.value == true) }
         await released
     }
 
@@ -184,9 +185,9 @@ struct OwnWaitTests {
         let scope = scope
         let store = scope.run { tallyStore() }
         let operation = scope.performSerially {
-            try? await scope.dispatch(1, to: store, mode: .serial).receipt()
+            _ = try? await scope.dispatch(1, to: store, mode: .serial).receipt()
             await scope.performSerially {
-                try? await scope.dispatch(2, to: store, mode: .serial).receipt()
+                _ = try? await scope.dispatch(2, to: store, mode: .serial).receipt()
             }.end()
             // Nobody waits for this, but for what comes behind.
             scope.dispatch(3, to: store, mode: .serial)
