@@ -15,6 +15,13 @@ let peers: [Target] = [
         linkerSettings: [.linkedLibrary("hiredis"), .linkedLibrary("nats")])
 ]
 
+// A folder with VueFlux, as a package that builds here: the workload `local` shows its figures, too.
+let vueFlux = Context.environment["CONFLUX_BENCH_VUEFLUX"]
+let vueFluxProducts: [Target.Dependency] = [
+    .product(name: "VueFlux", package: "vueflux"),
+    .product(name: "VueFluxReactive", package: "vueflux"),
+]
+
 let package = Package(
     name: "conflux-benchmarks",
     platforms: [.macOS(.v15)],
@@ -23,7 +30,7 @@ let package = Package(
     ],
     dependencies: [
         .package(name: "conflux", path: "..")
-    ],
+    ] + (vueFlux.map { [.package(name: "vueflux", path: $0)] } ?? []),
     targets: [
         // The same hops over plain libzmq, in C: what the machine and libzmq allow.
         .target(name: "CPartner", linkerSettings: [.linkedLibrary("zmq")]),
@@ -34,7 +41,8 @@ let package = Package(
                 .product(name: "Conflux", package: "conflux"),
                 .product(name: "ConfluxNode", package: "conflux"),
                 .product(name: "ConfluxSequencer", package: "conflux"),
-            ] + (hasPeers ? ["CPeers"] : []),
-            swiftSettings: strict + (hasPeers ? [.define("PEERS")] : [])),
+            ] + (hasPeers ? ["CPeers"] : []) + (vueFlux == nil ? [] : vueFluxProducts),
+            swiftSettings: strict + (hasPeers ? [.define("PEERS")] : [])
+                + (vueFlux == nil ? [] : [.define("VUEFLUX")])),
     ] + (hasPeers ? peers : [])
 )

@@ -3,17 +3,18 @@ import Dispatch
 import Synchronization
 
 /// Local dispatch, without a node, beside the least that could do it: a closure called under a
-/// lock, once for each store.
+/// lock, once for each store. And beside VueFlux, where the program was built with that.
 struct LocalWorkload {
     let count: Int
 
     func measure(_ settings: Settings) throws -> [Row] {
         var times: [String: [Double]] = [:]
+        var vueFlux: [String: [Double]] = [:]
         for round in 0..<settings.rounds {
             settings.note("local, round \(round + 1)")
-            for (name, nanoseconds) in measureOnce() {
-                times[name, default: []].append(nanoseconds)
-            }
+            if round % 2 == 1 { Self.add(measureVueFlux(), to: &vueFlux) }
+            Self.add(measureOnce(), to: &times)
+            if round % 2 == 0 { Self.add(measureVueFlux(), to: &vueFlux) }
         }
         func row(_ name: String, beside partner: String) -> Row {
             Row("local", name, "ns", times[name] ?? [], times[partner] ?? [])
@@ -26,11 +27,27 @@ struct LocalWorkload {
                 row("\(kind), one store, two threads", beside: "lock 1, two threads"),
                 row(watched, beside: "lock 1"),
                 Row("local", "\(kind), what these add", "ns", alone: added),
+                row("\(kind), \(Self.onMain)", beside: "lock 1"),
                 row("\(kind), global, 1 store", beside: "lock 1"),
                 row("\(kind), global, 10 stores", beside: "lock 10"),
             ]
         } + observerRows.map { row($0.name, beside: "lock 1") }
             + [row("closure alone", beside: "lock 1")]
+            + vueFlux.keys.sorted().map {
+                Row("local", "\($0); partner: VueFlux", "ns", times[$0] ?? [], vueFlux[$0] ?? [])
+            }
+    }
+
+    private static func add(_ figures: [(String, Double)], to times: inout [String: [Double]]) {
+        for (name, nanoseconds) in figures { times[name, default: []].append(nanoseconds) }
+    }
+
+    private func measureVueFlux() -> [(String, Double)] {
+        #if VUEFLUX
+            VueFluxPartner(count: count).measure()
+        #else
+            []
+        #endif
     }
 
     private func measureOnce() -> [(String, Double)] {
@@ -40,11 +57,13 @@ struct LocalWorkload {
             ("Int, one store", instance(NumberState())),
             ("Int, one store, two threads", contended(NumberState())),
             ("Int, one store, \(Self.watchers)", watched(NumberState())),
+            ("Int, \(Self.onMain)", instance(NumberState(), on: .mainThread)),
             ("Int, global, 1 store", global(1) { NumberState() }),
             ("Int, global, 10 stores", global(10) { NumberState() }),
             ("Variable, one store", instance(VariableState())),
             ("Variable, one store, two threads", contended(VariableState())),
             ("Variable, one store, \(Self.watchers)", watched(VariableState())),
+            ("Variable, \(Self.onMain)", instance(VariableState(), on: .mainThread)),
             ("Variable, global, 1 store", global(1) { VariableState() }),
             ("Variable, global, 10 stores", global(10) { VariableState() }),
         ] + observerRows.map { ($0.name, $0.measure()) }
@@ -76,12 +95,6 @@ struct LocalWorkload {
         return variable
     }
 
-    private func nanoseconds(_ count: Int, _ body: () -> Void) -> Double {
-        let start = monotonicNanoseconds()
-        for _ in 0..<count { body() }
-        return Double(monotonicNanoseconds() - start) / Double(count)
-    }
-
     private func closure() -> Double {
         let total = Total()
         let add = opaque { (amount: Int) in total.value += amount }
@@ -96,10 +109,12 @@ struct LocalWorkload {
         return nanoseconds(count / stores) { for total in totals { add(total, 1) } }
     }
 
-    private func instance<S: State>(_ state: S) -> Double
+    private static let onMain = "one store on mainThread, from main"
+
+    private func instance<S: State>(_ state: S, on executor: Executor = .immediate) -> Double
     where S.Action == Amount, S.Mutations: Emptied {
         Scope().run {
-            let store = Store<S>(state: state, mutations: S.Mutations(), executor: .immediate)
+            let store = Store<S>(state: state, mutations: S.Mutations(), executor: executor)
             return nanoseconds(count) { store.actions.dispatch(action: .add(1)) }
         }
     }
@@ -135,21 +150,13 @@ struct LocalWorkload {
         Scope().run {
             let store = Store<S>(state: state, mutations: S.Mutations(), executor: .immediate)
             let actions = SendableActions(actions: store.actions)
-            return onTwoThreads { actions.actions.dispatch(action: .add(1)) }
+            return onTwoThreads(count) { actions.actions.dispatch(action: .add(1)) }
         }
     }
 
     private func contendedLock() -> Double {
         let total = LockedTotal()
-        return onTwoThreads { total.value.withLock { $0 += 1 } }
-    }
-
-    private func onTwoThreads(_ body: @Sendable () -> Void) -> Double {
-        let start = monotonicNanoseconds()
-        DispatchQueue.concurrentPerform(iterations: 2) { _ in
-            for _ in 0..<count / 2 { body() }
-        }
-        return Double(monotonicNanoseconds() - start) / Double(count / 2 * 2)
+        return onTwoThreads(count) { total.value.withLock { $0 += 1 } }
     }
 
     private func global<S: State>(_ stores: Int, _ state: () -> S) -> Double
@@ -163,6 +170,22 @@ struct LocalWorkload {
             }
         }
     }
+}
+
+/// Runs a function so many times, and says how long one took.
+func nanoseconds(_ count: Int, _ body: () -> Void) -> Double {
+    let start = monotonicNanoseconds()
+    for _ in 0..<count { body() }
+    return Double(monotonicNanoseconds() - start) / Double(count)
+}
+
+/// Runs a function half of so many times on each of two threads, and says how long one took.
+func onTwoThreads(_ count: Int, _ body: @Sendable () -> Void) -> Double {
+    let start = monotonicNanoseconds()
+    DispatchQueue.concurrentPerform(iterations: 2) { _ in
+        for _ in 0..<count / 2 { body() }
+    }
+    return Double(monotonicNanoseconds() - start) / Double(count / 2 * 2)
 }
 
 /// Actions are used on any thread.
