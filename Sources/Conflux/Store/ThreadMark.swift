@@ -20,6 +20,8 @@ struct ThreadMark {
     @usableFromInline var isTracking = false
     /// Whether dispatches of others depend on this thread: it must not wait for room.
     var isNeeded = false
+    /// Whether it is the main thread. *Use*: to ask the system each time costs more than a dispatch.
+    let isMain = Thread.isMainThread
 
     /// Whether the thread may wait until a line is shorter.
     var mayWait: Bool { lanes == 0 && !isNeeded }

@@ -23,6 +23,10 @@ import Testing
         [.sends(1), .sends(1), .holds],
         [.sends(1), .holds, .closes],
         [.sends(2), .closes],
+        [.dispatches(2), .dispatches(1)],
+        [.dispatches(2), .sends(2)],
+        [.dispatches(1), .sends(1), .holds],
+        [.dispatches(2), .sends(1), .closes],
     ])
     func `an executor gets one run at a time, and every job is in one`(roles: [LaneWorld.Role]) {
         #expect(explore(LaneWorld(roles, isImmediate: false)) > 50)
@@ -192,7 +196,9 @@ struct LaneWorld: ExploredWorld {
         case .claiming: follow(machine.claim(), index)
         case .entered(let job):
             end(job)
-            participants[index].doing = machine.leaveEntered() ? .idle : .draining
+            let isDone = machine.leaveEntered()
+            participants[index].doing =
+                isDone ? .idle : machine.isImmediate ? .draining : .leaving
         case .draining:
             machine.beginDraining(by: UInt(index + 1))
             participants[index].doing = .taking
@@ -234,7 +240,8 @@ struct LaneWorld: ExploredWorld {
         case .dispatches, .sends:
             participants[index].left -= 1
             let job = next(index)
-            guard machine.isImmediate else {
+            // Where an executor serves the line, only its own threads run something at once.
+            if !machine.isImmediate, case .sends = roles[index] {
                 participants[index].doing = .placing(job)
                 return true
             }

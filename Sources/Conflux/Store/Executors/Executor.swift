@@ -20,6 +20,8 @@ public struct Executor: Sendable {
     // Sendable: the code that makes a context vouches that it may be called on any thread.
     private enum Place: @unchecked Sendable {
         case immediate
+        /// At once on a queue, if nothing is in progress.
+        case within(QueueOrder)
         case context(Context)
     }
 
@@ -33,8 +35,7 @@ public struct Executor: Sendable {
     }
 
     private init(within dispatchQueue: DispatchQueue, _ queue: WorkQueue) {
-        let order = QueueOrder(dispatchQueue, queue)
-        self.init(place: .context { order.execute($0) }, queue: queue)
+        self.init(place: .within(QueueOrder(dispatchQueue, queue)), queue: queue)
     }
 
     /// Makes an executor from a context of your own.
@@ -91,6 +92,7 @@ public struct Executor: Sendable {
     public func execute(_ function: @escaping () -> Void) {
         switch place {
         case .immediate: function()
+        case .within(let order): order.execute(callableOnAnyThread(function))
         case .context(let context): context(callableOnAnyThread(function))
         }
     }
@@ -99,5 +101,22 @@ public struct Executor: Sendable {
     /// in place and needs no function value.
     package var isImmediate: Bool {
         if case .immediate = place { true } else { false }
+    }
+
+    /// Whether a function given now would run at once, on the caller's thread. If so, the caller may run code of
+    /// its own in the function's place, and says ``end()`` behind it.
+    @inline(__always)
+    func begin() -> Bool {
+        switch place {
+        case .immediate: true
+        case .within(let order): order.begin()
+        case .context: false
+        }
+    }
+
+    /// What was begun has returned.
+    @inline(__always)
+    func end() {
+        if case .within(let order) = place { order.end() }
     }
 }

@@ -18,21 +18,30 @@ final class QueueOrder: Sendable {
     }
 
     func execute(_ function: @escaping @Sendable () -> Void) {
-        if work.isCurrent,
-            inProgress.compareExchange(
-                expected: 0, desired: 1, ordering: .acquiringAndReleasing
-            ).exchanged
-        {
+        if begin() {
             function()
-            inProgress.subtract(1, ordering: .acquiringAndReleasing)
-            return
+            return end()
         }
         inProgress.add(1, ordering: .acquiringAndReleasing)
         work.add(
             { [self] in
                 function()
-                inProgress.subtract(1, ordering: .acquiringAndReleasing)
+                end()
             }, to: queue)
+    }
+
+    /// Begins something on the queue at once, if the caller is there and nothing is in progress.
+    ///
+    /// - Returns: Whether it is begun; it has to be ended then.
+    func begin() -> Bool {
+        work.isCurrent
+            && inProgress.compareExchange(
+                expected: 0, desired: 1, ordering: .acquiringAndReleasing
+            ).exchanged
+    }
+
+    func end() {
+        inProgress.subtract(1, ordering: .acquiringAndReleasing)
     }
 }
 
@@ -54,7 +63,7 @@ package enum MainQueue {
     /// inside a `sync` on another queue. As long as the main thread runs user code, nobody else
     /// serves the main queue, so either is proof.
     package static var isCurrent: Bool {
-        DispatchQueue.getSpecific(key: mark) == true || Thread.isMainThread
+        ThreadMark.current.pointee.isMain || DispatchQueue.getSpecific(key: mark) == true
     }
 
     /// Whether a queue is the main queue. On Linux `DispatchQueue.main` is a new object each time.

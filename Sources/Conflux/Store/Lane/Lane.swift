@@ -105,11 +105,14 @@ package class Lane: @unchecked Sendable {
     final func enter(
         _ mark: UnsafeMutablePointer<ThreadMark>, isPast: Bool = false
     ) -> LaneMachine.Entrance {
-        guard isImmediate else { return .behind }
-        return control.withLock { control in
+        guard executor.begin() else { return .behind }
+        let entrance = control.withLock { control in
             // Checked again here: a lock's holder that dispatched has been in this mutex.
             control.machine.enter(by: mark.thread, isPaused: !isPast && scope.gate.isClosed)
         }
+        if isImmediate || entrance == .free { return entrance }
+        executor.end()
+        return entrance == .busy ? .behind : entrance
     }
 
     /// Runs the job of a caller that entered, then whatever came meanwhile.
@@ -119,16 +122,25 @@ package class Lane: @unchecked Sendable {
         scope.runLane(mark) {
             isDone = runEnteredInScope { if !isReleased.load(ordering: .relaxed) { job() } }
         }
-        if !isDone { drain(mark) }
+        if !isDone { goOn(mark) }
     }
 
     /// Runs the job of a caller that entered and runs in the lane's scope.
     ///
-    /// - Returns: Whether the lane is free again; otherwise the caller has to drain it.
+    /// - Returns: Whether the lane is free again; otherwise the caller has to go on with it.
     @inline(__always)
     final func runEnteredInScope(_ job: () -> Void) -> Bool {
         job()
-        return control.withLock { $0.machine.leaveEntered() }
+        let isDone = control.withLock { $0.machine.leaveEntered() }
+        if !isImmediate { executor.end() }
+        return isDone
+    }
+
+    /// Has what stands in the line done, as the one that entered.
+    final func goOn(_ mark: UnsafeMutablePointer<ThreadMark>) {
+        if isImmediate { return drain(mark) }
+        serve(control.withLock { $0.machine.leave() }, mark)
+        if isReleased.load(ordering: .relaxed) { endIfClosed() }
     }
 
     /// Sees to it that the line is served.
@@ -146,7 +158,7 @@ package class Lane: @unchecked Sendable {
     }
 
     /// Serves the lane until the line is empty, or has only what others have put there since.
-    final func drain(_ mark: UnsafeMutablePointer<ThreadMark>) {
+    private func drain(_ mark: UnsafeMutablePointer<ThreadMark>) {
         control.withLock { $0.machine.beginDraining(by: mark.thread) }
         var next = LaneMachine.Next.line
         scope.runLane(mark) {

@@ -70,12 +70,13 @@ struct LaneMachine {
 
     // MARK: At once
 
-    /// Makes a thread the one that serves the lane, for a job of its own, if the lane is free.
+    /// Makes a thread the one that serves the lane, for a job of its own, if the lane is free. The thread is where
+    /// the lane's executor would run the job.
     @inline(__always)
     mutating func enter(by thread: UInt, isPaused: Bool) -> Entrance {
         if isClosed { return .closed }
         if isPaused { return .paused }
-        guard isImmediate, !isRouted, holdCount == 0 else { return .behind }
+        guard !isRouted, holdCount == 0 else { return .behind }
         guard !isBusy, waitingCount == 0 else { return .busy }
         isBusy = true
         server = thread
@@ -84,7 +85,7 @@ struct LaneMachine {
 
     /// The thread that entered has done its job.
     ///
-    /// - Returns: Whether it may go; otherwise it has to drain the line.
+    /// - Returns: Whether it may go; otherwise it has to drain the line, or, where an executor does that, to leave.
     @inline(__always)
     mutating func leaveEntered() -> Bool {
         guard waitingCount == 0, !isClosed else { return false }

@@ -98,7 +98,7 @@ struct Reservation {
                     if !isDone { busy |= 1 << UInt64(order) }
                 }
             }
-            if busy != 0 { forEach(of: busy) { _, lane in lane.drain(mark) } }
+            if busy != 0 { forEach(of: busy) { _, lane in lane.goOn(mark) } }
         }
         serve(mark)
     }
