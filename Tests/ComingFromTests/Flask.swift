@@ -108,15 +108,13 @@ struct ComingFromFlask {
         let (substanceA, substanceB) = scope.run { (Storage(AppState()), Storage(AppState())) }
         let seen = Mutex<[String]>([])
         substanceA.observe(\.counter) { [scope] value in
-            scope.dispatch(
-                StorageCommit { $0.counter = value.counter }, to: substanceB, mode: .serial)
+            scope.dispatch(to: substanceB, mode: .serial) { $0.counter = value.counter }
         }
         substanceB.observe(\.counter) { _ in seen.withLock { $0.append("B") } }
         substanceA.observe(\.counter) { _ in seen.withLock { $0.append("A") } }
-        let mix = scope.dispatch(
-            StorageCommit { $0.counter = 1 }, to: substanceA, mode: .serial)
+        let mix = scope.dispatch(to: substanceA, mode: .serial) { $0.counter = 1 }
         try await mix.receipt()
-        try await scope.dispatch(StorageCommit { _ in }, to: substanceA, mode: .serial).receipt()
+        try await scope.dispatch(to: substanceA, mode: .serial) { _ in }.receipt()
         #expect(seen.withLock { $0 } == ["A", "B"])
     }
 
@@ -126,12 +124,11 @@ struct ComingFromFlask {
             let lock = scope.lockInForce
             DispatchQueue.global().async { lock?.release() }
         }
-        scope.lock(dispatching: StorageCommit { $0.text = "a" }, to: substance)
+        scope.lock(changing: substance) { $0.text = "a" }
         try await substance.update(\.counter, to: 1).receipt()
         #expect(scope.lockInForce == nil)
         // Where nothing has changed nobody reacts, and the lock is released by itself.
-        let same = scope.lock(
-            dispatching: StorageCommit { $0.text = "a" }, to: substance)
+        let same = scope.lock(changing: substance) { $0.text = "a" }
         #expect(scope.lockInForce == nil)
         withExtendedLifetime(same) {}
     }
