@@ -67,10 +67,14 @@ public struct Signal<Value> {
         }
     }
 
-    /// Observes the values.
+    /// Observes the values. May be called on any thread, also inside an observer; then what is being sent at the
+    /// time doesn't reach the new one.
     ///
-    /// - Parameter observer: Called with each value, one at a time and in order for signals of a
-    ///   sink, a variable or a constant. A variable's latest value comes before this returns.
+    /// - Parameter observer: Called with each value on the thread that sends it, in that thread's scope and
+    ///   holding no lock; through ``observe(on:)`` on its executor. Where several threads send to a sink or a
+    ///   variable at once, one of them may call the observers for the others. Calls come one at a time and in
+    ///   one order for signals of a sink, a variable or a constant; of several observers the first to observe
+    ///   is the first to be called. A variable's latest value comes on this thread, before this returns.
     /// - Returns: What ends the observation. Releasing it ends nothing.
     @discardableResult
     public func observe(_ observer: @escaping (Value) -> Void) -> any Disposable {

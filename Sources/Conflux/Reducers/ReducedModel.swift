@@ -109,7 +109,12 @@ extension TypedAction: ActionEnvelope {
 
 extension Store
 where State: ValueHolder, State.Value: ReducedModel, State.Action == TypedAction<State.Value> {
-    /// Dispatches an action of a type that has a reducer, to this store only.
+    /// Dispatches an action of a type that has a reducer, to this store only. May be called on any thread. The
+    /// reducer runs when and where ``Actions/dispatch(action:)`` says: on `.immediate` on this thread, before this
+    /// returns, but for the exceptions there. Actions of one thread keep their order.
+    ///
+    /// - Parameter action: What happens. Where its type has no reducer by then, it is refused.
+    /// - Returns: A handle, by which the action's receipt can be waited for. It may be dropped.
     @discardableResult
     public func dispatch(_ action: some Codable & Sendable) -> DispatchHandle {
         dispatch(TypedAction(action))
@@ -118,7 +123,10 @@ where State: ValueHolder, State.Value: ReducedModel, State.Action == TypedAction
 
 extension Actions
 where State: ValueHolder, State.Value: ReducedModel, State.Action == TypedAction<State.Value> {
-    /// Dispatches an action of a type that has a reducer.
+    /// Dispatches an action of a type that has a reducer; threads and order are those of the same for the model's own
+    /// action.
+    ///
+    /// - Parameter action: What happens. Where its type has no reducer by then, it is refused.
     public func dispatch(action: some Codable & Sendable) {
         dispatch(action: TypedAction(action))
     }

@@ -26,7 +26,8 @@ extension Store {
         self.init(state: State(value), mutations: State.Mutations(), executor: executor)
     }
 
-    /// Changes the value by a function, as one commit with one notice.
+    /// Changes the value by a function, as one commit with one notice. May be called on any thread; the commits of
+    /// one thread keep their order.
     ///
     /// - Parameters:
     ///   - name: What is done, in a word, for middleware.
@@ -49,7 +50,8 @@ extension Store {
             label: DispatchLabel(name, description, file: file, function: function, line: line))
     }
 
-    /// Replaces the whole value, as a commit of the name `replace`.
+    /// Replaces the whole value, as a commit of the name `replace`: when, where and in which order
+    /// ``commit(_:_:file:function:line:_:)`` does. May be called on any thread.
     ///
     /// - Parameters:
     ///   - value: The other value.
@@ -65,7 +67,8 @@ extension Store {
         commit("replace", file: file, function: function, line: line) { $0.replace(value) }
     }
 
-    /// Sets a part of the value, as a commit of the name `update`.
+    /// Sets a part of the value, as a commit of the name `update`: when, where and in which order
+    /// ``commit(_:_:file:function:line:_:)`` does. May be called on any thread.
     ///
     /// - Parameters:
     ///   - part: Which part.
@@ -83,7 +86,8 @@ extension Store {
     }
 
     /// Sets a part of the value if that changes it; else nobody is notified. A commit of the name
-    /// `updateIfChanged`.
+    /// `updateIfChanged`: when, where and in which order ``commit(_:_:file:function:line:_:)`` does. May be called
+    /// on any thread.
     ///
     /// - Parameters:
     ///   - part: Which part.

@@ -132,13 +132,13 @@ public final class Scope: Sendable {
         let wasBusy = AtomicReference(false)
         let rest = Countdown(lanes.count + 1) { body(wasBusy.value) }
         for lane in lanes {
-            if lane.mark({ rest.count() }) { wasBusy.value = true } else { rest.count() }
+            if lane.whenDone({ rest.count() }) { wasBusy.value = true } else { rest.count() }
         }
         rest.count()
     }
 
     /// Has a function called once when all that was dispatched here before, in whatever mode, is committed, with
-    /// what is chained to it, and no lock pauses the flow. What observers dispatch may still be under way.
+    /// what follows from it, and no lock pauses the flow. What observers dispatch may still be under way.
     ///
     /// - Parameter body: Gets whether any store was still busy then.
     package func whenSettled(_ body: @escaping @Sendable (_ wasBusy: Bool) -> Void) {

@@ -83,7 +83,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         control.machine.append(job, waitingFor: hold, to: &line, by: mark.thread)
     }
 
-    override func mark(_ body: @escaping @Sendable () -> Void) -> Bool {
+    override func whenDone(_ body: @escaping @Sendable () -> Void) -> Bool {
         control.withLock { control in
             let machine = control.machine
             guard machine.isBusy || machine.waitingCount > 0, !machine.isClosed else {
@@ -114,7 +114,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
 
     // MARK: The line
 
-    override func takeTurn() -> Bool {
+    override func serveLine() -> Bool {
         // The first one last.
         var jobs: [LaneJob<S>] = []
         var isAhead = false

@@ -101,7 +101,10 @@ extension Store where State: ValueHolder {
     ///   - part: Which parts.
     ///   - object: What ends the observation with its `deinit`, as in ``Signal/observe(duringScopeOf:_:)``. Not
     ///     retained.
-    ///   - body: Called with the value in the store's lane, holding no lock. It may dispatch.
+    ///   - body: Called with the value as the action left it, holding no lock. It may dispatch. The observers of
+    ///     one store are called one at a time, in the order of its commits, and for each in the order in which they
+    ///     began: on the thread that commits, which on `.immediate` is the dispatching one, and on the executor
+    ///     otherwise.
     /// - Returns: What ends it. Letting go of it ends nothing: put it into a ``DisposableScope`` for that.
     @discardableResult
     public func observe<each Part: Equatable & Sendable>(
@@ -123,7 +126,7 @@ extension Store where State: ValueHolder {
     ///   - part: Which parts; with none given, the function is called after each action that was applied.
     ///   - object: What ends the observation with its `deinit`. Not retained.
     ///   - body: Called with the value and those of the parts that differ from what they were at the call
-    ///     before, in the store's lane, holding no lock. It may dispatch.
+    ///     before; threads and order as without the second argument. It may dispatch.
     /// - Returns: What ends it. Letting go of it ends nothing: put it into a ``DisposableScope`` for that.
     @discardableResult
     public func observe<each Part: Equatable & Sendable>(

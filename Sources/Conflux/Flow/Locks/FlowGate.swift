@@ -54,7 +54,7 @@ package final class FlowGate: Sendable {
         guard isClosed else { return false }
         // Let go outside the mutex: the last reference to a lock releases it.
         let locks = state.withLock { state in
-            state.machine.holds.prefix { $0.id != holder }.map { state.locks[$0.id]?.lock }
+            state.machine.locks.prefix { $0.id != holder }.map { state.locks[$0.id]?.lock }
         }
         let caller = FlowLock.Caller.current
         return locks.contains { $0?.taker == caller }

@@ -9,41 +9,41 @@
 /// dispatch, a holder's before all others'. One thread resumes it, one dispatch after the other; what comes
 /// meanwhile waits behind.
 struct FlowGateMachine<Job> {
-    struct Hold {
+    struct Lock {
         let id: UInt64
         /// *Use*: what the holder dispatched before it could pass.
         fileprivate(set) var parked = Line<Job>()
     }
 
     /// Oldest first.
-    private(set) var holds: [Hold] = []
+    private(set) var locks: [Lock] = []
     /// *Use*: what waits until there is no lock.
     private(set) var parked = Line<Job>()
     /// Whether a thread is resuming parked jobs.
     private(set) var isDraining = false
 
     /// Whether a dispatch may have to wait, or to stand behind others.
-    var isClosed: Bool { !holds.isEmpty || !parked.isEmpty || isDraining }
+    var isClosed: Bool { !locks.isEmpty || !parked.isEmpty || isDraining }
 
     /// The length of the longest line.
-    var parkedCount: Int { holds.reduce(parked.count) { max($0, $1.parked.count) } }
+    var parkedCount: Int { locks.reduce(parked.count) { max($0, $1.parked.count) } }
 
     /// The lock that is in force.
-    var lockInForce: UInt64? { holds.first?.id }
+    var lockInForce: UInt64? { locks.first?.id }
 
     /// Whether a lock has been taken and has not ended.
-    func isHeld(_ id: UInt64) -> Bool { holds.contains { $0.id == id } }
+    func isHeld(_ id: UInt64) -> Bool { locks.contains { $0.id == id } }
 
     /// Takes a lock, behind those that there are.
     mutating func take(_ id: UInt64) {
-        holds.append(Hold(id: id))
+        locks.append(Lock(id: id))
     }
 
     /// Ends a lock; does nothing if it has ended. What waited for it is to be drained.
     mutating func release(_ id: UInt64) {
-        guard let position = holds.firstIndex(where: { $0.id == id }) else { return }
+        guard let position = locks.firstIndex(where: { $0.id == id }) else { return }
         // What the holder dispatched and could not yet go comes before what comes later.
-        parked.prepend(holds.remove(at: position).parked)
+        parked.prepend(locks.remove(at: position).parked)
     }
 
     /// Lets a dispatch pass, or parks it.
@@ -55,13 +55,13 @@ struct FlowGateMachine<Job> {
     /// - Returns: How many are parked in its line by then; nil if it passes.
     mutating func pass(_ job: Job, holding holder: UInt64?, isQuiet: Bool) -> Int? {
         if !isClosed { return nil }
-        guard let position = holds.firstIndex(where: { $0.id == holder }) else {
+        guard let position = locks.firstIndex(where: { $0.id == holder }) else {
             parked.append(job)
             return parked.count
         }
-        if position == 0, holds[0].parked.isEmpty, !isDraining, isQuiet { return nil }
-        holds[position].parked.append(job)
-        return holds[position].parked.count
+        if position == 0, locks[0].parked.isEmpty, !isDraining, isQuiet { return nil }
+        locks[position].parked.append(job)
+        return locks[position].parked.count
     }
 
     /// Has the calling thread resume what may pass, unless another one does.
@@ -77,11 +77,11 @@ struct FlowGateMachine<Job> {
     mutating func next(isQuiet: Bool) -> Job? {
         isDraining = mayResume(isQuiet)
         guard isDraining else { return nil }
-        return holds.isEmpty ? parked.removeFirst() : holds[0].parked.removeFirst()
+        return locks.isEmpty ? parked.removeFirst() : locks[0].parked.removeFirst()
     }
 
     /// Whether any parked job may pass: the holder's, or what waited until there is no lock.
     private func mayResume(_ isQuiet: Bool) -> Bool {
-        holds.isEmpty ? !parked.isEmpty : !holds[0].parked.isEmpty && isQuiet
+        locks.isEmpty ? !parked.isEmpty : !locks[0].parked.isEmpty && isQuiet
     }
 }

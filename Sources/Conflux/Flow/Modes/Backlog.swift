@@ -18,29 +18,29 @@ final class Backlog: Sendable {
     /// Counts one more.
     ///
     /// - Parameters:
-    ///   - step: What it is told by.
+    ///   - undertaking: What it is told by.
     ///   - parent: The generation of what brings it about, which is under way; the present one if nil.
     /// - Returns: Its generation.
-    func begin(_ step: AnyObject, as parent: FlowGroup?) -> FlowGroup {
+    func begin(_ undertaking: AnyObject, as parent: FlowGroup?) -> FlowGroup {
         content.withLock { content in
             content.underWay += 1
             let generation = parent ?? content.present
-            _ = generation.add(step)
+            _ = generation.add(undertaking)
             return generation
         }
     }
 
     /// Counts one less.
-    func end(_ step: AnyObject, of generation: FlowGroup) {
+    func end(_ undertaking: AnyObject, of generation: FlowGroup) {
         let places = content.withLock { content in
             content.underWay -= 1
             return content.room.free(at: content.underWay)
         }
         for place in places { place.signal() }
-        generation.remove(step)
+        generation.remove(undertaking)
     }
 
-    /// Has a function called once when all that is under way now has ended, and what is chained to it.
+    /// Has a function called once when all that is under way now has ended, and what follows from it.
     func whenEnded(_ body: @escaping @Sendable () -> Void) {
         let (former, present) = content.withLock { content in
             let former = content.present

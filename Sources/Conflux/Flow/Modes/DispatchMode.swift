@@ -20,10 +20,10 @@ public enum DispatchMode: Sendable, Hashable, CaseIterable {
     /// a queue that the store's queue targets, and code of yours that waits for the thread. There it
     /// waits for ever.
     case sync
-    /// It is enqueued behind all that was dispatched in this mode before, with all that is chained to that: what
-    /// is dispatched in whatever mode, or begun as an operation, where the end is told, and what that brings
-    /// about in the same way. What is chained and in this mode follows only what is in its chain. If it has
-    /// to wait for others that are not of the chain, it waits for nothing else, and is not waited for.
+    /// It is enqueued behind all that was dispatched in this mode before, with all that follows from that: what is
+    /// dispatched in whatever mode, or begun as an operation, where an end is told, and what follows from that in
+    /// turn. What follows from one dispatch is in a series of its own as far as it is in this mode. If it has to wait
+    /// for anything else, it waits for nothing of that, and is not waited for.
     case serial
     /// It is committed on the main queue, whatever the store's executor is; at once if called there, the
     /// store is on `.immediate` and nothing is under way.
@@ -53,7 +53,7 @@ extension Scope {
     ///   - function: The function of the call.
     ///   - line: The line of the call.
     ///   - next: Called once when it has ended, with the receipt or why there is none, holding no lock, on
-    ///     the thread that ended it. What it dispatches is chained to this.
+    ///     the thread that ended it. What it dispatches follows from this dispatch.
     /// - Returns: A handle, by which the end can be waited for. It may be dropped.
     @discardableResult
     public func dispatch<S: State>(
@@ -80,16 +80,16 @@ extension Scope {
             if let next { handle.whenEnded { next($0.result) } }
             return handle
         }
-        let step = FlowStep(in: self, after: others, isSerial: mode == .serial)
-        let generation = backlog.begin(step, as: DispatchChain.generation(in: self))
+        let undertaking = Undertaking(in: self, after: others, isSerial: mode == .serial)
+        let generation = backlog.begin(undertaking, as: Cascade.generation(in: self))
         let tell: @Sendable (Outcome) -> Void = { outcome in
             guard let next else { return }
-            FlowLock.$held.withValue(step.held) {
-                DispatchChain.tell(in: step.chain, generation, of: self) { next(outcome.result) }
+            FlowLock.$held.withValue(undertaking.held) {
+                Cascade.tell(in: undertaking.cascade, generation, of: self) { next(outcome.result) }
             }
         }
         let send: @Sendable () -> Void = {
-            let handle = FlowLock.$held.withValue(step.held) {
+            let handle = FlowLock.$held.withValue(undertaking.held) {
                 switch mode {
                 case .mainThread: core.dispatchOnMain(action, label: label)
                 case .async, .serial, .sync: core.dispatchTracked(action, label: label)
@@ -102,22 +102,22 @@ extension Scope {
                 } else {
                     ThreadMark.current.neededByOthers { tell(outcome) }
                 }
-                step.end(outcome)
-                self.backlog.end(step, of: generation)
+                undertaking.end(outcome)
+                self.backlog.end(undertaking, of: generation)
             }
         }
         switch mode {
         // What takes a route is not committed here anyway, and this thread may wait for room.
-        case .async where core.isRouted: step.whenReady(send)
-        case .async, .serial: step.whenReady { self.later(send) }
-        case .mainThread: step.whenReady(send)
+        case .async where core.isRouted: undertaking.whenReady(send)
+        case .async, .serial: undertaking.whenReady { self.later(send) }
+        case .mainThread: undertaking.whenReady(send)
         case .sync:
-            step.whenReady(send)
+            undertaking.whenReady(send)
             WorkQueue.wait(
-                for: step.handle, on: [core.executor.queue, main.queue].compactMap { $0 })
+                for: undertaking.handle, on: [core.executor.queue, main.queue].compactMap { $0 })
         }
         backlog.waitForRoom()
-        return step.handle
+        return undertaking.handle
     }
 
     /// Why this thread must not wait for an action; nil if it may.

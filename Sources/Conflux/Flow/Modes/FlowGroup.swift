@@ -1,7 +1,7 @@
 import ConfluxVocabulary
 import Synchronization
 
-/// Steps that are under way together. It ends when it is closed and none of them is left.
+/// Undertakings that are under way together. It ends when it is closed and none of them is left.
 final class FlowGroup: Sendable {
     /// What it waits for; the group itself is one as long as it is open.
     private let members: Mutex<Set<ObjectIdentifier>>
@@ -54,16 +54,16 @@ extension Outcome {
     }
 }
 
-/// Steps that follow each other.
+/// Undertakings that follow each other.
 final class FlowSeries: Sendable {
     private let last = Mutex<DispatchHandle?>(nil)
 
-    /// Puts a step behind the last one.
+    /// Puts an undertaking behind the last one.
     ///
     /// - Returns: What it waits for; nil for the first.
-    func add(_ step: DispatchHandle) -> DispatchHandle? {
+    func add(_ undertaking: DispatchHandle) -> DispatchHandle? {
         last.withLock { last in
-            defer { last = step }
+            defer { last = undertaking }
             return last
         }
     }

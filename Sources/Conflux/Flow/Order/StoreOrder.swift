@@ -78,7 +78,7 @@ final class StoreOrder: Sendable {
         let wait = OrderedWait(count: predecessors.count)
         var isIdle = true
         for predecessor in predecessors {
-            if predecessor.mark({ wait.passed() }) { isIdle = false } else { wait.passed() }
+            if predecessor.whenDone({ wait.passed() }) { isIdle = false } else { wait.passed() }
         }
         return isIdle ? nil : wait
     }

@@ -60,7 +60,7 @@ final class Broadcaster<Value, Held>: Deliverer, @unchecked Sendable {
     func tell(_ value: Value, from first: Link, upTo number: Int) -> Link? {
         var link = first
         while true {
-            // The chain keeps its observers during a delivery.
+            // The list keeps its observers during a delivery.
             let (isObstacle, next) = link._withUnsafeGuaranteedRef { observer -> (Bool, Link?) in
                 if observer.number > number { return (false, nil) }
                 if observer.isStarting { return (true, nil) }

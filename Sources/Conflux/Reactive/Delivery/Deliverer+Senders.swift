@@ -18,7 +18,7 @@ extension Deliverer {
     @inlinable
     final func takeRole(_ hold: () -> Void) -> Turn {
         locked { state in
-            guard let first = state.chain.first else {
+            guard let first = state.list.first else {
                 hold()
                 return .nobodyObserves
             }
@@ -26,7 +26,7 @@ extension Deliverer {
             hold()
             let mark = ThreadMark.current
             state.phase = .delivering(by: mark, isOwed: true)
-            return .delivers(first, upTo: state.chain.number, mark)
+            return .delivers(first, upTo: state.list.number, mark)
         }
     }
 
@@ -82,7 +82,7 @@ extension Deliverer {
                 if isOwed { state.owedCount += 1 }
                 state.waiting.append(
                     Delivery(
-                        tell: tell, number: state.chain.number, sender: sender, isOwed: isOwed))
+                        tell: tell, number: state.list.number, sender: sender, isOwed: isOwed))
                 state.hasWork = true
                 guard isSuccessor else { return .returns }
                 let relief = DispatchSemaphore(value: 0)

@@ -36,8 +36,8 @@ import Synchronization
 /// delivery (``ThreadMark``) never wait, as another thread may be waiting for them. A queue takes
 /// over where only such threads send.
 ///
-/// **The chain.** Observers are linked in the order in which they began, and numbered. The deliverer
-/// follows the chain without a lock, up to the newest number at the time of sending. Other threads
+/// **The list.** Observers are linked in the order in which they began, and numbered. The deliverer
+/// follows the list without a lock, up to the newest number at the time of sending. Other threads
 /// only append meanwhile; what is disposed meanwhile is unlinked between two values.
 ///
 /// **First values.** An observer of a variable gets its first value on the observing thread. Later
@@ -89,7 +89,7 @@ class Deliverer: @unchecked Sendable {
     /// a `deinit` of the user.
     @usableFromInline
     struct Content: @unchecked Sendable {
-        @usableFromInline var chain = ObserverChain()
+        @usableFromInline var list = ObserverList()
         @usableFromInline var phase = Phase.idle
         /// *Use*: something is to be done between two values. *Invariant*: true if values wait, or
         /// disposed observers.
@@ -135,7 +135,7 @@ class Deliverer: @unchecked Sendable {
     init() {}
 
     deinit {
-        for observer in locked({ $0.chain.unlinkAll() }) { observer.forget() }
+        for observer in locked({ $0.list.unlinkAll() }) { observer.forget() }
     }
 
     /// Reads or changes the state under the lock.
@@ -197,7 +197,7 @@ class Deliverer: @unchecked Sendable {
     private func takeNext(_ mark: UnsafeMutablePointer<ThreadMark>, share: inout Int) -> Step {
         locked { state in
             var step = Step()
-            for observer in state.disposed { step.unlinked.append(state.chain.unlink(observer)) }
+            for observer in state.disposed { step.unlinked.append(state.list.unlink(observer)) }
             state.disposed = []
             if state.waiting.count <= Self.waitingCountMax / 2 {
                 swap(&step.senders, &state.sendersAtBound)
@@ -223,7 +223,7 @@ class Deliverer: @unchecked Sendable {
             }
             if delivery.isOwed { state.owedCount -= 1 }
             state.phase = .delivering(by: mark, isOwed: delivery.isOwed)
-            step.first = state.chain.first
+            step.first = state.list.first
             return step
         }
     }
@@ -263,8 +263,8 @@ class Deliverer: @unchecked Sendable {
     final func append(_ observer: Observer, _ read: () -> Void) {
         let others = locked { state in
             read()
-            state.chain.append(observer)
-            return (state.chain.nextInTurn(), state.chain.nextInTurn())
+            state.list.append(observer)
+            return (state.list.nextInTurn(), state.list.nextInTurn())
         }
         others.0?.disposeIfOrphaned()
         others.1?.disposeIfOrphaned()
@@ -301,7 +301,7 @@ class Deliverer: @unchecked Sendable {
         let unlinked = locked { state -> Observer? in
             guard observer.isLinked else { return nil }
             observer.isLinked = false
-            if case .idle = state.phase { return state.chain.unlink(observer) }
+            if case .idle = state.phase { return state.list.unlink(observer) }
             state.disposed.append(observer)
             state.hasWork = true
             return nil

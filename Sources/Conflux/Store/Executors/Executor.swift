@@ -21,7 +21,7 @@ public struct Executor: Sendable {
     private enum Place: @unchecked Sendable {
         case immediate
         /// At once on a queue, if nothing is in progress.
-        case within(QueueOrder)
+        case within(QueueRunner)
         case context(Context)
     }
 
@@ -35,7 +35,7 @@ public struct Executor: Sendable {
     }
 
     private init(within dispatchQueue: DispatchQueue, _ queue: WorkQueue) {
-        self.init(place: .within(QueueOrder(dispatchQueue, queue)), queue: queue)
+        self.init(place: .within(QueueRunner(dispatchQueue, queue)), queue: queue)
     }
 
     /// Makes an executor from a context of your own.
@@ -92,7 +92,7 @@ public struct Executor: Sendable {
     public func execute(_ function: @escaping () -> Void) {
         switch place {
         case .immediate: function()
-        case .within(let order): order.execute(callableOnAnyThread(function))
+        case .within(let runner): runner.execute(callableOnAnyThread(function))
         case .context(let context): context(callableOnAnyThread(function))
         }
     }
@@ -109,7 +109,7 @@ public struct Executor: Sendable {
     func begin() -> Bool {
         switch place {
         case .immediate: true
-        case .within(let order): order.begin()
+        case .within(let runner): runner.begin()
         case .context: false
         }
     }
@@ -117,6 +117,6 @@ public struct Executor: Sendable {
     /// What was begun has returned.
     @inline(__always)
     func end() {
-        if case .within(let order) = place { order.end() }
+        if case .within(let runner) = place { runner.end() }
     }
 }

@@ -109,7 +109,7 @@ final class WorkQueue: Sendable {
             return nil
         }
         guard let body else { return false }
-        DispatchChain.outside { Scope.outside { FlowLock.holding(nil, body) } }
+        Cascade.outside { Scope.outside { FlowLock.holding(nil, body) } }
         return true
     }
 

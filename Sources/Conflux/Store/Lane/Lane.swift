@@ -62,7 +62,7 @@ package class Lane: @unchecked Sendable {
     ///
     /// - Returns: Whether the thread still serves the lane; if not, the lane waits for something, and the
     ///   thread must not touch it.
-    func takeTurn() -> Bool {
+    func serveLine() -> Bool {
         preconditionFailure("a lane has a line")
     }
 
@@ -70,7 +70,7 @@ package class Lane: @unchecked Sendable {
     /// released; unless it is idle.
     ///
     /// - Returns: Whether it will be; false if the lane is idle.
-    func mark(_ body: @escaping @Sendable () -> Void) -> Bool {
+    func whenDone(_ body: @escaping @Sendable () -> Void) -> Bool {
         preconditionFailure("a lane has a line")
     }
 
@@ -105,7 +105,7 @@ package class Lane: @unchecked Sendable {
     final func enter(
         _ mark: UnsafeMutablePointer<ThreadMark>, isPast: Bool = false
     ) -> LaneMachine.Entrance {
-        guard executor.begin() else { return .behind }
+        guard isImmediate || executor.begin() else { return .behind }
         let entrance = control.withLock { control in
             // Checked again here: a lock's holder that dispatched has been in this mutex.
             control.machine.enter(by: mark.thread, isPaused: !isPast && scope.gate.isClosed)
@@ -164,7 +164,7 @@ package class Lane: @unchecked Sendable {
         scope.runLane(mark) {
             FlowLock.holding(nil) {
                 while next == .line {
-                    next = takeTurn() ? control.withLock { $0.machine.next() } : .nothing
+                    next = serveLine() ? control.withLock { $0.machine.next() } : .nothing
                 }
             }
         }
@@ -183,7 +183,7 @@ package class Lane: @unchecked Sendable {
 
     private func runOnExecutor() {
         var isServing = false
-        scope.runLane(ThreadMark.current) { FlowLock.holding(nil) { isServing = takeTurn() } }
+        scope.runLane(ThreadMark.current) { FlowLock.holding(nil) { isServing = serveLine() } }
         guard isServing else { return }
         if control.withLock({ $0.machine.leave() }) == .handOver { handOver() }
         if isReleased.load(ordering: .relaxed) { endIfClosed() }

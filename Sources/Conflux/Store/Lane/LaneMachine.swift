@@ -236,7 +236,7 @@ struct LaneLine<Job> {
     fileprivate(set) var waiting: [Job] = []
     /// What stands before it, the first one last: what was taken, and found behind something to wait for.
     fileprivate(set) var ahead: [Job] = []
-    /// The emptied storage of the last turn, to be used again.
+    /// The emptied storage of what was done last, to be used again.
     fileprivate(set) var spare: [Job] = []
 
     /// Keeps the storage of jobs that are done.

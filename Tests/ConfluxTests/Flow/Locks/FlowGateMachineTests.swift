@@ -83,10 +83,10 @@ struct GateWorld: ExploredWorld {
     var key: Key {
         Key(
             participants: participants,
-            parked: ([machine.parked] + machine.holds.map(\.parked)).map(Self.jobs),
+            parked: ([machine.parked] + machine.locks.map(\.parked)).map(Self.jobs),
             flags: [machine.isDraining, closed],
             numbers: [[passing], parked, placed.map(\.number)],
-            locks: [machine.holds.map(\.id), held, used.sorted()])
+            locks: [machine.locks.map(\.id), held, used.sorted()])
     }
 
     private static func jobs(of line: Line<Job>) -> [Job] {

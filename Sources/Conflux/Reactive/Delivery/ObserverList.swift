@@ -1,6 +1,6 @@
 import Synchronization
 
-/// An observer: a link of the chain, and the disposable that ends the observation.
+/// An observer: a link of the list, and the disposable that ends the observation.
 ///
 /// The deliverer's lock guards the variables, but for what is said there. That also excludes
 /// overlapping accesses, so that no check is needed.
@@ -72,7 +72,7 @@ final class FunctionObserver<Value>: Observer, @unchecked Sendable {
     }
 }
 
-/// An observer that the chain keeps alive.
+/// An observer that the list keeps alive.
 @usableFromInline
 typealias Link = Unmanaged<Observer>
 
@@ -81,8 +81,8 @@ typealias Link = Unmanaged<Observer>
 /// The deliverer's lock guards it. The deliverer follows `Observer.next` without the lock: others
 /// only append meanwhile.
 @usableFromInline
-struct ObserverChain {
-    /// *Invariant*: each observer in the chain has one reference more, which the chain owns.
+struct ObserverList {
+    /// *Invariant*: each observer in the list has one reference more, which the list owns.
     @usableFromInline private(set) var first: Link?
     private var last: Link?
     /// *Use*: the next observer to check for an owner that is gone.
@@ -105,7 +105,7 @@ struct ObserverChain {
 
     /// Takes an observer out. Not during a delivery.
     ///
-    /// - Returns: The observer, with the reference that the chain owned.
+    /// - Returns: The observer, with the reference that the list owned.
     mutating func unlink(_ observer: Observer) -> Observer {
         let link = Link.passUnretained(observer)
         let next = observer.next.load(ordering: .relaxed)

@@ -2,11 +2,11 @@
 ///
 /// It begins when others have ended: those that it is told to wait for, and, if it is serial, what is
 /// before it in its series. Its handle says when it ends itself.
-final class FlowStep: Sendable {
+final class Undertaking: Sendable {
     /// The lock whose holder asked for it. It has that also when it begins later.
     let held = FlowLock.held
-    /// The chain that it belongs to, or begins; nil for none.
-    let chain: DispatchChain?
+    /// The cascade that it belongs to, or begins; nil for none.
+    let cascade: Cascade?
     private let others: [DispatchHandle]
     private let block: OutcomeBlock
 
@@ -15,7 +15,7 @@ final class FlowStep: Sendable {
     /// - Parameters:
     ///   - scope: Where it is.
     ///   - others: What it waits for.
-    ///   - isSerial: Whether it follows what is serial; then what is serial behind it waits for what is chained to it,
+    ///   - isSerial: Whether it follows what is serial; then what is serial behind it waits for what follows from it,
     ///     too.
     ///   - isOperation: Whether it may wait for what it dispatches itself before it ends.
     init(
@@ -23,27 +23,27 @@ final class FlowStep: Sendable {
     ) {
         block = OutcomeBlock()
         let handle = DispatchHandle(block: block, index: block.reserve())
-        let here = DispatchChain.current(in: scope)
+        let here = Cascade.current(in: scope)
         var before: DispatchHandle?
-        if let here, others.allSatisfy(here.steps.covers), here.steps.add(block) {
+        if let here, others.allSatisfy(here.members.covers), here.members.add(block) {
             if isSerial, isOperation {
-                // What it dispatches in series must not stand behind it: that is a chain in the chain.
-                let own = DispatchChain(in: scope, with: block)
-                _ = here.steps.add(own)
-                own.steps.handle.whenEnded { _ in here.steps.remove(own) }
-                handle.whenEnded { [block] _ in here.steps.remove(block) }
-                before = here.series.add(own.steps.handle)
-                chain = own
+                // What it dispatches in series must not stand behind it: that is a cascade in the cascade.
+                let own = Cascade(in: scope, with: block)
+                _ = here.members.add(own)
+                own.members.handle.whenEnded { _ in here.members.remove(own) }
+                handle.whenEnded { [block] _ in here.members.remove(block) }
+                before = here.series.add(own.members.handle)
+                cascade = own
             } else {
-                chain = here
+                cascade = here
                 if isSerial { before = here.series.add(handle) }
             }
         } else {
-            chain = isSerial ? DispatchChain(in: scope, with: block) : nil
-            // Inside a chain it waits for others than those of the chain. They may wait for its end, and
-            // what is in series behind the chain does: so it waits for nothing else.
+            cascade = isSerial ? Cascade(in: scope, with: block) : nil
+            // Inside a cascade it waits for others than those of the cascade. They may wait for its end, and
+            // what is in series behind the cascade does: so it waits for nothing else.
             if isSerial, here == nil {
-                before = scope.currentSeries.add(chain?.steps.handle ?? handle)
+                before = scope.currentSeries.add(cascade?.members.handle ?? handle)
             }
         }
         self.others = others + (before.map { [$0] } ?? [])
@@ -66,6 +66,6 @@ final class FlowStep: Sendable {
     /// Says how it ended.
     func end(_ outcome: Outcome) {
         block.settle(from: 0, with: outcome)
-        chain?.steps.remove(block)
+        cascade?.members.remove(block)
     }
 }

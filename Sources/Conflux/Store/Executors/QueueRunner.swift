@@ -3,7 +3,7 @@ import Foundation
 import Synchronization
 
 /// Runs functions at once on a queue while none is in progress, and else through the queue.
-final class QueueOrder: Sendable {
+final class QueueRunner: Sendable {
     private let queue: DispatchQueue
     private let work: WorkQueue
     /// How many functions were given and have not returned.
@@ -47,10 +47,10 @@ final class QueueOrder: Sendable {
 
 /// Recognises code that runs on the main queue.
 package enum MainQueue {
-    private static let mark: DispatchSpecificKey<Bool> = {
-        let key = DispatchSpecificKey<Bool>()
-        DispatchQueue.main.setSpecific(key: key, value: true)
-        return key
+    private static let key: DispatchSpecificKey<Bool> = {
+        let made = DispatchSpecificKey<Bool>()
+        DispatchQueue.main.setSpecific(key: made, value: true)
+        return made
     }()
 
     /// What is known of the main queue.
@@ -58,16 +58,16 @@ package enum MainQueue {
 
     /// Whether the caller has the main queue to itself.
     ///
-    /// The mark alone recognises other threads that serve the main queue, as on Linux after the
+    /// The key alone recognises other threads that serve the main queue, as on Linux after the
     /// first suspension of an asynchronous `main`. The thread test alone recognises the main thread
     /// inside a `sync` on another queue. As long as the main thread runs user code, nobody else
     /// serves the main queue, so either is proof.
     package static var isCurrent: Bool {
-        ThreadMark.current.pointee.isMain || DispatchQueue.getSpecific(key: mark) == true
+        ThreadMark.current.pointee.isMain || DispatchQueue.getSpecific(key: key) == true
     }
 
     /// Whether a queue is the main queue. On Linux `DispatchQueue.main` is a new object each time.
     static func isSame(as queue: DispatchQueue) -> Bool {
-        queue.getSpecific(key: mark) == true
+        queue.getSpecific(key: key) == true
     }
 }
