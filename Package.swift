@@ -38,9 +38,8 @@ let package = Package(
             swiftSettings: strict),
         .target(name: "ConfluxArguments", swiftSettings: strict),
 
-        .systemLibrary(
-            name: "CZeroMQ",
-            providers: [.apt(["libzmq3-dev"]), .brew(["zeromq"])]),
+        // What Swift can't call of the system itself: headers alone.
+        .systemLibrary(name: "CSockets"),
         .systemLibrary(
             name: "CSodium", pkgConfig: "libsodium",
             providers: [.apt(["libsodium-dev"]), .brew(["libsodium"])]),
@@ -51,7 +50,7 @@ let package = Package(
             name: "CMicroHTTPD", pkgConfig: "libmicrohttpd",
             providers: [.apt(["libmicrohttpd-dev"]), .brew(["libmicrohttpd"])]),
         .target(
-            name: "ConfluxZeroMQ", dependencies: ["ConfluxVocabulary", "CSodium", "CZeroMQ"],
+            name: "ConfluxZeroMQ", dependencies: ["ConfluxVocabulary", "CSockets", "CSodium"],
             swiftSettings: strict),
         .target(
             name: "ConfluxLog", dependencies: ["ConfluxVocabulary", "CSodium", "CSQLite"],
@@ -138,9 +137,15 @@ let package = Package(
         .testTarget(
             name: "ConfluxArgumentsTests", dependencies: ["ConfluxArguments"],
             swiftSettings: strict),
+        // Peers that others wrote, for tests alone.
+        .systemLibrary(
+            name: "CZeroMQ", path: "Tests/CZeroMQ",
+            providers: [.apt(["libzmq3-dev"]), .brew(["zeromq"])]),
         .testTarget(
             name: "ConfluxZeroMQTests",
-            dependencies: ["ConfluxVocabulary", "ConfluxZeroMQ", "CSodium", "CZeroMQ"],
+            dependencies: [
+                "ConfluxVocabulary", "ConfluxZeroMQ", "CSockets", "CSodium", "CZeroMQ",
+            ],
             swiftSettings: strict),
         // Disks that fail when they are told to, for the tests of several targets.
         .target(

@@ -15,10 +15,10 @@ let package = Package(
         .target(name: "ConfluxVocabulary", swiftSettings: strict),
         .target(
             name: "ConfluxProtocol", dependencies: ["ConfluxVocabulary"], swiftSettings: strict),
-        .systemLibrary(name: "CZeroMQ"),
+        .systemLibrary(name: "CSockets"),
         .systemLibrary(name: "CSodium", pkgConfig: "libsodium"),
         .target(
-            name: "ConfluxZeroMQ", dependencies: ["ConfluxVocabulary", "CSodium", "CZeroMQ"],
+            name: "ConfluxZeroMQ", dependencies: ["ConfluxVocabulary", "CSockets", "CSodium"],
             swiftSettings: strict),
         // Of the sequencer, who may connect.
         .target(

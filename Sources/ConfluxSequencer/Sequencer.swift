@@ -270,7 +270,6 @@ public final class Sequencer: Sendable {
             }
             return try Endpoint(host: host, port: port == 0 ? 0 : port + 1)
         case .ipc(let path): return try Endpoint("ipc://\(path).feed")
-        case .inproc(let name): return try Endpoint("inproc://\(name).feed")
         }
     }
 

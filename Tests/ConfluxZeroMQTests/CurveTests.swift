@@ -1,10 +1,9 @@
-import CZeroMQ
 import ConfluxVocabulary
 import Testing
 
 @testable import ConfluxZeroMQ
 
-/// Encrypted connections, with libzmq's own mechanism on the other side.
+/// Encrypted connections, of our own sockets on both sides.
 @Suite struct CurveTests {
     private let server = CurveKeyPair.random()
     private let client = CurveKeyPair.random()
@@ -21,19 +20,10 @@ import Testing
             dealer: settings(.client(key ?? client, server: server ?? self.server.publicKey)))
     }
 
-    /// What becomes of a dealer's handshake.
-    private func ending(of pair: Pair) throws -> SocketEvent.Kind {
-        let monitor = try pair.dealer.openMonitor()
-        return try wait(for: monitor, serving: pair.router) {
-            while let event = try monitor.receive() {
-                switch event.kind {
-                case .handshakeSucceeded, .authenticationFailed, .protocolViolated:
-                    return event.kind
-                default: break
-                }
-            }
-            return nil
-        }
+    /// Why a dealer's handshake fails.
+    private func failure(of dealer: ClientSocket, _ router: RouterSocket) throws -> ConnectionFailure
+    {
+        try wait(for: dealer, serving: router) { try dealer.failure() }
     }
 
     @Test func `messages pass both ways, and the peer is known by its key`() throws {
@@ -43,25 +33,24 @@ import Testing
         for count in [0, 1, 200, 222, 223, 255, 256, 70_000, 1 << 20] {
             let frame = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 7) }
             #expect(try pair.router.send(frame, to: peer) == .sent)
-            #expect(try wait(for: pair.dealer) { try pair.dealer.receive() } == frame[...])
+            #expect(try pair.hear() == frame[...])
             try pair.send(frame[...])
             #expect(try pair.receive() == .message(from: peer, body: frame[...]))
         }
     }
 
     @Test func `a subscriber gets what is published, each by its own key`() throws {
-        let context = try ZeroMQContext()
         let publisher = try PublisherSocket(settings: settings(.server(server)))
         let endpoint = try publisher.bind(Endpoint("tcp://127.0.0.1:0"))
-        var subscribers: [SubscriberSocket] = []
+        var subscribers: [ClientSocket] = []
         for _ in 0..<3 {
-            let subscriber = try SubscriberSocket(
-                context, settings: settings(.client(.random(), server: server.publicKey)))
-            try subscriber.subscribe()
+            let subscriber = try ClientSocket(
+                .subscriber, settings: settings(.client(.random(), server: server.publicKey)))
             try subscriber.connect(endpoint)
             subscribers.append(subscriber)
-            _ = try wait(for: publisher) {
-                try publisher.receiveSubscriptions(limit: 1) > 0 ? true : nil
+            try wait(for: publisher, subscriber) {
+                while try subscriber.receive() != nil {}
+                return try publisher.receiveSubscriptions(limit: 1) > 0 ? () : nil
             }
         }
         for number in 0..<100 as Range<UInt8> {
@@ -69,7 +58,7 @@ import Testing
         }
         for subscriber in subscribers {
             for number in 0..<100 as Range<UInt8> {
-                let frame = try wait(for: subscriber) { try subscriber.receive() }
+                let frame = try wait(for: subscriber) { try subscriber.message() }
                 #expect(frame == [UInt8](repeating: number, count: 1_000)[...])
             }
         }
@@ -78,53 +67,39 @@ import Testing
     @Test func `a key that is not authorised is refused, and told so`() throws {
         let pair = try pair()
         pair.router.connectionsMax = { $0 == client.publicKey ? nil : 1 }
-        #expect(try ending(of: pair) == .authenticationFailed(status: 400))
+        #expect(try failure(of: pair.dealer, pair.router) == .denied(status: 400))
     }
 
     @Test func `a key with as many connections as it may is refused, and told so`() throws {
         let pair = try pair()
         pair.router.connectionsMax = { _ in 1 }
         _ = try pair.greet()
-        let second = try DealerSocket(
-            pair.context, settings: settings(.client(client, server: server.publicKey)))
-        let monitor = try second.openMonitor()
+        let second = try ClientSocket(
+            .dealer, settings: settings(.client(client, server: server.publicKey)))
         try second.connect(pair.endpoint)
-        let kind: SocketEvent.Kind = try wait(for: monitor, serving: pair.router) {
-            while let event = try monitor.receive() {
-                switch event.kind {
-                case .handshakeSucceeded, .authenticationFailed: return event.kind
-                default: break
-                }
-            }
-            return nil
-        }
-        #expect(kind == .authenticationFailed(status: 300))
+        #expect(try failure(of: second, pair.router) == .denied(status: ConnectionFailure.full))
     }
 
     @Test func `who takes the server for another one is told so`() throws {
         let pair = try pair(server: client.publicKey)
-        #expect(try ending(of: pair) == .authenticationFailed(status: 500))
+        #expect(
+            try failure(of: pair.dealer, pair.router)
+                == .denied(status: ConnectionFailure.otherServer))
     }
 
     @Test func `who has no key, and who has one where none counts, is refused`() throws {
         let keyless = try Pair(router: settings(.server(server)))
-        guard case .protocolViolated = try ending(of: keyless) else {
-            Issue.record("a peer without a key was not refused")
-            return
-        }
+        #expect(try failure(of: keyless.dealer, keyless.router) == .otherMechanism)
         let keyed = try Pair(dealer: settings(.client(client, server: server.publicKey)))
-        guard case .protocolViolated = try ending(of: keyed) else {
-            Issue.record("a server without a key was taken for one with it")
-            return
-        }
+        #expect(try failure(of: keyed.dealer, keyed.router) == .otherMechanism)
     }
 
     @Test func `who is authorised no longer is cut off, and nobody else`() throws {
         let pair = try pair()
         let peer = try pair.greet()
         let other = CurveKeyPair.random()
-        let dealer = try DealerSocket(
-            pair.context, settings: settings(.client(other, server: server.publicKey)))
+        let dealer = try ClientSocket(
+            .dealer, settings: settings(.client(other, server: server.publicKey)))
         try dealer.connect(pair.endpoint)
         try pair.router.shakeHands(with: dealer)
         #expect(try dealer.send([2]) == .sent)
@@ -136,7 +111,7 @@ import Testing
         try pair.router.end { $0 != other.publicKey }
         #expect(try pair.receive() == .ended(peer))
         #expect(try pair.router.send([3], to: second) == .sent)
-        #expect(try wait(for: dealer) { try dealer.receive() } == [3])
+        #expect(try wait(for: dealer) { try dealer.message() } == [3])
     }
 
     @Test func `a connection that ends later gets what was sent before, and then ends`() throws {
@@ -147,10 +122,7 @@ import Testing
         let begun = Moment.now.monotonic
         try pair.router.end(after: .seconds(30)) { _ in true }
         for frame in frames {
-            let heard = try wait(for: pair.dealer, serving: pair.router) {
-                try pair.dealer.receive()
-            }
-            #expect(heard == frame[...])
+            #expect(try pair.hear() == frame[...])
         }
         // It is served until then.
         try pair.router.review(at: begun + .seconds(29))
@@ -166,7 +138,7 @@ import Testing
 
     /// What a decoder makes of bytes in pieces.
     private func fault(of bytes: [UInt8], pieceBytes: Int) -> ZMTPFault? {
-        var decoder = ZMTPDecoder(.router, messageBytesMax: 1_000, key: server)
+        var decoder = ZMTPDecoder(.router, messageBytesMax: 1_000, curve: CurveSession(server))
         var events: [ZMTPDecoder.Event] = []
         var rest = bytes[...]
         while !rest.isEmpty {

@@ -1,23 +1,22 @@
-import CZeroMQ
 import ConfluxVocabulary
 import ConfluxZeroMQ
-import Foundation
 import Testing
 
 /// How long a test waits for what must happen.
 let deadline = Duration.seconds(20)
 
-/// Waits until `body` gives something, looking again whenever a socket becomes ready.
+/// Waits until `body` gives something, looking again whenever one of the sockets becomes ready, and after a pause
+/// where there is one: for what no socket of ours tells.
 func wait<Result>(
-    for socket: PolledSocket, _ interest: Poller.Interest = .readable,
-    _ body: () throws -> Result?
+    for sockets: PolledSocket..., pause: Duration? = nil, body: () throws -> Result?
 ) throws -> Result {
     let poller = Poller(waker: try Waker())
-    _ = try poller.add(socket, interest)
+    let tokens = try sockets.map { try poller.add($0) }
+    defer { tokens.forEach { poller.remove($0) } }
     let end = ContinuousClock.now + deadline
     while ContinuousClock.now < end {
         if let result = try body() { return result }
-        _ = try poller.wait(timeout: end - ContinuousClock.now)
+        _ = try poller.wait(timeout: pause ?? (end - ContinuousClock.now))
     }
     throw Overdue()
 }
@@ -27,16 +26,10 @@ func wait<Result>(
 func wait<Result>(
     for socket: PolledSocket, serving router: RouterSocket, _ body: () throws -> Result?
 ) throws -> Result {
-    let poller = Poller(waker: try Waker())
-    _ = try poller.add(socket)
-    _ = try poller.add(router)
-    let end = ContinuousClock.now + deadline
-    while ContinuousClock.now < end {
+    try wait(for: socket, router) {
         while try router.receive() != nil {}
-        if let result = try body() { return result }
-        _ = try poller.wait(timeout: end - ContinuousClock.now)
+        return try body()
     }
-    throw Overdue()
 }
 
 struct Overdue: Error {}
@@ -51,19 +44,35 @@ extension SocketSettings {
     }
 }
 
-/// A router and a dealer that is connected with it.
-struct Pair {
-    let context: ZeroMQContext
+extension ClientSocket {
+    /// The next message, if one waits; what else happens is passed over.
+    func message() throws -> Bytes? {
+        while let event = try receive() {
+            if case .message(let body) = event { return body }
+        }
+        return nil
+    }
+
+    /// Why the connection failed, if it did.
+    func failure() throws -> ConnectionFailure? {
+        while let event = try receive() {
+            if case .failed(let failure) = event { return failure }
+        }
+        return nil
+    }
+}
+
+/// A router and a dealer that connects with it.
+final class Pair {
     let router: RouterSocket
-    let dealer: DealerSocket
+    let dealer: ClientSocket
     let endpoint: Endpoint
 
     init(
         router routerSettings: SocketSettings = .test, dealer dealerSettings: SocketSettings = .test
     ) throws {
-        context = try ZeroMQContext()
         router = try RouterSocket(settings: routerSettings)
-        dealer = try DealerSocket(context, settings: dealerSettings)
+        dealer = try ClientSocket(.dealer, settings: dealerSettings)
         endpoint = try router.bind(Endpoint("tcp://127.0.0.1:0"))
         try dealer.connect(endpoint)
     }
@@ -72,12 +81,22 @@ struct Pair {
     func send(_ frame: Bytes) throws {
         if try dealer.send(frame) == .sent { return }
         try router.shakeHands(with: dealer)
-        _ = try wait(for: dealer, .writable) { try dealer.send(frame) == .sent ? true : nil }
+        try #require(try dealer.send(frame) == .sent)
     }
 
-    /// What the router receives next.
+    /// What the router receives next, while the dealer writes what waits.
     func receive() throws -> RouterInput {
-        try wait(for: router) { try router.receive() }
+        try wait(for: router, dealer) {
+            if dealer.hasUnsent {
+                while let event = try dealer.receive() { Issue.record("\(event) came too early") }
+            }
+            return try router.receive()
+        }
+    }
+
+    /// What the dealer receives next, while the router writes what waits.
+    func hear() throws -> Bytes {
+        try wait(for: dealer, serving: router) { try dealer.message() }
     }
 
     /// Makes the router know the dealer.
@@ -96,19 +115,17 @@ extension RouterSocket {
     ///   - othersMayEnd: Whether another peer does not read: it may be cut off meanwhile, and connect
     ///     again.
     /// - Throws: `Overdue`, or what the sockets throw.
-    func shakeHands(with dealer: DealerSocket, othersMayEnd: Bool = false) throws {
-        let poller = Poller(waker: try Waker())
-        _ = try poller.add(self)
-        let writable = try poller.add(dealer, .writable)
-        let end = ContinuousClock.now + deadline
-        while ContinuousClock.now < end {
-            let readiness = try poller.wait(timeout: end - ContinuousClock.now)
-            if readiness.isWritable(writable) { return }
-            guard let input = try receive() else { continue }
-            if othersMayEnd, case .ended = input { continue }
+    func shakeHands(with dealer: ClientSocket, othersMayEnd: Bool = false) throws {
+        try wait(for: self, dealer) {
+            while !dealer.isConnected, let event = try dealer.receive() {
+                if case .failed(let failure) = event { Issue.record("\(failure)") }
+            }
+            if dealer.isConnected { return () }
+            guard let input = try receive() else { return nil }
+            if case .ended = input, othersMayEnd { return nil }
             Issue.record("\(input) came too early")
+            return nil
         }
-        throw Overdue()
     }
 }
 
@@ -119,39 +136,5 @@ func code(of body: () throws -> Void) -> ZeroMQError.Code? {
         return nil
     } catch {
         return (error as? ZeroMQError)?.code
-    }
-}
-
-/// A socket of libzmq's, to say what our own types cannot.
-final class RawSocket {
-    private let context = zmq_ctx_new()
-    private let socket: UnsafeMutableRawPointer?
-
-    init(
-        _ type: Int32, routingID: String? = nil, userName: String? = nil,
-        connectingTo endpoint: Endpoint
-    ) throws {
-        socket = zmq_socket(context, type)
-        var linger: Int32 = 0
-        zmq_setsockopt(socket, ZMQ_LINGER, &linger, 4)
-        if let routingID {
-            zmq_setsockopt(socket, ZMQ_ROUTING_ID, routingID, routingID.utf8.count)
-        }
-        if let userName {
-            zmq_setsockopt(socket, ZMQ_PLAIN_USERNAME, userName, userName.utf8.count)
-        }
-        try #require(zmq_connect(socket, endpoint.description) == 0)
-    }
-
-    func send(_ frames: [String]) throws {
-        for (index, frame) in frames.enumerated() {
-            let flags = index + 1 < frames.count ? ZMQ_SNDMORE : 0
-            try #require(zmq_send(socket, frame, frame.utf8.count, flags) >= 0)
-        }
-    }
-
-    deinit {
-        zmq_close(socket)
-        zmq_ctx_term(context)
     }
 }

@@ -34,7 +34,7 @@ import Testing
     }
 
     @Test func `a wildcard cannot be connected to`() throws {
-        let dealer = try DealerSocket(try ZeroMQContext(), settings: .test)
+        let dealer = try ClientSocket(.dealer, settings: .test)
         #expect(code { try dealer.connect(Endpoint("tcp://*:7400")) } == .invalidEndpoint)
         #expect(code { try dealer.connect(Endpoint("tcp://host:0")) } == .invalidEndpoint)
     }
@@ -52,17 +52,14 @@ import Testing
         #expect(try pair.router.send([1, 2, 3], to: peer) == .sent)
         #expect(try pair.router.send([1, 2, 3, 4], to: peer) == .sent)
         #expect(try pair.router.send(large, to: peer) == .sent)
-        let received = try (0..<3).map { _ in
-            try wait(for: pair.dealer, serving: pair.router) { try pair.dealer.receive() }
-        }
+        let received = try (0..<3).map { _ in try pair.hear() }
         #expect(received == [[1, 2, 3], [1, 2, 3, 4], large[...]])
         #expect(try pair.dealer.receive() == nil)
     }
 
     @Test func `IPv6 works where an address is given`() throws {
-        let context = try ZeroMQContext()
         let router = try RouterSocket(settings: .test)
-        let dealer = try DealerSocket(context, settings: .test)
+        let dealer = try ClientSocket(.dealer, settings: .test)
         let endpoint: Endpoint
         do {
             endpoint = try router.bind(Endpoint("tcp://[::1]:0"))
@@ -74,7 +71,7 @@ import Testing
         #expect(endpoint.host == "::1")
         try dealer.connect(endpoint)
         try router.shakeHands(with: dealer)
-        _ = try wait(for: dealer, .writable) { try dealer.send([7]) == .sent ? true : nil }
+        #expect(try dealer.send([7]) == .sent)
         let input = try wait(for: router) { try router.receive() }
         guard case .message(_, [7]) = input else {
             Issue.record("another message arrived")
@@ -86,7 +83,7 @@ import Testing
         let pair = try Pair()
         let peer = try pair.greet()
         pair.dealer.close()
-        let outcome = try wait(for: pair.router, .writable) {
+        let outcome = try wait(for: pair.router) {
             _ = try pair.router.receive()
             let outcome = try pair.router.send([1], to: peer)
             return outcome == .unreachable ? outcome : nil
@@ -98,7 +95,6 @@ import Testing
         var settings = SocketSettings.test
         // Room for what is said in a handshake.
         settings.sendQueueMessages = 4
-        settings.receiveQueueMessages = 1
         let pair = try Pair(router: settings, dealer: settings)
         let stalled = try pair.greet()
         let frame = [UInt8](repeating: 0, count: 1 << 20)
@@ -109,10 +105,10 @@ import Testing
         }
         #expect(outcome == .wouldBlock)
 
-        let healthy = try DealerSocket(pair.context, settings: settings)
+        let healthy = try ClientSocket(.dealer, settings: settings)
         try healthy.connect(pair.endpoint)
         try pair.router.shakeHands(with: healthy, othersMayEnd: true)
-        _ = try wait(for: healthy, .writable) { try healthy.send([2]) == .sent ? true : nil }
+        #expect(try healthy.send([2]) == .sent)
         var input = try pair.receive()
         while case .ended = input { input = try pair.receive() }
         guard case .message(let other, [2]) = input else {
@@ -120,14 +116,13 @@ import Testing
             return
         }
         #expect(try pair.router.send([3], to: other) == .sent)
-        #expect(try wait(for: healthy) { try healthy.receive() } == [3])
+        #expect(try wait(for: healthy) { try healthy.message() } == [3])
     }
 
     @Test func `what a peer leaves unread is bounded in bytes, and another peer is served`() throws
     {
         var settings = SocketSettings.test
         settings.sendQueueMessages = 10_000
-        settings.receiveQueueMessages = 1
         let pair = try Pair(router: settings, dealer: settings)
         let stalled = try pair.greet()
         let frame = [UInt8](repeating: 0, count: 1 << 20)
@@ -137,25 +132,24 @@ import Testing
         #expect((64..<200).contains(sent))
         #expect(pair.router.levels.queueBytes.level < 66 << 20)
 
-        let healthy = try DealerSocket(pair.context, settings: settings)
+        let healthy = try ClientSocket(.dealer, settings: settings)
         try healthy.connect(pair.endpoint)
         try pair.router.shakeHands(with: healthy)
-        _ = try wait(for: healthy, .writable) { try healthy.send([2]) == .sent ? true : nil }
+        #expect(try healthy.send([2]) == .sent)
         guard case .message(let other, [2]) = try pair.receive() else {
             Issue.record("another message arrived")
             return
         }
         #expect(try pair.router.send(frame, to: other) == .sent)
-        let heard = try wait(for: healthy, serving: pair.router) { try healthy.receive() }
+        let heard = try wait(for: healthy, serving: pair.router) { try healthy.message() }
         #expect(heard == frame[...])
     }
 
     @Test func `without a connection nothing is queued`() throws {
-        let context = try ZeroMQContext()
         let router = try RouterSocket(settings: .test)
         let endpoint = try router.bind(Endpoint("tcp://127.0.0.1:0"))
         router.close()
-        let dealer = try DealerSocket(context, settings: .test)
+        let dealer = try ClientSocket(.dealer, settings: .test)
         try dealer.connect(endpoint)
         #expect(try dealer.send([1]) == .wouldBlock)
     }
@@ -174,17 +168,6 @@ import Testing
         #expect(pair.router.malformedCount == 1)
     }
 
-    @Test func `a dealer skips messages of several frames`() throws {
-        let pair = try Pair()
-        // Two dealers speak to each other as well as a dealer and a router do.
-        let endpoint = try pair.dealer.bind(Endpoint("tcp://127.0.0.1:0"))
-        let stranger = try RawSocket(ZMQ_DEALER, connectingTo: endpoint)
-        try stranger.send(["a", "b"])
-        try stranger.send(["whole"])
-        #expect(try wait(for: pair.dealer) { try pair.dealer.receive() } == Bytes("whole".utf8))
-        #expect(pair.dealer.malformedCount == 1)
-    }
-
     @Test func `who sends more than the limit is cut off`() throws {
         var settings = SocketSettings.test
         settings.messageBytesMax = 1_000
@@ -195,14 +178,10 @@ import Testing
             Issue.record("a message at the limit was not taken")
             return
         }
-        let monitor = try pair.dealer.openMonitor()
         try pair.send([UInt8](repeating: 0, count: 1_001)[...])
-        let event = try wait(for: monitor, serving: pair.router) {
-            let event = try monitor.receive()
-            return event?.kind == .disconnected ? event : nil
-        }
-        #expect(event.kind == .disconnected)
-        let outcome = try wait(for: pair.router, .writable) {
+        let failure = try wait(for: pair.dealer, serving: pair.router) { try pair.dealer.failure() }
+        #expect(failure == .ended)
+        let outcome = try wait(for: pair.router) {
             _ = try pair.router.receive()
             let outcome = try pair.router.send([1], to: peer)
             return outcome == .unreachable ? outcome : nil
@@ -213,7 +192,6 @@ import Testing
     @Test func `who sends what nobody can read again and again is cut off`() throws {
         let pair = try Pair()
         let peer = try pair.greet()
-        let monitor = try pair.dealer.openMonitor()
         for _ in 0..<70 { try pair.send([0]) }
         var refused = 0
         _ = try wait(for: pair.router) {
@@ -227,8 +205,7 @@ import Testing
         }
         // What it sent behind is thrown away.
         #expect(refused == 64)
-        _ = try wait(for: monitor, serving: pair.router) {
-            try monitor.receive()?.kind == .disconnected ? true : nil
-        }
+        let failure = try wait(for: pair.dealer, serving: pair.router) { try pair.dealer.failure() }
+        #expect(failure == .ended)
     }
 }

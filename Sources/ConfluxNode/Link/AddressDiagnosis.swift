@@ -2,44 +2,44 @@ import ConfluxZeroMQ
 import Dispatch
 import Synchronization
 
-/// Why no sequencer serves this node yet. The address is looked at once, when the first attempt to connect
-/// has failed.
+/// Why no sequencer serves this node yet: what has become of its attempts to connect.
 final class AddressDiagnosis: Sendable {
     private struct Content {
-        var hasBegun = false
         var error: NodeError?
         /// Whether it is not worth waiting.
         var isFinal = false
+        /// Whether it becomes so with time: whoever listens may never say anything.
+        var isSuspect = false
+        var isOver = false
         var listener: (@Sendable (NodeError) -> Void)?
     }
 
     private let endpoint: Endpoint
     private let state = Mutex(Content())
     /// How long whoever listens may take to answer.
-    private static let patience = Duration.seconds(1)
+    private static let patience = Duration.seconds(2)
+    /// How long a sequencer that does not serve may take to do so again.
+    private static let servingPatience = Duration.seconds(1)
 
     init(of endpoint: Endpoint) { self.endpoint = endpoint }
 
     /// What was found; nil before that.
     var error: NodeError? { state.withLock { $0.error } }
 
-    /// An attempt to connect has failed. Looks at the address in the background, if nobody has.
-    func begin() {
-        let isFirst = state.withLock { state in
-            defer { state.hasBegun = true }
-            return !state.hasBegun
-        }
-        guard isFirst else { return }
-        DispatchQueue.global().async { [self] in
-            guard let finding = AddressProbe.finding(of: endpoint, patience: Self.patience) else {
-                return
+    /// Whether nobody waits for a sequencer any more.
+    var isOver: Bool { state.withLock { $0.isOver } }
+
+    /// Something has happened to the connection.
+    func take(_ event: ClientEvent) {
+        switch event {
+        case .connecting: note(Self.unreachable("no answer", endpoint), isSuspect: true)
+        case .accepted: note(Self.stranger(endpoint), isSuspect: true)
+        case .connected: note(Self.silentRouter(endpoint), isSuspect: false)
+        case .failed(let failure):
+            if let message = Self.message(failure, endpoint) {
+                conclude(NodeError(code: .unreachable, message: message))
             }
-            let error = NodeError(code: .unreachable, message: Self.message(finding, endpoint))
-            if finding == .router {
-                state.withLock { $0.error = $0.error ?? error }
-            } else {
-                conclude(error)
-            }
+        case .message: break
         }
     }
 
@@ -48,12 +48,22 @@ final class AddressDiagnosis: Sendable {
         let error = NodeError(
             code: .notServing, message: "The sequencer at \(endpoint) does not serve: \(message)")
         let isFirst = state.withLock { state in
-            defer { state.error = error }
+            defer { (state.error, state.isSuspect) = (error, false) }
             return state.error?.code != .notServing
         }
         guard isFirst else { return }
-        DispatchQueue.global().asyncAfter(deadline: .now() + Self.patience.dispatchInterval) {
-            [self] in conclude(error)
+        DispatchQueue.global().asyncAfter(
+            deadline: .now() + Self.servingPatience.dispatchInterval
+        ) { [self] in conclude(error) }
+    }
+
+    private func note(_ message: String, isSuspect: Bool) {
+        state.withLock { state in
+            guard !state.isFinal else { return }
+            state.isSuspect = isSuspect
+            // What the sequencer itself has said is worth more.
+            guard state.error?.code != .notServing else { return }
+            state.error = NodeError(code: .unreachable, message: message)
         }
     }
 
@@ -66,8 +76,8 @@ final class AddressDiagnosis: Sendable {
         listener?(error)
     }
 
-    /// Has a function called once it is found that there is no sequencer, or that it does not serve. It is
-    /// looked for at the latest behind ``patience``: whoever listens may never say anything.
+    /// Has a function called once it is found that there is no sequencer, or that it does not serve. Whoever
+    /// listens and says nothing for ``patience`` is none.
     func whenFinal(_ listener: @escaping @Sendable (NodeError) -> Void) {
         let error = state.withLock { state in
             state.listener = listener
@@ -75,22 +85,25 @@ final class AddressDiagnosis: Sendable {
         }
         if let error { listener(error) }
         DispatchQueue.global().asyncAfter(deadline: .now() + Self.patience.dispatchInterval) {
-            [self] in begin()
+            [self] in
+            let suspicion = state.withLock { state in state.isSuspect ? state.error : nil }
+            if let suspicion { conclude(suspicion) }
         }
     }
 
-    /// A sequencer is heard, or nobody waits for one any more: nobody looks from here on.
+    /// A sequencer is heard, or nobody waits for one any more.
     func end() {
         state.withLock { state in
-            state.hasBegun = true
+            state.isOver = true
             state.listener = nil
         }
     }
 
-    private static func message(
-        _ finding: AddressProbe.Finding, _ endpoint: Endpoint
-    ) -> String {
-        switch finding {
+    // MARK: Messages
+
+    /// - Returns: nil where there may be a sequencer nevertheless, and where it has refused the node's keys.
+    private static func message(_ failure: ConnectionFailure, _ endpoint: Endpoint) -> String? {
+        switch failure {
         case .unresolvable(let reason):
             "The host of \(endpoint) has no address (\(reason)). Check the name."
         case .refused:
@@ -98,19 +111,29 @@ final class AddressDiagnosis: Sendable {
             Nothing listens at \(endpoint). Start a sequencer there (conflux sequencer --bind \
             \(endpoint)), or check the port.
             """
-        case .unreachable(let reason):
-            "\(endpoint) can't be reached (\(reason)). Check the address, the network and firewalls."
-        case .stranger: "The server at \(endpoint) is not a sequencer. Check the port."
-        case .feed:
+        case .unreachable(let reason): unreachable(reason, endpoint)
+        case .silent, .stranger, .broken: stranger(endpoint)
+        case .otherSocket:
             """
             \(endpoint) is not a sequencer's address. It may be its feed's: connect to the address that \
             the sequencer's ready line shows.
             """
-        case .router:
-            """
-            The sequencer at \(endpoint) accepts connections, but does not answer in time: it reads its log, \
-            or is busy. See what it prints.
-            """
+        case .otherMechanism, .denied, .ended: nil
         }
+    }
+
+    private static func unreachable(_ reason: String, _ endpoint: Endpoint) -> String {
+        "\(endpoint) can't be reached (\(reason)). Check the address, the network and firewalls."
+    }
+
+    private static func stranger(_ endpoint: Endpoint) -> String {
+        "The server at \(endpoint) is not a sequencer. Check the port."
+    }
+
+    private static func silentRouter(_ endpoint: Endpoint) -> String {
+        """
+        The sequencer at \(endpoint) accepts connections, but does not answer in time: it reads its log, \
+        or is busy. See what it prints.
+        """
     }
 }

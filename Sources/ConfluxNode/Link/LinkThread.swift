@@ -16,12 +16,9 @@ final class LinkThread: @unchecked Sendable {
 
     var machine: ReplicaMachine
     let address: Endpoint
-    let context: ZeroMQContext
-    let dealer: DealerSocket
-    private let monitor: SocketMonitor
+    let dealer: ClientSocket
     let poller: Poller
     private let dealerToken: Poller.Token
-    private let monitorToken: Poller.Token
     var feed: Feed?
     let security: SocketSecurity
     private var refused: RefusedConnections
@@ -61,8 +58,6 @@ final class LinkThread: @unchecked Sendable {
     /// The most messages that wait to be sent. The window bounds what is under way in bytes; the
     /// count must not bound it before. *At the bound* what is sent is lost, and said again.
     private static let sendQueueMessages = 100_000
-    /// The most messages that wait to be taken. *At the bound* the connection is not read.
-    private static let receiveQueueMessages = 10_000
     /// How many frames are taken from one socket before the others have their turn.
     static let framesPerTurn = 256
 
@@ -86,17 +81,13 @@ final class LinkThread: @unchecked Sendable {
         self.shelf = shelf
         self.events = events
         self.meter = meter
-        context = try ZeroMQContext()
         var settings = SocketSettings()
         settings.sendQueueMessages = Self.sendQueueMessages
-        settings.receiveQueueMessages = Self.receiveQueueMessages
         settings.security = security
         self.security = security
-        dealer = try DealerSocket(context, settings: settings)
-        monitor = try dealer.openMonitor()
+        dealer = try ClientSocket(.dealer, settings: settings)
         poller = Poller(waker: port.waker)
         dealerToken = try poller.add(dealer)
-        monitorToken = try poller.add(monitor)
         try dealer.connect(address)
     }
 
@@ -122,11 +113,8 @@ final class LinkThread: @unchecked Sendable {
             let deadline = now.monotonic + timeout
             let readiness = try poller.wait(timeout: timeout) { letLead(until: deadline, $0) }
             takeCommands()
-            if readiness.isReadable(monitorToken) { try takeMonitorEvents() }
             if readiness.isReadable(dealerToken) { try takeMessages() }
-            if let feed, readiness.isReadable(feed.monitorToken) { try takeFeedEvents(feed) }
             if let feed, readiness.isReadable(feed.token) { try takeFeed(feed) }
-            if refused.takeDue(at: now.monotonic) { try dealer.connectAgain(address) }
         } catch {
             end = .unreadable("\(error)")
             return
@@ -145,7 +133,6 @@ final class LinkThread: @unchecked Sendable {
         if let due = machine.nextDeadline { deadline = min(deadline, due) }
         for ask in asks.values { deadline = min(deadline, ask.deadline) }
         if let leaveDeadline { deadline = min(deadline, leaveDeadline) }
-        if let due = refused.retryAt { deadline = min(deadline, due) }
         return max(.zero, deadline - instant)
     }
 
@@ -200,29 +187,35 @@ final class LinkThread: @unchecked Sendable {
         }
     }
 
-    private func takeMonitorEvents() throws(ZeroMQError) {
-        while let event = try monitor.receive() {
-            if let reason = refused.take(event.kind, at: now.monotonic) {
-                events(.connectionRefused(message: reason))
-            }
-            switch event.kind {
-            case .retrying, .handshakeFailed, .disconnected: diagnosis.begin()
-            default: break
-            }
-            // What was sent on the connection before is lost.
-            if case .handshakeSucceeded = event.kind { perform(.reconnected) }
+    private func takeMessages() throws(ZeroMQError) {
+        for _ in 0..<Self.framesPerTurn {
+            guard let event = try dealer.receive() else { return }
+            if case .message(let frame) = event { take(frame) } else { take(event) }
         }
     }
 
-    private func takeMessages() throws(ZeroMQError) {
-        for _ in 0..<Self.framesPerTurn {
-            guard let frame = try dealer.receive() else { return }
-            do throws(WireError) {
-                let epoch = try Frame.header(of: frame).epoch
-                perform(.received(try Frame.decodeSequencerMessage(frame), epoch: epoch))
-            } catch {
-                unreadable(frame, error)
-            }
+    private func take(_ event: ClientEvent) {
+        let isAwaited = !diagnosis.isOver
+        diagnosis.take(event)
+        switch event {
+        case .connected:
+            refused.served()
+            // What was sent on the connection before is lost.
+            perform(.reconnected)
+        case .failed(let failure):
+            // Why a first connection does not come about the diagnosis tells, but for keys.
+            guard !isAwaited || failure.isOfKeys, let reason = refused.take(failure) else { return }
+            events(.connectionRefused(message: reason))
+        case .connecting, .accepted, .message: break
+        }
+    }
+
+    private func take(_ frame: Bytes) {
+        do throws(WireError) {
+            let epoch = try Frame.header(of: frame).epoch
+            perform(.received(try Frame.decodeSequencerMessage(frame), epoch: epoch))
+        } catch {
+            unreadable(frame, error)
         }
     }
 
@@ -379,12 +372,6 @@ final class LinkThread: @unchecked Sendable {
         }
         takeLastCommands()
         closeFeed()
-        monitor.close()
         dealer.close()
-        do {
-            try context.terminate()
-        } catch {
-            events(.unreadableFrame("\(error)"))
-        }
     }
 }

@@ -27,7 +27,7 @@ struct Access {
     ///   - keys: The keys.
     ///   - asker: The key of whoever asked for it, if a client did.
     ///   - sockets: Where they connect.
-    /// - Throws: `closed` or `terminated`.
+    /// - Throws: `closed`.
     mutating func admit(
         _ keys: AuthorizedKeys, askedBy asker: CurvePublicKey? = nil, on sockets: [ServingSocket]
     ) throws(ZeroMQError) {
@@ -60,7 +60,7 @@ struct Access {
     ///   - name: The key's name.
     ///   - pause: For how long, at the least.
     ///   - sockets: Where it connects.
-    /// - Throws: `closed` or `terminated`.
+    /// - Throws: `closed`.
     mutating func bar(
         _ name: Name, for pause: Duration, on sockets: [ServingSocket]
     ) throws(ZeroMQError) {

@@ -1,5 +1,4 @@
 import CSodium
-import CZeroMQ
 
 /// Half of a key pair that everybody may know: it names who has the other half.
 public struct CurvePublicKey: Hashable, Sendable, CustomStringConvertible {
@@ -112,22 +111,5 @@ enum Sodium {
         var bytes = [UInt8](repeating: 0, count: count)
         randombytes_buf(&bytes, count)
         return bytes
-    }
-}
-
-private enum Z85 {
-    static func decode(_ text: String) -> [UInt8]? {
-        guard text.utf8.count == CurvePublicKey.textCount, !text.utf8.contains(0) else {
-            return nil
-        }
-        var bytes = [UInt8](repeating: 0, count: CurvePublicKey.byteCount)
-        guard zmq_z85_decode(&bytes, text) != nil, encode(bytes) == text else { return nil }
-        return bytes
-    }
-
-    static func encode(_ bytes: [UInt8]) -> String {
-        var text = [CChar](repeating: 0, count: CurvePublicKey.textCount + 1)
-        zmq_z85_encode(&text, bytes, bytes.count)
-        return String(decoding: text.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 }

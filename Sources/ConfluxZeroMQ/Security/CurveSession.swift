@@ -1,7 +1,7 @@
 import CSodium
 import ConfluxVocabulary
 
-/// The server's side of CurveZMQ on one connection: it proves who each side is, and encrypts what
+/// One side of CurveZMQ on one connection: it proves who each side is, and encrypts what
 /// follows. See [the RFC](https://rfc.zeromq.org/spec/26/).
 ///
 ///     client                         server
@@ -21,96 +21,46 @@ final class CurveSession {
     /// What a sealed message has besides its payload: a name, a nonce, the box's seal and flags.
     static let overheadBytes = 8 + nonceBytes + macBytes + 1
 
-    private static let nonceBytes = 8
-    private static let macBytes = 16
+    static let nonceBytes = 8
+    static let macBytes = 16
     private static let keyBytes = CurvePublicKey.byteCount
-    private static let cookieBytes = 96
+    static let cookieBytes = 96
 
-    /// What is known from HELLO to INITIATE, and not kept for longer.
-    private struct Handshake {
-        /// The server's key of this connection.
-        let session = CurveKeyPair.random()
-        let cookie = Sodium.random(cookieBytes)
-        /// The client's.
-        let clientKey: [UInt8]
+    /// Which side of the connection this is.
+    enum Side {
+        case server(CurveKeyPair)
+        case client(CurveKeyPair, server: CurvePublicKey)
     }
 
-    private let server: CurveKeyPair
-    private var handshake: Handshake?
-    /// What both sides' keys of this connection give.
-    private var shared: [UInt8] = []
-    private var nonce: UInt64 = 0
-    private var peerNonce: UInt64 = 0
+    /// What is known of the other side until the handshake ends, and not kept for longer.
+    struct Handshake {
+        /// This side's key of this connection.
+        let own = CurveKeyPair.random()
+        /// The other side's.
+        var peerKey: [UInt8] = []
+        /// The server's.
+        var cookie: [UInt8] = []
+    }
 
-    init(_ server: CurveKeyPair) { self.server = server }
+    let side: Side
+    var handshake: Handshake?
+    /// What both sides' keys of this connection give.
+    var shared: [UInt8] = []
+    private var nonce: UInt64 = 0
+    var peerNonce: UInt64 = 0
+
+    /// The server's side of a connection.
+    init(_ server: CurveKeyPair) { side = .server(server) }
+
+    /// The client's side of a connection.
+    init(_ client: CurveKeyPair, to server: CurvePublicKey) {
+        side = .client(client, server: server)
+    }
 
     deinit { sodium_memzero(&shared, shared.count) }
 
-    // MARK: Handshake
-
-    /// The client says which key it has for this connection.
-    ///
-    /// - Parameter body: What follows the command's name.
-    /// - Returns: What is to be answered.
-    /// - Throws: ``ZMTPFault`` when it is meant for another server, or is none.
-    func welcome(_ body: Bytes) throws(ZMTPFault) -> [UInt8] {
-        guard handshake == nil, shared.isEmpty, body.count == Self.helloBytes, body.first == 1
-        else { throw ZMTPFault("a HELLO that is none") }
-        let body = Array(body)
-        let clientKey = Array(body[74..<106])
-        let key = try Self.agree(clientKey, server.secret)
-        guard
-            Self.open(
-                body[114...], Array("CurveZMQHELLO---".utf8) + body[106..<114], key)
-                == [UInt8](repeating: 0, count: 64)
-        else {
-            throw ZMTPFault("a HELLO to another server", says: ZMTP.error(ZMTP.otherServerStatus))
-        }
-        let handshake = Handshake(clientKey: clientKey)
-        self.handshake = handshake
-        let tail = Sodium.random(16)
-        let box = Self.seal(
-            handshake.session.publicKey.bytes + handshake.cookie, Array("WELCOME-".utf8) + tail, key
-        )
-        return ZMTP.command("WELCOME", tail + box)
-    }
-
-    /// The client proves who it is.
-    ///
-    /// - Parameter body: What follows the command's name.
-    /// - Returns: Its key, and what it says of its socket.
-    /// - Throws: ``ZMTPFault`` when it does not prove it.
-    func initiate(_ body: Bytes) throws(ZMTPFault) -> (key: CurvePublicKey, metadata: Bytes) {
-        guard let handshake, body.count >= Self.initiateBytesMin else {
-            throw ZMTPFault("an INITIATE that is none")
-        }
-        self.handshake = nil
-        let body = Array(body)
-        shared = try Self.agree(handshake.clientKey, handshake.session.secret)
-        let short = Array(body[96..<104])
-        guard body[..<96].elementsEqual(handshake.cookie),
-            let content = Self.open(
-                body[104...], Array("CurveZMQINITIATE".utf8) + short, shared)
-        else { throw ZMTPFault("an INITIATE that does not open") }
-        peerNonce = Self.number(short)
-        let key = Array(content[..<32])
-        let vouch = Self.open(
-            content[48..<128], Array("VOUCH---".utf8) + content[32..<48],
-            try Self.agree(key, handshake.session.secret))
-        guard vouch == handshake.clientKey + server.publicKey.bytes else {
-            throw ZMTPFault("a vouch for another key")
-        }
-        return (CurvePublicKey(bytes: key), content[128...])
-    }
-
-    /// The client is admitted.
-    ///
-    /// - Parameter metadata: What the server says of its socket.
-    /// - Returns: The command that ends the handshake.
-    func ready(_ metadata: [UInt8]) -> [UInt8] {
-        let short = nextNonce()
-        return ZMTP.command(
-            "READY", short + Self.seal(metadata, Array("CurveZMQREADY---".utf8) + short, shared))
+    private var isServer: Bool {
+        if case .server = side { true } else { false }
     }
 
     // MARK: Messages
@@ -129,7 +79,7 @@ final class CurveSession {
         guard number > peerNonce,
             let content = Self.open(
                 body.dropFirst(8 + Self.nonceBytes),
-                Array("CurveZMQMESSAGEC".utf8) + short, shared)
+                Array((isServer ? "CurveZMQMESSAGEC" : "CurveZMQMESSAGES").utf8) + short, shared)
         else { throw ZMTPFault("a message that does not open") }
         peerNonce = number
         return (content[0], content.dropFirst())
@@ -159,7 +109,8 @@ final class CurveSession {
         let content = UnsafeMutableRawBufferPointer(rebasing: box[Self.macBytes...])
         content[0] = isCommand ? 2 : 0
         UnsafeMutableRawBufferPointer(rebasing: content[1...]).copyMemory(from: payload)
-        let nonce = Array("CurveZMQMESSAGES".utf8) + short
+        let nonce =
+            Array((isServer ? "CurveZMQMESSAGES" : "CurveZMQMESSAGEC").utf8) + short
         let bytes = content.bindMemory(to: UInt8.self)
         // In place: the cipher is a stream.
         crypto_box_detached_afternm(
@@ -169,19 +120,19 @@ final class CurveSession {
 
     private static let messageName = [7] + Array("MESSAGE".utf8)
 
-    private func nextNonce() -> [UInt8] {
+    func nextNonce() -> [UInt8] {
         nonce += 1
         return (0..<8).map { UInt8(truncatingIfNeeded: nonce >> (56 - 8 * $0)) }
     }
 
-    private static func number(_ short: [UInt8]) -> UInt64 {
+    static func number(_ short: [UInt8]) -> UInt64 {
         short.reduce(0) { $0 << 8 | UInt64($1) }
     }
 
     // MARK: Boxes
 
     /// What two keys give both their owners.
-    private static func agree(
+    static func agree(
         _ publicKey: [UInt8], _ secret: CurveSecret
     ) throws(ZMTPFault) -> [UInt8] {
         var key = [UInt8](repeating: 0, count: keyBytes)
@@ -191,13 +142,13 @@ final class CurveSession {
         return key
     }
 
-    private static func seal(_ content: [UInt8], _ nonce: [UInt8], _ key: [UInt8]) -> [UInt8] {
+    static func seal(_ content: [UInt8], _ nonce: [UInt8], _ key: [UInt8]) -> [UInt8] {
         var box = [UInt8](repeating: 0, count: content.count + macBytes)
         crypto_box_easy_afternm(&box, content, UInt64(content.count), nonce, key)
         return box
     }
 
-    private static func open(_ box: Bytes, _ nonce: [UInt8], _ key: [UInt8]) -> [UInt8]? {
+    static func open(_ box: Bytes, _ nonce: [UInt8], _ key: [UInt8]) -> [UInt8]? {
         guard box.count >= macBytes else { return nil }
         var isOpen = false
         let content = [UInt8](unsafeUninitializedCapacity: box.count - macBytes) { buffer, count in

@@ -92,7 +92,8 @@ struct ConnectionTable {
     mutating func add(_ id: RoutingID, at now: Duration) {
         connections[id] = Connection(
             decoder: ZMTPDecoder(
-                limits.type, messageBytesMax: limits.messageBytesMax, key: limits.key),
+                limits.type, messageBytesMax: limits.messageBytesMax,
+                curve: limits.key.map { CurveSession($0) }),
             openedAt: now, heardAt: now)
         opening.append(id)
     }

@@ -54,8 +54,8 @@ public final class PublisherSocket: ServingSocket {
         return newSubscriptions
     }
 
-    /// Queues one frame for every subscriber that has room for it. They share one copy, unless
-    /// connections are encrypted.
+    /// Queues one frame for every subscriber that has room for it. Where it has to wait they share one
+    /// copy, unless connections are encrypted.
     ///
     /// - Parameter frame: The whole frame.
     /// - Throws: `outOfMemory`, `closed`.
@@ -64,9 +64,11 @@ public final class PublisherSocket: ServingSocket {
             try send { _ in frame }
             return
         }
-        let shared = frame.withUnsafeBytes { SharedFrame($0, sealedBy: nil, in: budget) }
-        for (id, queue) in subscribers where queue.hasRoom {
-            _ = try send(shared, queue, to: id)
+        try frame.withRawBytes { bytes throws(ZeroMQError) in
+            var frame = OutgoingFrame(bytes, sealedBy: nil, in: budget)
+            for (id, queue) in subscribers where queue.hasRoom {
+                _ = try send(&frame, queue, to: id)
+            }
         }
     }
 
@@ -77,8 +79,10 @@ public final class PublisherSocket: ServingSocket {
     public func send(_ frame: (CurvePublicKey?) -> Bytes?) throws(ZeroMQError) {
         for (id, queue) in subscribers where queue.hasRoom {
             guard let session = curve(of: id), let frame = frame(key(of: id)) else { continue }
-            let sealed = frame.withUnsafeBytes { SharedFrame($0, sealedBy: session, in: budget) }
-            _ = try send(sealed, queue, to: id)
+            var sealed = frame.withUnsafeBytes {
+                OutgoingFrame($0, sealedBy: session, in: budget)
+            }
+            _ = try send(&sealed, queue, to: id)
         }
     }
 

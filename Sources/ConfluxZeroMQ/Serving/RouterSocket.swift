@@ -86,7 +86,7 @@ public final class RouterSocket: ServingSocket {
         }
     }
 
-    /// Queues one frame for a peer, in one copy.
+    /// Sends one frame to a peer, or queues it in one copy.
     ///
     /// - Parameters:
     ///   - frame: The whole frame.
@@ -97,7 +97,7 @@ public final class RouterSocket: ServingSocket {
         try frame.withRawBytes { bytes throws(ZeroMQError) in try sendMessage(bytes, to: peer) }
     }
 
-    /// Queues one frame for a peer, in one copy.
+    /// Sends one frame to a peer, or queues it in one copy.
     ///
     /// - Parameters:
     ///   - frame: The whole frame.

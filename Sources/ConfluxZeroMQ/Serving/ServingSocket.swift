@@ -51,14 +51,9 @@ public class ServingSocket: PolledSocket {
     /// Whether `close()` was called.
     public final override var isClosed: Bool { server == nil }
 
-    override func descriptor() throws(ZeroMQError) -> Int32 { try open().readiness }
+    override var descriptor: Int32 { server?.readiness ?? -1 }
 
-    override func ready(for events: Int16, _ signals: Int16) throws(ZeroMQError) -> Int16 {
-        // It can be written to at all times: what has no room waits.
-        (hasTakenInput ? signals | Int16(POLLIN) : signals) & events | events & Int16(POLLOUT)
-    }
-
-    override var mayBeReady: Bool { hasTakenInput }
+    override var isReady: Bool { hasTakenInput }
 
     /// Whether something was taken from the system and waits to be received.
     var hasTakenInput: Bool { false }
@@ -91,7 +86,7 @@ public class ServingSocket: PolledSocket {
     /// whenever the poller has waited.
     ///
     /// - Parameter now: The time, monotonic.
-    /// - Throws: `closed` or `terminated`.
+    /// - Throws: `closed`.
     public final func review(at now: Duration) throws(ZeroMQError) {
         guard now - self.now >= Self.reviewInterval else { return }
         self.now = now
@@ -117,7 +112,7 @@ public class ServingSocket: PolledSocket {
     /// - Parameters:
     ///   - delay: How long they are served until then; ``review(at:)`` ends them. nil: they end at once.
     ///   - isMeant: Whether those of a key.
-    /// - Throws: `closed` or `terminated`.
+    /// - Throws: `closed`.
     public final func end(
         after delay: Duration? = nil, connectionsOf isMeant: (CurvePublicKey) -> Bool
     ) throws(ZeroMQError) {
@@ -175,16 +170,16 @@ public class ServingSocket: PolledSocket {
     ) throws(ZeroMQError) -> SendOutcome {
         guard let queue = table.queue(of: id) else { return .unreachable }
         guard queue.hasRoom else { return .wouldBlock }
-        return try send(
-            SharedFrame(body, isCommand: isCommand, sealedBy: table.curve(of: id), in: budget),
-            queue, to: id)
+        var frame = OutgoingFrame(
+            body, isCommand: isCommand, sealedBy: table.curve(of: id), in: budget)
+        return try send(&frame, queue, to: id)
     }
 
     /// Queues a frame for a peer, which counts in the peer's queue.
     final func send(
-        _ frame: SharedFrame, _ queue: OutboundQueue?, to id: RoutingID
+        _ frame: inout OutgoingFrame, _ queue: OutboundQueue?, to id: RoutingID
     ) throws(ZeroMQError) -> SendOutcome {
-        try open().send(frame, counting: queue, to: id)
+        try open().send(&frame, counting: queue, to: id)
     }
 
     /// Ends a connection. What waits in both directions is lost.
@@ -263,7 +258,8 @@ public class ServingSocket: PolledSocket {
 
     /// Says something of the handshake's. Who doesn't read it will not miss it.
     private func say(_ bytes: [UInt8], to id: RoutingID) throws(ZeroMQError) {
-        _ = try send(SharedFrame(bytes, in: budget), table.queue(of: id), to: id)
+        var frame = OutgoingFrame(handshake: bytes, in: budget)
+        _ = try send(&frame, table.queue(of: id), to: id)
     }
 }
 

@@ -1,12 +1,10 @@
-import CZeroMQ
+import CSockets
 
 #if canImport(Darwin)
     import Darwin
 #else
     import Glibc
 #endif
-
-private func closeDescriptor(_ descriptor: Int32) { close(descriptor) }
 
 /// Stream sockets of the system that peers connect to, and that are read and written without waiting.
 ///
@@ -29,13 +27,7 @@ final class StreamServer {
 
     fileprivate struct Connection {
         let descriptor: Int32
-        /// What waits to be written, the next one first, behind `head`.
-        var waiting: [Delivery?] = []
-        var head = 0
-        /// How many bytes of the next one are written.
-        var written = 0
-
-        var isClear: Bool { head == waiting.count }
+        var outbound = OutboundFrames()
     }
 
     /// Readable when something is to be done.
@@ -97,8 +89,6 @@ final class StreamServer {
             descriptor = conflux_listen_local(path, Int32(settings.backlog))
             guard descriptor >= 0 else { throw .system(errno, attempt) }
             places.append((path, conflux_identify(path)))
-        case .inproc:
-            throw .system(EPROTONOSUPPORT, attempt)
         }
         let number = takeNumber()
         listeners[number] = descriptor
@@ -202,25 +192,21 @@ final class StreamServer {
     /// - Returns: `wouldBlock` where too many frames wait, `unreachable` where there is no such connection, or
     ///   it is broken: its end is told by ``next()``.
     func send(
-        _ frame: SharedFrame, counting queue: OutboundQueue?, to id: RoutingID
+        _ frame: inout OutgoingFrame, counting queue: OutboundQueue?, to id: RoutingID
     ) throws(ZeroMQError) -> SendOutcome {
         guard let index = connections.index(forKey: id) else { return .unreachable }
         let descriptor = connections.values[index].descriptor
-        guard connections.values[index].isClear else {
-            let connection = connections.values[index]
-            guard connection.waiting.count - connection.head < settings.sendQueueMessages else {
-                return .wouldBlock
-            }
-            connections.values[index].waiting.append(Delivery(of: frame, in: queue))
+        let wasClear = connections.values[index].outbound.isClear
+        guard connections.values[index].outbound.count < settings.sendQueueMessages else {
+            return .wouldBlock
+        }
+        switch connections.values[index].outbound.send(&frame, counting: queue, to: descriptor) {
+        case .written: return .sent
+        case .broken: return .unreachable
+        case .waits:
+            if wasClear { try watch(descriptor, id.number, isNew: false, isWriting: true) }
             return .sent
         }
-        let written = frame.write(to: descriptor, from: 0)
-        if written == frame.byteCount { return .sent }
-        guard written >= 0 || errno == EAGAIN || errno == EWOULDBLOCK else { return .unreachable }
-        connections.values[index].waiting.append(Delivery(of: frame, in: queue))
-        connections.values[index].written = max(0, written)
-        try watch(descriptor, id.number, isNew: false, isWriting: true)
-        return .sent
     }
 
     /// Writes what waits, as far as the connection takes it, or a piece of it: others have their turn then.
@@ -229,22 +215,11 @@ final class StreamServer {
     private func writeOn(_ id: RoutingID) throws(ZeroMQError) -> Bool {
         guard let index = connections.index(forKey: id) else { return true }
         let descriptor = connections.values[index].descriptor
-        var bytes = 0
-        while !connections.values[index].isClear {
-            guard bytes < Self.pieceBytes else { return true }
-            let (head, written) = (
-                connections.values[index].head, connections.values[index].written
-            )
-            guard let frame = connections.values[index].waiting[head]?.frame else { return true }
-            let count = frame.write(to: descriptor, from: written)
-            guard count >= 0 else { return errno == EAGAIN || errno == EWOULDBLOCK }
-            connections.values[index].written += count
-            bytes += count
-            guard connections.values[index].written == frame.byteCount else { return true }
-            connections.values[index].written = 0
-            connections.values[index].letGoFirst()
+        guard connections.values[index].outbound.write(to: descriptor, atMost: Self.pieceBytes)
+        else { return false }
+        if connections.values[index].outbound.isClear {
+            try watch(descriptor, id.number, isNew: false)
         }
-        try watch(descriptor, id.number, isNew: false)
         return true
     }
 
@@ -252,7 +227,7 @@ final class StreamServer {
     func close(_ id: RoutingID) {
         guard let connection = connections.removeValue(forKey: id) else { return }
         conflux_unwatch(readiness, connection.descriptor)
-        Self.close(connection.descriptor, piece)
+        conflux_end(connection.descriptor, piece.baseAddress, piece.count, Self.drainedBytesMax)
     }
 
     /// Ends everything; what waits to be written is written for as long as `linger` says, to all at once.
@@ -272,50 +247,17 @@ final class StreamServer {
     /// - Returns: The descriptor of one that something still waits for; nil if nothing does.
     private func writeToAll() -> Int32? {
         var last: Int32?
-        for (id, connection) in connections where !connection.isClear {
+        for (id, connection) in connections where !connection.outbound.isClear {
             guard (try? writeOn(id)) == true else {
                 close(id)
                 continue
             }
-            if connections[id]?.isClear == false { last = connection.descriptor }
+            if connections[id]?.outbound.isClear == false { last = connection.descriptor }
         }
         return last
     }
 
     private static let lingerStepMilliseconds: Int32 = 10
     /// The most bytes that are thrown away of a connection that ends.
-    private static let drainedBytesMax = 256 << 10
-
-    /// Where something is unread, the system would throw away what it has not sent.
-    private static func close(_ descriptor: Int32, _ piece: UnsafeMutableRawBufferPointer) {
-        shutdown(descriptor, Int32(SHUT_WR))
-        var drained = 0
-        while drained < drainedBytesMax,
-            case let count = conflux_receive(descriptor, piece.baseAddress, piece.count), count > 0
-        { drained += count }
-        closeDescriptor(descriptor)
-    }
-}
-
-extension StreamServer.Connection {
-    /// The first one is written: it is held no longer.
-    fileprivate mutating func letGoFirst() {
-        waiting[head] = nil
-        head += 1
-        if head == waiting.count {
-            waiting.removeAll(keepingCapacity: waiting.capacity <= 64)
-            head = 0
-        } else if head > 64, head * 2 > waiting.count {
-            waiting.removeFirst(head)
-            head = 0
-        }
-    }
-}
-
-extension SocketSettings {
-    fileprivate var keeping: conflux_keeping {
-        conflux_keeping(
-            idle: keepAliveIdle?.wholeSeconds ?? 0, interval: keepAliveInterval.wholeSeconds,
-            unacknowledged_milliseconds: unacknowledgedMax.wholeMilliseconds)
-    }
+    static let drainedBytesMax = 256 << 10
 }

@@ -1,6 +1,6 @@
-/// An address that a socket binds or connects to: `tcp://host:port`, `ipc://path`, `inproc://name`.
+/// An address that a socket binds or connects to: `tcp://host:port` or `ipc://path`.
 ///
-/// Parsing finds what cannot be right, before libzmq is asked and with a message that says what
+/// Parsing finds what cannot be right, before the system is asked and with a message that says what
 /// to write instead. It resolves no names.
 public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
     /// How bytes travel, and to where.
@@ -11,8 +11,6 @@ public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
         case tcp(host: String, port: UInt16)
         /// A Unix socket at this path.
         case ipc(path: String)
-        /// Between sockets of one context.
-        case inproc(name: String)
     }
 
     /// How bytes travel, and to where.
@@ -20,13 +18,12 @@ public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
 
     /// The longest path of a Unix socket, in bytes: the smaller of what Linux and macOS take.
     static let ipcPathBytesMax = 103
-    static let inprocNameBytesMax = 200
     static let hostBytesMax = 253
 
     /// Parses an endpoint.
     ///
     /// - Parameter text: `tcp://host:port`, where the port is 0–65535 or `*` (which is 0);
-    ///   `ipc://path`; or `inproc://name`. An IPv6 address stands in brackets.
+    ///   or `ipc://path`. An IPv6 address stands in brackets.
     /// - Throws: `invalidEndpoint`, saying what is wrong with it.
     public init(_ text: String) throws(ZeroMQError) {
         if let rest = Self.rest(of: text, after: "tcp://") {
@@ -38,15 +35,8 @@ public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
                     text, "the path has 1 to \(Self.ipcPathBytesMax) bytes, as in ipc:///run/feed")
             }
             transport = .ipc(path: path)
-        } else if let name = Self.rest(of: text, after: "inproc://") {
-            guard !name.isEmpty, name.utf8.count <= Self.inprocNameBytesMax,
-                !name.utf8.contains(0)
-            else {
-                throw Self.invalid(text, "the name has 1 to \(Self.inprocNameBytesMax) bytes")
-            }
-            transport = .inproc(name: name)
         } else {
-            throw Self.invalid(text, "write tcp://host:port, ipc://path or inproc://name")
+            throw Self.invalid(text, "write tcp://host:port or ipc://path")
         }
     }
 
@@ -104,16 +94,7 @@ public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
         case .tcp(let host, let port):
             isIPv6Literal ? "tcp://[\(host)]:\(port)" : "tcp://\(host):\(port)"
         case .ipc(let path): "ipc://\(path)"
-        case .inproc(let name): "inproc://\(name)"
         }
-    }
-
-    /// What libzmq is given to bind to. It does not look up names there, and `localhost` is the
-    /// one that people write.
-    var bindText: String {
-        guard case .tcp(let host, let port) = transport else { return description }
-        let address = host == "localhost" ? "127.0.0.1" : (isIPv6Literal ? "[\(host)]" : host)
-        return "tcp://\(address):\(port == 0 ? "*" : String(port))"
     }
 
     private static func parseTCP(

@@ -1,4 +1,10 @@
-/// What a poller can wait for: a socket that connects, of libzmq's, or one that serves, of the system's.
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// What a poller can wait for: a socket that connects, or one that serves.
 public class PolledSocket {
     /// How many messages were thrown away because they had not the form that is spoken here: one
     /// frame. The sender speaks another protocol.
@@ -9,18 +15,18 @@ public class PolledSocket {
     /// Whether `close()` was called.
     public var isClosed: Bool { true }
 
-    /// Whether it may be ready though its descriptor does not say so.
-    var mayBeReady: Bool { false }
+    /// What says that there is something to do; -1 while nothing does. It may change from one wait to the next.
+    var descriptor: Int32 { -1 }
 
-    /// What says when it is ready, or may be.
-    func descriptor() throws(ZeroMQError) -> Int32 { throw .socketClosed }
+    /// What of the descriptor to wait for, by the numbers of `poll`.
+    var signals: Int16 { Int16(POLLIN) }
 
-    /// What it is ready for, by the numbers of `poll`.
-    ///
-    /// - Parameters:
-    ///   - events: What is asked about.
-    ///   - signals: What its descriptor says.
-    /// - Returns: Those of the events that it is ready for.
-    /// - Throws: `closed` or `terminated`.
-    func ready(for events: Int16, _ signals: Int16) throws(ZeroMQError) -> Int16 { 0 }
+    /// Whether there is something to do though the descriptor does not say so.
+    var isReady: Bool { false }
+
+    /// When there will be, at the latest; monotonic.
+    var deadline: Duration? { nil }
+
+    /// Wakes the thread that waits for this socket, where something is ready without a descriptor.
+    var waker: Waker?
 }

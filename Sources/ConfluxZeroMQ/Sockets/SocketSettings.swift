@@ -1,19 +1,15 @@
-import CZeroMQ
+import CSockets
 
 /// Everything that is set when a socket opens. Each value is bounded; opening a socket checks it.
 ///
-/// Three things are not settings, since nothing here works without them: a router reports peers
-/// that it cannot reach, a publisher drops for a subscriber that is too slow and slows nobody else,
-/// and no call ever blocks.
+/// Four things are not settings, since nothing here works without them: a router reports peers
+/// that it cannot reach, a publisher drops for a subscriber that is too slow and slows nobody else, nothing
+/// is queued for a connection that does not stand, and no call ever blocks.
 public struct SocketSettings: Sendable, Hashable {
     /// How many messages wait to be sent to one peer, 1 to 1,000,000. At the bound a router and
-    /// a dealer report `wouldBlock`, and a publisher drops for that subscriber alone. 1,000 is
+    /// a client report `wouldBlock`, and a publisher drops for that subscriber alone. 1,000 is
     /// many times what a healthy peer leaves waiting.
     public var sendQueueMessages = 1_000
-
-    /// How many messages of one peer wait to be received, 1 to 1,000,000. At the bound its connection is no
-    /// longer read, and TCP slows that peer. A serving socket keeps none: the system's buffers do.
-    public var receiveQueueMessages = 1_000
 
     /// The largest message that is received, 1 byte to 1 GiB. Who sends a larger one is
     /// disconnected.
@@ -33,8 +29,7 @@ public struct SocketSettings: Sendable, Hashable {
     /// `connectionsMax`. At the bound the one ends that has been so for longest.
     public var handshakesMax = 1_024
 
-    /// How long unsent messages outlive `close()`, 0 to 60 s. A second lets farewells out;
-    /// libzmq's own "for ever" would hang a process that ends while its peer is away.
+    /// How long `close()` waits for what is not sent, 0 to 60 s. A second lets farewells out.
     public var linger = Duration.seconds(1)
 
     /// After how long a silence TCP probes the connection, 1 s to 2 h; nil: the system's choice.
@@ -44,28 +39,25 @@ public struct SocketSettings: Sendable, Hashable {
     /// The time between two TCP probes, 1 s to 10 min; three without an answer end it.
     public var keepAliveInterval = Duration.seconds(10)
 
-    /// Whether messages are queued only for connections that stand (`ZMQ_IMMEDIATE`). On: what
-    /// is sent while there is no connection is reported as `wouldBlock` and not delivered late,
-    /// in another session.
-    public var queuesForConnectedOnly = true
-
-    /// How long to wait before connecting again, 1 ms to 60 s; libzmq adds jitter.
+    /// How long to wait before connecting again, 1 ms to 60 s, and up to as much again
+    /// at random.
     public var reconnectInterval = Duration.milliseconds(100)
 
     /// The longest that repeated failures stretch that to, up to 10 min. With 2 s a sequencer
     /// that was away for long has its nodes back soon, and no storm of them.
     public var reconnectIntervalMax = Duration.seconds(2)
 
-    /// The time after which an attempt to connect is given up, 1 ms to 10 min; the system's own
+    /// The longest that the same is for a side that refuses connections, or does not speak as this one:
+    /// the first pause is a second, and each further one twice as long, up to this, 1 s to 10 min.
+    public var refusedIntervalMax = Duration.seconds(16)
+
+    /// The time after which an attempt to connect to one address is given up, 1 ms to 10 min; the system's own
     /// is minutes.
     public var connectTimeout = Duration.seconds(5)
 
     /// For how long what was sent may stay without TCP's acknowledgement before the connection
     /// ends, 1 s to 10 min, where the system can do that: it finds a peer that is cut off without a
     /// sign, and one that is stopped. Longer than any pause of a healthy process.
-    ///
-    /// ZMTP's pings would find the first, too; but libzmq aborts the process where a ping meets a
-    /// connection that is held up and then reset.
     public var unacknowledgedMax = Duration.seconds(10)
 
     /// The time within which a new connection must have said what it is and who, 100 ms to 10 min,
@@ -87,7 +79,6 @@ public struct SocketSettings: Sendable, Hashable {
     /// - Throws: `invalidSetting` for the first value that lies outside, with its bounds.
     public func validate() throws(ZeroMQError) {
         try check("sendQueueMessages", sendQueueMessages, 1...1_000_000)
-        try check("receiveQueueMessages", receiveQueueMessages, 1...1_000_000)
         try check("messageBytesMax", messageBytesMax, 1...(1 << 30))
         try check("heldBytesMax", heldBytesMax, 1...(16 << 30))
         try check("connectionsMax", connectionsMax, 1...1_000_000)
@@ -99,6 +90,7 @@ public struct SocketSettings: Sendable, Hashable {
         try check("keepAliveInterval", keepAliveInterval, .seconds(1) ... .seconds(600))
         try check("reconnectInterval", reconnectInterval, .milliseconds(1) ... .seconds(60))
         try check("reconnectIntervalMax", reconnectIntervalMax, reconnectInterval ... .seconds(600))
+        try check("refusedIntervalMax", refusedIntervalMax, .seconds(1) ... .seconds(600))
         try check("connectTimeout", connectTimeout, .milliseconds(1) ... .seconds(600))
         try check("unacknowledgedMax", unacknowledgedMax, .seconds(1) ... .seconds(600))
         try check("handshakeInterval", handshakeInterval, .milliseconds(100) ... .seconds(600))
@@ -116,32 +108,10 @@ public struct SocketSettings: Sendable, Hashable {
         }
     }
 
-    /// libzmq's options of 32 bits and their values.
-    var options: [(Int32, Int32)] {
-        var options: [(Int32, Int32)] = [
-            (ZMQ_SNDHWM, Int32(sendQueueMessages)),
-            (ZMQ_RCVHWM, Int32(receiveQueueMessages)),
-            (ZMQ_LINGER, linger.wholeMilliseconds),
-            (ZMQ_IMMEDIATE, queuesForConnectedOnly ? 1 : 0),
-            (ZMQ_RECONNECT_IVL, reconnectInterval.wholeMilliseconds),
-            (ZMQ_RECONNECT_IVL_MAX, reconnectIntervalMax.wholeMilliseconds),
-            (ZMQ_CONNECT_TIMEOUT, connectTimeout.wholeMilliseconds),
-            (ZMQ_HANDSHAKE_IVL, handshakeInterval.wholeMilliseconds),
-            (ZMQ_BACKLOG, Int32(backlog)),
-            (ZMQ_TCP_MAXRT, unacknowledgedMax.wholeMilliseconds),
-            // Names such as `localhost` have both kinds of address, and servers mostly bind to IPv4. An
-            // IPv6 address in brackets always works.
-            (ZMQ_IPV6, 0),
-        ]
-        if let keepAliveIdle {
-            options += [
-                (ZMQ_TCP_KEEPALIVE, 1),
-                (ZMQ_TCP_KEEPALIVE_IDLE, keepAliveIdle.wholeSeconds),
-                (ZMQ_TCP_KEEPALIVE_INTVL, keepAliveInterval.wholeSeconds),
-                (ZMQ_TCP_KEEPALIVE_CNT, 3),
-            ]
-        }
-        return options
+    var keeping: conflux_keeping {
+        conflux_keeping(
+            idle: keepAliveIdle?.wholeSeconds ?? 0, interval: keepAliveInterval.wholeSeconds,
+            unacknowledged_milliseconds: unacknowledgedMax.wholeMilliseconds)
     }
 }
 
@@ -158,6 +128,11 @@ public enum SocketSecurity: Sendable, Hashable {
 
     var serverKey: CurveKeyPair? {
         if case .server(let key) = self { key } else { nil }
+    }
+
+    /// A session for a new connection of a side that connects.
+    func clientSession() -> CurveSession? {
+        if case .client(let key, let server) = self { CurveSession(key, to: server) } else { nil }
     }
 }
 

@@ -1,6 +1,10 @@
-import CZeroMQ
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
-/// Why a call on a socket, a context, an endpoint or a thread failed.
+/// Why a call on a socket, an endpoint or a thread failed.
 ///
 /// Conditions that belong to normal operation are not errors but results: nothing to receive, a
 /// full queue, a peer that is gone.
@@ -15,20 +19,16 @@ public struct ZeroMQError: Error, Sendable, Equatable, CustomStringConvertible {
         case invalidEndpoint
         /// A setting lies outside its bounds.
         case invalidSetting
-        /// The endpoint cannot be reached as things are: no route, or no such `inproc` name.
+        /// The endpoint cannot be reached as things are.
         case unreachable
         /// The system does not permit it.
         case permissionDenied
-        /// The process or the context has no more sockets or descriptors to give.
+        /// The process has no more descriptors to give.
         case tooManyOpen
         /// There is not enough memory.
         case outOfMemory
         /// The socket was closed before.
         case closed
-        /// The context was shut down.
-        case terminated
-        /// The context cannot end while sockets of it are open.
-        case socketsOpen
         /// A thread could not be started.
         case threadNotStarted
         /// Anything else; the message has the system's words.
@@ -39,7 +39,7 @@ public struct ZeroMQError: Error, Sendable, Equatable, CustomStringConvertible {
     public let code: Code
     /// What happened, and what to do about it.
     public let message: String
-    /// The system's or libzmq's number for it; 0 if it was found before either was asked.
+    /// The system's number for it; 0 if it was found before the system was asked.
     public let systemNumber: Int32
 
     /// Makes an error.
@@ -60,7 +60,7 @@ public struct ZeroMQError: Error, Sendable, Equatable, CustomStringConvertible {
     static let socketClosed = ZeroMQError(
         .closed, "The socket is closed. Open a new one to go on.")
 
-    /// The error for a failed call of libzmq.
+    /// The error for a failed call of the system.
     ///
     /// - Parameters:
     ///   - number: The call's `errno`.
@@ -68,10 +68,13 @@ public struct ZeroMQError: Error, Sendable, Equatable, CustomStringConvertible {
     /// - Returns: The error, with the system's words and our advice.
     static func system(_ number: Int32, _ attempt: String) -> ZeroMQError {
         let (code, advice) = meaning(of: number)
-        let words = zmq_strerror(number).map { String(cString: $0) } ?? "error \(number)"
+        let words = systemWords(number)
         let reason = advice.map { "\(words). \($0)" } ?? "\(words)."
         return ZeroMQError(code, "\(attempt) failed: \(reason)", systemNumber: number)
     }
+
+    /// What the system calls an error.
+    static func systemWords(_ number: Int32) -> String { String(cString: strerror(number)) }
 
     private static func meaning(of number: Int32) -> (Code, String?) {
         switch number {
@@ -80,9 +83,7 @@ public struct ZeroMQError: Error, Sendable, Equatable, CustomStringConvertible {
         case EADDRNOTAVAIL, ENODEV:
             (.addressNotAvailable, "Give the IP address of an interface of this machine, or *.")
         case EINVAL:
-            (.invalidEndpoint, "Check the address: tcp://host:port, ipc://path or inproc://name.")
-        case EPROTONOSUPPORT, ENOCOMPATPROTO:
-            (.invalidEndpoint, "Use tcp://host:port, ipc://path or inproc://name.")
+            (.invalidEndpoint, "Check the address: tcp://host:port or ipc://path.")
         case ECONNREFUSED, ENETUNREACH, EHOSTUNREACH, ENETDOWN:
             (.unreachable, "Check the address, and that the other side is running.")
         case EACCES, EPERM:
@@ -93,8 +94,6 @@ public struct ZeroMQError: Error, Sendable, Equatable, CustomStringConvertible {
             (.outOfMemory, "Free memory, or lower the queue and message limits.")
         case ENOTSOCK:
             (.closed, "Open a new socket to go on.")
-        case ETERM, EFAULT:
-            (.terminated, "The context was shut down; close this socket.")
         case ENOENT:
             (.unreachable, "The folder of the ipc path must exist.")
         default:

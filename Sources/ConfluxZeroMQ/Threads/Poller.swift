@@ -3,6 +3,7 @@
 #else
     import Glibc
 #endif
+import ConfluxVocabulary
 
 /// Waits until one of several sockets is ready, or its thread is woken.
 ///
@@ -14,32 +15,16 @@ public final class Poller {
         fileprivate let index: Int
     }
 
-    /// What to wait for.
-    public struct Interest: OptionSet, Sendable, Hashable {
-        /// The bits.
-        public let rawValue: UInt8
-        /// Makes a set from its bits.
-        public init(rawValue: UInt8) { self.rawValue = rawValue }
-        /// A message waits.
-        public static let readable = Interest(rawValue: 1)
-        /// A message could be queued. A connected socket is writable nearly always: ask for it
-        /// only after `wouldBlock`.
-        public static let writable = Interest(rawValue: 2)
-    }
-
     /// What a wait ended with.
     public struct Readiness: Sendable, Hashable {
         fileprivate var readable: UInt64 = 0
-        fileprivate var writable: UInt64 = 0
         /// Whether the waker was called since the last wait.
         public fileprivate(set) var isWoken = false
 
-        /// Whether a message waits at a socket.
+        /// Whether a socket has something to do, which its `receive` does: mostly, a message waits.
         public func isReadable(_ token: Token) -> Bool { readable & (1 << token.index) != 0 }
-        /// Whether a socket takes a message.
-        public func isWritable(_ token: Token) -> Bool { writable & (1 << token.index) != 0 }
         /// Whether the time was over before anything happened.
-        public var isTimeout: Bool { readable == 0 && writable == 0 && !isWoken }
+        public var isTimeout: Bool { readable == 0 && !isWoken }
     }
 
     /// How many sockets a poller holds: the bits of a word.
@@ -47,7 +32,6 @@ public final class Poller {
 
     private let waker: Waker
     private var sockets: [PolledSocket?] = []
-    private var interests: [Int16] = []
     /// The waker first, then one for each of `sockets`.
     private var items: [pollfd]
 
@@ -61,15 +45,11 @@ public final class Poller {
 
     /// Waits for a socket too, from now on.
     ///
-    /// - Parameters:
-    ///   - socket: The socket; the poller keeps it until it is removed.
-    ///   - interest: What to wait for.
+    /// - Parameter socket: The socket; the poller keeps it until it is removed.
     /// - Returns: The name by which a readiness is asked about it.
     /// - Throws: `closed`; `tooManyOpen` if there are `socketsMax` already.
-    public func add(
-        _ socket: PolledSocket, _ interest: Interest = .readable
-    ) throws(ZeroMQError) -> Token {
-        let descriptor = try socket.descriptor()
+    public func add(_ socket: PolledSocket) throws(ZeroMQError) -> Token {
+        guard !socket.isClosed else { throw .socketClosed }
         let index: Int
         if let free = sockets.firstIndex(where: { $0 == nil }) {
             index = free
@@ -80,12 +60,10 @@ public final class Poller {
             }
             index = sockets.count
             sockets.append(nil)
-            interests.append(0)
-            items.append(pollfd())
+            items.append(pollfd(fd: -1, events: 0, revents: 0))
         }
         sockets[index] = socket
-        interests[index] = Self.events(of: interest)
-        items[index + 1] = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        socket.waker = waker
         return Token(index: index)
     }
 
@@ -93,6 +71,7 @@ public final class Poller {
     ///
     /// - Parameter token: The socket; its token may be given to another one.
     public func remove(_ token: Token) {
+        sockets[token.index]?.waker = nil
         sockets[token.index] = nil
         // The system passes over what has no descriptor.
         items[token.index + 1] = pollfd(fd: -1, events: 0, revents: 0)
@@ -107,22 +86,20 @@ public final class Poller {
     ///     others may use them under a lock that is let go around it. Who does so wakes this thread where a
     ///     socket is readable then.
     /// - Returns: What is ready.
-    /// - Throws: `closed` if a socket was closed and not removed; `terminated`.
+    /// - Throws: `closed` if a socket was closed and not removed.
     public func wait(
         timeout: Duration? = nil, around: (_ wait: () -> Void) -> Void = { $0() }
     ) throws(ZeroMQError) -> Readiness {
         for socket in sockets where socket?.isClosed == true { throw .socketClosed }
-        let deadline = timeout.map { ContinuousClock.now + $0 }
+        let deadline = timeout.map { Moment.now.monotonic + $0 }
         while true {
             var readiness = Readiness()
-            for index in sockets.indices where sockets[index]?.mayBeReady == true {
-                try ask(index, 0, into: &readiness)
-            }
+            let next = lookAtSockets(into: &readiness)
             let mayWait = readiness.isTimeout && waker.beginSleep()
-            let milliseconds = mayWait ? Waker.milliseconds(until: deadline) : 0
+            let end = if let deadline { min(deadline, next ?? deadline) } else { next }
+            let milliseconds = mayWait ? Self.milliseconds(until: end) : 0
             var number: Int32 = 0
             items.withUnsafeMutableBufferPointer { items in
-                for index in items.indices { items[index].revents = 0 }
                 let (first, count) = (items.baseAddress, nfds_t(items.count))
                 func look() { if poll(first, count, milliseconds) < 0 { number = errno } }
                 if milliseconds == 0 { look() } else { around(look) }
@@ -132,25 +109,34 @@ public final class Poller {
                 throw .system(number, "Waiting for sockets")
             }
             for index in sockets.indices where items[index + 1].revents != 0 {
-                try ask(index, items[index + 1].revents, into: &readiness)
+                readiness.readable |= 1 << index
             }
             if !readiness.isTimeout { return readiness }
-            if let deadline, ContinuousClock.now >= deadline { return readiness }
+            if let deadline, Moment.now.monotonic >= deadline { return readiness }
         }
     }
 
-    private func ask(
-        _ index: Int, _ signals: Int16, into readiness: inout Readiness
-    ) throws(ZeroMQError) {
-        guard let socket = sockets[index] else { return }
-        let events = try socket.ready(for: interests[index], signals)
-        if events & Int16(POLLIN) != 0 { readiness.readable |= 1 << index }
-        if events & Int16(POLLOUT) != 0 { readiness.writable |= 1 << index }
+    /// Asks each socket what to wait for, and whether it is ready by itself.
+    ///
+    /// - Returns: When the next one will be.
+    private func lookAtSockets(into readiness: inout Readiness) -> Duration? {
+        var next: Duration?
+        for index in sockets.indices {
+            guard let socket = sockets[index] else { continue }
+            items[index + 1] = pollfd(fd: socket.descriptor, events: socket.signals, revents: 0)
+            if socket.isReady { readiness.readable |= 1 << index }
+            guard let deadline = socket.deadline else { continue }
+            if deadline <= Moment.now.monotonic {
+                readiness.readable |= 1 << index
+            } else {
+                next = min(next ?? deadline, deadline)
+            }
+        }
+        return next
     }
 
-    private static func events(of interest: Interest) -> Int16 {
-        Int16(
-            (interest.contains(.readable) ? POLLIN : 0)
-                | (interest.contains(.writable) ? POLLOUT : 0))
+    private static func milliseconds(until deadline: Duration?) -> Int32 {
+        guard let deadline else { return -1 }
+        return (deadline - Moment.now.monotonic).wholeMilliseconds
     }
 }

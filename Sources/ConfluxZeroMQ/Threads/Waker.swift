@@ -1,4 +1,4 @@
-import CZeroMQ
+import CSockets
 
 #if canImport(Darwin)
     import Darwin

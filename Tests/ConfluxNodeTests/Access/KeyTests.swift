@@ -88,16 +88,18 @@ struct KeyTests {
                 to: sequencer.address, settings: settings(stranger), scope: Scope())
             let limitedEvents = limited.events
 
-            let context = try ZeroMQContext()
             var socketSettings = SocketSettings()
             socketSettings.security = .client(stranger, server: sequencerKey.publicKey)
-            let flood = try DealerSocket(context, settings: socketSettings)
+            let flood = try ClientSocket(.dealer, settings: socketSettings)
             try flood.connect(Endpoint(sequencer.address))
             let hello = Frame.encode(
                 .hello(Hello(request: 1, nonce: .random(), name: nil, role: .observer)),
                 by: .unwelcomed)
             // Not before the connection stands.
-            while try flood.send(hello) != .sent { await Task.yield() }
+            while try flood.send(hello) != .sent {
+                while try flood.receive() != nil {}
+                await Task.yield()
+            }
             var speaker = Speaker.unwelcomed
             var number: UInt64 = 1
             let isOver = Mutex(false)
@@ -108,8 +110,9 @@ struct KeyTests {
             }
             let deadline = ContinuousClock.now + .seconds(60)
             while !isOver.withLock({ $0 }), ContinuousClock.now < deadline {
-                while let frame = try flood.receive() {
-                    guard case .welcome(let welcome) = try Frame.decodeSequencerMessage(frame)
+                while let event = try flood.receive() {
+                    guard case .message(let frame) = event,
+                        case .welcome(let welcome) = try Frame.decodeSequencerMessage(frame)
                     else {
                         continue
                     }

@@ -1,4 +1,3 @@
-import CZeroMQ
 import ConfluxVocabulary
 import ConfluxZeroMQ
 import Foundation
@@ -34,7 +33,7 @@ import Testing
         let waker = try Waker()
         let poller = Poller(waker: waker)
         let router = try poller.add(pair.router)
-        let dealer = try poller.add(pair.dealer, [])
+        let dealer = try poller.add(pair.dealer)
         #expect(try poller.wait(timeout: .zero).isTimeout)
         let start = ContinuousClock.now
         #expect(try poller.wait(timeout: .milliseconds(20)).isTimeout)
@@ -47,7 +46,7 @@ import Testing
 
         #expect(try pair.dealer.send([1]) == .sent)
         let readable = try poller.wait(timeout: deadline)
-        #expect(readable.isReadable(router) && !readable.isWoken && !readable.isWritable(dealer))
+        #expect(readable.isReadable(router) && !readable.isWoken && !readable.isReadable(dealer))
         // Not taken yet, so it is ready still, with a call too.
         waker.wake()
         let both = try poller.wait(timeout: deadline)
@@ -58,13 +57,14 @@ import Testing
         let pair = try Pair()
         let poller = Poller(waker: try Waker())
         let router = try poller.add(pair.router)
-        let dealer = try poller.add(pair.dealer, .writable)
-        try pair.send([1])
-        #expect(try poller.wait(timeout: deadline).isWritable(dealer))
+        let peer = try pair.greet()
+        let dealer = try poller.add(pair.dealer)
+        #expect(try pair.router.send([2], to: peer) == .sent)
+        #expect(try poller.wait(timeout: deadline).isReadable(dealer))
         poller.remove(dealer)
         pair.dealer.close()
         let readiness = try poller.wait(timeout: deadline)
-        #expect(readiness.isReadable(router) && !readiness.isWritable(dealer))
+        #expect(readiness.isReadable(router) && !readiness.isReadable(dealer))
         pair.router.close()
         #expect(code { _ = try poller.wait(timeout: .zero) } == .closed)
         #expect(code { _ = try poller.add(pair.router) } == .closed)
@@ -73,15 +73,13 @@ import Testing
     }
 
     @Test func `a poller takes so many sockets and no more, and has room again`() throws {
-        let context = try ZeroMQContext()
-        let dealers = try (0...Poller.socketsMax).map { _ in try DealerSocket(context) }
+        let dealers = try (0...Poller.socketsMax).map { _ in try ClientSocket(.dealer) }
         let poller = Poller(waker: try Waker())
         let tokens = try dealers.dropLast().map { try poller.add($0) }
         #expect(code { _ = try poller.add(dealers[Poller.socketsMax]) } == .tooManyOpen)
         poller.remove(tokens[7])
         _ = try poller.add(dealers[Poller.socketsMax])
         for dealer in dealers { dealer.close() }
-        try context.terminate()
     }
 
     @Test func `a mailbox gives what was posted in order`() throws {
@@ -195,7 +193,6 @@ import Testing
     }
 
     @Test func `a thread may own sockets that were made elsewhere`() throws {
-        let context = try ZeroMQContext()
         let router = try RouterSocket(settings: .test)
         let endpoint = try router.bind(Endpoint("tcp://127.0.0.1:0"))
         let served = Atomic(false)
@@ -210,10 +207,16 @@ import Testing
                 Issue.record("the server failed: \(error)")
             }
         }
-        let dealer = try DealerSocket(context, settings: .test)
+        let dealer = try ClientSocket(.dealer, settings: .test)
         try dealer.connect(endpoint)
-        _ = try wait(for: dealer, .writable) { try dealer.send([5]) == .sent ? true : nil }
-        #expect(try wait(for: dealer) { try dealer.receive() } == [5])
+        let answer = try wait(for: dealer) {
+            while let event = try dealer.receive() {
+                if case .message(let body) = event { return body as Bytes? }
+                if case .connected = event { #expect(try dealer.send([5]) == .sent) }
+            }
+            return nil
+        }
+        #expect(answer == [5])
         thread.join()
         let isServed = served.load(ordering: .relaxed)
         #expect(isServed)

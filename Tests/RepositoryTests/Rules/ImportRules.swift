@@ -10,7 +10,7 @@ extension Rule {
         "ConfluxCoding": ["ConfluxVocabulary"],
         "Conflux": ["ConfluxVocabulary", "ConfluxCoding"],
         "ConfluxTesting": ["ConfluxVocabulary", "Conflux", "Testing", "XCTest"],
-        "ConfluxZeroMQ": ["ConfluxVocabulary", "ConfluxProtocol", "CSodium", "CZeroMQ"],
+        "ConfluxZeroMQ": ["ConfluxVocabulary", "ConfluxProtocol", "CSockets", "CSodium"],
         "ConfluxLog": ["ConfluxVocabulary", "ConfluxProtocol", "CSodium", "CSQLite"],
         "ConfluxSequencer": [
             "ConfluxVocabulary", "ConfluxProtocol", "ConfluxLog", "ConfluxZeroMQ",

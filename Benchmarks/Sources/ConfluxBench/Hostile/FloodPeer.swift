@@ -4,8 +4,8 @@ import ConfluxZeroMQ
 
 /// One connection of a flood, which connects again each second while nothing can be said on it.
 struct FloodPeer {
-    private var socket: DealerSocket
-    private let connect: () throws -> DealerSocket
+    private var socket: ClientSocket
+    private let connect: () throws -> ClientSocket
     private var spokeAt = ContinuousClock.now
     var speaker = Speaker.unwelcomed
     private(set) var hasBeenWelcome = false
@@ -15,7 +15,7 @@ struct FloodPeer {
     /// What could not be sent yet: making it again would only burn the processor that is measured.
     private var unsent: [UInt8]?
 
-    init(state: Name, connect: @escaping () throws -> DealerSocket) throws {
+    init(state: Name, connect: @escaping () throws -> ClientSocket) throws {
         socket = try connect()
         self.connect = connect
         self.state = state
@@ -24,7 +24,8 @@ struct FloodPeer {
     /// - Returns: Whether what it said was taken.
     mutating func speak() throws -> Bool {
         // It hears who it is, and acknowledges nothing.
-        while let frame = try socket.receive() {
+        while let event = try socket.receive() {
+            guard case .message(let frame) = event else { continue }
             switch try Frame.decodeSequencerMessage(frame) {
             case .welcome(let welcome):
                 hasBeenWelcome = true

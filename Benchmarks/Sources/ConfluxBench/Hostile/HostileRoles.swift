@@ -46,48 +46,38 @@ enum HostileRoles {
     /// subscribe and read.
     static func idle(places: [Place], feed: String?, count: Int) throws {
         try begin()
-        let context = try ZeroMQContext()
-        var sockets: [ZeroMQSocket] = []
-        var pollers: [(Poller, [SubscriberSocket])] = []
+        var pollers: [(Poller, [ClientSocket])] = []
         for index in 0..<count {
             let place = places[index % places.count]
             var settings = SocketSettings()
             settings.security = try place.security
-            guard let feed else {
-                let socket = try DealerSocket(context, settings: settings)
-                try socket.connect(Endpoint(place.address))
-                sockets.append(socket)
-                continue
-            }
-            let socket = try SubscriberSocket(context, settings: settings)
-            try socket.subscribe()
-            try socket.connect(Endpoint(feed))
+            let socket = try ClientSocket(feed == nil ? .dealer : .subscriber, settings: settings)
+            try socket.connect(Endpoint(feed ?? place.address))
             if index.isMultiple(of: Poller.socketsMax / 2) {
                 pollers.append((Poller(waker: try Waker()), []))
             }
             _ = try pollers[pollers.count - 1].0.add(socket)
             pollers[pollers.count - 1].1.append(socket)
         }
-        // Each has heard a beat, or has had the time to shake hands.
+        // Each has shaken hands, and of a feed has heard a beat.
         var silent = Set(pollers.flatMap { $0.1 }.map { ObjectIdentifier($0) })
-        if feed == nil { usleep(5_000_000) }
+        var isReady = false
         while true {
             for (poller, sockets) in pollers {
-                _ = try poller.wait(timeout: .milliseconds(1))
+                _ = try poller.wait(timeout: .milliseconds(isReady && feed == nil ? 100 : 1))
                 for socket in sockets {
-                    while try socket.receive() != nil { silent.remove(ObjectIdentifier(socket)) }
+                    while let event = try socket.receive() {
+                        switch event {
+                        case .connected where feed == nil, .message:
+                            silent.remove(ObjectIdentifier(socket))
+                        default: break
+                        }
+                    }
                 }
             }
-            if silent.isEmpty {
+            if !isReady, silent.isEmpty {
+                isReady = true
                 Control.tell(.ready)
-                break
-            }
-        }
-        while true {
-            if pollers.isEmpty { usleep(1_000_000) }
-            for (poller, sockets) in pollers {
-                _ = try poller.wait(timeout: .milliseconds(1))
-                for socket in sockets { while try socket.receive() != nil {} }
             }
         }
     }
@@ -98,29 +88,28 @@ enum HostileRoles {
     static func flood(place: Place, feed: String, count: Int) throws {
         try begin()
         guard let state = Name(floodedState) else { throw BenchError("no name: \(floodedState)") }
-        let context = try ZeroMQContext()
         var settings = SocketSettings()
         settings.security = try place.security
         settings.sendQueueMessages = 100
         var peers: [FloodPeer] = []
-        var stalled: [SubscriberSocket] = []
+        var stalled: [ClientSocket] = []
         for _ in 0..<count {
             peers.append(
                 try FloodPeer(state: state) { [settings] in
-                    let socket = try DealerSocket(context, settings: settings)
+                    let socket = try ClientSocket(.dealer, settings: settings)
                     try socket.connect(Endpoint(place.address))
                     return socket
                 })
-            var few = settings
-            few.receiveQueueMessages = 1
-            let subscriber = try SubscriberSocket(context, settings: few)
-            try subscriber.subscribe()
+            let subscriber = try ClientSocket(.subscriber, settings: settings)
             try subscriber.connect(Endpoint(feed))
             stalled.append(subscriber)
         }
         var isReady = false
         while true {
             var isBlocked = true
+            for subscriber in stalled where !subscriber.isConnected {
+                _ = try subscriber.receive()
+            }
             for index in peers.indices {
                 for _ in 0..<16 where try peers[index].speak() { isBlocked = false }
             }

@@ -5,7 +5,7 @@ import Foundation
 /// Observers that read the log from its beginning and keep nothing of it, all on one thread.
 enum ReaderRoles {
     private struct Reader {
-        let socket: DealerSocket
+        let socket: ClientSocket
         let token: Poller.Token
         var next = SequenceNumber(1)
         var speaker = Speaker.unwelcomed
@@ -16,27 +16,20 @@ enum ReaderRoles {
         guard nice(19) > 0 else {
             throw BenchError("the priority of the readers can't be lowered")
         }
-        let context = try ZeroMQContext()
         let poller = Poller(waker: try Waker())
         var readers: [Reader] = []
-        var settings = SocketSettings()
-        // The hello is said before the connection stands.
-        settings.queuesForConnectedOnly = false
         for _ in 0..<count {
-            let socket = try DealerSocket(context, settings: settings)
+            let socket = try ClientSocket(.dealer)
             try socket.connect(Endpoint(address))
             readers.append(Reader(socket: socket, token: try poller.add(socket)))
-            _ = try socket.send(
-                Frame.encode(
-                    .hello(Hello(request: 1, nonce: .random(), name: nil, role: .observer))
-                        as NodeMessage,
-                    by: .unwelcomed))
         }
         var waiting = Set(readers.indices)
         while true {
             let readiness = try poller.wait(timeout: nil)
             for index in readers.indices where readiness.isReadable(readers[index].token) {
-                while let frame = try readers[index].socket.receive() {
+                while let event = try readers[index].socket.receive() {
+                    if case .connected = event { try greet(readers[index].socket) }
+                    guard case .message(let frame) = event else { continue }
                     if try take(frame, &readers[index]), waiting.remove(index) != nil,
                         waiting.isEmpty
                     {
@@ -45,6 +38,14 @@ enum ReaderRoles {
                 }
             }
         }
+    }
+
+    private static func greet(_ socket: ClientSocket) throws {
+        _ = try socket.send(
+            Frame.encode(
+                .hello(Hello(request: 1, nonce: .random(), name: nil, role: .observer))
+                    as NodeMessage,
+                by: .unwelcomed))
     }
 
     /// - Returns: Whether it had entries.

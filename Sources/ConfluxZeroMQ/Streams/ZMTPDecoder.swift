@@ -31,6 +31,8 @@ struct ZMTPDecoder {
     private var phase = Phase.greeting
     /// What has come of the greeting, or of the frame under way: its header and its body.
     private var unit: [UInt8] = []
+    /// Where the memory of large frames comes from, and goes to.
+    private let pool: FramePool?
     /// How many frames of a message of several have passed.
     private var framesPassed = 0
     /// A message of more frames than this ends the connection: nobody sends one by mistake.
@@ -41,12 +43,20 @@ struct ZMTPDecoder {
     /// - Parameters:
     ///   - type: What this side's socket is.
     ///   - messageBytesMax: The most bytes of one message.
-    ///   - key: This side's key, where connections are encrypted.
-    init(_ type: ZMTP.SocketType, messageBytesMax: Int, key: CurveKeyPair? = nil) {
+    ///   - curve: What opens and seals messages, where connections are encrypted.
+    ///   - pool: The memory of frames that were; nil for new memory each time.
+    init(
+        _ type: ZMTP.SocketType, messageBytesMax: Int, curve: CurveSession? = nil,
+        pool: FramePool? = nil
+    ) {
         self.type = type
-        self.messageBytesMax = messageBytesMax + (key == nil ? 0 : CurveSession.overheadBytes)
-        curve = key.map { CurveSession($0) }
+        self.messageBytesMax = messageBytesMax + (curve == nil ? 0 : CurveSession.overheadBytes)
+        self.curve = curve
+        self.pool = pool
     }
+
+    /// What this side says first.
+    var greeting: [UInt8] { ZMTP.greeting(mechanism, isServing: type.isServing) }
 
     private var mechanism: ZMTP.Mechanism { curve == nil ? .null : .curve }
 
@@ -65,6 +75,9 @@ struct ZMTPDecoder {
     /// Whether the handshake is complete.
     var isReady: Bool { phase == .traffic }
 
+    /// Whether the peer has said that it speaks ZMTP.
+    var isGreeted: Bool { phase != .greeting }
+
     /// Takes the next bytes.
     ///
     /// - Parameters:
@@ -76,21 +89,20 @@ struct ZMTPDecoder {
     ) throws(ZMTPFault) {
         var rest = input
         while true {
-            if unit.isEmpty, phase == .traffic, let layout = try readLayout(of: rest),
-                rest.count >= layout.wholeBytes
-            {
-                // Most frames are whole: they are copied once.
-                try take(
-                    [UInt8](rest[layout.headerBytes..<layout.wholeBytes])[...],
-                    flags: rest[0], into: &events)
-                rest = UnsafeRawBufferPointer(rebasing: rest[layout.wholeBytes...])
-                continue
+            if unit.isEmpty, phase == .traffic, let layout = try readLayout(of: rest) {
+                if rest.count >= layout.wholeBytes {
+                    // Most frames are whole: they are copied once.
+                    try takeWhole(rest, layout, into: &events)
+                    rest = UnsafeRawBufferPointer(rebasing: rest[layout.wholeBytes...])
+                    continue
+                }
+                if let pool { unit = pool.take(byteCount: layout.wholeBytes) }
             }
             let needed = try neededBytes()
             if unit.count < needed {
                 let count = min(needed - unit.count, rest.count)
                 guard count > 0 else { return }
-                unit.append(contentsOf: rest[..<count])
+                unit.append(contentsOf: UnsafeRawBufferPointer(rebasing: rest[..<count]))
                 rest = UnsafeRawBufferPointer(rebasing: rest[count...])
                 continue
             }
@@ -99,13 +111,35 @@ struct ZMTPDecoder {
             if phase == .greeting {
                 try checkGreeting(whole)
                 phase = .handshake
-                if curve == nil {
-                    events.append(.answer(ZMTP.command("READY", ZMTP.metadata(type))))
-                }
+                try beginHandshake(into: &events)
             } else {
                 let headerBytes = whole[0] & ZMTP.longFlag == 0 ? 2 : ZMTP.headerBytesMax
+                pool?.keep(whole)
                 try take(whole[headerBytes...], flags: whole[0], into: &events)
             }
+        }
+    }
+
+    private mutating func takeWhole(
+        _ input: UnsafeRawBufferPointer, _ layout: Layout, into events: inout [Event]
+    ) throws(ZMTPFault) {
+        let body = UnsafeRawBufferPointer(
+            rebasing: input[layout.headerBytes..<layout.wholeBytes])
+        var frame = pool?.take(byteCount: body.count) ?? []
+        if frame.capacity == 0 {
+            frame = [UInt8](body)
+        } else {
+            frame.append(contentsOf: body)
+        }
+        pool?.keep(frame)
+        try take(frame[...], flags: input[0], into: &events)
+    }
+
+    private func beginHandshake(into events: inout [Event]) throws(ZMTPFault) {
+        if let curve {
+            if !type.isServing { events.append(.answer(try curve.hello())) }
+        } else {
+            events.append(.answer(ZMTP.command("READY", ZMTP.metadata(type))))
         }
     }
 
@@ -118,7 +152,12 @@ struct ZMTPDecoder {
 
     /// How many bytes there must be before more can be told: when `unit` has them it is complete.
     private func neededBytes() throws(ZMTPFault) -> Int {
-        if phase == .greeting { return ZMTP.greetingBytes }
+        if phase == .greeting {
+            if let first = unit.first, first != 0xFF {
+                throw ZMTPFault("a greeting that is not of ZMTP 3", failure: .stranger)
+            }
+            return ZMTP.greetingBytes
+        }
         let layout: Layout? = try unit[...].withRawBytes { bytes throws(ZMTPFault) in
             try readLayout(of: bytes)
         }
@@ -175,10 +214,11 @@ struct ZMTPDecoder {
 
     private func checkGreeting(_ greeting: [UInt8]) throws(ZMTPFault) {
         guard greeting[0] == 0xFF, greeting[9] & 1 == 1, greeting[10] >= 3 else {
-            throw ZMTPFault("a greeting that is not of ZMTP 3")
+            throw ZMTPFault("a greeting that is not of ZMTP 3", failure: .stranger)
         }
         guard greeting[12..<32] == ZMTP.greeting(mechanism)[12..<32] else {
-            throw ZMTPFault("a security mechanism other than \(mechanism.rawValue)")
+            throw ZMTPFault(
+                "a security mechanism other than \(mechanism.rawValue)", failure: .otherMechanism)
         }
     }
 
@@ -186,7 +226,10 @@ struct ZMTPDecoder {
         var properties = properties
         let peer = try properties.socketType()
         guard type.peers.contains(peer) else {
-            throw ZMTPFault("a \(peer) that connects to a \(type.rawValue)")
+            throw ZMTPFault(
+                type.isServing
+                    ? "a \(peer) that connects to a \(type.rawValue)"
+                    : "a \(peer) that a \(type.rawValue) connects to", failure: .otherSocket)
         }
     }
 
@@ -201,12 +244,28 @@ struct ZMTPDecoder {
             // Whoever proves nothing may speak at once.
             phase = .traffic
             return
+        case (.handshake, "READY"):
+            guard let curve, !type.isServing else { break }
+            try checkType(CommandReader(rest: try curve.takeReady(reader.rest)))
+            phase = .traffic
+            return
+        case (.handshake, "WELCOME"):
+            guard let curve, !type.isServing else { break }
+            events.append(
+                .answer(try curve.initiate(reader.rest, metadata: ZMTP.metadata(type))))
+            return
+        case (.handshake, "ERROR"):
+            guard !type.isServing else { break }
+            let status = try reader.text()
+            throw ZMTPFault(
+                "the error \(status) of the peer",
+                failure: .denied(status: Int(status.prefix(3)) ?? 0))
         case (.handshake, "HELLO"):
-            guard let curve else { break }
+            guard let curve, type.isServing else { break }
             events.append(.answer(try curve.welcome(reader.rest)))
             return
         case (.handshake, "INITIATE"):
-            guard let curve else { break }
+            guard let curve, type.isServing else { break }
             let (key, metadata) = try curve.initiate(reader.rest)
             try checkType(CommandReader(rest: metadata))
             phase = .admission
@@ -224,42 +283,5 @@ struct ZMTPDecoder {
         case "ERROR": throw ZMTPFault("an error of the peer")
         default: break
         }
-    }
-}
-
-/// Reads the strings of a command.
-private struct CommandReader {
-    var rest: Bytes
-
-    /// A string of up to 255 bytes.
-    mutating func text() throws(ZMTPFault) -> String {
-        guard let count = rest.popFirst() else { throw ZMTPFault("a command that is cut off") }
-        return String(decoding: try take(UInt64(count)), as: UTF8.self)
-    }
-
-    /// The socket type among properties.
-    mutating func socketType() throws(ZMTPFault) -> String {
-        var socketType: String?
-        while !rest.isEmpty {
-            let property = try text()
-            let value = try value()
-            if property.lowercased() == "socket-type" {
-                socketType = String(decoding: value, as: UTF8.self)
-            }
-        }
-        guard let socketType else { throw ZMTPFault("no socket type") }
-        return socketType
-    }
-
-    /// A property's value, with its length in four bytes.
-    mutating func value() throws(ZMTPFault) -> Bytes {
-        let count = try take(4).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-        return try take(count)
-    }
-
-    private mutating func take(_ count: UInt64) throws(ZMTPFault) -> Bytes {
-        guard count <= UInt64(rest.count) else { throw ZMTPFault("a command that is cut off") }
-        defer { rest = rest.dropFirst(Int(count)) }
-        return rest.prefix(Int(count))
     }
 }

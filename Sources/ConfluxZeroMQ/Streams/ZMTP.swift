@@ -1,22 +1,27 @@
 import ConfluxVocabulary
 
-/// The part of ZMTP 3.0 that a serving socket speaks: the greeting, and the commands of the mechanisms
-/// NULL and CURVE. See [the RFC](https://rfc.zeromq.org/spec/23/).
+/// The part of ZMTP 3.0 that is spoken here: the greeting, and the commands of the mechanisms NULL and
+/// CURVE. See [the RFC](https://rfc.zeromq.org/spec/23/).
 enum ZMTP {
-    /// Which socket a serving socket says that it is.
+    /// Which socket one side says that it is.
     enum SocketType: String {
         case router = "ROUTER"
         case publisher = "XPUB"
         case dealer = "DEALER"
+        case subscriber = "SUB"
 
-        /// The types of peers that may connect.
+        /// The types of peers that it talks to.
         var peers: [String] {
             switch self {
             case .router: ["DEALER", "REQ", "ROUTER"]
             case .publisher: ["SUB", "XSUB"]
-            case .dealer: ["ROUTER", "REP", "DEALER"]
+            case .dealer: ["ROUTER"]
+            case .subscriber: ["PUB", "XPUB"]
             }
         }
+
+        /// Whether it is the side that peers connect to.
+        var isServing: Bool { self == .router || self == .publisher }
 
         /// Whether a peer is served once it has subscribed; else, once it has shaken hands.
         var awaitsSubscription: Bool { self == .publisher }
@@ -38,12 +43,15 @@ enum ZMTP {
         case curve = "CURVE"
     }
 
-    /// Version 3.0, so that peers subscribe by messages; as a server where that matters.
-    static func greeting(_ mechanism: Mechanism) -> [UInt8] {
+    /// Version 3.0, so that subscriptions are messages; as a server where that matters.
+    static func greeting(_ mechanism: Mechanism, isServing: Bool = true) -> [UInt8] {
         [0xFF] + [UInt8](repeating: 0, count: 8) + [0x7F, 3, 0]
-            + padded(Array(mechanism.rawValue.utf8), to: 20) + [mechanism == .curve ? 1 : 0]
-            + [UInt8](repeating: 0, count: 31)
+            + padded(Array(mechanism.rawValue.utf8), to: 20)
+            + [mechanism == .curve && isServing ? 1 : 0] + [UInt8](repeating: 0, count: 31)
     }
+
+    /// A subscription to everything, as a message.
+    static let subscription: [UInt8] = [1]
 
     /// What a socket says of itself at the end of the handshake.
     static func metadata(_ type: SocketType) -> [UInt8] {
@@ -65,11 +73,39 @@ enum ZMTP {
     static func pong(_ context: Bytes) -> [UInt8] { string("PONG") + context }
 
     /// What stands before a message of one frame.
+    struct Header {
+        private let bytes: (UInt64, UInt64)
+        /// 2 or ``headerBytesMax``.
+        let byteCount: Int
+        let isCommand: Bool
+
+        init(bodyBytes: Int, isCommand: Bool = false) {
+            self.isCommand = isCommand
+            let flags = UInt64(isCommand ? commandFlag : 0)
+            let count = UInt64(bodyBytes)
+            if bodyBytes > 255 {
+                byteCount = headerBytesMax
+                // The flags, and the length with its highest byte first.
+                bytes = (
+                    ((flags | UInt64(longFlag)) << 56 | count >> 8).bigEndian,
+                    (count << 56).bigEndian
+                )
+            } else {
+                byteCount = 2
+                bytes = ((flags << 56 | count << 48).bigEndian, 0)
+            }
+        }
+
+        func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+            withUnsafeBytes(of: bytes) {
+                body(UnsafeRawBufferPointer(rebasing: $0[..<byteCount]))
+            }
+        }
+    }
+
+    /// The same in an array.
     static func header(bodyBytes: Int, isCommand: Bool = false) -> [UInt8] {
-        let flags = isCommand ? commandFlag : 0
-        guard bodyBytes > 255 else { return [flags, UInt8(bodyBytes)] }
-        return [flags | longFlag]
-            + (0..<8).map { UInt8(truncatingIfNeeded: bodyBytes >> (56 - 8 * $0)) }
+        Header(bodyBytes: bodyBytes, isCommand: isCommand).withBytes { Array($0) }
     }
 
     /// A command of less than 256 bytes, as a frame.
@@ -89,9 +125,12 @@ struct ZMTPFault: Error, Equatable {
     let reason: String
     /// What the peer is told before.
     let says: [UInt8]?
+    /// What that means to a side that connects.
+    let failure: ConnectionFailure
 
-    init(_ reason: String, says: [UInt8]? = nil) {
+    init(_ reason: String, says: [UInt8]? = nil, failure: ConnectionFailure? = nil) {
         self.reason = reason
         self.says = says
+        self.failure = failure ?? .broken(reason)
     }
 }

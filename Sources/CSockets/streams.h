@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
 #if defined(__linux__)
@@ -224,24 +225,12 @@ static inline int conflux_listen_local(const char *path, int backlog) {
     return descriptor;
 }
 
-// Takes the next connection.
-static inline int conflux_accept(int listener, conflux_keeping keeping) {
-    int descriptor;
-    do {
-#if defined(__linux__)
-        descriptor = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-#else
-        descriptor = accept(listener, NULL, NULL);
-#endif
-    } while (descriptor < 0 && (errno == EINTR || errno == ECONNABORTED));
-    if (descriptor < 0) return -1;
+// Sets what every connection has. Returns -1 with errno set where it can't be kept.
+static inline int conflux_keep(int descriptor, conflux_keeping keeping) {
 #if !defined(__linux__)
     // Without the option a write to a connection that was reset would end the process. It can't be set where it
     // was reset already.
-    if (conflux_set_flags(descriptor) != 0
-        || conflux_set_option(descriptor, SOL_SOCKET, SO_NOSIGPIPE, 1) != 0) {
-        return conflux_close_failed(descriptor);
-    }
+    if (conflux_set_option(descriptor, SOL_SOCKET, SO_NOSIGPIPE, 1) != 0) return -1;
 #endif
     // Of a Unix socket these mean nothing.
     conflux_set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
@@ -259,7 +248,106 @@ static inline int conflux_accept(int listener, conflux_keeping keeping) {
     conflux_set_option(
         descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, keeping.unacknowledged_milliseconds);
 #endif
+    return 0;
+}
+
+// Takes the next connection.
+static inline int conflux_accept(int listener, conflux_keeping keeping) {
+    int descriptor;
+    do {
+#if defined(__linux__)
+        descriptor = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+#else
+        descriptor = accept(listener, NULL, NULL);
+#endif
+    } while (descriptor < 0 && (errno == EINTR || errno == ECONNABORTED));
+    if (descriptor < 0) return -1;
+#if !defined(__linux__)
+    if (conflux_set_flags(descriptor) != 0) return conflux_close_failed(descriptor);
+#endif
+    if (conflux_keep(descriptor, keeping) != 0) return conflux_close_failed(descriptor);
     return descriptor;
+}
+
+// An address that a connection goes to.
+typedef struct {
+    struct sockaddr_storage place;
+    socklen_t length;
+} conflux_address;
+
+// Looks up the addresses of a host, those of IPv4 first: servers mostly listen at them alone. It may block for as
+// long as the system takes, but not where the host is to be in numbers. Returns how many there are, at most
+// `most`; where there are none, 0 and in `failure` the number for it of `gai_strerror`.
+static inline int conflux_resolve(
+    const char *host, uint16_t port, int is_numeric, conflux_address *addresses, int most, int *failure) {
+    struct addrinfo hints;
+    struct addrinfo *found = NULL;
+    char service[8];
+    memset(&hints, 0, sizeof hints);
+    hints.ai_family = AF_UNSPEC;
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = AI_NUMERICSERV | (is_numeric ? AI_NUMERICHOST : 0);
+    snprintf(service, sizeof service, "%u", (unsigned)port);
+    *failure = getaddrinfo(host, service, &hints, &found);
+    if (*failure != 0) return 0;
+    int count = 0;
+    int families[2] = {AF_INET, AF_INET6};
+    for (int index = 0; index < 2; index += 1) {
+        for (struct addrinfo *next = found; next && count < most; next = next->ai_next) {
+            if (next->ai_family != families[index]) continue;
+            if (next->ai_addrlen > sizeof addresses[count].place) continue;
+            memcpy(&addresses[count].place, next->ai_addr, next->ai_addrlen);
+            addresses[count++].length = next->ai_addrlen;
+        }
+    }
+    freeaddrinfo(found);
+    if (count == 0) *failure = EAI_NONAME;
+    return count;
+}
+
+// The address of a socket at a path. Returns -1 where the path is too long.
+static inline int conflux_local_address(const char *path, conflux_address *address) {
+    struct sockaddr_un place;
+    memset(&place, 0, sizeof place);
+    place.sun_family = AF_UNIX;
+    if (strlen(path) >= sizeof place.sun_path) return -1;
+    strcpy(place.sun_path, path);
+    memcpy(&address->place, &place, sizeof place);
+    address->length = sizeof place;
+    return 0;
+}
+
+// Begins to connect. It stands when the descriptor can be written to and `conflux_connect_failure` says 0.
+static inline int conflux_connect(const conflux_address *address, conflux_keeping keeping) {
+    int descriptor = socket(address->place.ss_family, SOCK_STREAM, 0);
+    if (descriptor < 0) return -1;
+    if (conflux_set_flags(descriptor) != 0 || conflux_keep(descriptor, keeping) != 0
+        || (connect(descriptor, (const struct sockaddr *)&address->place, address->length) != 0
+            && errno != EINPROGRESS && errno != EINTR)) {
+        return conflux_close_failed(descriptor);
+    }
+    return descriptor;
+}
+
+// Why a connection did not come about, as an errno; 0 where it stands, EINPROGRESS while it is under way.
+static inline int conflux_connect_failure(int descriptor) {
+    struct pollfd item = {descriptor, POLLOUT, 0};
+    if (poll(&item, 1, 0) <= 0) return EINPROGRESS;
+    int number = 0;
+    socklen_t size = sizeof number;
+    if (getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &number, &size) != 0) return errno;
+    if (number != 0) return number;
+    // TCP connects a port with itself where nobody listens and the system has chosen the same one for this end.
+    struct sockaddr_storage ends[2];
+    socklen_t lengths[2] = {sizeof ends[0], sizeof ends[1]};
+    memset(ends, 0, sizeof ends);
+    if (getpeername(descriptor, (struct sockaddr *)&ends[1], &lengths[1]) != 0) return errno;
+    if (getsockname(descriptor, (struct sockaddr *)&ends[0], &lengths[0]) == 0
+        && ends[0].ss_family != AF_UNIX && lengths[0] == lengths[1]
+        && memcmp(&ends[0], &ends[1], lengths[0]) == 0) {
+        return ECONNREFUSED;
+    }
+    return 0;
 }
 
 // Reads what there is. Returns how many bytes; 0 at the end; -1 with errno set.
@@ -271,14 +359,20 @@ static inline ssize_t conflux_receive(int descriptor, void *bytes, size_t count)
     return taken;
 }
 
-// Writes what there is room for. Returns how many bytes; -1 with errno set.
-static inline ssize_t conflux_send(int descriptor, const void *bytes, size_t count) {
+// Writes what there is room for, of two pieces one behind the other. Returns how many bytes; -1 with errno set.
+static inline ssize_t conflux_send(
+    int descriptor, const void *head, size_t head_count, const void *tail, size_t tail_count) {
+    struct iovec pieces[2] = {{(void *)head, head_count}, {(void *)tail, tail_count}};
+    struct msghdr message;
+    memset(&message, 0, sizeof message);
+    message.msg_iov = pieces;
+    message.msg_iovlen = tail_count > 0 ? 2 : 1;
     ssize_t sent;
     do {
 #if defined(__linux__)
-        sent = send(descriptor, bytes, count, MSG_NOSIGNAL);
+        sent = sendmsg(descriptor, &message, MSG_NOSIGNAL);
 #else
-        sent = send(descriptor, bytes, count, 0);
+        sent = sendmsg(descriptor, &message, 0);
 #endif
     } while (sent < 0 && errno == EINTR);
     return sent;
@@ -288,4 +382,14 @@ static inline ssize_t conflux_send(int descriptor, const void *bytes, size_t cou
 static inline int conflux_await_writable(int descriptor, int milliseconds) {
     struct pollfd item = {descriptor, POLLOUT, 0};
     return poll(&item, 1, milliseconds) > 0;
+}
+
+// Ends a connection. Where something is unread the system would throw away what it has not sent, so that is
+// thrown away before, up to a bound.
+static inline void conflux_end(int descriptor, void *bytes, size_t count, size_t most) {
+    size_t thrown = 0;
+    ssize_t taken = 0;
+    shutdown(descriptor, SHUT_WR);
+    while (thrown < most && (taken = conflux_receive(descriptor, bytes, count)) > 0) thrown += (size_t)taken;
+    close(descriptor);
 }

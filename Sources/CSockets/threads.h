@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <unistd.h>
-#include <zmq.h>
 #if defined(__linux__)
 #include <sys/eventfd.h>
 #include <sys/prctl.h>

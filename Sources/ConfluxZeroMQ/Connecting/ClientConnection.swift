@@ -1,0 +1,67 @@
+import CSockets
+import ConfluxVocabulary
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// The function of the system's, where a method has its name.
+func closeDescriptor(_ descriptor: Int32) { close(descriptor) }
+
+/// One connection of a socket that connects.
+///
+/// Confined to the thread that owns the socket. Whoever has it ends it, once.
+final class ClientConnection {
+    let descriptor: Int32
+    var decoder: ZMTPDecoder
+    var outbound = OutboundFrames()
+    private let queue: OutboundQueue
+    private let budget: OutboundQueue.Budget
+
+    init(
+        _ descriptor: Int32, _ decoder: ZMTPDecoder, _ queue: OutboundQueue,
+        _ budget: OutboundQueue.Budget
+    ) {
+        self.descriptor = descriptor
+        self.decoder = decoder
+        self.queue = queue
+        self.budget = budget
+    }
+
+    /// Sends a message of one frame, unless too much waits. That the connection is broken is told by reading it.
+    ///
+    /// - Returns: Whether it was sent, or is queued.
+    func send(_ message: UnsafeRawBufferPointer, isCommand: Bool = false) -> Bool {
+        guard queue.hasRoom else { return false }
+        var frame = OutgoingFrame(
+            message, isCommand: isCommand, sealedBy: decoder.curve, in: budget)
+        return outbound.send(&frame, counting: queue, to: descriptor) != .broken
+    }
+
+    /// Says something of the handshake's.
+    func say(_ bytes: [UInt8]) {
+        var frame = OutgoingFrame(handshake: bytes, in: budget)
+        _ = outbound.send(&frame, counting: queue, to: descriptor)
+    }
+
+    /// Answers a ping.
+    func pong(_ context: Bytes) {
+        _ = ZMTP.pong(context).withUnsafeBytes { send($0, isCommand: true) }
+    }
+
+    /// Writes what waits, for so long at most.
+    func linger(_ most: Duration) {
+        let until = Moment.now.monotonic + most
+        while !outbound.isClear, outbound.write(to: descriptor, atMost: .max), !outbound.isClear,
+            case let left = until - Moment.now.monotonic, left > .zero
+        { _ = conflux_await_writable(descriptor, left.wholeMilliseconds) }
+    }
+
+    /// Ends it. What waits is lost.
+    func end(_ piece: UnsafeMutableRawBufferPointer) {
+        conflux_end(
+            descriptor, piece.baseAddress, piece.count, StreamServer.drainedBytesMax)
+    }
+}

@@ -1,0 +1,71 @@
+import ConfluxVocabulary
+
+/// The server's side of the handshake.
+extension CurveSession {
+    /// The client says which key it has for this connection.
+    ///
+    /// - Parameter body: What follows the command's name.
+    /// - Returns: What is to be answered.
+    /// - Throws: ``ZMTPFault`` when it is meant for another server, or is none.
+    func welcome(_ body: Bytes) throws(ZMTPFault) -> [UInt8] {
+        guard case .server(let server) = side, handshake == nil, shared.isEmpty, body.count == Self.helloBytes, body.first == 1
+        else { throw ZMTPFault("a HELLO that is none") }
+        let body = Array(body)
+        let clientKey = Array(body[74..<106])
+        let key = try Self.agree(clientKey, server.secret)
+        guard
+            Self.open(
+                body[114...], Array("CurveZMQHELLO---".utf8) + body[106..<114], key)
+                == [UInt8](repeating: 0, count: 64)
+        else {
+            throw ZMTPFault("a HELLO to another server", says: ZMTP.error(ZMTP.otherServerStatus))
+        }
+        let handshake = Handshake(peerKey: clientKey, cookie: Sodium.random(Self.cookieBytes))
+        self.handshake = handshake
+        let tail = Sodium.random(16)
+        let box = Self.seal(
+            handshake.own.publicKey.bytes + handshake.cookie, Array("WELCOME-".utf8) + tail, key
+        )
+        return ZMTP.command("WELCOME", tail + box)
+    }
+
+    /// The client proves who it is.
+    ///
+    /// - Parameter body: What follows the command's name.
+    /// - Returns: Its key, and what it says of its socket.
+    /// - Throws: ``ZMTPFault`` when it does not prove it.
+    func initiate(_ body: Bytes) throws(ZMTPFault) -> (key: CurvePublicKey, metadata: Bytes) {
+        guard case .server(let server) = side, let handshake,
+            body.count >= Self.initiateBytesMin
+        else {
+            throw ZMTPFault("an INITIATE that is none")
+        }
+        self.handshake = nil
+        let body = Array(body)
+        shared = try Self.agree(handshake.peerKey, handshake.own.secret)
+        let short = Array(body[96..<104])
+        guard body[..<96].elementsEqual(handshake.cookie),
+            let content = Self.open(
+                body[104...], Array("CurveZMQINITIATE".utf8) + short, shared)
+        else { throw ZMTPFault("an INITIATE that does not open") }
+        peerNonce = Self.number(short)
+        let key = Array(content[..<32])
+        let vouch = Self.open(
+            content[48..<128], Array("VOUCH---".utf8) + content[32..<48],
+            try Self.agree(key, handshake.own.secret))
+        guard vouch == handshake.peerKey + server.publicKey.bytes else {
+            throw ZMTPFault("a vouch for another key")
+        }
+        return (CurvePublicKey(bytes: key), content[128...])
+    }
+
+    /// The client is admitted.
+    ///
+    /// - Parameter metadata: What the server says of its socket.
+    /// - Returns: The command that ends the handshake.
+    func ready(_ metadata: [UInt8]) -> [UInt8] {
+        let short = nextNonce()
+        return ZMTP.command(
+            "READY", short + Self.seal(metadata, Array("CurveZMQREADY---".utf8) + short, shared))
+    }
+}

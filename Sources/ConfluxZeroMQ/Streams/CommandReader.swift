@@ -1,0 +1,38 @@
+import ConfluxVocabulary
+
+/// Reads the strings of a command.
+struct CommandReader {
+    var rest: Bytes
+
+    /// A string of up to 255 bytes.
+    mutating func text() throws(ZMTPFault) -> String {
+        guard let count = rest.popFirst() else { throw ZMTPFault("a command that is cut off") }
+        return String(decoding: try take(UInt64(count)), as: UTF8.self)
+    }
+
+    /// The socket type among properties.
+    mutating func socketType() throws(ZMTPFault) -> String {
+        var socketType: String?
+        while !rest.isEmpty {
+            let property = try text()
+            let value = try value()
+            if property.lowercased() == "socket-type" {
+                socketType = String(decoding: value, as: UTF8.self)
+            }
+        }
+        guard let socketType else { throw ZMTPFault("no socket type") }
+        return socketType
+    }
+
+    /// A property's value, with its length in four bytes.
+    mutating func value() throws(ZMTPFault) -> Bytes {
+        let count = try take(4).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        return try take(count)
+    }
+
+    private mutating func take(_ count: UInt64) throws(ZMTPFault) -> Bytes {
+        guard count <= UInt64(rest.count) else { throw ZMTPFault("a command that is cut off") }
+        defer { rest = rest.dropFirst(Int(count)) }
+        return rest.prefix(Int(count))
+    }
+}

@@ -1,0 +1,3 @@
+#pragma once
+#include <errno.h>
+#include <zmq.h>

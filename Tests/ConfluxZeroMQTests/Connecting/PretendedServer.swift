@@ -1,0 +1,57 @@
+import CSockets
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxZeroMQ
+
+/// A server of bytes, that says what it likes to whoever connects.
+final class PretendedServer {
+    private let listener: Int32
+    private var connection: Int32 = -1
+    let endpoint: Endpoint
+
+    init() throws {
+        var port: UInt16 = 0
+        var name = [CChar](repeating: 0, count: 128)
+        listener = conflux_listen_tcp("127.0.0.1", 0, &port, 8, &name, name.count)
+        try #require(listener >= 0)
+        endpoint = try Endpoint(host: "127.0.0.1", port: port)
+    }
+
+    deinit {
+        hangUp()
+        closeDescriptor(listener)
+    }
+
+    /// Takes the next connection of a client, and says something to it.
+    func accept(from client: ClientSocket, saying bytes: [UInt8] = []) throws {
+        hangUp()
+        try wait(for: client) {
+            while let event = try client.receive() {
+                if case .failed(let failure) = event { Issue.record("\(failure)") }
+                if case .accepted = event { break }
+            }
+            connection = conflux_accept(listener, conflux_keeping())
+            return connection >= 0 ? () : nil
+        }
+        say(bytes)
+    }
+
+    /// - Returns: How many of the bytes the connection took.
+    @discardableResult
+    func say(_ bytes: [UInt8]) -> Int {
+        conflux_send(connection, bytes, bytes.count, nil, 0)
+    }
+
+    /// What the client has said since it was asked last, or connected.
+    func heard() -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: 1 << 16)
+        let count = conflux_receive(connection, &bytes, bytes.count)
+        return Array(bytes.prefix(max(0, count)))
+    }
+
+    func hangUp() {
+        if connection >= 0 { closeDescriptor(connection) }
+        connection = -1
+    }
+}
