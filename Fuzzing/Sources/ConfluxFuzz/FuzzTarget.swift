@@ -10,8 +10,8 @@ struct FuzzTarget: Sendable {
     let run: @Sendable ([UInt8]) -> Void
 
     static let all =
-        wireTargets + codingTargets + accessTargets + connectionTargets + sequencerTargets
-        + replicaTargets
+        wireTargets + codingTargets + accessTargets + connectionTargets + clientTargets
+        + sequencerTargets + replicaTargets
 }
 
 /// Whether the machines' targets print every input and what came of it: `CONFLUX_TRACE=1`.
