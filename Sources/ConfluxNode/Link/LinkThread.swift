@@ -109,9 +109,10 @@ final class LinkThread: @unchecked Sendable {
     /// Waits until something happens, and handles it.
     func turn() {
         do {
-            let timeout = timeout
-            let deadline = now.monotonic + timeout
-            let readiness = try poller.wait(timeout: timeout) { letLead(until: deadline, $0) }
+            let deadline = deadline
+            let readiness = try poller.wait(timeout: max(.zero, deadline - now.monotonic)) {
+                letLead(until: deadline, $0)
+            }
             takeCommands()
             if readiness.isReadable(dealerToken) { try takeMessages() }
             if let feed, readiness.isReadable(feed.token) { try takeFeed(feed) }
@@ -127,13 +128,13 @@ final class LinkThread: @unchecked Sendable {
 
     var now: Moment { .now }
 
-    private var timeout: Duration {
-        let instant = now.monotonic
-        var deadline = instant + NodeMeter.publishInterval
+    /// Until when the link may sleep.
+    private var deadline: Duration {
+        var deadline = now.monotonic + NodeMeter.publishInterval
         if let due = machine.nextDeadline { deadline = min(deadline, due) }
         for ask in asks.values { deadline = min(deadline, ask.deadline) }
         if let leaveDeadline { deadline = min(deadline, leaveDeadline) }
-        return max(.zero, deadline - instant)
+        return deadline
     }
 
     /// Behind each turn: as often as is due.
