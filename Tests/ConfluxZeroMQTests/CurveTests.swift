@@ -21,7 +21,8 @@ import Testing
     }
 
     /// Why a dealer's handshake fails.
-    private func failure(of dealer: ClientSocket, _ router: RouterSocket) throws -> ConnectionFailure
+    private func failure(of dealer: ClientSocket, _ router: RouterSocket) throws
+        -> ConnectionFailure
     {
         try wait(for: dealer, serving: router) { try dealer.failure() }
     }

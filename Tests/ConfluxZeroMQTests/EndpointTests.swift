@@ -36,7 +36,8 @@ import Testing
         ("tcp://[::1:7400", "bracket is not closed"),
         ("tcp://[host]:1", "IPv6 address is expected"),
         ("tcp://[]:1", "IPv6 address is expected"), ("ipc://", "1 to 103 bytes"),
-        ("inproc://a", "write tcp://host:port or ipc://path"), ("tcp://a;b:1", "the host is a name"),
+        ("inproc://a", "write tcp://host:port or ipc://path"),
+        ("tcp://a;b:1", "the host is a name"),
         ("tcp://\(String(repeating: "h", count: 300)):1", "more than 253 bytes"),
         ("ipc://\(String(repeating: "p", count: 104))", "1 to 103 bytes"),
     ])

@@ -8,7 +8,8 @@ extension CurveSession {
     /// - Returns: What is to be answered.
     /// - Throws: ``ZMTPFault`` when it is meant for another server, or is none.
     func welcome(_ body: Bytes) throws(ZMTPFault) -> [UInt8] {
-        guard case .server(let server) = side, handshake == nil, shared.isEmpty, body.count == Self.helloBytes, body.first == 1
+        guard case .server(let server) = side, handshake == nil, shared.isEmpty,
+            body.count == Self.helloBytes, body.first == 1
         else { throw ZMTPFault("a HELLO that is none") }
         let body = Array(body)
         let clientKey = Array(body[74..<106])

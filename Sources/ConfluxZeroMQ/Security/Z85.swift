@@ -1,7 +1,8 @@
 /// Keys in text: each four bytes are five characters. See [the RFC](https://rfc.zeromq.org/spec/32/).
 enum Z85 {
     private static let characters = Array(
-        "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#".utf8)
+        "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#".utf8
+    )
     /// What each character stands for, by its byte.
     private static let values: [UInt8: UInt32] = Dictionary(
         uniqueKeysWithValues: characters.enumerated().map { ($1, UInt32($0)) })

@@ -6,7 +6,8 @@ import Testing
 
 /// A socket that connects: to whom, again and again, and what it says of that.
 @Suite struct ClientTests {
-    @Test func `it tells what becomes of an attempt, and connects again when its connection breaks`()
+    @Test
+    func `it tells what becomes of an attempt, and connects again when its connection breaks`()
         throws
     {
         let pair = try Pair()

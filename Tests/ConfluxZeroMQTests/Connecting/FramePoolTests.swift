@@ -5,7 +5,8 @@ import Testing
 
 /// The memory of large frames.
 @Suite struct FramePoolTests {
-    private static let beginning = ZMTP.greeting(.null) + ZMTP.command("READY", ZMTP.metadata(.router))
+    private static let beginning =
+        ZMTP.greeting(.null) + ZMTP.command("READY", ZMTP.metadata(.router))
 
     private func decoder(_ pool: FramePool) throws -> ZMTPDecoder {
         var decoder = ZMTPDecoder(.dealer, messageBytesMax: 1 << 24, pool: pool)

@@ -92,7 +92,8 @@ import Testing
         #expect(failure == .ended)
     }
 
-    @Test func `a message that never ends holds no more than has come, and is left with its server`()
+    @Test
+    func `a message that never ends holds no more than has come, and is left with its server`()
         throws
     {
         try server.accept(
