@@ -5,7 +5,10 @@ import ConfluxZeroMQ
 import Synchronization
 
 extension NodeCore {
-    package func bridge<S: BridgedState>(_ state: S.Type, _ name: Name) async throws(NodeError) {
+    /// - Parameter guest: A store that is to be hosted: it needs no bridge's feed.
+    package func bridge<S: BridgedState>(
+        _ state: S.Type, _ name: Name, besides guest: StoreCore<S>? = nil
+    ) async throws(NodeError) {
         claims: while true {
             switch stores.claim(.state(name)) {
             case .open: return
@@ -44,6 +47,8 @@ extension NodeCore {
                     """)
         }
         stores.settle(.state(name), isOpen: true)
+        let jobs = jobs
+        scope.channel(of: S.self).whenInhabited(besides: guest) { jobs.post(.inhabited(name)) }
         // It may have been lost before it stood in the table.
         if let error = loss.error { bridgeLost(S.self, name, error) }
     }
@@ -125,7 +130,7 @@ extension NodeCore {
         let core = store.core
         let loss = Loss()
         do throws(NodeError) {
-            try await bridge(S.self, name.state)
+            try await bridge(S.self, name.state, besides: core)
             // From here on what is dispatched is ordered; what was dispatched before is in the
             // state that the snapshot below takes.
             let route = OutboxRoute<S>(outbox: outbox, target: .store(name))

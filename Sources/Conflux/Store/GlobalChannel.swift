@@ -10,6 +10,8 @@ struct Registry {
     private var dense: [Lane]? = []
     /// Whether there is a route.
     var isRouted = false
+    /// Use: told once of the next store.
+    var whenInhabited: (@Sendable () -> Void)?
 
     var isEmpty: Bool { list.isEmpty }
 
@@ -105,7 +107,29 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     }
 
     func add(_ core: StoreCore<S>) {
-        registry.withLock { $0.add(core) }
+        let hook = registry.withLock { registry in
+            registry.add(core)
+            defer { registry.whenInhabited = nil }
+            return registry.whenInhabited
+        }
+        hook?()
+    }
+
+    /// Has a function called once there is a store: at once, or before the first one's initialiser returns. It
+    /// replaces the one that was set before.
+    ///
+    /// - Parameters:
+    ///   - guest: A store that does not count.
+    ///   - hook: Called holding no lock.
+    package func whenInhabited(
+        besides guest: StoreCore<S>?, _ hook: @escaping @Sendable () -> Void
+    ) {
+        let isInhabited = registry.withLock { registry in
+            let isInhabited = registry.lanes.contains { $0 !== guest }
+            registry.whenInhabited = isInhabited ? nil : hook
+            return isInhabited
+        }
+        if isInhabited { hook() }
     }
 
     /// The store hears of global dispatches no more; nothing happens for one that does not.

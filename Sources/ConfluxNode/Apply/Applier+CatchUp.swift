@@ -55,7 +55,8 @@ extension ApplyJob {
             case .commit, .catchUp, .settle, .reach: true
             default: false
             }
-        case .goOn, .submitted, .abandoned, .asked, .wait, .giveUp, .reported, .identified, .probe,
+        case .goOn, .submitted, .abandoned, .inhabited, .asked, .wait, .giveUp, .reported,
+            .identified, .probe,
             .stop:
             true
         case .register, .unregister: false

@@ -6,6 +6,13 @@ import ConfluxVocabulary
 extension Applier {
     func apply(_ commit: Commit, to recipients: Recipients) {
         let numbers = commit.first...commit.last
+        if case .only(let subjects) = recipients {
+            for case .state(let state) in subjects {
+                if let locals = states[state]?.locals, recipients.include(locals) {
+                    noteGap(before: commit.first, of: locals)
+                }
+            }
+        }
         for stores in states.values { stores.runner?.begin(numbers, to: recipients) }
         var sequence = commit.first
         var points: [SnapshotPlace] = []

@@ -29,6 +29,7 @@ extension Applier {
         case .state(let name):
             state = name
             states[state]?.isBridged = false
+            states[state]?.isInhabited = false
             if let locals = states[state]?.locals {
                 release(locals)
                 locals.forget()
@@ -144,14 +145,51 @@ extension Applier {
                 .opened(request: request, outcome),
                 at: isAttached ? max(delivered, progress.delivered) : progress.delivered, progress)
         case .state(let state):
-            if let stores = states[state], !stores.isBridged || stores.locals.phase == .empty {
-                stores.isBridged = true
-                stores.locals.phase = .attached
-                stores.locals.delivered = delivered
-                // Of what was before they were reached by nothing is known.
-                stores.locals.jump(through: delivered)
-            }
+            if let stores = states[state] { bridged(stores) }
             complete(request, outcome)
+        }
+    }
+
+    /// The sequencer knows that the state is bridged, for the first time or again.
+    private func bridged(_ stores: StateStores) {
+        let locals = stores.locals
+        if !stores.isBridged || locals.phase == .empty {
+            stores.isBridged = true
+            locals.phase = .attached
+            locals.delivered = delivered
+            if stores.isInhabited {
+                // Of what was before they were reached by nothing is known.
+                locals.jump(through: delivered)
+                wantFeed(for: locals)
+            } else {
+                locals.leave(at: .zero)
+            }
+        } else if locals.phase == .ready {
+            wantFeed(for: locals)
+        }
+    }
+
+    /// A local store of a bridged state is there. It gets all that is delivered to this node from now on: what
+    /// was told here before, by a receipt above all, was before it (P6).
+    func inhabit(_ state: Name) {
+        guard let stores = states[state], !stores.isInhabited else { return }
+        stores.isInhabited = true
+        guard stores.isBridged, stores.locals.phase == .attached else { return }
+        stores.locals.delivered = delivered
+        stores.locals.comeBack(at: delivered.next)
+        wantFeed(for: stores.locals)
+    }
+
+    /// From its position on it gets what follows, from a feed that this node may not follow yet.
+    private func wantFeed(for locals: StoreProgress) {
+        locals.phase = .ready
+        report(.ready(locals.subject, through: locals.delivered, request: locals.request))
+    }
+
+    /// What a bridged state's stores catch up with may have a gap, which was told as `missed`.
+    func noteGap(before first: SequenceNumber, of locals: StoreProgress) {
+        if first > locals.delivered.next {
+            locals.jump(through: SequenceNumber(first.rawValue - 1))
         }
     }
 

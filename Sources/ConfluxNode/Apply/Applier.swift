@@ -132,6 +132,7 @@ package final class Applier {
             block.settle(from: 0, count: count, with: .failed(.nodeClosed))
         case .register(let registration): register(registration)
         case .unregister(let subject): unregister(subject)
+        case .inhabited(let state): inhabit(state)
         case .asked(let question): questions.add(question, at: clock())
         case .wait(let wait): begin(wait)
         case .giveUp(let request):
@@ -171,7 +172,9 @@ package final class Applier {
                 for replica in stores.replicas.values where replica.isAttached {
                     replica.progress.phase = .empty
                 }
-                if stores.isBridged { stores.locals.jump(through: last) }
+                if stores.isBridged, stores.isInhabited, stores.locals.phase == .attached {
+                    stores.locals.jump(through: last)
+                }
             }
             delivered = max(delivered, last)
         case .compare(let divergence, let bytes): compare(divergence, with: bytes)
@@ -180,6 +183,7 @@ package final class Applier {
                 break
             }
             progress.phase = .attached
+            if case .state = subject { noteGap(before: delivered.next, of: progress) }
             if progress.hasOpenRuns { busy.append(progress) }
         case .settle(let outcome): settle(outcome)
         case .opened(let request, let outcome): opened(request, outcome)

@@ -16,6 +16,8 @@ package enum ApplyJob: Sendable {
     case register(Registration)
     /// Host it no longer.
     case unregister(HostingSubject)
+    /// A bridged state has a store here that is not replicated: the first one since it was bridged.
+    case inhabited(Name)
     /// Answer a question about a store here.
     case asked(Question)
     /// Tell when this node has applied a number.

@@ -57,6 +57,8 @@ final class StateStores {
     let locals: StoreProgress
     /// Whether global actions reach them.
     var isBridged = false
+    /// Whether it had such a store since it was bridged. Until then they need no feed.
+    var isInhabited = false
     /// Made with the first store or bridge, which knows the types.
     private(set) var runner: (any EntryRunner)?
 

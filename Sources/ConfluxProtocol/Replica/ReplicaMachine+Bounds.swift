@@ -20,7 +20,7 @@ extension ReplicaMachine {
             Bound("loadsMax", loads.activeCount, of: settings.loadsMax),
             // A store is loaded, or compared with what others have.
             Bound("loads", loads.count, of: 2 * hosting.count),
-            Bound("waitersMax", waiters.count, of: settings.waitersMax),
+            Bound("waitersMax", waiterCount, of: settings.waitersMax),
             Bound("unasked", unasked.count, of: settings.waitersMax),
         ]
     }

@@ -5,13 +5,18 @@ extension ReplicaMachine {
     mutating func host(_ open: Open, at now: Duration, into effects: inout [ReplicaEffect]) {
         if !isAnswerDue { owedSince = now }
         hosting[open.subject] = Hosting(open: open, phase: .wanted)
-        wantFeed(at: now, into: &effects)
+        // Of a bridged state's stores the applier tells, once there is one: ``ready``.
+        if case .store = open.subject {
+            // Its snapshot has what was before: nobody lacks that.
+            if feed == .unwanted { live = nil }
+            wantFeed(at: now, into: &effects)
+        }
         sendOpens(into: &effects)
     }
 
-    /// Asks for what is wanted, once the subscription is proven.
+    /// Asks for what is wanted: at once where no feed is followed, else once the subscription is proven.
     mutating func sendOpens(into effects: inout [ReplicaEffect]) {
-        guard phase == .joined, isFollowing else { return }
+        guard phase == .joined, isFollowing || feed == .unwanted else { return }
         for open in hosting.askForWanted() { effects.append(.send(.open(open))) }
     }
 
@@ -23,6 +28,7 @@ extension ReplicaMachine {
             stopped[store] = nil
             loads.remove(store)
         }
+        if feed == .unwanted, hosting.count == 0 { live = nil }
         catchUps.leave(subject)
         pumpCatchUps(at: now, into: &effects)
         if phase == .joined {
@@ -54,6 +60,7 @@ extension ReplicaMachine {
             // The version that the store has, and what is skipped, are of entries up to there: where
             // the log loses one of those, the node must hear so, though it applied none of them.
             remember(log, last, of: epoch)
+            hear(of: last, into: &effects)
             guard case .store(let store) = subject, let snapshot else {
                 self.hosting[subject]?.phase = .opened(life: life, request: 0)
                 effects.append(

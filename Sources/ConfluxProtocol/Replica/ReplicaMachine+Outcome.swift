@@ -42,7 +42,9 @@ extension ReplicaMachine {
             submissions.settle(from: outcome.firstCounter, count: outcome.count)
         else { return }
         if case .committed(let log, let first, let epoch, _) = outcome.fate {
-            remember(log, first.advanced(by: UInt64(outcome.count) - 1), of: epoch)
+            let last = first.advanced(by: UInt64(outcome.count) - 1)
+            remember(log, last, of: epoch)
+            hear(of: last, into: &effects)
         }
         effects.append(.deliver(.settle(outcome)))
     }

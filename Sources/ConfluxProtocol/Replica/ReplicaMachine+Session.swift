@@ -110,6 +110,7 @@ extension ReplicaMachine {
             loads.repeatAll(at: now)
         }
         isDisconnected = false
+        hear(of: welcome.last, into: &effects)
         if feed != .unwanted {
             feed = .proving(since: now)
             effects.append(.subscribe(welcome.feed))
@@ -271,6 +272,7 @@ extension ReplicaMachine {
         if let fetch = holeFetch { deadline = min(deadline, fetch.deadline) }
         if let due = catchUps.nextDeadline { deadline = min(deadline, due) }
         if let due = waitDeadline { deadline = min(deadline, due) }
+        if let due = hearingDue { deadline = min(deadline, due) }
         if let due = loads.nextDeadline { deadline = min(deadline, due) }
         return deadline
     }
@@ -311,6 +313,7 @@ extension ReplicaMachine {
         pump(at: now, into: &effects)
         retryFetches(at: now, into: &effects)
         askOverdue(at: now, into: &effects)
+        askForLast(at: now, into: &effects)
         repeatLoads(at: now, into: &effects)
         if now >= progressDue {
             sendProgress(at: now, settled: submissions.reported, into: &effects)

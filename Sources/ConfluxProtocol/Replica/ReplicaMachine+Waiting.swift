@@ -9,6 +9,8 @@ import ConfluxVocabulary
 /// confirmed behind the question counts. A receipt has its number already. Where it is of the node's own
 /// tenure, that number is known to be of the node's history; else the sequencer is asked as for its
 /// latest, since the node may still have a history that the log has lost.
+///
+/// Where the node itself asks (``askForLast(at:into:)``), nobody is told.
 extension ReplicaMachine {
     /// Somebody whose number is not known yet.
     struct Waiter: Sendable {
@@ -63,11 +65,14 @@ extension ReplicaMachine {
         ask(.barrier(Barrier(request: request)), request, for: receipt, at: now, into: &effects)
     }
 
+    /// How many wait, besides the node itself.
+    var waiterCount: Int { waiters.count - (waiters[Self.ownRequest] == nil ? 0 : 1) }
+
     private mutating func admit(
         _ request: UInt64, into effects: inout [ReplicaEffect]
     ) -> Bool {
-        guard waiters.count >= settings.waitersMax else { return true }
-        let text = "the node has \(waiters.count) waits under way; wait for some of them first"
+        guard waiterCount >= settings.waitersMax, request != Self.ownRequest else { return true }
+        let text = "the node has \(waiterCount) waits under way; wait for some of them first"
         effects.append(
             .deliver(.reach(request: request, .failed(.tableFull, message: text))))
         return false
@@ -78,13 +83,16 @@ extension ReplicaMachine {
     ) {
         guard let waiter = waiters.removeValue(forKey: confirmed.request) else { return }
         switch confirmed.outcome {
+        case .failed where confirmed.request == Self.ownRequest: break
         case .failed(let code, let message):
             effects.append(
                 .deliver(.reach(request: confirmed.request, .failed(code, message: message))))
         case .confirmed(let last):
             remoteLast = max(remoteLast, last)
+            hear(of: last, into: &effects)
             // As a receipt: where the log loses this number, whoever waits for it must hear so.
             remember(log, last, of: epoch)
+            guard confirmed.request != Self.ownRequest else { return }
             let due = waiter.receipt?.sequence ?? last
             effects.append(.deliver(.reach(request: confirmed.request, .due(due))))
         }

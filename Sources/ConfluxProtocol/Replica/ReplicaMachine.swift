@@ -12,6 +12,9 @@ import ConfluxVocabulary
 ///     session   idle ──▶ greeting ◀──▶ joined ──▶ ended
 ///     feed      unwanted ──▶ proving ◀──▶ following
 ///
+/// The feed is wanted from the first store on: one that is hosted, or a local one of a bridged state. A
+/// node that only sends has its receipts.
+///
 /// ``live`` is the number up to which commits were delivered. The feed moves it on; a hole is
 /// fetched (`ReplicaMachine+Feed`). A store that is opened later, or was parked, has a position of its
 /// own below `live`, and catches up (`CatchUps`) until it is attached. `Submissions` keeps what was
@@ -67,7 +70,8 @@ public struct ReplicaMachine: Sendable {
     /// tenure in which the log had it (rule 2).
     var mark: HistoryMark?
 
-    /// The number up to which commits were delivered; nil while nothing follows the feed.
+    /// The number up to which commits were delivered, or passed over while no feed is followed; nil before the
+    /// first.
     public internal(set) var live: SequenceNumber?
     /// The epoch of the commit that ends at `live`; nil when it was not seen.
     var liveEpoch: Epoch?
@@ -108,8 +112,13 @@ public struct ReplicaMachine: Sendable {
     /// The last damage of the log that was met. *Use*: to report it once.
     var damage: Damage?
 
-    /// Whose number is not known yet, by request. Bounded by `waitersMax`.
+    /// Whose number is not known yet, by request. Bounded by `waitersMax`, and one more for the node itself.
     var waiters: [UInt64: Waiter] = [:]
+
+    /// When the log's last number was asked for, by a node that bridges and follows no feed.
+    var askedForLastAt = Duration.zero
+    /// The request by which it asks. *Invariant*: nobody else's.
+    static let ownRequest: UInt64 = 0
 
     /// The bytes of the feed's commits that were delivered and not handed to the stores. *Use*: the
     /// bound of deliveries.

@@ -132,10 +132,10 @@ extension SimulatedCluster {
                     promise: "P1",
                     message: "\(node.text) delivers \(commit.first) behind \(delivered)")
             }
-            node.delivered = commit.last
+            (node.delivered, node.hasFollowed) = (commit.last, true)
             try truth.delivered(commit)
         case .catchUp(let commit, _, _): try truth.delivered(commit)
-        case .reset: node.delivered = nil
+        case .reset: (node.delivered, node.hasFollowed) = (nil, false)
         case .attach:
             marks.hit(.lateStoreAttached)
             if nodes.values.contains(where: { $0 !== node && !$0.opening.isEmpty }) {
@@ -148,7 +148,7 @@ extension SimulatedCluster {
             if life.rawValue < node.machine.incarnation.rawValue { marks.hit(.adopted) }
         case .passOver(let last):
             // Where it begins there is nothing that it passes over.
-            if node.delivered != nil {
+            if node.delivered != nil, node.hasFollowed {
                 marks.hit(.behindFloor)
                 node.passedOver = max(node.passedOver, last)
             }

@@ -39,12 +39,15 @@ extension SimulatedCluster {
         let request = node.nextRequest
         node.nextRequest += 1
         let registration = bridge.open(
-            request: request, scope: node.scope, payloadBytesMax: plan.payloadBytesMax
-        ) { [unowned self, unowned node] result in
-            guard case .success = result else { return }
-            node.bridges.append(bridge)
-            for store in state.stores where random.chance(0.8) { open(store, state, on: node) }
-        }
+            request: request, scope: node.scope, payloadBytesMax: plan.payloadBytesMax,
+            completion: { [unowned self, unowned node] result in
+                guard case .success = result else { return }
+                node.bridges.append(bridge)
+                for store in state.stores where random.chance(0.8) { open(store, state, on: node) }
+            },
+            inhabited: { [unowned self, unowned node] in
+                give(.inhabited(state.name), to: node)
+            })
         give(.register(registration), to: node)
     }
 

@@ -31,7 +31,8 @@ protocol SimulatedBridge: AnyObject {
 
     func open(
         request: UInt64, scope: Scope, payloadBytesMax: Int,
-        completion: @escaping (Result<SequenceNumber, NodeError>) -> Void
+        completion: @escaping (Result<SequenceNumber, NodeError>) -> Void,
+        inhabited: @escaping () -> Void
     ) -> Registration
     func dispatch(_ place: SimulatedState.Place, _ random: inout SimulationRandom) -> DispatchHandle
 }
@@ -124,13 +125,19 @@ final class TypedSimulatedBridge<S: ReplicatedState>: SimulatedBridge {
 
     func open(
         request: UInt64, scope: Scope, payloadBytesMax: Int,
-        completion: @escaping (Result<SequenceNumber, NodeError>) -> Void
+        completion: @escaping (Result<SequenceNumber, NodeError>) -> Void,
+        inhabited: @escaping () -> Void
     ) -> Registration {
         let route = OutboxRoute<S>(outbox: outbox, target: .state(name))
+        // Everything here is on one thread.
+        nonisolated(unsafe) let inhabited = inhabited
         return .bridge(
             S.self, name, request: request, scope: scope, payloadBytesMax: payloadBytesMax
         ) { result in
-            if case .success = result { scope.channel(of: S.self).setRoute(route) }
+            if case .success = result {
+                scope.channel(of: S.self).setRoute(route)
+                scope.channel(of: S.self).whenInhabited(besides: nil) { inhabited() }
+            }
             completion(result)
         }
     }

@@ -48,7 +48,9 @@ extension SimulatedNode {
                     for name in reached.sorted() where target.concerns(name) {
                         told += apply(text, target, at: number, to: name)
                     }
-                    if subjects == nil, case .state(let state) = target {
+                    if case .state(let state) = target,
+                        subjects?.contains(.state(state)) ?? attachedStates.contains(state)
+                    {
                         bridgedTexts.append("\(number) \(state) \(text)")
                     }
                     number = number.next

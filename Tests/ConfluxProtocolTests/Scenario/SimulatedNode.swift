@@ -30,6 +30,11 @@ struct SimulatedNode {
     var replicas: [StoreName: Replica] = [:]
     /// The texts of a bridged state, with their numbers.
     var bridgedTexts: [String] = []
+    /// Whether its bridged states have a local store each, from the bridge on.
+    var hasLocals = true
+    /// The bridged states, by the requests that opened them, and those whose stores get what the feed brings.
+    private var bridges: [UInt64: Name] = [:]
+    var attachedStates: Set<Name> = []
     var outcomes: [UInt64: ActionOutcome.Fate] = [:]
     var opened: [UInt64: OpenOutcome] = [:]
     var reached: [UInt64: ReachOutcome] = [:]
@@ -123,6 +128,7 @@ struct SimulatedNode {
 
     mutating func bridge(_ state: String, schemaVersion: UInt32 = 1) {
         guard let name = Name(state) else { return }
+        bridges[nextRequest] = name
         inputs.append(
             .open(
                 Open(
@@ -223,9 +229,16 @@ struct SimulatedNode {
             told = [.applied(progress)]
         case .compare(let divergence, let bytes): told = compare(divergence, bytes)
         case .attach(.store(let store)): replicas[store]?.isAttached = true
-        case .begin(.state), .attach(.state): break
+        case .begin(.state): break
+        case .attach(.state(let state)): attachedStates.insert(state)
         case .settle(let outcome): hold(outcome)
-        case .opened(let request, let outcome): opened[request] = outcome
+        case .opened(let request, let outcome):
+            opened[request] = outcome
+            if hasLocals, case .opened = outcome, let state = bridges[request],
+                !attachedStates.contains(state)
+            {
+                told = [inhabit(state)]
+            }
         case .reach(let request, let outcome):
             #expect(
                 reached[request] == nil && due[request] == nil,
@@ -239,12 +252,18 @@ struct SimulatedNode {
             // What was known is told, though the replicas begin anew.
             for counter in held.keys { tell(counter) }
             replicas.removeAll()
+            attachedStates = []
             progress.applied = .zero
             progress.resets += 1
             resets += 1
         }
         tellReached()
         return told
+    }
+
+    /// A bridged state has a local store: it gets what comes from here on.
+    func inhabit(_ state: Name) -> ReplicaInput {
+        .reported(.ready(.state(state), through: progress.applied, request: 0), resets: resets)
     }
 
     /// An outcome is known, and is told once the replicas that it concerns have come to its number.

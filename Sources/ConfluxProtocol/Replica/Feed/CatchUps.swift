@@ -108,12 +108,19 @@ struct CatchUps: Sendable {
 }
 
 extension ReplicaMachine {
-    /// It has everything up to this number, and gets what is behind it from here on.
+    /// It has everything up to this number, and gets what is behind it from here on: a store that has its
+    /// snapshot, or the first local store of a bridged state.
     mutating func ready(
         _ subject: HostingSubject, through position: SequenceNumber, _ request: UInt64,
         at now: Duration, into effects: inout [ReplicaEffect]
     ) {
-        guard hosting[subject]?.phase.request == request, let live else { return }
+        guard hosting[subject]?.phase.request == request else { return }
+        wantFeed(at: now, into: &effects)
+        guard let live else {
+            // Where the feed begins is not known yet: behind its proof it is opened again, and ready again.
+            hosting[subject]?.phase = .wanted
+            return
+        }
         catchUps.leave(subject)
         effects.append(.deliver(.begin(subject)))
         // What it has beyond the feed it passes over.

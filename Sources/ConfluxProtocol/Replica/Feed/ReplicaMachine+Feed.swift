@@ -8,6 +8,29 @@ extension ReplicaMachine {
         if phase == .joined, let welcome { effects.append(.subscribe(welcome.feed)) }
     }
 
+    /// The log has come to this number. A node that bridges and has no store of its own follows no feed:
+    /// it passes over what it hears of, so that a store that comes begins there.
+    mutating func hear(of last: SequenceNumber, into effects: inout [ReplicaEffect]) {
+        guard feed == .unwanted, hosting.count > 0, live.map({ $0 < last }) ?? true else { return }
+        live = last
+        // What is passed over counts as had: it must not come again otherwise.
+        remember(log, last, of: epoch)
+        effects.append(.deliver(.passOver(last)))
+    }
+
+    /// When the log's last number is asked for, by a node that bridges and follows no feed.
+    var hearingDue: Duration? {
+        guard feed == .unwanted, hosting.count > 0, let limits = welcome?.limits else { return nil }
+        return askedForLastAt + max(limits.silenceMax / 4, settings.progressPauseMin)
+    }
+
+    /// Asks for the log's last number, which also shows that the sequencer is there.
+    mutating func askForLast(at now: Duration, into effects: inout [ReplicaEffect]) {
+        guard let due = hearingDue, now >= due else { return }
+        askedForLastAt = now
+        ask(.barrier(Barrier(request: Self.ownRequest)), Self.ownRequest, at: now, into: &effects)
+    }
+
     mutating func beaten(
         _ beat: Beat, epoch: Epoch, at now: Duration, into effects: inout [ReplicaEffect]
     ) {
@@ -121,7 +144,9 @@ extension ReplicaMachine {
 
     /// Fetches what follows `live`, if it is known to exist and the feed did not bring it.
     mutating func fillHole(at now: Duration, into effects: inout [ReplicaEffect]) {
-        guard phase == .joined, holeFetch == nil, hasRoom, let live, live < remoteLast else {
+        guard phase == .joined, feed != .unwanted, holeFetch == nil, hasRoom, let live,
+            live < remoteLast
+        else {
             return
         }
         holeFetch = fetch(from: live.next, at: now, into: &effects)
