@@ -22,10 +22,14 @@ public protocol NamedActions {
 /// Use one coder from any thread.
 package struct ActionCoder<Action: Codable & Sendable>: Sendable {
     /// The most bytes of one payload.
-    package let sizeBytesMax: Int
+    @usableFromInline package let sizeBytesMax: Int
     private let pool = TapePool()
-    /// Whether actions are bytes and nothing else, which need no tape.
-    private var isData: Bool { Action.self == Data.self }
+    /// The compact coding without a tape, where the type has one. *Use*: found once, and not for each action.
+    @usableFromInline package let quick = QuickCoding<Action>.find()
+
+    /// An action of up to so many bytes is encoded on the stack, where its type has a quick coding.
+    @inlinable
+    package static var stackBytes: Int { 512 }
 
     /// Makes a coder.
     ///
@@ -44,21 +48,47 @@ package struct ActionCoder<Action: Codable & Sendable>: Sendable {
     package func encode(
         _ action: Action, as coding: PayloadCoding
     ) throws(CodingFailure) -> [UInt8] {
-        let bytes =
-            try isData && coding == .compact
-            ? CompactBytes.write(unsafeBitCast(action, to: Data.self))
-            : encodeByTape(action, as: coding)
+        try withEncoded(action, as: coding) { Array($0) }
+    }
+
+    /// Encodes an action for as long as a function runs.
+    ///
+    /// - Parameters:
+    ///   - action: The action.
+    ///   - coding: How.
+    ///   - body: Gets the payload, which is gone when it returns.
+    /// - Returns: What the function returns.
+    /// - Throws: Why it has no encoding, or that it is too large.
+    @inlinable @inline(__always)
+    package func withEncoded<Result>(
+        _ action: Action, as coding: PayloadCoding, _ body: (UnsafeRawBufferPointer) -> Result
+    ) throws(CodingFailure) -> Result {
+        if coding == .compact, let quick {
+            let result = withUnsafeTemporaryAllocation(byteCount: Self.stackBytes, alignment: 8) {
+                buffer -> Result? in
+                guard let count = quick.write(action, to: buffer), count <= sizeBytesMax else {
+                    return nil
+                }
+                return body(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            }
+            if let result { return result }
+        }
+        let bytes = try encodeWhole(action, as: coding)
         guard bytes.count <= sizeBytesMax else {
             throw CodingFailure(
                 .tooLarge, "the action takes \(bytes.count) bytes of at most \(sizeBytesMax)")
         }
-        return bytes
+        return bytes.withUnsafeBytes(body)
     }
 
-    private func encodeByTape(
+    @inline(never) @usableFromInline
+    package func encodeWhole(
         _ action: Action, as coding: PayloadCoding
     ) throws(CodingFailure) -> [UInt8] {
-        try pool.withTape { (tape) throws(CodingFailure) in
+        if coding == .compact, Action.self == Data.self {
+            return CompactBytes.write(unsafeBitCast(action, to: Data.self))
+        }
+        return try pool.withTape { (tape) throws(CodingFailure) in
             try tape.encode(action)
             return switch coding {
             case .json: try tape.canonicalBytes(of: 0)
@@ -77,12 +107,27 @@ package struct ActionCoder<Action: Codable & Sendable>: Sendable {
     package func decode(
         _ bytes: Bytes, as coding: PayloadCoding
     ) throws(CodingFailure) -> Action {
-        if isData, coding == .compact, bytes.count <= sizeBytesMax,
-            let data = CompactBytes.read(bytes)
-        {
-            return unsafeBitCast(data, to: Action.self)
+        try bytes.withUnsafeBufferPointer { (bytes) throws(CodingFailure) in
+            try decode(bytes, as: coding)
         }
-        return try pool.withTape { (tape) throws(CodingFailure) in
+    }
+
+    /// Decodes an action that stands in memory.
+    package func decode(
+        _ bytes: UnsafeBufferPointer<UInt8>, as coding: PayloadCoding
+    ) throws(CodingFailure) -> Action {
+        if coding == .compact, let quick, bytes.count <= sizeBytesMax {
+            let place = UnsafeMutablePointer<Action>.allocate(capacity: 1)
+            defer { place.deallocate() }
+            if quick.read(bytes, into: place) { return place.move() }
+        }
+        return try decodeByTape(bytes, as: coding)
+    }
+
+    private func decodeByTape(
+        _ bytes: UnsafeBufferPointer<UInt8>, as coding: PayloadCoding
+    ) throws(CodingFailure) -> Action {
+        try pool.withTape { (tape) throws(CodingFailure) in
             switch coding {
             case .json: try JSONReader.read(bytes, into: tape, sizeBytesMax: sizeBytesMax)
             case .compact: try CompactReader.read(bytes, into: tape, sizeBytesMax: sizeBytesMax)

@@ -17,6 +17,24 @@ package protocol ActionRoute<S>: AnyObject, Sendable {
     func submit(_ action: S.Action, mayWait: Bool) -> DispatchHandle
 }
 
+/// A route, as it is kept. To ask at run time what `any ActionRoute<S>` is takes longer than all else that a dispatch
+/// does with it: so that is done once.
+final class KeptRoute<S: State>: Sendable {
+    let route: any ActionRoute<S>
+    let submit: @Sendable (_ action: S.Action, _ mayWait: Bool) -> DispatchHandle
+
+    init(_ route: any ActionRoute<S>) {
+        self.route = route
+        submit = Self.way(of: route)
+    }
+
+    private static func way<Route: ActionRoute>(
+        of route: Route
+    ) -> @Sendable (_ action: S.Action, _ mayWait: Bool) -> DispatchHandle where Route.S == S {
+        { route.submit($0, mayWait: $1) }
+    }
+}
+
 /// An action that the log has ordered, with its place and time.
 package struct OrderedAction<S: State> {
     /// What happens.

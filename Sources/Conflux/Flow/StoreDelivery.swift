@@ -9,17 +9,25 @@ extension StoreCore {
     /// who delivers bounds what is under way by the completions.
     ///
     /// - Parameters:
-    ///   - run: The actions, in the log's order. It may be empty.
+    ///   - run: The actions, in the log's order. It may be empty. The lane takes them out of it.
     ///   - through: The number up to which the log has nothing more for this store; the position
     ///     rises to it after the run.
     ///   - completion: Called once, on the thread that committed the run, after it, holding no lock:
     ///     with an uncontended immediate store before this returns. If the store is released
     ///     earlier, called on the thread that finds out.
     package func deliver(
-        _ run: [OrderedAction<S>], through: SequenceNumber = .zero,
+        _ run: OrderedRun<S>, through: SequenceNumber = .zero,
         completion: @escaping @Sendable (RunReport) -> Void
     ) {
         enqueue(.run(run, through: through, completion: completion))
+    }
+
+    /// Puts ordered actions that are in memory already into the lane.
+    package func deliver(
+        _ run: [OrderedAction<S>], through: SequenceNumber = .zero,
+        completion: @escaping @Sendable (RunReport) -> Void
+    ) {
+        deliver(OrderedRun(run), through: through, completion: completion)
     }
 
     /// Runs a function in the lane, with the state and the number of the last ordered action that

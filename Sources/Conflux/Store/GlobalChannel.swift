@@ -49,7 +49,7 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     /// its stores.
     unowned let scope: Scope
     /// Guarded by the registry's mutex.
-    private var route: (any ActionRoute<S>)?
+    private var route: KeptRoute<S>?
     /// What the state makes of an event; nil if it handles none.
     let events: (@Sendable (any Event) -> S.Action?)?
 
@@ -80,12 +80,14 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     /// - Returns: The route until now.
     @discardableResult
     package func setRoute(_ route: (any ActionRoute<S>)?) -> (any ActionRoute<S>)? {
-        registry.withLock { registry in
+        let kept = route.map { KeptRoute($0) }
+        let former = registry.withLock { registry in
             let former = self.route
-            self.route = route
-            registry.isRouted = route != nil
+            self.route = kept
+            registry.isRouted = kept != nil
             return former
         }
+        return former?.route
     }
 
     /// Replaces the route, or, with nil, removes it, if it is the one that is meant.
@@ -97,10 +99,11 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
         by route: (any ActionRoute<S>)?, where isMeant: (any ActionRoute<S>) -> Bool
     ) {
         // Let go outside the lock.
-        let former: (any ActionRoute<S>)? = registry.withLock { registry in
-            guard let former = self.route, isMeant(former) else { return nil }
-            self.route = route
-            registry.isRouted = route != nil
+        let kept = route.map { KeptRoute($0) }
+        let former: KeptRoute<S>? = registry.withLock { registry in
+            guard let former = self.route, isMeant(former.route) else { return nil }
+            self.route = kept
+            registry.isRouted = kept != nil
             return former
         }
         _ = former
@@ -160,7 +163,7 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     @inline(never)
     private func sendOnRoute(_ action: S.Action, _ mark: UnsafeMutablePointer<ThreadMark>) {
         guard let route = currentRoute else { return dispatch(action) }
-        _ = route.submit(action, mayWait: !mark.pointee.isNeeded)
+        _ = route.submit(action, !mark.pointee.isNeeded)
     }
 
     /// Dispatches to every live store, or to the route, and tells how it ends.
@@ -169,7 +172,7 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
         if scope.isWatched { return dispatchWatched(action) }
         // What travels needs no tally of its own.
         if let route = currentRoute {
-            return route.submit(action, mayWait: !mark.pointee.isNeeded)
+            return route.submit(action, !mark.pointee.isNeeded)
         }
         let tally = Tally()
         let places = reserve(mark, isPast: false, tally) { .tracked(action, tally, order: $0) }
@@ -203,7 +206,7 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
         if places.placement == .routed {
             guard let route = currentRoute else { return admit(action, tally, mark, placed) }
             placed()
-            return route
+            return route.route
         }
         placed()
         serve(places, action, tally, mark)
@@ -276,9 +279,9 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     }
 
     /// The route, for who holds the registry's lock.
-    var routeUnderLock: (any ActionRoute<S>)? { route }
+    var routeUnderLock: (any ActionRoute<S>)? { route?.route }
 
-    private var currentRoute: (any ActionRoute<S>)? {
+    private var currentRoute: KeptRoute<S>? {
         registry.withLock { _ in route }
     }
 

@@ -27,7 +27,7 @@ extension StoreCore {
         case .closed: return
         case .routed:
             guard let route = currentRoute else { return dispatch(action) }
-            _ = route.submit(action, mayWait: !mark.pointee.isNeeded)
+            _ = route.submit(action, !mark.pointee.isNeeded)
         }
     }
 
@@ -52,7 +52,7 @@ extension StoreCore {
         }
         // What travels needs no tally of its own.
         if let route = currentRoute {
-            return route.submit(action, mayWait: !mark.pointee.isNeeded)
+            return route.submit(action, !mark.pointee.isNeeded)
         }
         let tally = Tally()
         tally.expect(1)
@@ -88,7 +88,7 @@ extension StoreCore {
         if place.placement == .routed {
             guard let route = currentRoute else { return admit(action, tally, mark, placed) }
             placed()
-            return route
+            return route.route
         }
         placed()
         if place.placement == .closed { tally.report(.failed(.storeClosed(S.self)), order: 0) }
@@ -96,7 +96,7 @@ extension StoreCore {
         return nil
     }
 
-    private var currentRoute: (any ActionRoute<S>)? {
+    private var currentRoute: KeptRoute<S>? {
         control.withLock { $0.machine.isClosed ? nil : route }
     }
 

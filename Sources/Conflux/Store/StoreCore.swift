@@ -30,7 +30,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     /// What stands in the line. Guarded by the lane's mutex.
     private var line = LaneLine<LaneJob<S>>()
     /// Where dispatches go instead. Guarded likewise; the machine's `isRouted` is whether it is there.
-    var route: (any ActionRoute<S>)?
+    var route: KeptRoute<S>?
 
     /// Makes a core that isn't yet reached by global dispatches.
     ///
@@ -160,12 +160,14 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     /// - Returns: The route until now.
     @discardableResult
     package func setRoute(_ route: (any ActionRoute<S>)?) -> (any ActionRoute<S>)? {
-        control.withLock { control in
+        let kept = route.map { KeptRoute($0) }
+        let former = control.withLock { control in
             let former = self.route
-            self.route = control.machine.isClosed ? nil : route
+            self.route = control.machine.isClosed ? nil : kept
             control.machine.isRouted = self.route != nil
             return former
         }
+        return former?.route
     }
 
     /// Ends the store: from now on nothing is committed, also of what stands in line.

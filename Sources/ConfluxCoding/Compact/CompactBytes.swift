@@ -13,54 +13,55 @@ enum CompactBytes {
 
     static func write(_ data: Data) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: prefixBytesMax + data.count) { buffer, position in
-            buffer[0] = CompactFormat.format
-            buffer[1] = head | UInt8(min(data.count, longCount))
-            position = 2
-            if data.count >= longCount {
-                var rest = data.count - longCount
-                while rest >= 0x80 {
-                    buffer[position] = UInt8(truncatingIfNeeded: rest) | 0x80
-                    position += 1
-                    rest >>= 7
-                }
-                buffer[position] = UInt8(rest)
-                position += 1
-            }
-            data.withUnsafeBytes { bytes in
-                UnsafeMutableRawBufferPointer(
-                    rebasing: UnsafeMutableRawBufferPointer(buffer)[position...]
-                )
-                .copyMemory(from: bytes)
-            }
-            position += data.count
+            position = write(data, to: UnsafeMutableRawBufferPointer(buffer)) ?? 0
         }
     }
 
-    /// - Returns: The bytes; nil where the payload is something else, or broken.
-    static func read(_ payload: ArraySlice<UInt8>) -> Data? {
-        payload.withUnsafeBytes { bytes -> Data? in
-            guard bytes.count >= 2, bytes[0] == CompactFormat.format, bytes[1] & 0xF0 == head else {
-                return nil
+    /// - Returns: How many bytes were written; nil where there may be no room.
+    static func write(_ data: Data, to buffer: UnsafeMutableRawBufferPointer) -> Int? {
+        guard prefixBytesMax + data.count <= buffer.count else { return nil }
+        buffer[0] = CompactFormat.format
+        buffer[1] = head | UInt8(min(data.count, longCount))
+        var position = 2
+        if data.count >= longCount {
+            var rest = data.count - longCount
+            while rest >= 0x80 {
+                buffer[position] = UInt8(truncatingIfNeeded: rest) | 0x80
+                position += 1
+                rest >>= 7
             }
-            var count = Int(bytes[1] & 0xF)
-            var position = 2
-            if count == longCount {
-                var shift = 0
-                while true {
-                    // Longer ones, and those that are not in their shortest form, are rare or broken.
-                    guard position < bytes.count, shift <= 28 else { return nil }
-                    let next = bytes[position]
-                    position += 1
-                    count += Int(next & 0x7F) << shift
-                    shift += 7
-                    if next < 0x80 {
-                        if next == 0, shift > 7 { return nil }
-                        break
-                    }
+            buffer[position] = UInt8(rest)
+            position += 1
+        }
+        data.withUnsafeBytes { bytes in
+            UnsafeMutableRawBufferPointer(rebasing: buffer[position...]).copyMemory(from: bytes)
+        }
+        return position + data.count
+    }
+
+    /// - Returns: The bytes; nil where the payload is something else, or broken.
+    static func read(_ bytes: UnsafeRawBufferPointer) -> Data? {
+        guard bytes.count >= 2, bytes[0] == CompactFormat.format, bytes[1] & 0xF0 == head else {
+            return nil
+        }
+        var count = Int(bytes[1] & 0xF)
+        var position = 2
+        if count == longCount {
+            var shift = 0
+            while true {
+                // Longer ones, and those that are not in their shortest form, are rare or broken.
+                guard position < bytes.count, shift <= 28 else { return nil }
+                let next = bytes[position]
+                position += 1
+                count += Int(next & 0x7F) << shift
+                shift += 7
+                if next < 0x80 {
+                    if next == 0, shift > 7 { return nil }
+                    break
                 }
             }
-            guard bytes.count - position == count else { return nil }
-            return Data(UnsafeRawBufferPointer(rebasing: bytes[position...]))
         }
+        guard bytes.count - position == count else { return nil }
+        return Data(UnsafeRawBufferPointer(rebasing: bytes[position...]))
     }
 }

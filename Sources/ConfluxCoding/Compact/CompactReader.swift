@@ -20,22 +20,29 @@ struct CompactReader {
     static func read(
         _ bytes: ArraySlice<UInt8>, into tape: Tape, sizeBytesMax: Int
     ) throws(CodingFailure) {
+        try bytes.withUnsafeBufferPointer { (bytes) throws(CodingFailure) in
+            try read(bytes, into: tape, sizeBytesMax: sizeBytesMax)
+        }
+    }
+
+    /// Reads one payload that stands in memory.
+    static func read(
+        _ bytes: UnsafeBufferPointer<UInt8>, into tape: Tape, sizeBytesMax: Int
+    ) throws(CodingFailure) {
         tape.reset()
         guard bytes.count <= min(sizeBytesMax, CodingLimits.sizeBytesMax) else {
             throw CodingFailure(
                 .tooLarge, "expected at most \(sizeBytesMax) bytes, found \(bytes.count)")
         }
-        try bytes.withUnsafeBufferPointer { (input) throws(CodingFailure) in
-            var reader = CompactReader(input: input, tape: tape)
-            guard try reader.byte() == CompactFormat.format else {
-                throw CodingFailure(
-                    .syntax, "expected the compact coding, format \(CompactFormat.format)",
-                    offset: 0)
-            }
-            try reader.readValue(0, depth: 0)
-            guard reader.position == input.count else {
-                throw reader.failure("expected the end after the value")
-            }
+        var reader = CompactReader(input: bytes, tape: tape)
+        guard try reader.byte() == CompactFormat.format else {
+            throw CodingFailure(
+                .syntax, "expected the compact coding, format \(CompactFormat.format)",
+                offset: 0)
+        }
+        try reader.readValue(0, depth: 0)
+        guard reader.position == bytes.count else {
+            throw reader.failure("expected the end after the value")
         }
     }
 

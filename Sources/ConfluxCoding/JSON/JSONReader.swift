@@ -18,19 +18,26 @@ struct JSONReader {
     static func read(
         _ bytes: ArraySlice<UInt8>, into tape: Tape, sizeBytesMax: Int
     ) throws(CodingFailure) {
+        try bytes.withUnsafeBufferPointer { (bytes) throws(CodingFailure) in
+            try read(bytes, into: tape, sizeBytesMax: sizeBytesMax)
+        }
+    }
+
+    /// Reads one payload that stands in memory.
+    static func read(
+        _ bytes: UnsafeBufferPointer<UInt8>, into tape: Tape, sizeBytesMax: Int
+    ) throws(CodingFailure) {
         tape.reset()
         guard bytes.count <= min(sizeBytesMax, CodingLimits.sizeBytesMax) else {
             throw CodingFailure(
                 .tooLarge, "expected at most \(sizeBytesMax) bytes, found \(bytes.count)")
         }
-        try bytes.withUnsafeBufferPointer { (input) throws(CodingFailure) in
-            var reader = JSONReader(input: input, tape: tape)
-            reader.skipBlanks()
-            try reader.readValue(0, depth: 0)
-            reader.skipBlanks()
-            if reader.position < input.count {
-                throw reader.unexpected("the end after the value")
-            }
+        var reader = JSONReader(input: bytes, tape: tape)
+        reader.skipBlanks()
+        try reader.readValue(0, depth: 0)
+        reader.skipBlanks()
+        if reader.position < bytes.count {
+            throw reader.unexpected("the end after the value")
         }
     }
 

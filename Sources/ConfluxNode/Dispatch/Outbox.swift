@@ -39,10 +39,10 @@ package final class Outbox: @unchecked Sendable {
     /// batch, so that no action compares targets.
     // Sendable: everything that changes is guarded by the outbox's condition.
     package final class Aim: @unchecked Sendable {
-        fileprivate var target: BatchTarget
-        fileprivate var row: BatchRow?
+        @exclusivity(unchecked) fileprivate var target: BatchTarget
+        @exclusivity(unchecked) fileprivate var row: BatchRow?
         /// Of which batch the row is.
-        fileprivate var batchNumber: UInt64 = 0
+        @exclusivity(unchecked) fileprivate var batchNumber: UInt64 = 0
 
         package init(_ target: BatchTarget) {
             self.target = target
@@ -69,15 +69,18 @@ package final class Outbox: @unchecked Sendable {
     /// Called when the outbox was empty and is not any more, holding no lock.
     private let wake: @Sendable () -> Void
 
+    // Unchecked exclusivity, here and in an aim: whoever has the lock has all of it, and no access lasts while
+    // another function is called that has one.
+
     /// Full batches, oldest first.
-    private var sealed: [Filling] = []
-    private var open: Filling
+    @exclusivity(unchecked) private var sealed: [Filling] = []
+    @exclusivity(unchecked) private var open: Filling
     /// Tells the open batch from those before. *Invariant*: rises with each new open batch.
-    private var openNumber: UInt64 = 1
+    @exclusivity(unchecked) private var openNumber: UInt64 = 1
     /// The bytes of all of them. *Invariant*: at most `bytesMax` and one payload more; twice as much of
     /// what is dispatched where nobody may wait.
-    private var byteCount = 0
-    private var isClosed = false
+    @exclusivity(unchecked) private var byteCount = 0
+    @exclusivity(unchecked) private var isClosed = false
     /// Tasks that wait for room.
     private var roomWaiters: [OneShot<Bool>] = []
 
@@ -99,11 +102,13 @@ package final class Outbox: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - aim: What it concerns, and how it is encoded.
-    ///   - payload: The encoded action.
+    ///   - payload: The encoded action, which is copied.
     ///   - mayWait: Whether this thread may wait for room. The node's own threads must not, nor any
     ///     that dispatches of others depend on.
     /// - Returns: What its outcome can be waited for by.
-    package func submit(_ aim: Aim, _ payload: [UInt8], mayWait: Bool) -> DispatchHandle {
+    package func submit(
+        _ aim: Aim, _ payload: UnsafeRawBufferPointer, mayWait: Bool
+    ) -> DispatchHandle {
         guard payload.count <= limits.payloadBytesMax else {
             return DispatchHandle(.failed(.payloadTooLarge(payload.count, limits.payloadBytesMax)))
         }
@@ -132,6 +137,11 @@ package final class Outbox: @unchecked Sendable {
         condition.unlock()
         if wasEmpty { wake() }
         return DispatchHandle(block: block, index: index)
+    }
+
+    /// Appends an action whose payload is an array.
+    package func submit(_ aim: Aim, _ payload: [UInt8], mayWait: Bool) -> DispatchHandle {
+        payload.withUnsafeBytes { submit(aim, $0, mayWait: mayWait) }
     }
 
     private static var isInTask: Bool { withUnsafeCurrentTask { $0 != nil } }
@@ -188,12 +198,10 @@ package final class Outbox: @unchecked Sendable {
                 Int(last + count) <= limits.entriesPerBatchMax
             {
                 sealed[sealed.count - 1].skippedCount += count
-                for _ in 0..<count { _ = sealed[sealed.count - 1].block.reserve() }
             } else {
                 let filling = Filling(
                     builder: BatchBuilder(limits: limits), block: OutcomeBlock(),
                     skippedCount: count)
-                for _ in 0..<count { _ = filling.block.reserve() }
                 sealed.append(filling)
             }
         }
@@ -235,6 +243,7 @@ package final class Outbox: @unchecked Sendable {
         condition.unlock()
         // It has no counter yet: nobody but this node has heard of it, and it will be void.
         if isHere {
+            block.reserve(through: index + 1)
             block.settle(from: index, with: .failed(.withdrawn))
         } else {
             withdrawSent(index, block)
@@ -242,16 +251,13 @@ package final class Outbox: @unchecked Sendable {
     }
 
     /// Called under the lock.
-    private func append(_ aim: Aim, _ payload: [UInt8]) -> Int {
+    private func append(_ aim: Aim, _ payload: UnsafeRawBufferPointer) -> Int {
         byteCount += payload.count
-        let isAppended = payload.withUnsafeBytes { bytes in
-            row(of: aim).map { open.builder.appendIfFits(row: $0, payload: bytes) } ?? false
-        }
-        if !isAppended {
+        if !appendIfFits(aim, payload) {
             seal()
-            payload.withUnsafeBytes { open.builder.append(target: aim.target, payload: $0) }
+            open.builder.append(target: aim.target, payload: payload)
         }
-        let present = self.row(of: aim)
+        let present = row(of: aim)
         if present != nil, present == open.lastRow {
             open.spans[open.spans.count - 1].count += 1
         } else {
@@ -260,7 +266,13 @@ package final class Outbox: @unchecked Sendable {
         }
         if open.begunAt == nil { open.begunAt = Moment.now.monotonic }
         open.payloadBytes += payload.count
-        return open.block.reserve()
+        return open.builder.count - 1
+    }
+
+    /// Called under the lock.
+    private func appendIfFits(_ aim: Aim, _ payload: UnsafeRawBufferPointer) -> Bool {
+        guard let row = row(of: aim) else { return false }
+        return open.builder.appendIfFits(row: row, payload: payload)
     }
 
     /// The row in the open batch; nil where its table is full. Called under the lock.
@@ -307,6 +319,7 @@ package final class Outbox: @unchecked Sendable {
         if policy == .wait { condition.broadcast() }
         let waiters = takeRoomWaiters()
         condition.unlock()
+        next.block.reserve(through: next.count)
         tell(waiters)
         return next
     }
@@ -351,6 +364,7 @@ package final class Outbox: @unchecked Sendable {
         sealed = []
         beginBatch()
         byteCount = 0
+        for filling in rest { filling.block.reserve(through: filling.count) }
         return rest
     }
 }

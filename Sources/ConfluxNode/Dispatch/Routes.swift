@@ -8,6 +8,7 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
     private let outbox: Outbox
     private let aim: Outbox.Aim
     private let coder: ActionCoder<S.Action>
+    private let coding: PayloadCoding
 
     package init(outbox: Outbox, target: Target) {
         self.outbox = outbox
@@ -17,6 +18,7 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
                 target: target, schemaVersion: UInt32(clamping: S.schemaVersion),
                 coding: S.coding))
         coder = ActionCoder(sizeBytesMax: outbox.limits.payloadBytesMax)
+        coding = S.coding
     }
 
     /// Whether the node takes no actions any more.
@@ -30,9 +32,11 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
     }
 
     package func submit(_ action: S.Action, mayWait: Bool) -> DispatchHandle {
-        let payload: [UInt8]
-        do {
-            payload = try coder.encode(action, as: S.coding)
+        let mayWait = mayWait && !NodeThread.isCurrent
+        do throws(CodingFailure) {
+            return try coder.withEncoded(action, as: coding) { payload in
+                outbox.submit(aim, payload, mayWait: mayWait)
+            }
         } catch {
             return DispatchHandle(
                 .failed(
@@ -44,7 +48,6 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
                             """,
                         reason: error)))
         }
-        return outbox.submit(aim, payload, mayWait: mayWait && !NodeThread.isCurrent)
     }
 }
 

@@ -5,6 +5,8 @@ import ConfluxVocabulary
 /// Decodes the entries of one state, and hands them to its stores: the hot loop.
 final class TypedRunner<S: BridgedState>: EntryRunner {
     /// A store that gets entries of the present commit.
+    // Unchecked exclusivity: confined to the thread that applies, and no access lasts while another function is
+    // called.
     private final class Run {
         let core: StoreCore<S>
         /// nil for a store that is not replicated.
@@ -13,34 +15,56 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         let seed: UInt64
         /// Where is noted what is decoded for it.
         let decoding: DecodingMark?
-        var actions: [OrderedAction<S>] = []
-        var failures: [NoEffect] = []
+        @exclusivity(unchecked) var taken: OrderedRun<S>
+        @exclusivity(unchecked) var failures: [NoEffect] = []
         /// What its lane keeps of them, about.
-        var bytes = 0
+        @exclusivity(unchecked) var bytes = 0
+        /// Whether it takes every entry of the present batch that is for it.
+        @exclusivity(unchecked) var isOpen = false
+        /// The last of these.
+        @exclusivity(unchecked) var last = SequenceNumber.zero
 
-        init(_ core: StoreCore<S>, replica: Replica?, seed: UInt64) {
+        init(_ core: StoreCore<S>, replica: Replica?, seed: UInt64, _ taken: OrderedRun<S>) {
             self.core = core
             self.replica = replica
             self.seed = seed
+            self.taken = taken
             decoding = replica?.crashes?.decoding
         }
 
         /// Whether the entry is still to be judged by the store: it may have it already, be frozen, or
         /// go no further.
-        func awaits(_ place: EntryPlace) -> Bool {
+        func awaits(_ sequence: SequenceNumber) -> Bool {
             guard let replica else { return true }
             return replica.progress.phase != .ended && !replica.isFrozen
-                && place.sequence > replica.progress.delivered
+                && sequence > replica.progress.delivered
+        }
+
+        /// A batch that begins there is for it.
+        func begin(at first: SequenceNumber) {
+            isOpen = awaits(first) && replica?.skips.isEmpty ?? true
+        }
+
+        /// What it took of a batch is known to its replica.
+        func end() {
+            if let replica, last > replica.lastChange { replica.lastChange = last }
         }
 
         /// Whether the entry is to be applied.
+        @inline(__always)
         func takes(_ place: EntryPlace) -> Bool {
-            guard let replica else { return true }
-            guard replica.progress.phase != .ended, place.sequence > replica.progress.delivered
-            else { return false }
-            guard !replica.isFrozen else { return false }
-            replica.lastChange = place.sequence
-            if replica.skips.contains(place.sequence) {
+            if isOpen {
+                last = place.sequence
+                return true
+            }
+            return takesChecked(place)
+        }
+
+        @inline(never)
+        private func takesChecked(_ place: EntryPlace) -> Bool {
+            guard awaits(place.sequence) else { return false }
+            last = place.sequence
+            if replica?.skips.contains(place.sequence) == true {
                 note(.skipped, place)
                 return false
             }
@@ -51,6 +75,16 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
             failures.append(
                 NoEffect(
                     sequence: place.sequence, why: why, incarnation: place.origin.incarnation))
+        }
+
+        /// The action of the entry was made in the place of ``taken``.
+        @inline(__always)
+        func append(_ place: EntryPlace, payloadBytes: Int) {
+            bytes += payloadBytes + StoreProgress.actionBytes
+            taken.append(
+                ActionContext(
+                    sequence: place.sequence, timestamp: place.timestamp, origin: place.origin,
+                    seed: seed))
         }
     }
 
@@ -64,6 +98,8 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
     private var commit = SequenceNumber.zero...SequenceNumber.zero
     private var recipients = Recipients.attached
     private var stopped: [Replica] = []
+    /// An empty run whose room is used again.
+    private var spare: OrderedRun<S>?
     /// Whether the runs of the present commit include every store of the state.
     private var hasAll = false
     /// Whether a store here notes what it applies; it spares the others the look.
@@ -98,7 +134,7 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         guard let replica, recipients.include(replica.progress), let core = cores[replica.name]
         else { return nil }
         if let run = runOf[replica.name] { return run }
-        let run = Run(core, replica: replica, seed: replica.seed)
+        let run = Run(core, replica: replica, seed: replica.seed, takeSpare())
         runs.append(run)
         runOf[replica.name] = run
         isSelective = isSelective || !replica.skips.isEmpty
@@ -107,6 +143,11 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
             isSelective = isSelective || crashes.isPoisoned
         }
         return run
+    }
+
+    private func takeSpare() -> OrderedRun<S> {
+        defer { spare = nil }
+        return spare ?? OrderedRun()
     }
 
     /// A global action reaches every store that there is, but for those that another node changes.
@@ -121,7 +162,9 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         for core in scope.cores(of: S.self)
         where !replicated.contains(ObjectIdentifier(core)) && !core.isRouted {
             runs.append(
-                Run(core, replica: nil, seed: ActionContext.seed(log: log, store: seed)))
+                Run(
+                    core, replica: nil, seed: ActionContext.seed(log: log, store: seed),
+                    takeSpare()))
         }
         if runs.count > former {
             stores.locals.comeBack(at: commit.lowerBound)
@@ -133,12 +176,42 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
     func add(_ batch: Batch, at first: EntryPlace) {
         let concerned = batch.targets.map { runs(concernedBy: $0.target, log: first.log) }
         guard concerned.contains(where: { !$0.isEmpty }) else { return }
-        // One loop with everything in it, no closure: what the types are is then asked once.
+        for runs in concerned { for run in runs { run.begin(at: first.sequence) } }
+        batch.entries.withUnsafeBufferPointer { add($0, of: batch, to: concerned, at: first) }
+        for runs in concerned { for run in runs { run.end() } }
+    }
+
+    /// One loop with everything in it that most entries need: what the types are is then asked once a batch, and
+    /// not for each.
+    private func add(
+        _ entries: UnsafeBufferPointer<UInt8>, of batch: Batch, to concerned: [[Run]],
+        at first: EntryPlace
+    ) {
+        let targets = batch.targets
+        // What entries of the present row need; they often have the same.
+        var row = -1
+        var runs: [Run] = []
+        var only: Run?
+        var quick: QuickCoding<S.Action>?
         var place = first
-        for entry in batch.parsedEntries {
-            let runs = concerned[entry.target]
-            if !runs.isEmpty {
-                add(entry.payload, for: batch.targets[entry.target], to: runs, at: place)
+        var position = 0
+        while let head = EntryHead(entries, at: position, rows: targets.count) {
+            if head.target != row {
+                row = head.target
+                runs = concerned[row]
+                let isOlder = Int(targets[row].schemaVersion) > S.schemaVersion
+                only = runs.count == 1 && !isSelective && !isNoting && !isOlder ? runs[0] : nil
+                quick = targets[row].coding == .compact ? coder.quick : nil
+            }
+            position = head.upper
+            let payload = UnsafeBufferPointer(rebasing: entries[head.lower..<head.upper])
+            if let only, let quick, payload.count <= coder.sizeBytesMax, only.isOpen,
+                quick.read(payload, into: only.taken.place())
+            {
+                only.last = place.sequence
+                only.append(place, payloadBytes: payload.count)
+            } else if !runs.isEmpty {
+                add(payload, for: targets[row], to: runs, at: place)
             }
             place.advance()
         }
@@ -155,9 +228,10 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         }
     }
 
-    @inline(__always)
+    @inline(never)
     private func add(
-        _ payload: Bytes, for row: BatchTarget, to runs: [Run], at place: EntryPlace
+        _ payload: UnsafeBufferPointer<UInt8>, for row: BatchTarget, to runs: [Run],
+        at place: EntryPlace
     ) {
         if Int(row.schemaVersion) > S.schemaVersion {
             stop(runs, at: place, version: row.schemaVersion)
@@ -168,13 +242,8 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         do {
             let action = try coder.decode(payload, as: row.coding)
             for run in runs where run.takes(place) {
-                run.bytes += payload.count + StoreProgress.actionBytes
-                run.actions.append(
-                    OrderedAction(
-                        action: action,
-                        context: ActionContext(
-                            sequence: place.sequence, timestamp: place.timestamp,
-                            origin: place.origin, seed: run.seed)))
+                run.taken.place().initialize(to: action)
+                run.append(place, payloadBytes: payload.count)
             }
         } catch {
             for run in runs where run.takes(place) {
@@ -185,7 +254,7 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
 
     /// A replica that is older than an entry never skips it by itself: it stops (rule 17).
     private func stop(_ runs: [Run], at place: EntryPlace, version: UInt32) {
-        for run in runs where run.awaits(place) {
+        for run in runs where run.awaits(place.sequence) {
             let name = run.replica?.name.description ?? stores.name.text
             let isSkipped = run.replica?.skips.contains(place.sequence) == true
             let message = """
@@ -205,6 +274,7 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         replica.progress.delivered = SequenceNumber(place.sequence.rawValue - 1)
         replica.progress.stop = (place.sequence, message)
         replica.progress.phase = .ended
+        runOf[replica.name]?.isOpen = false
         stopped.append(replica)
     }
 
@@ -217,7 +287,7 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         for run in runs {
             let isSkipped = run.replica?.skips.contains(place.sequence) == true
             if let replica = run.replica, let poison = replica.crashes?.poison,
-                poison.at == place.sequence, run.awaits(place), !isSkipped
+                poison.at == place.sequence, run.awaits(place.sequence), !isSkipped
             {
                 stop(replica, at: place, poison.message)
             }
@@ -239,21 +309,25 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         var local: [Run] = []
         for run in runs {
             guard let replica = run.replica else {
-                if !run.actions.isEmpty || !run.failures.isEmpty { local.append(run) }
+                if run.taken.count > 0 || !run.failures.isEmpty { local.append(run) }
                 continue
             }
             let progress = replica.progress
             let hasEnded = progress.phase == .ended
             // A replica's position rises with every commit that concerns it.
-            guard !hasEnded || !run.actions.isEmpty || !run.failures.isEmpty else { continue }
+            guard !hasEnded || run.taken.count > 0 || !run.failures.isEmpty else { continue }
             let serial = progress.beginRun(of: commit, lanes: 1, bytes: run.bytes)
             deliver(run, through: hasEnded ? .zero : commit.upperBound, serial, progress.reports)
+            keep(run)
             given.append(progress)
         }
         if !local.isEmpty {
             let bytes = local.reduce(0) { $0 + $1.bytes }
             let serial = stores.locals.beginRun(of: commit, lanes: local.count, bytes: bytes)
-            for run in local { deliver(run, through: .zero, serial, stores.locals.reports) }
+            for run in local {
+                deliver(run, through: .zero, serial, stores.locals.reports)
+                keep(run)
+            }
             given.append(stores.locals)
         }
         runs.removeAll(keepingCapacity: true)
@@ -265,13 +339,13 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
     private func deliver(
         _ run: Run, through: SequenceNumber, _ serial: UInt64, _ reports: LaneReports
     ) {
-        let (actions, failures) = (run.actions, run.failures)
-        run.core.deliver(actions, through: through) { report in
+        let (taken, failures) = (run.taken, run.failures)
+        run.core.deliver(taken, through: through) { report in
             guard !report.refusals.isEmpty || !failures.isEmpty else {
                 return reports.add(.ran(serial: serial, []))
             }
             let refused = report.refusals.map { refusal in
-                let context = actions[refusal.index].context
+                let context = taken.contexts[refusal.index]
                 return NoEffect(
                     sequence: context.sequence, why: .refused(refusal.error),
                     incarnation: context.origin?.incarnation ?? .none)
@@ -280,5 +354,14 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
                 .ran(
                     serial: serial, (failures + refused).sorted { $0.sequence < $1.sequence }))
         }
+    }
+
+    /// A lane that is done with a run leaves its room to the next one.
+    private func keep(_ run: Run) {
+        guard spare == nil, isKnownUniquelyReferenced(&run.taken), run.taken.isWorthKeeping else {
+            return
+        }
+        run.taken.clear()
+        spare = run.taken
     }
 }

@@ -172,6 +172,11 @@ package final class OutcomeBlock: Sendable {
         }
     }
 
+    /// Adds places up to so many in all. *Use*: by who gives out the indices itself, before any of them ends.
+    package func reserve(through count: Int) {
+        ledger.withLock { $0.count = max($0.count, count) }
+    }
+
     /// Says how consecutive actions ended. Those that have ended already stay as they are.
     ///
     /// - Parameters:

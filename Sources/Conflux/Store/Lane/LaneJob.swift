@@ -8,7 +8,7 @@ enum LaneJob<S: State>: @unchecked Sendable {
     case action(S.Action)
     case tracked(S.Action, Tally, order: Int)
     case run(
-        [OrderedAction<S>], through: SequenceNumber, completion: @Sendable (RunReport) -> Void)
+        OrderedRun<S>, through: SequenceNumber, completion: @Sendable (RunReport) -> Void)
     case look(@Sendable (_ state: S?, _ position: SequenceNumber) -> Void)
     /// What stands behind waits for this.
     case hold(any LaneHold)
@@ -32,8 +32,8 @@ extension StoreCore {
             FlowLock.holding(tally.ticket?.lock) {
                 tally.report(commitTracked(action, tally.ticket), order: order)
             }
-        case .run(let actions, let through, let completion):
-            completion(commit(actions, through: through))
+        case .run(let run, let through, let completion):
+            completion(commit(run, through: through))
         case .look(let body): body(state.takeUnretainedValue(), position)
         case .hold(let hold): preconditionFailure("\(hold) is not performed but waited for")
         }
@@ -127,25 +127,27 @@ extension StoreCore {
     }
 
     /// Commits what a log has ordered, passing over what the store has already.
-    private func commit(_ actions: [OrderedAction<S>], through: SequenceNumber) -> RunReport {
+    private func commit(_ run: OrderedRun<S>, through: SequenceNumber) -> RunReport {
         var report = RunReport()
         var last = position
         let mark = commitMark
-        for index in actions.indices {
-            let ordered = actions[index]
+        let contexts = run.contexts
+        for index in contexts.indices {
+            let context = contexts[index]
             if isReleased.load(ordering: .relaxed) {
                 report.isClosed = true
                 break
             }
             report.completed = index + 1
-            guard ordered.context.sequence > last else { continue }
-            mark?.begin(ordered.context.sequence)
+            let action = run.take()
+            guard context.sequence > last else { continue }
+            mark?.begin(context.sequence)
             do {
-                try perform(ordered.action) { ordered.context }
+                try perform(action) { context }
             } catch {
                 report.refusals.append(RunReport.Refusal(index: index, error: error))
             }
-            last = ordered.context.sequence
+            last = context.sequence
         }
         if !report.isClosed { last = max(last, through) }
         mark?.end(at: last)

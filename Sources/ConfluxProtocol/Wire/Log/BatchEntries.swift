@@ -203,18 +203,19 @@ private struct BatchRun {
     var upper: Int
 }
 
-/// Where one entry's payload stands.
+/// Where one entry's payload stands: by it whoever has a batch's bytes walks its entries and makes nothing for
+/// each.
 @usableFromInline
-struct EntryHead {
+package struct EntryHead {
     /// The row of its target.
-    @usableFromInline let target: Int
+    @usableFromInline package let target: Int
     /// The payload's first byte, and the byte behind its last, where the next entry begins.
-    @usableFromInline let lower: Int
-    @usableFromInline let upper: Int
+    @usableFromInline package let lower: Int
+    @usableFromInline package let upper: Int
 
     /// Reads the head of the entry at `position`; nil where it breaks the grammar or there is none.
     @inlinable @inline(__always)
-    init?(_ buffer: UnsafeBufferPointer<UInt8>, at position: Int, rows: Int) {
+    package init?(_ buffer: UnsafeBufferPointer<UInt8>, at position: Int, rows: Int) {
         var position = position
         guard let target = Self.varint(buffer, &position), target < rows,
             let length = Self.varint(buffer, &position), length <= buffer.count - position

@@ -1,0 +1,196 @@
+/// Where a ``CompactCodable`` writes itself: bytes of a bounded size. See ``CompactFormat`` for their form.
+///
+/// What does not fit is not written, and the whole is left to `Codable`.
+public struct CompactOutput: ~Copyable {
+    /// The most different keys that a value may have.
+    public static var keysMax: Int { 8 }
+
+    @usableFromInline let buffer: UnsafeMutableRawBufferPointer
+    /// How many bytes were written.
+    @usableFromInline var count = 1
+    /// Whether all that was to be written was.
+    @usableFromInline var isWhole = true
+    @usableFromInline var keys = CompactKeys()
+
+    /// Begins behind the format.
+    init(_ buffer: UnsafeMutableRawBufferPointer) {
+        self.buffer = buffer
+        buffer[0] = CompactFormat.format
+    }
+
+    /// Begins an enum's case: what follows are its fields.
+    ///
+    /// - Parameters:
+    ///   - name: The case's name.
+    ///   - fields: How many fields follow.
+    @inlinable
+    public mutating func beginCase(_ name: StaticString, fields: Int) {
+        beginObject(fields: 1)
+        writeKey(name)
+        beginObject(fields: fields)
+    }
+
+    /// Begins an object: what follows are its fields.
+    ///
+    /// - Parameter fields: How many fields follow.
+    @inlinable
+    public mutating func beginObject(fields: Int) { head(0x80, UInt64(fields)) }
+
+    /// Begins an object that is a field.
+    ///
+    /// - Parameters:
+    ///   - fields: How many fields follow.
+    ///   - key: The field's key.
+    @inlinable
+    public mutating func beginObject(fields: Int, forKey key: StaticString) {
+        writeKey(key)
+        beginObject(fields: fields)
+    }
+
+    /// Writes a whole number.
+    @inlinable
+    public mutating func write(_ value: some FixedWidthInteger, forKey key: StaticString) {
+        writeKey(key)
+        if let natural = UInt64(exactly: value) {
+            head(0x10, natural)
+        } else if let negative = Int64(exactly: value) {
+            head(0x20, UInt64(bitPattern: ~negative))
+        } else {
+            isWhole = false
+        }
+    }
+
+    /// Writes true or false.
+    @inlinable
+    public mutating func write(_ value: Bool, forKey key: StaticString) {
+        writeKey(key)
+        head(0, value ? 2 : 1)
+    }
+
+    /// Writes a number. One that is not finite has no form, and is left to `Codable`, which refuses it.
+    @inlinable
+    public mutating func write(_ value: Double, forKey key: StaticString) {
+        writeKey(key)
+        guard value.isFinite, hasRoom(9) else { return isWhole = false }
+        buffer[count] = 0x30
+        buffer.storeBytes(
+            of: value.bitPattern.littleEndian, toByteOffset: count + 1, as: UInt64.self)
+        count += 9
+    }
+
+    /// Writes a text.
+    @inlinable
+    public mutating func write(_ value: String, forKey key: StaticString) {
+        writeKey(key)
+        var value = value
+        value.withUTF8 { text in
+            head(0x50, UInt64(text.count))
+            copy(UnsafeRawBufferPointer(text))
+        }
+    }
+
+    // MARK: Bytes
+
+    @inlinable @inline(__always)
+    func hasRoom(_ bytes: Int) -> Bool { isWhole && bytes <= buffer.count - count }
+
+    @inlinable @inline(__always)
+    mutating func head(_ kind: UInt8, _ argument: UInt64) {
+        // A head and the longest varint.
+        guard hasRoom(11) else { return isWhole = false }
+        if argument < 15 {
+            buffer[count] = kind | UInt8(truncatingIfNeeded: argument)
+            count += 1
+        } else {
+            buffer[count] = kind | 15
+            count += 1
+            varint(argument - 15)
+        }
+    }
+
+    @inlinable @inline(__always)
+    mutating func varint(_ value: UInt64) {
+        var rest = value
+        while rest >= 0x80 {
+            buffer[count] = UInt8(truncatingIfNeeded: rest) | 0x80
+            count += 1
+            rest >>= 7
+        }
+        buffer[count] = UInt8(truncatingIfNeeded: rest)
+        count += 1
+    }
+
+    @inlinable @inline(__always)
+    mutating func copy(_ bytes: UnsafeRawBufferPointer) {
+        guard hasRoom(bytes.count) else { return isWhole = false }
+        UnsafeMutableRawBufferPointer(rebasing: buffer[count...]).copyMemory(from: bytes)
+        count += bytes.count
+    }
+
+    /// A key, or its number where it is there already.
+    @inlinable @inline(__always)
+    mutating func writeKey(_ key: StaticString) {
+        let text = UnsafeRawBufferPointer(start: key.utf8Start, count: key.utf8CodeUnitCount)
+        if let number = keys.number(of: text, in: UnsafeRawBufferPointer(buffer)) {
+            guard hasRoom(1) else { return isWhole = false }
+            buffer[count] = UInt8(truncatingIfNeeded: number << 1 | 1)
+            count += 1
+            return
+        }
+        // A key of less than 64 bytes has its length in one.
+        guard text.count < 64, hasRoom(1 + text.count), keys.add(at: count + 1, text.count) else {
+            return isWhole = false
+        }
+        buffer[count] = UInt8(truncatingIfNeeded: text.count << 1)
+        count += 1
+        copy(text)
+    }
+}
+
+/// The keys of one value, by where they stand in its bytes.
+@usableFromInline
+struct CompactKeys {
+    /// Where each begins, and its length, in two halves.
+    @usableFromInline var places:
+        (
+            UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64
+        ) = (0, 0, 0, 0, 0, 0, 0, 0)
+    @usableFromInline var count = 0
+
+    @inlinable
+    init() {}
+
+    @inlinable @inline(__always)
+    subscript(number: Int) -> (start: Int, length: Int) {
+        withUnsafeBytes(of: places) { places in
+            let place = places.load(fromByteOffset: 8 * number, as: UInt64.self)
+            return (Int(place >> 32), Int(place & 0xFFFF_FFFF))
+        }
+    }
+
+    /// The number of a key; nil where it is new.
+    @inlinable @inline(__always)
+    func number(of text: UnsafeRawBufferPointer, in bytes: UnsafeRawBufferPointer) -> Int? {
+        var number = 0
+        while number < count {
+            let (start, length) = self[number]
+            if length == text.count, text.elementsEqual(bytes[start..<start + length]) {
+                return number
+            }
+            number += 1
+        }
+        return nil
+    }
+
+    /// - Returns: Whether there was room for it.
+    @inlinable @inline(__always)
+    mutating func add(at start: Int, _ length: Int) -> Bool {
+        guard count < CompactOutput.keysMax else { return false }
+        withUnsafeMutableBytes(of: &places) {
+            $0.storeBytes(
+                of: UInt64(start) << 32 | UInt64(length), toByteOffset: 8 * count, as: UInt64.self)
+        }
+        count += 1
+        return true
+    }
+}
