@@ -22,14 +22,10 @@ public protocol NamedActions {
 /// Use one coder from any thread.
 package struct ActionCoder<Action: Codable & Sendable>: Sendable {
     /// The most bytes of one payload.
-    @usableFromInline package let sizeBytesMax: Int
+    package let sizeBytesMax: Int
     private let pool = TapePool()
     /// The compact coding without a tape, where the type has one. *Use*: found once, and not for each action.
-    @usableFromInline package let quick = QuickCoding<Action>.find()
-
-    /// An action of up to so many bytes is encoded on the stack, where its type has a quick coding.
-    @inlinable
-    package static var stackBytes: Int { 512 }
+    package let quick = QuickCoding<Action>.find()
 
     /// Makes a coder.
     ///
@@ -48,45 +44,25 @@ package struct ActionCoder<Action: Codable & Sendable>: Sendable {
     package func encode(
         _ action: Action, as coding: PayloadCoding
     ) throws(CodingFailure) -> [UInt8] {
-        try withEncoded(action, as: coding) { Array($0) }
-    }
-
-    /// Encodes an action for as long as a function runs.
-    ///
-    /// - Parameters:
-    ///   - action: The action.
-    ///   - coding: How.
-    ///   - body: Gets the payload, which is gone when it returns.
-    /// - Returns: What the function returns.
-    /// - Throws: Why it has no encoding, or that it is too large.
-    @inlinable @inline(__always)
-    package func withEncoded<Result>(
-        _ action: Action, as coding: PayloadCoding, _ body: (UnsafeRawBufferPointer) -> Result
-    ) throws(CodingFailure) -> Result {
-        if coding == .compact, let quick {
-            let result = withUnsafeTemporaryAllocation(byteCount: Self.stackBytes, alignment: 8) {
-                buffer -> Result? in
-                guard let count = quick.write(action, to: buffer), count <= sizeBytesMax else {
-                    return nil
-                }
-                return body(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-            }
-            if let result { return result }
-        }
         let bytes = try encodeWhole(action, as: coding)
         guard bytes.count <= sizeBytesMax else {
             throw CodingFailure(
                 .tooLarge, "the action takes \(bytes.count) bytes of at most \(sizeBytesMax)")
         }
-        return bytes.withUnsafeBytes(body)
+        return bytes
     }
 
-    @inline(never) @usableFromInline
-    package func encodeWhole(
+    private func encodeWhole(
         _ action: Action, as coding: PayloadCoding
     ) throws(CodingFailure) -> [UInt8] {
-        if coding == .compact, Action.self == Data.self {
-            return CompactBytes.write(unsafeBitCast(action, to: Data.self))
+        if coding == .compact, let quick {
+            if Action.self == Data.self {
+                return CompactBytes.write(unsafeBitCast(action, to: Data.self))
+            }
+            let bytes = [UInt8](unsafeUninitializedCapacity: QuickCodingLimits.bytesMax) {
+                $1 = quick.write(action, to: UnsafeMutableRawBufferPointer($0)) ?? 0
+            }
+            if !bytes.isEmpty { return bytes }
         }
         return try pool.withTape { (tape) throws(CodingFailure) in
             try tape.encode(action)

@@ -17,15 +17,24 @@ package protocol ActionRoute<S>: AnyObject, Sendable {
     func submit(_ action: S.Action, mayWait: Bool) -> DispatchHandle
 }
 
-/// A route, as it is kept. To ask at run time what `any ActionRoute<S>` is takes longer than all else that a dispatch
-/// does with it: so that is done once.
-final class KeptRoute<S: State>: Sendable {
+/// A route, of whatever state.
+class AnyKeptRoute: @unchecked Sendable {}
+
+/// A route, as it is kept. To ask at run time what `any ActionRoute<S>` is, or even `KeptRoute<S>?`, takes longer than
+/// all else that a dispatch does with it: so that is done once, and who keeps it names no type.
+final class KeptRoute<S: State>: AnyKeptRoute, @unchecked Sendable {
     let route: any ActionRoute<S>
     let submit: @Sendable (_ action: S.Action, _ mayWait: Bool) -> DispatchHandle
 
     init(_ route: any ActionRoute<S>) {
         self.route = route
         submit = Self.way(of: route)
+    }
+
+    /// Of what was kept for the same state.
+    @inline(__always)
+    static func of(_ kept: AnyKeptRoute?) -> KeptRoute? {
+        kept.map { unsafeDowncast($0, to: KeptRoute.self) }
     }
 
     private static func way<Route: ActionRoute>(

@@ -49,7 +49,7 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     /// its stores.
     unowned let scope: Scope
     /// Guarded by the registry's mutex.
-    private var route: KeptRoute<S>?
+    private var route: AnyKeptRoute?
     /// What the state makes of an event; nil if it handles none.
     let events: (@Sendable (any Event) -> S.Action?)?
 
@@ -87,7 +87,7 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
             registry.isRouted = kept != nil
             return former
         }
-        return former?.route
+        return KeptRoute<S>.of(former)?.route
     }
 
     /// Replaces the route, or, with nil, removes it, if it is the one that is meant.
@@ -100,8 +100,10 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     ) {
         // Let go outside the lock.
         let kept = route.map { KeptRoute($0) }
-        let former: KeptRoute<S>? = registry.withLock { registry in
-            guard let former = self.route, isMeant(former.route) else { return nil }
+        let former: AnyKeptRoute? = registry.withLock { registry in
+            guard let former = KeptRoute<S>.of(self.route), isMeant(former.route) else {
+                return nil
+            }
             self.route = kept
             registry.isRouted = kept != nil
             return former
@@ -279,10 +281,11 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     }
 
     /// The route, for who holds the registry's lock.
-    var routeUnderLock: (any ActionRoute<S>)? { route?.route }
+    var routeUnderLock: (any ActionRoute<S>)? { KeptRoute<S>.of(route)?.route }
 
+    @inline(__always)
     private var currentRoute: KeptRoute<S>? {
-        registry.withLock { _ in route }
+        KeptRoute.of(registry.withLock { _ -> AnyKeptRoute? in route })
     }
 
     /// The channel's lanes are its stores' cores.

@@ -96,8 +96,9 @@ extension StoreCore {
         return nil
     }
 
+    @inline(__always)
     private var currentRoute: KeptRoute<S>? {
-        control.withLock { $0.machine.isClosed ? nil : route }
+        KeptRoute.of(control.withLock { $0.machine.isClosed ? nil : route })
     }
 
     /// Keeps a place in the line, behind what the store has to wait for.

@@ -30,7 +30,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     /// What stands in the line. Guarded by the lane's mutex.
     private var line = LaneLine<LaneJob<S>>()
     /// Where dispatches go instead. Guarded likewise; the machine's `isRouted` is whether it is there.
-    var route: KeptRoute<S>?
+    var route: AnyKeptRoute?
 
     /// Makes a core that isn't yet reached by global dispatches.
     ///
@@ -161,13 +161,13 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     @discardableResult
     package func setRoute(_ route: (any ActionRoute<S>)?) -> (any ActionRoute<S>)? {
         let kept = route.map { KeptRoute($0) }
-        let former = control.withLock { control in
+        let former = control.withLock { control -> AnyKeptRoute? in
             let former = self.route
             self.route = control.machine.isClosed ? nil : kept
             control.machine.isRouted = self.route != nil
             return former
         }
-        return former?.route
+        return KeptRoute<S>.of(former)?.route
     }
 
     /// Ends the store: from now on nothing is committed, also of what stands in line.

@@ -4,7 +4,6 @@ import Foundation
 ///
 /// *Invariant*: it writes what ``CompactWriter`` writes, and reads nothing that ``CompactReader`` refuses. What it
 /// can't do, the tape does, and says what is wrong.
-@usableFromInline
 package class QuickCoding<Action>: @unchecked Sendable {
     fileprivate init() {}
 
@@ -14,7 +13,6 @@ package class QuickCoding<Action>: @unchecked Sendable {
     ///   - action: The action.
     ///   - buffer: Where to write it.
     /// - Returns: How many bytes it has; nil where it can't be written there.
-    @usableFromInline
     package func write(_ action: Action, to buffer: UnsafeMutableRawBufferPointer) -> Int? {
         preconditionFailure("a quick coding writes")
     }
@@ -42,6 +40,11 @@ package class QuickCoding<Action>: @unchecked Sendable {
     private static func handCoding<Value: CompactCodable>(_ type: Value.Type) -> AnyObject {
         HandCoding<Value>()
     }
+}
+
+package enum QuickCodingLimits {
+    /// The most bytes of an action that is written on a stack. What has more goes the longer way.
+    package static let bytesMax = 512
 }
 
 /// Of bytes and nothing else: one copy each way.

@@ -9,6 +9,8 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
     private let aim: Outbox.Aim
     private let coder: ActionCoder<S.Action>
     private let coding: PayloadCoding
+    /// Where actions have such a coding.
+    private let quick: QuickCoding<S.Action>?
 
     package init(outbox: Outbox, target: Target) {
         self.outbox = outbox
@@ -19,6 +21,7 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
                 coding: S.coding))
         coder = ActionCoder(sizeBytesMax: outbox.limits.payloadBytesMax)
         coding = S.coding
+        quick = coding == .compact ? coder.quick : nil
     }
 
     /// Whether the node takes no actions any more.
@@ -33,10 +36,9 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
 
     package func submit(_ action: S.Action, mayWait: Bool) -> DispatchHandle {
         let mayWait = mayWait && !NodeThread.isCurrent
+        if let quick, let handle = submit(action, quick, mayWait: mayWait) { return handle }
         do throws(CodingFailure) {
-            return try coder.withEncoded(action, as: coding) { payload in
-                outbox.submit(aim, payload, mayWait: mayWait)
-            }
+            return outbox.submit(aim, try coder.encode(action, as: coding), mayWait: mayWait)
         } catch {
             return DispatchHandle(
                 .failed(
@@ -47,6 +49,24 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
                             that can: \(error)
                             """,
                         reason: error)))
+        }
+    }
+}
+
+extension OutboxRoute {
+    /// Encodes an action on this thread's stack and copies it into the outbox: nothing is allocated for it.
+    ///
+    /// - Returns: nil where it is too large for that, or not to be encoded.
+    private func submit(
+        _ action: S.Action, _ quick: QuickCoding<S.Action>, mayWait: Bool
+    ) -> DispatchHandle? {
+        withUnsafeTemporaryAllocation(byteCount: QuickCodingLimits.bytesMax, alignment: 8) {
+            buffer -> DispatchHandle? in
+            guard let count = quick.write(action, to: buffer), count <= coder.sizeBytesMax else {
+                return nil
+            }
+            return outbox.submit(
+                aim, UnsafeRawBufferPointer(rebasing: buffer[..<count]), mayWait: mayWait)
         }
     }
 }

@@ -81,10 +81,14 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         @inline(__always)
         func append(_ place: EntryPlace, payloadBytes: Int) {
             bytes += payloadBytes + StoreProgress.actionBytes
-            taken.append(
-                ActionContext(
-                    sequence: place.sequence, timestamp: place.timestamp, origin: place.origin,
-                    seed: seed))
+            taken.append(context(of: place))
+        }
+
+        @inline(__always)
+        func context(of place: EntryPlace) -> ActionContext {
+            ActionContext(
+                sequence: place.sequence, timestamp: place.timestamp, origin: place.origin,
+                seed: seed)
         }
     }
 
@@ -192,6 +196,7 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         var row = -1
         var runs: [Run] = []
         var only: Run?
+        var taken: OrderedRun<S>?
         var quick: QuickCoding<S.Action>?
         var place = first
         var position = 0
@@ -201,15 +206,17 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
                 runs = concerned[row]
                 let isOlder = Int(targets[row].schemaVersion) > S.schemaVersion
                 only = runs.count == 1 && !isSelective && !isNoting && !isOlder ? runs[0] : nil
+                taken = only?.taken
                 quick = targets[row].coding == .compact ? coder.quick : nil
             }
             position = head.upper
             let payload = UnsafeBufferPointer(rebasing: entries[head.lower..<head.upper])
-            if let only, let quick, payload.count <= coder.sizeBytesMax, only.isOpen,
-                quick.read(payload, into: only.taken.place())
+            if let only, let taken, let quick, payload.count <= coder.sizeBytesMax, only.isOpen,
+                quick.read(payload, into: taken.place())
             {
                 only.last = place.sequence
-                only.append(place, payloadBytes: payload.count)
+                only.bytes += payload.count + StoreProgress.actionBytes
+                taken.append(only.context(of: place))
             } else if !runs.isEmpty {
                 add(payload, for: targets[row], to: runs, at: place)
             }
