@@ -8,16 +8,59 @@ enum TypedAction: Codable, Sendable {
     case add(amount: Int)
 }
 
+/// An action that carries the index of its dispatch.
+protocol IndexedAction: Codable, Sendable {
+    static func add(amount: Int) -> Self
+    var index: Int? { get }
+}
+
+extension TypedAction: IndexedAction {
+    var index: Int? { if case .add(let amount) = self { amount } else { nil } }
+}
+
+/// The same with a coding that is written by hand.
+enum HandAction: IndexedAction, CompactCodable {
+    case increment
+    case decrement
+    case add(amount: Int)
+
+    var index: Int? { if case .add(let amount) = self { amount } else { nil } }
+
+    func write(to output: inout CompactOutput) {
+        switch self {
+        case .increment: output.beginCase("increment", fields: 0)
+        case .decrement: output.beginCase("decrement", fields: 0)
+        case .add(let amount):
+            output.beginCase("add", fields: 1)
+            output.write(amount, forKey: "amount")
+        }
+    }
+
+    init(from input: inout CompactInput) throws(CompactMismatch) {
+        if input.isCase("add", fields: 1) {
+            self = .add(amount: try input.integer(forKey: "amount"))
+        } else if input.isCase("increment", fields: 0) {
+            self = .increment
+        } else if input.isCase("decrement", fields: 0) {
+            self = .decrement
+        } else {
+            throw CompactMismatch()
+        }
+    }
+}
+
 /// How a typed state's actions are encoded.
 enum TypedCoding: String, Codable, Sendable, CaseIterable {
     case json
     case compact
+    /// In the compact coding, by hand.
+    case hand
 }
 
 /// A counter whose actions are decoded and applied, in one of the codings. It checks their order by the
 /// amounts, which are indices.
 final class TypedState<Form: TypedForm>: BridgedState {
-    typealias Action = TypedAction
+    typealias Action = Form.Action
     typealias Mutations = TypedMutations<Form>
 
     static var name: String { "typed-\(Form.coding)" }
@@ -29,21 +72,34 @@ final class TypedState<Form: TypedForm>: BridgedState {
         check = OrderCheck(expected: expected, completed)
     }
 
-    fileprivate func apply(_ action: TypedAction) {
-        if case .add(let amount) = action { check.add(producer: 0, index: UInt64(amount)) }
+    fileprivate func apply(_ action: Action) {
+        if let index = action.index { check.add(producer: 0, index: UInt64(index)) }
     }
 }
 
 /// Names a coding by a type.
 protocol TypedForm: Sendable {
+    associatedtype Action: IndexedAction
     static var coding: TypedCoding { get }
 }
 
-enum JSONForm: TypedForm { static let coding = TypedCoding.json }
-enum CompactForm: TypedForm { static let coding = TypedCoding.compact }
+enum JSONForm: TypedForm {
+    typealias Action = TypedAction
+    static let coding = TypedCoding.json
+}
+
+enum CompactForm: TypedForm {
+    typealias Action = TypedAction
+    static let coding = TypedCoding.compact
+}
+
+enum HandForm: TypedForm {
+    typealias Action = HandAction
+    static let coding = TypedCoding.hand
+}
 
 struct TypedMutations<Form: TypedForm>: Mutations {
-    func commit(action: TypedAction, state: TypedState<Form>) {
+    func commit(action: Form.Action, state: TypedState<Form>) {
         state.apply(action)
     }
 }
@@ -54,6 +110,7 @@ enum TypedRoles {
         switch coding {
         case .json: try await producer(at: place, count: count, JSONForm.self)
         case .compact: try await producer(at: place, count: count, CompactForm.self)
+        case .hand: try await producer(at: place, count: count, HandForm.self)
         }
     }
 
@@ -61,6 +118,7 @@ enum TypedRoles {
         switch coding {
         case .json: try await replica(at: place, count: count, JSONForm.self)
         case .compact: try await replica(at: place, count: count, CompactForm.self)
+        case .hand: try await replica(at: place, count: count, HandForm.self)
         }
     }
 

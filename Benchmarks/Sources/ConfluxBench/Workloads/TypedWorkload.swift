@@ -10,11 +10,13 @@ struct TypedWorkload {
     func measure(_ settings: Settings) throws -> [Row] {
         var json: [Double] = []
         var compact: [Double] = []
+        var hand: [Double] = []
         var alone: [Double] = []
         for round in 0..<settings.rounds {
             var parts: [() throws -> Void] = [
                 { json.append(try run(.json, settings)) },
                 { compact.append(try run(.compact, settings)) },
+                { hand.append(try run(.hand, settings)) },
                 { alone.append(try foundationRate()) },
             ]
             let first = round % parts.count
@@ -29,6 +31,9 @@ struct TypedWorkload {
                 alone, isHigherBetter: true),
             Row(
                 "typed", "\(name), compact; partner: in JSON", "actions/s", compact, json,
+                isHigherBetter: true),
+            Row(
+                "typed", "\(name), compact by hand; partner: in JSON", "actions/s", hand, json,
                 isHigherBetter: true),
         ]
     }
