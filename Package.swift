@@ -14,6 +14,7 @@ let package = Package(
         .executable(name: "conflux", targets: ["ConfluxCLI"]),
         .executable(name: "conflux-simulate", targets: ["ConfluxSimulate"]),
         .library(name: "Conflux", targets: ["Conflux"]),
+        .library(name: "ConfluxEtcd", targets: ["ConfluxEtcd"]),
         .library(name: "ConfluxNode", targets: ["ConfluxNode"]),
         .library(name: "ConfluxSequencer", targets: ["ConfluxSequencer", "ConfluxLog"]),
         .library(name: "ConfluxSimulation", targets: ["ConfluxSimulation"]),
@@ -49,11 +50,18 @@ let package = Package(
         .systemLibrary(
             name: "CMicroHTTPD", pkgConfig: "libmicrohttpd",
             providers: [.apt(["libmicrohttpd-dev"]), .brew(["libmicrohttpd"])]),
+        .systemLibrary(
+            name: "CCurl", pkgConfig: "libcurl",
+            providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
         .target(
             name: "ConfluxZeroMQ", dependencies: ["ConfluxVocabulary", "CSockets", "CSodium"],
             swiftSettings: strict),
         .target(
             name: "ConfluxLog", dependencies: ["ConfluxVocabulary", "CSodium", "CSQLite"],
+            swiftSettings: strict),
+        // The log on etcd: nothing below it needs libcurl.
+        .target(
+            name: "ConfluxEtcd", dependencies: ["ConfluxVocabulary", "ConfluxLog", "CCurl"],
             swiftSettings: strict),
         .target(
             name: "ConfluxSequencer",
@@ -151,9 +159,18 @@ let package = Package(
         .target(
             name: "FaultyDisk", dependencies: ["CSQLite"], path: "Tests/FaultyDisk",
             swiftSettings: strict),
+        // An etcd of a test's own, for the same.
+        .target(name: "EtcdCluster", path: "Tests/EtcdCluster", swiftSettings: strict),
         .testTarget(
             name: "ConfluxLogTests",
-            dependencies: ["ConfluxLog", "ConfluxVocabulary", "CSQLite", "FaultyDisk"],
+            dependencies: [
+                "ConfluxEtcd", "ConfluxLog", "ConfluxVocabulary", "CSQLite", "EtcdCluster",
+                "FaultyDisk",
+            ],
+            swiftSettings: strict),
+        .testTarget(
+            name: "ConfluxEtcdTests",
+            dependencies: ["ConfluxEtcd", "ConfluxLog", "ConfluxVocabulary", "EtcdCluster"],
             swiftSettings: strict),
         .testTarget(
             name: "ConfluxNodeTests",

@@ -161,6 +161,13 @@ public protocol ActionLog: AnyObject {
     /// - Throws: `failed`, `unusableFolder`, `closed`.
     func makeReader() throws(LogError) -> any LogReader
 
+    /// Has somebody told when another program may have claimed the log, until it is closed. An engine that only
+    /// one program can open never tells.
+    ///
+    /// - Parameter tell: Called on a thread of the engine's; it must not wait. It is a hint, which may come for
+    ///   nothing, late or not at all: `confirm()` says what is so.
+    func watchClaims(_ tell: @escaping @Sendable () -> Void)
+
     /// Releases everything; what was appended is durable then, as far as the engine can. Every
     /// later call throws `closed`; closing again does nothing.
     func close()
@@ -265,6 +272,9 @@ extension ActionLog {
     public func snapshotList() throws(LogError) -> SnapshotList {
         SnapshotList(intact: try snapshots())
     }
+
+    /// Nobody else can claim the log.
+    public func watchClaims(_ tell: @escaping @Sendable () -> Void) {}
 
     /// Adds a commit to the end; else as `append(_:expecting:forced:)` of several.
     ///

@@ -31,6 +31,10 @@ public struct LogError: Error, Sendable, Equatable, CustomStringConvertible {
         case inUse
         /// The folder cannot be made or used.
         case unusableFolder
+        /// The engine that has the log can't be reached, or what answers is none.
+        case unreachable
+        /// The engine that has the log refuses: a certificate, a password or rights are missing or wrong.
+        case denied
         /// The file is no log of ours.
         case notALog
         /// The log was written by a newer version of this program.
@@ -45,9 +49,11 @@ public struct LogError: Error, Sendable, Equatable, CustomStringConvertible {
         package var summary: String {
             switch self {
             case .full: "the disk is full, or the log has reached its bound"
-            case .unknownOutcome: "the disk reported an error"
+            case .unknownOutcome: "it is not known what it has on its disk"
             case .unusableFolder: "its folder can't be used"
             case .inUse: "another program uses it"
+            case .unreachable: "the engine that has it can't be reached"
+            case .denied: "the engine that has it refuses"
             case .damaged, .notALog: "its file is damaged, or is no log"
             case .newerFormat: "a newer version of the program wrote it"
             case .superseded, .failed, .endDiffers, .invalidCommit, .invalidCheckpoint,
@@ -79,61 +85,61 @@ public struct LogError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The message.
     public var description: String { message }
 
-    static let closed = LogError(.closed, "The log is closed. Open it again to go on.")
+    package static let closed = LogError(.closed, "The log is closed. Open it again to go on.")
 
-    static let notClaimed = LogError(
+    package static let notClaimed = LogError(
         .notClaimed,
         "Nothing was claimed through this log. Call claim(raisingEpochBy:) before changing it.")
 
-    static func superseded(_ epoch: Epoch, by newest: Epoch) -> LogError {
+    package static func superseded(_ epoch: Epoch, by newest: Epoch) -> LogError {
         LogError(
             .superseded,
             "Epoch \(epoch) is over: epoch \(newest) has claimed the log. Another sequencer serves "
                 + "it now; stop this one, or claim again.")
     }
 
-    static func endDiffers(expected: SequenceNumber, found: SequenceNumber) -> LogError {
+    package static func endDiffers(expected: SequenceNumber, found: SequenceNumber) -> LogError {
         LogError(
             .endDiffers,
             "The log ends at \(found), not at \(expected) as expected. Read its end and begin there."
         )
     }
 
-    static func outOfOrder(_ piece: CheckpointPiece, after saved: Int) -> LogError {
+    package static func outOfOrder(_ piece: CheckpointPiece, after saved: Int) -> LogError {
         LogError(
             .invalidCheckpoint,
             "Piece \(piece.index + 1) of \(piece.count) of the checkpoint at \(piece.sequence) does "
                 + "not follow the \(saved) that were saved. Save it from its first piece on.")
     }
 
-    static func outOfOrder(_ piece: SnapshotPiece) -> LogError {
+    package static func outOfOrder(_ piece: SnapshotPiece) -> LogError {
         LogError(
             .invalidSnapshot,
             "The bytes from \(piece.offset) on of the snapshot of \(piece.snapshot.key) don't follow "
                 + "those that were saved. Save it from its first piece on.")
     }
 
-    static func invalidFloor(_ floor: SequenceNumber) -> LogError {
+    package static func invalidFloor(_ floor: SequenceNumber) -> LogError {
         LogError(
             .invalidFloor,
             "The log can't begin at \(floor): it keeps no two checkpoints that stand there or behind "
                 + "it. Save them first.")
     }
 
-    static func damagedSnapshot(_ key: SavedSnapshot.Key, _ what: String) -> LogError {
+    package static func damagedSnapshot(_ key: SavedSnapshot.Key, _ what: String) -> LogError {
         LogError(
             .damaged, "The snapshot of \(key): \(what). The entries of the log are not concerned.",
             numbers: key.sequence...key.sequence)
     }
 
-    static func damagedCheckpoint(_ sequence: SequenceNumber, _ what: String) -> LogError {
+    package static func damagedCheckpoint(_ sequence: SequenceNumber, _ what: String) -> LogError {
         LogError(
             .damaged,
             "The checkpoint at \(sequence): \(what). An older one, or the log itself, says the same.",
             numbers: sequence...sequence)
     }
 
-    static func damaged(
+    package static func damaged(
         _ first: SequenceNumber, _ last: SequenceNumber, _ what: String
     ) -> LogError {
         let range = first...max(first, last)

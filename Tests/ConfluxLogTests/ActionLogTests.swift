@@ -4,18 +4,10 @@ import Testing
 
 /// What every engine must do.
 @Suite struct ActionLogTests {
-    enum Engine: CaseIterable { case memory, fsync, os }
-
     /// A log and what keeps its files.
     private func make(_ engine: Engine) throws -> (any ActionLog, TemporaryFolder) {
         let folder = TemporaryFolder()
-        let log: any ActionLog =
-            switch engine {
-            case .memory: MemoryLog()
-            case .fsync: try SQLiteLog(directory: folder.path, settings: .small(.fsync))
-            case .os: try SQLiteLog(directory: folder.path, settings: .small(.os))
-            }
-        return (log, folder)
+        return (try engine.open(folder), folder)
     }
 
     @Test(arguments: Engine.allCases)

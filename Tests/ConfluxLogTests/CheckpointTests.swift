@@ -5,18 +5,9 @@ import Testing
 
 /// What every engine does with checkpoints.
 @Suite struct CheckpointTests {
-    enum Engine: CaseIterable { case memory, fsync, os }
-
     private func make(_ engine: Engine) throws -> (any ActionLog, TemporaryFolder) {
         let folder = TemporaryFolder()
-        let log: any ActionLog =
-            switch engine {
-            case .memory: MemoryLog()
-            case .fsync: try SQLiteLog(directory: folder.path, settings: .small(.fsync))
-            case .os: try SQLiteLog(directory: folder.path, settings: .small(.os))
-            }
-        try log.fill(10)
-        return (log, folder)
+        return (try engine.make(folder), folder)
     }
 
     @Test(arguments: Engine.allCases)

@@ -10,10 +10,10 @@ public struct ChainHash: Hashable, Sendable, CustomStringConvertible {
     private static let keyBytes = byteCount + 3 * 8
 
     /// *Invariant*: `byteCount` bytes.
-    let bytes: [UInt8]
+    package let bytes: [UInt8]
 
     /// Takes 32 bytes as they stand in the file; nil for another number of bytes.
-    init?(_ stored: UnsafeRawBufferPointer) {
+    package init?(_ stored: UnsafeRawBufferPointer) {
         guard stored.count == Self.byteCount else { return nil }
         bytes = Array(stored)
     }
@@ -45,14 +45,14 @@ public struct ChainHash: Hashable, Sendable, CustomStringConvertible {
     static let lost = ChainHash()
 
     /// What the chain of a log begins with: a hash of the log's id, without a key.
-    static func genesis(of log: LogID) -> ChainHash {
+    package static func genesis(of log: LogID) -> ChainHash {
         Array("conflux log chain \(log)".utf8).withUnsafeBytes {
             ChainHash(of: $0, key: UnsafeRawBufferPointer(start: nil, count: 0))
         }
     }
 
     /// The hash of the commit that follows; takes time linear in its bytes.
-    func next(_ commit: LoggedCommit) -> ChainHash {
+    package func next(_ commit: LoggedCommit) -> ChainHash {
         withUnsafeTemporaryAllocation(byteCount: Self.keyBytes, alignment: 8) { key in
             key.copyBytes(from: bytes)
             let place = key.baseAddress?.advanced(by: Self.byteCount)

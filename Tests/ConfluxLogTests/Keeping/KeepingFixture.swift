@@ -1,23 +1,6 @@
 import ConfluxLog
 import ConfluxVocabulary
 
-/// Every engine, with a log that has ten commits: 1–2, 3–4 … 19–20.
-enum Engine: CaseIterable {
-    case memory, fsync, os
-
-    func make(_ folder: TemporaryFolder, commits: Int = 10, bytes: Int = 10) throws -> any ActionLog
-    {
-        let log: any ActionLog =
-            switch self {
-            case .memory: MemoryLog()
-            case .fsync: try SQLiteLog(directory: folder.path, settings: .small(.fsync))
-            case .os: try SQLiteLog(directory: folder.path, settings: .small(.os))
-            }
-        try log.fill(commits, bytes: bytes)
-        return log
-    }
-}
-
 extension StoreName {
     /// The stores of these tests.
     static func sample(_ instance: String = "shared") -> StoreName {

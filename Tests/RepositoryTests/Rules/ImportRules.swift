@@ -12,6 +12,7 @@ extension Rule {
         "ConfluxTesting": ["ConfluxVocabulary", "Conflux", "Testing", "XCTest"],
         "ConfluxZeroMQ": ["ConfluxVocabulary", "ConfluxProtocol", "CSockets", "CSodium"],
         "ConfluxLog": ["ConfluxVocabulary", "ConfluxProtocol", "CSodium", "CSQLite"],
+        "ConfluxEtcd": ["ConfluxVocabulary", "ConfluxLog", "CCurl"],
         "ConfluxSequencer": [
             "ConfluxVocabulary", "ConfluxProtocol", "ConfluxLog", "ConfluxZeroMQ",
         ],

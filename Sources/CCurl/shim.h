@@ -1,0 +1,108 @@
+#pragma once
+#include <curl/curl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+
+// What Swift cannot call itself: variadic functions. Each returns what libcurl does.
+
+typedef size_t (*conflux_curl_data)(char *bytes, size_t size, size_t count, void *context);
+
+static inline CURLcode conflux_curl_set_long(CURL *handle, CURLoption option, long value) {
+    return curl_easy_setopt(handle, option, value);
+}
+
+// The string is copied.
+static inline CURLcode conflux_curl_set_text(CURL *handle, CURLoption option, const char *value) {
+    return curl_easy_setopt(handle, option, value);
+}
+
+static inline CURLcode conflux_curl_set_pointer(CURL *handle, CURLoption option, void *value) {
+    return curl_easy_setopt(handle, option, value);
+}
+
+static inline CURLcode conflux_curl_set_function(
+    CURL *handle, CURLoption option, conflux_curl_data function) {
+    return curl_easy_setopt(handle, option, function);
+}
+
+// The bytes are not copied.
+static inline CURLcode conflux_curl_set_body(CURL *handle, const void *bytes, size_t count) {
+    CURLcode code = curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)count);
+    return code == CURLE_OK ? curl_easy_setopt(handle, CURLOPT_POSTFIELDS, (const char *)bytes) : code;
+}
+
+static inline long conflux_curl_long(CURL *handle, CURLINFO info) {
+    long value = 0;
+    curl_easy_getinfo(handle, info, &value);
+    return value;
+}
+
+static inline double conflux_curl_double(CURL *handle, CURLINFO info) {
+    double value = 0;
+    curl_easy_getinfo(handle, info, &value);
+    return value;
+}
+
+static inline unsigned conflux_curl_version(void) {
+    return curl_version_info(CURLVERSION_NOW)->version_num;
+}
+
+// A TLS library may write to a connection that the other side has closed. The thread must not be ended for
+// that, and the process's way with the signal is not ours to change.
+typedef struct {
+    sigset_t former;
+    int was_pending;
+} conflux_pipe_guard;
+
+static inline conflux_pipe_guard conflux_pipe_block(void) {
+    conflux_pipe_guard guard;
+    sigset_t pipe, pending;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    sigpending(&pending);
+    guard.was_pending = sigismember(&pending, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &pipe, &guard.former);
+    return guard;
+}
+
+static inline void conflux_pipe_restore(conflux_pipe_guard guard) {
+    sigset_t pipe, pending;
+    int number;
+    sigpending(&pending);
+    if (!guard.was_pending && sigismember(&pending, SIGPIPE) == 1) {
+        sigemptyset(&pipe);
+        sigaddset(&pipe, SIGPIPE);
+        sigwait(&pipe, &number);
+    }
+    pthread_sigmask(SIG_SETMASK, &guard.former, NULL);
+}
+
+static inline CURLcode conflux_curl_perform(CURL *handle) {
+    conflux_pipe_guard guard = conflux_pipe_block();
+    CURLcode code = curl_easy_perform(handle);
+    conflux_pipe_restore(guard);
+    return code;
+}
+
+// Goes on with the one transfer of a multi handle for at most so many milliseconds. Returns 1 while it goes
+// on; else 0, with its result in `code`.
+static inline int conflux_curl_go_on(CURLM *multi, int milliseconds, CURLcode *code) {
+    conflux_pipe_guard guard = conflux_pipe_block();
+    int running = 0;
+    int left = 0;
+    int goes_on = 1;
+    CURLMcode failure = curl_multi_perform(multi, &running);
+    CURLMsg *message = curl_multi_info_read(multi, &left);
+    if (message && message->msg == CURLMSG_DONE) {
+        *code = message->data.result;
+        goes_on = 0;
+    } else if (failure != CURLM_OK) {
+        *code = CURLE_FAILED_INIT;
+        goes_on = 0;
+    } else {
+        curl_multi_poll(multi, NULL, 0, milliseconds, NULL);
+    }
+    conflux_pipe_restore(guard);
+    return goes_on;
+}

@@ -1,0 +1,162 @@
+import ConfluxVocabulary
+import Dispatch
+
+/// What etcd is asked for.
+enum EtcdMethod: String {
+    case transact = "/etcdserverpb.KV/Txn"
+    case compact = "/etcdserverpb.KV/Compact"
+    case authenticate = "/etcdserverpb.Auth/Authenticate"
+    case status = "/etcdserverpb.Maintenance/Status"
+    case watch = "/etcdserverpb.Watch/Watch"
+}
+
+/// Asks the members of one etcd, one after the other until one answers, within a deadline.
+///
+/// A request whose answer is lost is made again. So every request that changes something must be one that
+/// does no harm a second time: it compares what it changes, and its answer tells whether the first one
+/// was heard.
+///
+/// Confined to one thread at a time.
+final class EtcdClient {
+    private let settings: EtcdLogSettings
+    private let transfer: EtcdTransfer
+    /// The member that answered last.
+    private var current = 0
+    /// What the user is known by; nil until somebody asks, and for nobody.
+    private(set) var token: String?
+    /// Whether authentication is not enabled, though there are credentials.
+    private var isOpenToAll = false
+    /// The member that is asked next.
+    var member: String { settings.address.members[current] }
+    /// Nobody signals it: what waits for it pauses.
+    private let never = DispatchSemaphore(value: 0)
+
+    /// The first pause after every member has failed. It doubles up to half a second.
+    private static let pauseMin = Duration.milliseconds(25)
+    private static let pauseMax = Duration.milliseconds(500)
+
+    init(_ settings: EtcdLogSettings) throws(EtcdFailure) {
+        self.settings = settings
+        do throws(TransferFailure) {
+            transfer = try EtcdTransfer(settings.address.isSecure ? settings.security : nil)
+        } catch {
+            throw EtcdFailure(.unreachable, error.message)
+        }
+        // Not all programs begin with the same one.
+        current = Int.random(in: settings.address.members.indices)
+    }
+
+    /// Carries out a transaction.
+    ///
+    /// - Throws: ``EtcdFailure``.
+    func transact(_ transaction: EtcdTransaction) throws(EtcdFailure) -> EtcdAnswer {
+        let body = try call(.transact, transaction.encoded())
+        do throws(ProtobufReader.Malformed) {
+            return try EtcdAnswer(body)
+        } catch {
+            throw EtcdFailure(.foreign, "its answer is none of etcd's", mayHaveHappened: true)
+        }
+    }
+
+    /// Gives up the history of values before a revision.
+    ///
+    /// - Parameter isAwaited: Whether to wait until the space is free.
+    /// - Throws: ``EtcdFailure``.
+    func compact(to revision: UInt64, isAwaited: Bool) throws(EtcdFailure) {
+        var writer = ProtobufWriter()
+        writer.put(revision, as: 1)
+        writer.put(isAwaited, as: 2)
+        do throws(EtcdFailure) {
+            _ = try call(.compact, writer.bytes)
+        } catch {
+            // Somebody else did.
+            if error.kind == .compacted { return }
+            throw error
+        }
+    }
+
+    /// What a member says of its space.
+    ///
+    /// - Throws: ``EtcdFailure``.
+    func status() throws(EtcdFailure) -> EtcdStatus {
+        let body = try call(.status, [])
+        do throws(ProtobufReader.Malformed) {
+            return try EtcdStatus(body)
+        } catch {
+            throw EtcdFailure(.foreign, "its answer is none of etcd's")
+        }
+    }
+
+    // MARK: One call
+
+    private func call(_ method: EtcdMethod, _ message: [UInt8]) throws(EtcdFailure) -> Bytes {
+        let clock = ContinuousClock()
+        let deadline = clock.now + settings.callMax
+        let members = settings.address.members
+        var trial = EtcdTrial(memberCount: members.count)
+        var pause = Self.pauseMin
+        while true {
+            let left = deadline - clock.now
+            guard left > .zero else { throw trial.failure(within: settings.callMax) }
+            let member = members[current]
+            switch attempt(method, of: member, message, within: min(left, settings.answerMax)) {
+            case .answered(let body): return body
+            case .failed(var failure):
+                failure.mayHaveHappened = failure.mayHaveHappened || trial.mayHaveHappened
+                throw failure.at(member)
+            case .passing(let fault): trial.note(fault, of: member)
+            case .unknownToken:
+                token = nil
+                // It has run out, and the member is well; or it never knows one.
+                if trial.countsToken() { continue }
+            }
+            if trial.areAllDenied { throw trial.failure(within: settings.callMax) }
+            current = (current + 1) % members.count
+            guard trial.isRoundOver else { continue }
+            let rest = max(.zero, min(pause, deadline - clock.now))
+            _ = never.wait(timeout: .now() + rest / .seconds(1))
+            pause = min(pause * 2, Self.pauseMax)
+        }
+    }
+
+    private func attempt(
+        _ method: EtcdMethod, of member: String, _ message: [UInt8], within limit: Duration
+    ) -> EtcdVerdict {
+        do throws(TransferFailure) {
+            if let credentials = settings.credentials, token == nil, !isOpenToAll {
+                switch try authenticate(credentials, at: member, within: limit) {
+                case .answered(let answer): token = EtcdVerdict.token(in: answer)
+                case .failed(let failure) where failure.kind == .notEnabled: isOpenToAll = true
+                case let verdict: return verdict
+                }
+            }
+            return EtcdVerdict(
+                try transfer.ask(method.rawValue, of: member, message, token: token, within: limit))
+        } catch {
+            if error.isTooLarge {
+                return .failed(EtcdFailure(.tooLarge, "its answer is too large"))
+            }
+            return .passing(EtcdFault(error))
+        }
+    }
+
+    private func authenticate(
+        _ credentials: EtcdCredentials, at member: String, within limit: Duration
+    ) throws(TransferFailure) -> EtcdVerdict {
+        var writer = ProtobufWriter()
+        writer.put(credentials.user, as: 1)
+        writer.put(credentials.password, as: 2)
+        do throws(TransferFailure) {
+            return EtcdVerdict(
+                try transfer.ask(
+                    EtcdMethod.authenticate.rawValue, of: member, writer.bytes, token: nil,
+                    within: limit)
+            ).withoutEffect
+        } catch {
+            // What was asked for has not been sent yet.
+            var failure = error
+            failure.mayBeSent = false
+            throw failure
+        }
+    }
+}

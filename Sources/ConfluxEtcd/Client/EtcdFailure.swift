@@ -1,0 +1,191 @@
+import ConfluxLog
+import ConfluxVocabulary
+
+/// Why etcd did not do what it was asked to.
+struct EtcdFailure: Error {
+    enum Kind {
+        /// No member answers.
+        case unreachable
+        /// What answers is no etcd.
+        case foreign
+        /// Keys, a password or rights are missing or wrong.
+        case denied
+        /// Authentication is not enabled.
+        case notEnabled
+        /// The alarm NOSPACE is on.
+        case full
+        /// A request, or an answer, is larger than what is taken.
+        case tooLarge
+        /// The revision has no history any more.
+        case compacted
+        /// Anything else that will be the same next time.
+        case refused
+    }
+
+    var kind: Kind
+    /// What happened, for people.
+    var message: String
+    /// Whether what was asked for may have happened, or may yet happen.
+    var mayHaveHappened: Bool
+
+    init(_ kind: Kind, _ message: String, mayHaveHappened: Bool = false) {
+        self.kind = kind
+        self.message = message
+        self.mayHaveHappened = mayHaveHappened
+    }
+
+    /// The same, with who said it.
+    func at(_ member: String) -> EtcdFailure {
+        EtcdFailure(kind, "\(member): \(message)", mayHaveHappened: mayHaveHappened)
+    }
+}
+
+extension LogError {
+    /// - Parameters:
+    ///   - failure: What etcd, or the way to it, did.
+    ///   - attempt: What was tried, as the beginning of a sentence.
+    init(_ failure: EtcdFailure, _ attempt: String) {
+        let (code, advice): (Code, String) =
+            switch failure.kind {
+            case .unreachable:
+                (.unreachable, "See that etcd runs, that a majority of its members does, and that "
+                    + "the addresses are theirs")
+            case .foreign: (.unreachable, "Name members of an etcd, version 3.4 or later")
+            case .denied, .notEnabled:
+                (.denied, "See to the certificates, and to the user, its password and its rights: "
+                    + "it reads and writes all keys below the prefix")
+            case .full:
+                (.full, "The space of etcd is used up. Raise --quota-backend-bytes or remove what "
+                    + "else it keeps, then have it give back space (etcdctl defrag) and end the alarm "
+                    + "(etcdctl alarm disarm)")
+            case .tooLarge:
+                (.failed, "etcd must take requests of 1.5 MiB, as it does unless "
+                    + "--max-request-bytes is lower")
+            case .compacted, .refused: (.failed, "What etcd itself prints may say more")
+            }
+        let isUnknown = failure.mayHaveHappened
+        self.init(
+            isUnknown ? .unknownOutcome : code, "\(attempt) failed: \(failure.message). \(advice).")
+    }
+}
+
+/// Why one member gave no answer that counts; another one may, or the same one later.
+struct EtcdFault {
+    var words: String
+    var mayHaveHappened: Bool
+    var isDenied = false
+
+    init(_ words: String, mayHaveHappened: Bool) {
+        self.words = words
+        self.mayHaveHappened = mayHaveHappened
+    }
+
+    init(_ failure: TransferFailure) {
+        words = failure.message
+        mayHaveHappened = failure.mayBeSent
+        isDenied = failure.isDenied
+    }
+}
+
+/// What an answer says of a call.
+enum EtcdVerdict {
+    case answered(Bytes)
+    /// The call ends.
+    case failed(EtcdFailure)
+    case passing(EtcdFault)
+    case unknownToken
+
+    /// By the codes of gRPC, and by etcd's words where one code has several meanings.
+    init(_ reply: EtcdReply) {
+        let words = reply.message
+        switch reply.status {
+        case 0: self = .answered(reply.body)
+        case 3 where words.contains("authentication failed"), 7:
+            self = .failed(EtcdFailure(.denied, words))
+        case 3 where words.contains("too large"): self = .failed(EtcdFailure(.tooLarge, words))
+        case 3 where words.contains("user name is empty"):
+            self = .failed(
+                EtcdFailure(.denied, "\(words): it wants to know who asks; give credentials"))
+        case 8 where words.contains("space exceeded"): self = .failed(EtcdFailure(.full, words))
+        // Too many requests: it was not taken.
+        case 8 where !words.contains("larger than"):
+            self = .passing(EtcdFault(words, mayHaveHappened: false))
+        case 8: self = .failed(EtcdFailure(.tooLarge, words))
+        case 9 where words.contains("not enabled"):
+            self = .failed(EtcdFailure(.notEnabled, words))
+        case 11 where words.contains("compacted"):
+            self = .failed(EtcdFailure(.compacted, words))
+        case 12:
+            self = .failed(EtcdFailure(.foreign, "it has no such interface (\(words))"))
+        case 16: self = .unknownToken
+        case 3, 5, 6, 9, 11: self = .failed(EtcdFailure(.refused, words))
+        default: self = .passing(EtcdFault(words, mayHaveHappened: true))
+        }
+    }
+
+    /// Of a question that changes nothing.
+    var withoutEffect: EtcdVerdict {
+        guard case .passing(var fault) = self else { return self }
+        fault.mayHaveHappened = false
+        return .passing(fault)
+    }
+
+    /// The token that an answer to `authenticate` has.
+    static func token(in body: Bytes) -> String? {
+        var reader = ProtobufReader(body)
+        while let (field, value) = try? reader.next() {
+            if field == 2, case .bytes(let bytes) = value {
+                return String(decoding: bytes, as: UTF8.self)
+            }
+        }
+        return nil
+    }
+}
+
+/// What is known of a call that has no answer yet.
+struct EtcdTrial {
+    /// How often a token may be unknown, before that counts as any other failure.
+    private static let tokensMax = 2
+
+    private let memberCount: Int
+    /// What came of each member last.
+    private var faults: [String: EtcdFault] = [:]
+    private var count = 0
+    private var tokenCount = 0
+    private(set) var mayHaveHappened = false
+
+    init(memberCount: Int) {
+        self.memberCount = memberCount
+    }
+
+    /// Whether each member was asked equally often.
+    var isRoundOver: Bool { count % memberCount == 0 }
+
+    /// Whether all members have denied it: then waiting helps nobody.
+    var areAllDenied: Bool {
+        faults.count == memberCount && faults.values.allSatisfy(\.isDenied)
+    }
+
+    mutating func note(_ fault: EtcdFault, of member: String) {
+        count += 1
+        faults[member] = fault
+        mayHaveHappened = mayHaveHappened || fault.mayHaveHappened
+    }
+
+    /// - Returns: Whether the same member is to be asked again.
+    mutating func countsToken() -> Bool {
+        tokenCount += 1
+        guard tokenCount > Self.tokensMax else { return true }
+        count += 1
+        return false
+    }
+
+    func failure(within limit: Duration) -> EtcdFailure {
+        let words = faults.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value.words)" }
+        let said = words.isEmpty ? "no member knows who asks" : words.joined(separator: "; ")
+        return EtcdFailure(
+            areAllDenied || words.isEmpty ? .denied : .unreachable,
+            areAllDenied ? said : "no answer within \(limit) (\(said))",
+            mayHaveHappened: mayHaveHappened)
+    }
+}

@@ -1,0 +1,204 @@
+import CCurl
+import ConfluxVocabulary
+import Foundation
+import Synchronization
+
+/// Watches a key, on a thread of its own. What it tells is a hint: who is told looks by itself.
+// Sendable: what changes is guarded by a mutex, or confined to the thread.
+final class EtcdWatch: @unchecked Sendable {
+    /// How long one stream of etcd's lasts, so that a member that hangs is noticed.
+    private static let streamMax = Duration.seconds(60)
+    /// The pause behind a stream that failed.
+    private static let pause = Duration.seconds(1)
+    /// How often it is told while something is due to be looked at again.
+    private static let reviewPause = Duration.seconds(2)
+
+    private struct State {
+        var isStopped = false
+        var isReviewDue = false
+        /// The stream that is open; its thread waits on it.
+        var multi: UnsafeMutableRawPointer?
+    }
+
+    private let settings: EtcdLogSettings
+    private let key: String
+    private let tell: @Sendable () -> Void
+    private let state = Mutex(Wrapped())
+    private let stopped = DispatchSemaphore(value: 0)
+
+    // Sendable: the mutex guards it, and of the stream's functions only the one that wakes it is called elsewhere.
+    private struct Wrapped: @unchecked Sendable {
+        var state = State()
+    }
+
+    /// Begins.
+    init(_ settings: EtcdLogSettings, key: String, _ tell: @escaping @Sendable () -> Void) {
+        self.settings = settings
+        self.key = key
+        self.tell = tell
+        let thread = Thread { [self] in run() }
+        thread.name = "conflux-watch"
+        thread.stackSize = 1 << 20
+        thread.start()
+    }
+
+    /// Whether it is to tell every other second, since something may have changed that no key shows.
+    var isReviewDue: Bool {
+        get { state.withLock { $0.state.isReviewDue } }
+        set {
+            state.withLock { wrapped in
+                guard wrapped.state.isReviewDue != newValue else { return }
+                wrapped.state.isReviewDue = newValue
+                if let multi = wrapped.state.multi { curl_multi_wakeup(multi) }
+            }
+        }
+    }
+
+    /// Ends it. The thread ends by itself, within the time that one call may take.
+    func stop() {
+        state.withLock { wrapped in
+            wrapped.state.isStopped = true
+            if let multi = wrapped.state.multi { curl_multi_wakeup(multi) }
+        }
+        stopped.signal()
+    }
+
+    // MARK: On its thread
+
+    private var isStopped: Bool { state.withLock { $0.state.isStopped } }
+
+    private func run() {
+        // Without a client there is nothing to watch with; the log's own calls say why.
+        guard let client = try? EtcdClient(settings) else { return }
+        while !isStopped {
+            let isWell = (try? watch(client)) ?? false
+            guard !isStopped else { return }
+            if !isWell { _ = stopped.wait(timeout: .now() + Self.pause / .seconds(1)) }
+        }
+    }
+
+    /// - Returns: Whether the stream lasted as long as it may.
+    /// - Throws: Where no member answers.
+    private func watch(_ client: EtcdClient) throws(EtcdFailure) -> Bool {
+        let answer = try client.transact(EtcdTransaction(success: [.read(.key(key))]))
+        var writer = ProtobufWriter()
+        writer.put(1) { create in
+            create.put(key, as: 1)
+            create.put(answer.revision + 1, as: 3)
+        }
+        // Whatever happened before is looked for now.
+        tell()
+        let stream = EtcdStream(
+            settings, member: client.member, token: client.token, request: writer.bytes,
+            limit: Self.streamMax)
+        guard let stream else { return false }
+        let begun = ContinuousClock.now
+        state.withLock { $0.state.multi = stream.multi }
+        defer { state.withLock { $0.state.multi = nil } }
+        while !isStopped {
+            let isDue = isReviewDue
+            let goesOn = stream.goOn(within: isDue ? Self.reviewPause : Self.streamMax)
+            if stream.takeEvents() || isDue { tell() }
+            guard goesOn else { break }
+        }
+        return ContinuousClock.now - begun >= Self.streamMax
+    }
+}
+
+/// A call of gRPC whose request stays open, so that etcd goes on answering.
+///
+/// Confined to one thread, but for being woken.
+private final class EtcdStream {
+    let multi: UnsafeMutableRawPointer
+    private let handle: UnsafeMutableRawPointer
+    private let headers: UnsafeMutablePointer<curl_slist>?
+    private let sink = TransferSink()
+    private let source: StreamSource
+
+    init?(
+        _ settings: EtcdLogSettings, member: String, token: String?, request: [UInt8],
+        limit: Duration
+    ) {
+        guard let handle = curl_easy_init() else { return nil }
+        guard let multi = curl_multi_init() else {
+            curl_easy_cleanup(handle)
+            return nil
+        }
+        self.handle = handle
+        self.multi = multi
+        source = StreamSource(GRPCFrame.encode(request))
+        var headers: UnsafeMutablePointer<curl_slist>?
+        let lines = ["content-type: application/grpc", "te: trailers", "Expect:"]
+        for line in lines + (token.map { ["token: \($0)"] } ?? []) {
+            headers = curl_slist_append(headers, line)
+        }
+        self.headers = headers
+        let isSecure = settings.address.isSecure
+        EtcdTransfer.prepare(handle, isSecure ? settings.security : nil)
+        let scheme = isSecure ? "https" : "http"
+        conflux_curl_set_text(
+            handle, CURLOPT_URL, "\(scheme)://\(member)\(EtcdMethod.watch.rawValue)")
+        conflux_curl_set_pointer(handle, CURLOPT_HTTPHEADER, headers)
+        conflux_curl_set_long(
+            handle, CURLOPT_HTTP_VERSION,
+            isSecure ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE)
+        conflux_curl_set_long(handle, CURLOPT_TIMEOUT_MS, Int(limit / .milliseconds(1)))
+        conflux_curl_set_long(handle, CURLOPT_CONNECTTIMEOUT_MS, 1_000)
+        conflux_curl_set_long(handle, CURLOPT_POST, 1)
+        let sinkContext = Unmanaged.passUnretained(sink).toOpaque()
+        conflux_curl_set_function(handle, CURLOPT_WRITEFUNCTION, TransferSink.takeBody)
+        conflux_curl_set_pointer(handle, CURLOPT_WRITEDATA, sinkContext)
+        conflux_curl_set_function(handle, CURLOPT_READFUNCTION, StreamSource.give)
+        conflux_curl_set_pointer(
+            handle, CURLOPT_READDATA, Unmanaged.passUnretained(source).toOpaque())
+        curl_multi_add_handle(multi, handle)
+    }
+
+    deinit {
+        curl_multi_remove_handle(multi, handle)
+        curl_easy_cleanup(handle)
+        curl_multi_cleanup(multi)
+        curl_slist_free_all(headers)
+    }
+
+    /// Waits until something comes, or the time is over, or it is woken.
+    ///
+    /// - Returns: Whether the stream goes on.
+    func goOn(within limit: Duration) -> Bool {
+        var code = CURLE_OK
+        return conflux_curl_go_on(multi, Int32(limit / .milliseconds(1)), &code) == 1
+    }
+
+    /// - Returns: Whether there was an event, or word that there may have been some.
+    func takeEvents() -> Bool {
+        var hasEvents = false
+        while let message = GRPCFrame.decode(sink.body) {
+            var reader = ProtobufReader(message)
+            while let (field, _) = try? reader.next() {
+                // Events, and that the watch has ended.
+                if field == 11 || field == 4 { hasEvents = true }
+            }
+            sink.drop(GRPCFrame.prefixBytes + message.count)
+        }
+        return hasEvents
+    }
+}
+
+/// What a stream sends: one request, and then nothing until it ends.
+private final class StreamSource {
+    private var rest: ArraySlice<UInt8>
+
+    init(_ bytes: [UInt8]) {
+        rest = bytes[...]
+    }
+
+    static let give: conflux_curl_data = { bytes, size, count, context in
+        guard let bytes, let context else { return 0 }
+        let source = Unmanaged<StreamSource>.fromOpaque(context).takeUnretainedValue()
+        let part = source.rest.prefix(size * count)
+        guard !part.isEmpty else { return Int(CURL_READFUNC_PAUSE) }
+        UnsafeMutableRawBufferPointer(start: bytes, count: part.count).copyBytes(from: part)
+        source.rest = source.rest.dropFirst(part.count)
+        return part.count
+    }
+}

@@ -1,0 +1,289 @@
+import ConfluxLog
+import ConfluxVocabulary
+
+/// A checkpoint or a snapshot of which some parts are saved.
+struct EtcdUpload {
+    let id: Identifier
+    /// What it is of: nil for a checkpoint.
+    var snapshot: SavedSnapshot?
+    /// The checkpoint's number, and of how many pieces it is.
+    var sequence = SequenceNumber.zero
+    var pieceCount: UInt32 = 0
+    /// How many pieces are saved.
+    var savedCount: UInt32 = 0
+    /// How many bytes are.
+    var byteCount: UInt64 = 0
+    var hasher = DigestHasher()
+}
+
+/// Checkpoints and snapshots, and what is given up.
+extension EtcdLog {
+    /// Saves a piece of a checkpoint, in transactions of 1 MiB at most.
+    ///
+    /// - Parameter piece: What to save.
+    /// - Throws: `invalidCheckpoint`, `notClaimed`, `superseded`, `full`, `failed`, `unreachable`, `denied`,
+    ///   `unknownOutcome`, `closed`.
+    public func save(_ piece: CheckpointPiece) throws(LogError) {
+        let reading = try openReading()
+        let layout = reading.layout
+        guard let tenure else { throw .notClaimed }
+        try piece.validate(from: floor, endingAt: last)
+        let key = layout.checkpointUpload
+        let attempt = "Saving the checkpoint at \(piece.sequence)"
+        if piece.index == 0 {
+            let upload = EtcdUpload(
+                id: .random(), sequence: piece.sequence, pieceCount: piece.count)
+            try begin(upload, at: key, attempt)
+        }
+        guard var upload = self.tenure?.uploads[key], upload.savedCount == piece.index,
+            upload.sequence == piece.sequence, upload.pieceCount == piece.count
+        else {
+            throw .outOfOrder(piece, after: Int(tenure.uploads[key]?.savedCount ?? 0))
+        }
+        try add(piece.bytes, to: &upload, attempt)
+        upload.savedCount += 1
+        if piece.isLast {
+            let place = EtcdReading.CheckpointPlace(
+                sequence: piece.sequence, byteCount: upload.byteCount,
+                digest: upload.hasher.finish(), id: upload.id)
+            let others = try reading.checkpoints()
+            let kept = others.last { $0.0 < piece.sequence }?.0
+            let entry = layout.checkpoint(piece.sequence)
+            var operations: [EtcdTransaction.Operation] = [
+                .put(entry, place.value(at: entry)), .delete(.key(key)),
+            ]
+            for (sequence, place) in others where sequence != kept {
+                if sequence != piece.sequence {
+                    operations.append(.delete(.key(layout.checkpoint(sequence))))
+                }
+                if let place { operations.append(.delete(.below(layout.parts(place.id)))) }
+            }
+            try change(operations, attempt)
+            self.tenure?.uploads[key] = nil
+        } else {
+            self.tenure?.uploads[key] = upload
+        }
+    }
+
+    /// The newest checkpoint at or below a number; verified.
+    ///
+    /// - Parameter last: The highest number that it may have.
+    /// - Returns: The checkpoint; nil if there is none.
+    /// - Throws: `damaged`, with its number; `unreachable`, `denied`, `failed`, `closed`.
+    public func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint? {
+        try openReading().checkpoint(through: last)
+    }
+
+    /// Saves a piece of a store's snapshot, in transactions of 1 MiB at most.
+    ///
+    /// - Parameter piece: What to save.
+    /// - Throws: `invalidSnapshot`, `notClaimed`, `superseded`, `full`, `failed`, `unreachable`, `denied`,
+    ///   `unknownOutcome`, `closed`.
+    public func save(_ piece: SnapshotPiece) throws(LogError) {
+        let reading = try openReading()
+        guard tenure != nil else { throw .notClaimed }
+        try piece.validate(endingAt: last)
+        let snapshot = piece.snapshot
+        let key = reading.layout.upload(of: snapshot.store)
+        let attempt = "Saving the snapshot of \(snapshot.key)"
+        if piece.offset == 0 {
+            try begin(EtcdUpload(id: .random(), snapshot: snapshot), at: key, attempt)
+        }
+        guard var upload = tenure?.uploads[key], upload.snapshot == snapshot,
+            upload.byteCount == piece.offset
+        else { throw .outOfOrder(piece) }
+        try add(piece.bytes, to: &upload, attempt)
+        if piece.isLast {
+            try finish(upload, snapshot, at: key, attempt)
+            tenure?.uploads[key] = nil
+        } else {
+            tenure?.uploads[key] = upload
+        }
+    }
+
+    /// Enters a snapshot that is whole in the list, and takes those out that go for it.
+    private func finish(
+        _ upload: EtcdUpload, _ snapshot: SavedSnapshot, at key: String, _ attempt: String
+    ) throws(LogError) {
+        let reading = try openReading()
+        let layout = reading.layout
+        let places = try reading.places(of: snapshot.store)
+        let others = places.map(\.snapshot)
+        guard !snapshot.gives(wayTo: others) else {
+            return try change(
+                [.delete(.below(layout.parts(upload.id))), .delete(.key(key))], attempt)
+        }
+        let retired = snapshot.retires(among: others)
+        let entry = layout.snapshot(snapshot.key)
+        let place = EtcdReading.SnapshotPlace(snapshot, id: upload.id)
+        var operations: [EtcdTransaction.Operation] = [
+            .put(entry, place.value(at: entry)), .delete(.key(key)),
+        ]
+        for other in places where retired.contains(other.snapshot) || other.snapshot.key == snapshot.key {
+            if other.snapshot.key != snapshot.key {
+                operations.append(.delete(.key(layout.snapshot(other.snapshot.key))))
+            }
+            operations.append(.delete(.below(layout.parts(other.id))))
+        }
+        try change(operations, attempt)
+    }
+
+    /// The snapshots that are whole and not above `last`, ascending by store and number.
+    ///
+    /// - Throws: `damaged`, `unreachable`, `denied`, `failed`, `closed`.
+    public func snapshots() throws(LogError) -> [SavedSnapshot] {
+        let list = try snapshotList()
+        if let damage = list.damage { throw LogError(.damaged, damage.message) }
+        return list.intact
+    }
+
+    /// The same, where a list that is damaged is no error.
+    ///
+    /// - Throws: `unreachable`, `denied`, `failed`, `closed`.
+    public func snapshotList() throws(LogError) -> SnapshotList {
+        try openReading().snapshotList(through: last)
+    }
+
+    /// Reads bytes of a snapshot; verified.
+    ///
+    /// - Parameters:
+    ///   - key: Which one.
+    ///   - offset: How many bytes are before the first.
+    ///   - limitBytes: How many bytes to read at most; one is read at least.
+    /// - Returns: The bytes, none behind its end; nil if it isn't there, or not whole.
+    /// - Throws: `damaged`, with its number; `unreachable`, `denied`, `failed`, `closed`.
+    public func readSnapshot(
+        of key: SavedSnapshot.Key, from offset: UInt64, limitBytes: Int
+    ) throws(LogError) -> Bytes? {
+        try openReading().readSnapshot(of: key, from: offset, limitBytes: limitBytes)
+    }
+
+    /// Gives up all snapshots of a store.
+    ///
+    /// - Parameter store: The store.
+    /// - Throws: `notClaimed`, `superseded`, `full`, `failed`, `unreachable`, `denied`, `unknownOutcome`, `closed`.
+    public func removeSnapshots(of store: StoreName) throws(LogError) {
+        let reading = try openReading()
+        guard tenure != nil else { throw .notClaimed }
+        let layout = reading.layout
+        let key = layout.upload(of: store)
+        var operations: [EtcdTransaction.Operation] = [
+            .delete(.below(layout.snapshots(of: store))), .delete(.key(key)),
+        ]
+        let ids = try reading.places(of: store).map(\.id) + (tenure?.uploads[key].map { [$0.id] } ?? [])
+        operations += ids.map { .delete(.below(layout.parts($0))) }
+        try change(operations, "Giving up the snapshots of \(store)")
+        tenure?.uploads[key] = nil
+    }
+
+    /// Gives up commits that are wholly below a number, each time those of one transaction, and at the end the
+    /// history that etcd has of what was given up. What was appended at once goes at once.
+    ///
+    /// - Parameters:
+    ///   - floor: The lowest number that is kept.
+    ///   - limitBytes: About how many bytes to give up at most.
+    /// - Returns: Whether it is done.
+    /// - Throws: `invalidFloor`, `notClaimed`, `superseded`, `full`, `failed`, `unreachable`, `denied`, `damaged`,
+    ///   `unknownOutcome`, `closed`.
+    public func truncate(
+        below floor: SequenceNumber, limitBytes: Int
+    ) throws(LogError) -> Bool {
+        let reading = try openReading()
+        guard tenure != nil else { throw .notClaimed }
+        if floor > self.floor {
+            let standing = try reading.checkpoints().count { $0.0.next >= floor && $0.1 != nil }
+            guard standing >= 2 else { throw .invalidFloor(floor) }
+            if let next = try givenUp(below: floor, limitBytes: limitBytes, reading) {
+                let layout = reading.layout
+                let before = SequenceNumber(next.first.rawValue - 1)
+                try change(
+                    [
+                        .put(layout.floor, next.value(at: layout.floor)),
+                        .delete(layout.records(through: before)),
+                        .delete(layout.large(through: before)),
+                    ], "Giving up the entries below \(next.first)")
+                rise(to: next)
+                return false
+            }
+        }
+        try giveBack(isAwaited: isNearlyFull)
+        return true
+    }
+
+    /// Where the log begins once as much is given up as may be at once; nil where that is nothing.
+    private func givenUp(
+        below floor: SequenceNumber, limitBytes: Int, _ reading: EtcdReading
+    ) throws(LogError) -> EtcdFloor? {
+        var found: EtcdFloor?
+        var byteCount = 0
+        for pair in try reading.page(from: self.floor).pairs {
+            guard let number = EtcdLayout.number(endingIn: pair.key), number < floor.rawValue,
+                number < last.rawValue, found == nil || byteCount < limitBytes
+            else { break }
+            guard let record = EtcdRecord(pair.value), record.last.rawValue == number else {
+                throw .damaged(
+                    self.floor, SequenceNumber(number), "its bytes are not those that were written")
+            }
+            byteCount += pair.value.count
+            if case .elsewhere(_, let count, _) = record.contents { byteCount += Int(clamping: count) }
+            found = EtcdFloor(first: record.last.next, hash: record.hash)
+        }
+        return found
+    }
+
+    // MARK: Uploads
+
+    /// Gives up what former tenures were saving, and what they wrote behind the end of the log.
+    ///
+    /// - Parameter pairs: What says so.
+    func giveUpUnfinished(_ pairs: [EtcdPair]) throws(LogError) {
+        let layout = try openReading().layout
+        var rest = pairs[...]
+        repeat {
+            // A transaction of etcd's has 128 operations at most.
+            let some = rest.prefix(40)
+            rest = rest.dropFirst(some.count)
+            var operations: [EtcdTransaction.Operation] = [.delete(layout.large(behind: last))]
+            for pair in some {
+                operations.append(.delete(.key(pair.key)))
+                guard let id = EtcdText(pair.value, at: pair.key)?.identifier(0) else { continue }
+                operations.append(.delete(.below(layout.parts(id))))
+            }
+            try change(operations, "Giving up what was not finished")
+        } while !rest.isEmpty
+    }
+
+    private func begin(
+        _ upload: EtcdUpload, at key: String, _ attempt: String
+    ) throws(LogError) {
+        let layout = try openReading().layout
+        var operations: [EtcdTransaction.Operation] = [
+            .put(key, EtcdText(["\(upload.id)"]).value(at: key))
+        ]
+        if let former = tenure?.uploads[key] {
+            operations.append(.delete(.below(layout.parts(former.id))))
+        }
+        try change(operations, attempt)
+        tenure?.uploads[key] = upload
+    }
+
+    private func add(
+        _ bytes: Bytes, to upload: inout EtcdUpload, _ attempt: String
+    ) throws(LogError) {
+        let folder = try openReading().layout.parts(upload.id)
+        var rest = bytes
+        while !rest.isEmpty {
+            let part = rest.prefix(EtcdRecord.valueBytesMax)
+            rest = rest.dropFirst(part.count)
+            let end = upload.byteCount + UInt64(part.count)
+            try change(
+                [
+                    .put(
+                        EtcdLayout.part(folder, endingAt: end),
+                        EtcdPart.value(part, endingAt: end))
+                ], attempt)
+            upload.byteCount = end
+            upload.hasher.update(part)
+        }
+    }
+}

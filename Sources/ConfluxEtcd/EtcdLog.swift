@@ -1,0 +1,343 @@
+import ConfluxLog
+import ConfluxVocabulary
+
+/// The log on etcd, for those who outgrow one machine: it outlives the loss of a minority of etcd's members, and
+/// any number of programs may open it, of which the last one to claim it appends.
+///
+/// - An append is one transaction, conditional on the key `epoch`, which a claim changes, and on the key `end`,
+///   which has the last number and the hash of all commits (``ChainHash``). Only that fences.
+/// - An answer that is lost, or that says nothing certain, is no outcome: the very same transaction is made
+///   again, at another member, until its comparisons tell, or until ``EtcdLogSettings/callMax`` is over.
+/// - One append is under way at a time, with as many commits as there are. etcd does not keep the order of
+///   transactions that are under way at once, so that one chained to the one before would mostly fail.
+/// - What is larger than 1 MiB is written in parts first; the transaction that names them makes them count.
+/// - etcd keeps the history of every key; this log has it given up as it goes.
+///
+/// docs/etcd.md says which keys there are. Owned by one thread at a time.
+public final class EtcdLog: ActionLog {
+    /// The random identity of this log.
+    public let id: LogID
+    /// The highest number in the log, as far as this object knows.
+    public private(set) var last: SequenceNumber
+    /// The lowest number that the log still holds.
+    public private(set) var floor: SequenceNumber
+
+    /// What is so from a claim on.
+    struct Tenure {
+        let claim: EtcdTenure
+        /// Where the log ends.
+        var end: EtcdEnd
+        /// The hash of the commit before the floor.
+        var beginning: EtcdFloor
+        /// What is being saved, by the key that says so.
+        var uploads: [String: EtcdUpload] = [:]
+    }
+
+    let settings: EtcdLogSettings
+    var tenure: Tenure?
+    /// nil once closed.
+    private var reading: EtcdReading?
+    private var space: EtcdSpace
+    private var watch: EtcdWatch?
+
+    /// How often another claim may come first.
+    private static let claimsMax = 16
+
+    /// Opens the log below a prefix; begins one where etcd has no key below it.
+    ///
+    /// - Parameter settings: Where it is, and how it is reached.
+    /// - Throws: `unreachable`, `denied`, `notALog` where other keys are there, `newerFormat`, `damaged`, `full`,
+    ///   `failed`, `unknownOutcome`, `invalidSetting`.
+    public init(_ settings: EtcdLogSettings) throws(LogError) {
+        try settings.validate()
+        let reading: EtcdReading
+        do throws(EtcdFailure) {
+            reading = try EtcdReading(settings)
+        } catch {
+            throw LogError(error, "Opening the log at \(settings.address)")
+        }
+        let beginning = try EtcdBeginning(reading, at: settings.address)
+        id = beginning.log
+        last = beginning.end.last
+        floor = beginning.floor.first
+        self.settings = settings
+        self.reading = reading
+        space = EtcdSpace(quotaBytes: settings.quotaBytes)
+    }
+
+    deinit {
+        close()
+    }
+
+    /// Whether seven eighths of etcd's space are used, by whomever. It is as old as the last 4 MiB of appends, or
+    /// two seconds while it is so.
+    public var isNearlyFull: Bool {
+        if let reading { space.review(reading.client) }
+        watch?.isReviewDue = space.isNearlyFull
+        return space.isNearlyFull
+    }
+
+    /// Begins a tenure, and gives up what the one before has left unfinished.
+    ///
+    /// - Parameter step: By how much the epoch rises, 1 or more.
+    /// - Returns: The new epoch, and where the log ends.
+    /// - Throws: `unknownOutcome`: an epoch may have been used up; claim again. `damaged` if the end of the log is.
+    ///   `unreachable`, `denied`, `full`, `failed`, `closed`.
+    public func claim(raisingEpochBy step: UInt64) throws(LogError) -> LogClaim {
+        let reading = try openReading()
+        tenure = nil
+        let (claim, answer) = try raiseEpoch(by: step, reading)
+        let layout = reading.layout
+        guard let endPair = answer.pair(1), let end = EtcdEnd(endPair.value, at: layout.end) else {
+            throw .damagedKey(layout.end)
+        }
+        guard let floorPair = answer.pair(2),
+            let beginning = EtcdFloor(floorPair.value, at: layout.floor)
+        else { throw .damagedKey(layout.floor) }
+        if end.last > .zero {
+            guard let found = try reading.commits(endingAt: end.last),
+                found.record.hash == end.hash
+            else {
+                throw .damaged(
+                    end.last, end.last,
+                    "the last commit, whose bytes are not those that were written")
+            }
+        }
+        tenure = Tenure(claim: claim, end: end, beginning: beginning)
+        last = end.last
+        floor = beginning.first
+        try giveUpUnfinished(answer.pairs.count > 3 ? answer.pairs[3] : [])
+        space.begin(at: answer.revision)
+        return LogClaim(epoch: claim.epoch, last: end.last, lastEpoch: end.epoch)
+    }
+
+    /// - Returns: The claim, and what stands in etcd with it: its second to fourth read are `end`, `floor` and what
+    ///   was unfinished.
+    private func raiseEpoch(
+        by step: UInt64, _ reading: EtcdReading
+    ) throws(LogError) -> (EtcdTenure, EtcdAnswer) {
+        let layout = reading.layout
+        let attempt = "Claiming the log"
+        let known = try reading.look([.read(.key(layout.epoch))], attempt)
+        var former = known.pair(0)
+        for _ in 0..<Self.claimsMax {
+            guard let value = former?.value, let standing = EtcdTenure(value, at: layout.epoch)
+            else { throw .damagedKey(layout.epoch) }
+            let claim = EtcdTenure(epoch: standing.epoch.raised(by: step), nonce: .random())
+            let reads: [EtcdTransaction.Operation] = [
+                .read(.key(layout.end)), .read(.key(layout.floor)), .read(.below(layout.uploads)),
+            ]
+            let answer = try transact(
+                EtcdTransaction(
+                    comparisons: [.value(layout.epoch, value)],
+                    success: [.put(layout.epoch, claim.value(at: layout.epoch))] + reads,
+                    failure: [.read(.key(layout.epoch))] + reads), attempt)
+            if answer.succeeded { return (claim, answer) }
+            former = answer.pair(0)
+            // The first answer was lost, and it had happened.
+            if let value = former?.value, EtcdTenure(value, at: layout.epoch) == claim {
+                return (claim, answer)
+            }
+        }
+        throw LogError(
+            .failed, "Other programs claimed the log each time that this one tried. Try again.")
+    }
+
+    /// Adds commits to the end, in one transaction. They are on the disks of a majority of etcd's members on
+    /// return.
+    ///
+    /// - Parameters:
+    ///   - commits: What to add.
+    ///   - last: Where the caller believes that the log ends.
+    ///   - forced: Without meaning here: an append is always durable.
+    /// - Throws: `superseded`, `endDiffers`, `full`, `failed`, `unreachable`, `denied`, `unknownOutcome`,
+    ///   `invalidCommit`, `damaged`, `notClaimed`, `closed`.
+    public func append(
+        _ commits: [LoggedCommit], expecting last: SequenceNumber, forced: Bool
+    ) throws(LogError) {
+        let reading = try openReading()
+        guard let tenure else { throw .notClaimed }
+        let newest = try commits.validate(expecting: last)
+        let layout = reading.layout
+        let attempt = "Appending entries \(last.next) to \(newest.last)"
+        guard last == tenure.end.last, newest.epoch == tenure.claim.epoch else {
+            let answer = try reading.look(
+                [.read(.key(layout.epoch)), .read(.key(layout.end))], attempt)
+            return try judge(answer, newest, expecting: last)
+        }
+        let record = EtcdRecord(commits, behind: tenure.end.hash)
+        try writeParts(of: record, commits)
+        let end = EtcdEnd(last: record.last, epoch: record.epoch, hash: record.hash)
+        let value = record.value
+        let answer = try transact(
+            EtcdTransaction(
+                comparisons: [
+                    .value(layout.epoch, tenure.claim.value(at: layout.epoch)),
+                    .value(layout.end, tenure.end.value(at: layout.end)),
+                ],
+                success: [
+                    .put(layout.record(record.last), value),
+                    .put(layout.end, end.value(at: layout.end)),
+                ],
+                failure: [.read(.key(layout.epoch)), .read(.key(layout.end))]), attempt)
+        if !answer.succeeded {
+            // Where the answer to the first attempt was lost, the log ends with it.
+            guard let pair = answer.pair(1), EtcdEnd(pair.value, at: layout.end) == end else {
+                return try judge(answer, newest, expecting: last)
+            }
+        }
+        self.last = end.last
+        self.tenure?.end = end
+        space.wrote(value.count, at: answer.revision, reading.client)
+    }
+
+    /// Tells what it means that nothing was appended, by what stands in `epoch` and `end`.
+    private func judge(
+        _ answer: EtcdAnswer, _ newest: LoggedCommit, expecting last: SequenceNumber
+    ) throws(LogError) {
+        let reading = try openReading()
+        let layout = reading.layout
+        guard let pair = answer.pair(0), let standing = EtcdTenure(pair.value, at: layout.epoch)
+        else { throw .damagedKey(layout.epoch) }
+        guard let pair = answer.pair(1), let end = EtcdEnd(pair.value, at: layout.end) else {
+            throw .damagedKey(layout.end)
+        }
+        let isOurs = tenure?.claim == standing
+        if isOurs {
+            self.last = end.last
+            tenure?.end = end
+        }
+        if end.last == newest.last, try reading.commits(endingAt: end.last)?.commits.last == newest {
+            return
+        }
+        guard isOurs, newest.epoch == standing.epoch else {
+            throw .superseded(newest.epoch, by: standing.epoch)
+        }
+        throw .endDiffers(expected: last, found: end.last)
+    }
+
+    /// What is too large for one value is written in parts, which mean nothing until a record names them.
+    private func writeParts(of record: EtcdRecord, _ commits: [LoggedCommit]) throws(LogError) {
+        guard case .elsewhere(let tag, _, _) = record.contents else { return }
+        let folder = try openReading().layout.largeParts(record.last, tag)
+        let bytes = EtcdRecord.encode(commits)
+        var start = 0
+        while start < bytes.count {
+            let part = bytes.dropFirst(start).prefix(EtcdRecord.valueBytesMax)
+            start += part.count
+            let end = UInt64(start)
+            try change(
+                [
+                    .put(
+                        EtcdLayout.part(folder, endingAt: end),
+                        EtcdPart.value(part, endingAt: end))
+                ], "Appending entries \(record.first) to \(record.last)")
+        }
+    }
+
+    /// Makes sure that there is no newer claim.
+    ///
+    /// - Throws: `superseded`, `unreachable`, `denied`, `failed`, `damaged`, `notClaimed`, `closed`.
+    public func confirm() throws(LogError) {
+        let reading = try openReading()
+        guard let tenure else { throw .notClaimed }
+        let answer = try reading.look(
+            [.read(.key(reading.layout.epoch))], "Confirming the tenure")
+        try requireClaim(tenure, answer.pair(0))
+    }
+
+    /// Reads commits, from the one that contains a number; verifies each.
+    ///
+    /// - Parameters:
+    ///   - from: The number to begin with; one below `floor` begins at `floor`.
+    ///   - limitBytes: How many bytes they have together at most; the first is given in any case.
+    /// - Returns: The commits; none if the log ends before `from`.
+    /// - Throws: `damaged` with the numbers concerned; `unreachable`, `denied`, `failed`, `closed`.
+    public func read(
+        from: SequenceNumber, limitBytes: Int
+    ) throws(LogError) -> [LoggedCommit] {
+        try openReading().read(from: from, through: last, limitBytes: limitBytes)
+    }
+
+    /// Makes a reader for another thread, with connections of its own.
+    ///
+    /// - Returns: The reader.
+    /// - Throws: `failed`, `closed`.
+    public func makeReader() throws(LogError) -> any LogReader {
+        _ = try openReading()
+        return try EtcdLogReader(settings)
+    }
+
+    /// Watches for claims of others, on a thread of its own, until the log is closed.
+    ///
+    /// - Parameter tell: Called there when there may be a newer claim, and also when connections were lost, or
+    ///   space was short and may be free: what is so, ``confirm()`` and ``isNearlyFull`` tell.
+    public func watchClaims(_ tell: @escaping @Sendable () -> Void) {
+        watch?.stop()
+        watch = reading.map { EtcdWatch(settings, key: $0.layout.epoch, tell) }
+    }
+
+    /// Ends the connections. Doing it again does nothing.
+    public func close() {
+        watch?.stop()
+        watch = nil
+        reading = nil
+    }
+
+    // MARK: Parts
+
+    func openReading() throws(LogError) -> EtcdReading {
+        guard let reading else { throw .closed }
+        return reading
+    }
+
+    func rise(to beginning: EtcdFloor) {
+        floor = beginning.first
+        tenure?.beginning = beginning
+    }
+
+    func transact(
+        _ transaction: EtcdTransaction, _ attempt: @autoclosure () -> String
+    ) throws(LogError) -> EtcdAnswer {
+        let client = try openReading().client
+        do throws(EtcdFailure) {
+            return try client.transact(transaction)
+        } catch {
+            throw LogError(error, attempt())
+        }
+    }
+
+    /// Changes what lies beside the commits, in one transaction, and only where no newer claim exists (rule 1).
+    func change(
+        _ operations: [EtcdTransaction.Operation], _ attempt: @autoclosure () -> String
+    ) throws(LogError) {
+        let layout = try openReading().layout
+        guard let tenure else { throw .notClaimed }
+        let answer = try transact(
+            EtcdTransaction(
+                comparisons: [.value(layout.epoch, tenure.claim.value(at: layout.epoch))],
+                success: operations, failure: [.read(.key(layout.epoch))]), attempt())
+        if !answer.succeeded { try requireClaim(tenure, answer.pair(0)) }
+        let byteCount = operations.reduce(0) { sum, operation in
+            if case .put(_, let value) = operation { sum + value.count } else { sum }
+        }
+        space.wrote(byteCount, at: answer.revision, try openReading().client)
+    }
+
+    /// Has etcd give up the history of what is given up.
+    ///
+    /// - Parameter isAwaited: Whether space is short, so that it is to be free on return.
+    func giveBack(isAwaited: Bool) throws(LogError) {
+        space.giveBack(try openReading().client, isAwaited: isAwaited)
+    }
+
+    private func requireClaim(_ tenure: Tenure, _ pair: EtcdPair?) throws(LogError) {
+        let key = try openReading().layout.epoch
+        guard let pair, let standing = EtcdTenure(pair.value, at: key) else {
+            throw .damagedKey(key)
+        }
+        guard standing == tenure.claim else {
+            throw .superseded(tenure.claim.epoch, by: standing.epoch)
+        }
+    }
+}

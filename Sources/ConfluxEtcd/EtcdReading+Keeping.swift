@@ -1,0 +1,170 @@
+import ConfluxLog
+import ConfluxVocabulary
+
+/// Checkpoints and snapshots, as they are found.
+extension EtcdReading {
+    /// How often something is looked for again that was given up while it was read.
+    private static let looksMax = 8
+
+    /// A checkpoint of the list: the value at its key.
+    struct CheckpointPlace: Equatable {
+        let sequence: SequenceNumber
+        let byteCount: UInt64
+        let digest: Digest
+        let id: Identifier
+
+        init(sequence: SequenceNumber, byteCount: UInt64, digest: Digest, id: Identifier) {
+            self.sequence = sequence
+            self.byteCount = byteCount
+            self.digest = digest
+            self.id = id
+        }
+
+        init?(_ pair: EtcdPair) {
+            guard let text = EtcdText(pair.value, at: pair.key),
+                let sequence = EtcdLayout.number(endingIn: pair.key),
+                let byteCount = text.number(0), let digest = text.number(1),
+                let id = text.identifier(2)
+            else { return nil }
+            self.init(
+                sequence: SequenceNumber(sequence), byteCount: byteCount,
+                digest: Digest(rawValue: digest), id: id)
+        }
+
+        func value(at key: String) -> Bytes {
+            EtcdText(["\(byteCount)", "\(digest.rawValue)", "\(id)"]).value(at: key)
+        }
+    }
+
+    /// A snapshot of the list: the value at its key.
+    struct SnapshotPlace: Equatable {
+        let snapshot: SavedSnapshot
+        let id: Identifier
+
+        init(_ snapshot: SavedSnapshot, id: Identifier) {
+            self.snapshot = snapshot
+            self.id = id
+        }
+
+        init?(_ pair: EtcdPair, in layout: EtcdLayout) {
+            guard let text = EtcdText(pair.value, at: pair.key),
+                let key = layout.snapshot(at: pair.key),
+                let version = text.number(0).flatMap(UInt32.init(exactly:)),
+                let digest = text.number(1), let byteCount = text.number(2),
+                let kind = text.number(3).flatMap(UInt8.init(exactly:))
+                    .flatMap(SavedSnapshot.Kind.init), let id = text.identifier(4)
+            else { return nil }
+            self.init(
+                SavedSnapshot(
+                    store: key.store, life: key.life, sequence: key.sequence,
+                    schemaVersion: version, digest: Digest(rawValue: digest), byteCount: byteCount,
+                    kind: kind), id: id)
+        }
+
+        func value(at key: String) -> Bytes {
+            EtcdText([
+                "\(snapshot.schemaVersion)", "\(snapshot.digest.rawValue)",
+                "\(snapshot.byteCount)", "\(snapshot.kind.rawValue)", "\(id)",
+            ]).value(at: key)
+        }
+    }
+
+    // MARK: Checkpoints
+
+    /// The keys of the checkpoints that are there, ascending, and where each of them is; nil where its value is
+    /// not what was written.
+    func checkpoints() throws(LogError) -> [(SequenceNumber, CheckpointPlace?)] {
+        let answer = try look(
+            [.read(.below(layout.checkpoints))], "Reading the log's checkpoints")
+        return answer.pairs[0].map { pair in
+            let number = EtcdLayout.number(endingIn: pair.key) ?? 0
+            return (SequenceNumber(number), CheckpointPlace(pair))
+        }
+    }
+
+    /// As `ActionLog.checkpoint(through:)`.
+    func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint? {
+        for _ in 0..<Self.looksMax {
+            let newest = try checkpoints().last { $0.0 <= last }
+            guard let (sequence, place) = newest else { return nil }
+            guard let place else {
+                throw .damagedCheckpoint(sequence, "what is said of it is not what was written")
+            }
+            if let bytes = try parts(layout.parts(place.id), from: 0, count: place.byteCount),
+                Digest(of: bytes) == place.digest
+            {
+                return SavedCheckpoint(sequence: sequence, bytes: bytes[...])
+            }
+            // Newer ones may have taken its place while it was read.
+            guard try !checkpoints().contains(where: { $0.1 == place }) else {
+                throw .damagedCheckpoint(sequence, "its bytes are not those that were written")
+            }
+        }
+        throw LogError(
+            .failed, "Checkpoints are saved faster than this program reads them. Try again.")
+    }
+
+    // MARK: Snapshots
+
+    /// Those of the list that are not above a number, ascending, and whom the rest concerns.
+    func snapshotList(through last: SequenceNumber) throws(LogError) -> SnapshotList {
+        let answer = try look(
+            [.read(.below(layout.snapshots))], "Reading the list of the log's snapshots")
+        var intact: [SavedSnapshot] = []
+        var damaged: Set<StoreName>? = []
+        for pair in answer.pairs[0] {
+            if let place = SnapshotPlace(pair, in: layout) {
+                intact.append(place.snapshot)
+            } else if let store = layout.store(at: pair.key) {
+                damaged?.insert(store)
+            } else {
+                damaged = nil
+            }
+        }
+        return SnapshotList(
+            intact: intact.filter { $0.sequence <= last }.sorted {
+                ($0.store, $0.sequence) < ($1.store, $1.sequence)
+            }, damage: damaged?.isEmpty == true ? nil : SnapshotList.Damage(stores: damaged))
+    }
+
+    /// Where the snapshots of a store are that are whole.
+    func places(of store: StoreName) throws(LogError) -> [SnapshotPlace] {
+        let answer = try look(
+            [.read(.below(layout.snapshots(of: store)))], "Reading the snapshots of \(store)")
+        return answer.pairs[0].compactMap { SnapshotPlace($0, in: layout) }
+    }
+
+    /// Where a snapshot is; nil where there is none.
+    ///
+    /// - Throws: `damaged`, `failed`, `unreachable`, `denied`.
+    func place(of key: SavedSnapshot.Key) throws(LogError) -> SnapshotPlace? {
+        let answer = try look(
+            [.read(.key(layout.snapshot(key)))], "Reading the snapshot of \(key)")
+        guard let pair = answer.pair(0) else { return nil }
+        guard let place = SnapshotPlace(pair, in: layout) else {
+            throw .damagedSnapshot(key, "what is said of it is not what was written")
+        }
+        return place
+    }
+
+    /// As `ActionLog.readSnapshot(of:from:limitBytes:)`.
+    func readSnapshot(
+        of key: SavedSnapshot.Key, from offset: UInt64, limitBytes: Int
+    ) throws(LogError) -> Bytes? {
+        for _ in 0..<Self.looksMax {
+            guard let place = try place(of: key) else { return nil }
+            let total = place.snapshot.byteCount
+            guard offset < total else { return [] }
+            let count = min(total - offset, UInt64(max(1, limitBytes)))
+            if let bytes = try parts(layout.parts(place.id), from: offset, count: count) {
+                return bytes[...]
+            }
+            // It may have been saved anew, or given up, while it was read.
+            guard try self.place(of: key) != place else {
+                throw .damagedSnapshot(key, "its bytes are not those that were written")
+            }
+        }
+        throw LogError(
+            .failed, "The snapshot of \(key) is saved faster than this program reads it. Try again.")
+    }
+}

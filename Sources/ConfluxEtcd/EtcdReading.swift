@@ -1,0 +1,264 @@
+import ConfluxLog
+import ConfluxVocabulary
+
+/// What the owner of a log on etcd and its readers have in common: finding what is there. Every read is one of
+/// what a majority has.
+///
+/// Confined to one thread at a time.
+final class EtcdReading {
+    /// The most values of one answer, of commits and of parts.
+    private static let recordsMax = 256
+    private static let partsMax = 8
+    /// About how many bytes of commits are asked for at once.
+    private static let pageBytes = 4 << 20
+
+    let client: EtcdClient
+    let layout: EtcdLayout
+    /// How many records are asked for at once, by the size of those that came before.
+    private var window = 8
+
+    init(_ settings: EtcdLogSettings) throws(EtcdFailure) {
+        client = try EtcdClient(settings)
+        layout = EtcdLayout(settings.address)
+    }
+
+    /// Reads what stands in etcd at one moment.
+    ///
+    /// - Parameters:
+    ///   - operations: What to read.
+    ///   - attempt: What is tried, as the beginning of a sentence.
+    /// - Throws: `failed`, `unreachable`, `denied`.
+    func look(
+        _ operations: [EtcdTransaction.Operation], _ attempt: @autoclosure () -> String
+    ) throws(LogError) -> EtcdAnswer {
+        do throws(EtcdFailure) {
+            return try lookAgain(operations)
+        } catch {
+            throw LogError(error, attempt())
+        }
+    }
+
+    private func lookAgain(
+        _ operations: [EtcdTransaction.Operation]
+    ) throws(EtcdFailure) -> EtcdAnswer {
+        do throws(EtcdFailure) {
+            return try client.transact(EtcdTransaction(success: operations))
+        } catch {
+            // It changes nothing, so that nothing may have happened.
+            throw EtcdFailure(error.kind, error.message)
+        }
+    }
+
+    // MARK: Commits
+
+    /// As `LogReader.read(from:through:limitBytes:)`.
+    func read(
+        from: SequenceNumber, through last: SequenceNumber, limitBytes: Int
+    ) throws(LogError) -> [LoggedCommit] {
+        var found = EtcdFinding(from: from, through: last, limitBytes: limitBytes)
+        while !found.isDone {
+            let (floor, pairs) = try page(from: found.next)
+            found.rise(to: floor.first)
+            guard !found.isDone else { break }
+            guard !pairs.isEmpty else {
+                found.miss(through: last)
+                break
+            }
+            for pair in pairs where !found.isDone {
+                guard let record = record(pair) else {
+                    let end = EtcdLayout.number(endingIn: pair.key) ?? found.next.rawValue
+                    found.damage(through: SequenceNumber(max(end, found.next.rawValue)))
+                    break
+                }
+                guard record.last >= found.next else { continue }
+                guard record.first <= found.next else {
+                    found.miss(through: SequenceNumber(record.first.rawValue - 1))
+                    break
+                }
+                found.take(try commits(of: record), of: record)
+            }
+        }
+        return try found.commits()
+    }
+
+    /// What was appended at once with a number as its last one; nil where there is no such thing.
+    func commits(
+        endingAt last: SequenceNumber
+    ) throws(LogError) -> (record: EtcdRecord, commits: [LoggedCommit])? {
+        let answer = try look(
+            [.read(.key(layout.record(last)))], "Reading entry \(last) of the log")
+        guard let pair = answer.pair(0), let record = record(pair),
+            let commits = try commits(of: record)
+        else { return nil }
+        return (record, commits)
+    }
+
+    private func record(_ pair: EtcdPair) -> EtcdRecord? {
+        guard let record = EtcdRecord(pair.value),
+            EtcdLayout.number(endingIn: pair.key) == record.last.rawValue
+        else { return nil }
+        return record
+    }
+
+    /// nil where its contents are not what was written.
+    private func commits(of record: EtcdRecord) throws(LogError) -> [LoggedCommit]? {
+        switch record.contents {
+        case .here(let bytes): return record.commits(in: bytes)
+        case .elsewhere(let tag, let byteCount, let checksum):
+            let folder = layout.largeParts(record.last, tag)
+            guard let bytes = try parts(folder, from: 0, count: byteCount),
+                Digest(of: bytes).rawValue == checksum
+            else { return nil }
+            return record.commits(in: bytes[...])
+        }
+    }
+
+    /// Some records, from the one that has a number, and where the log begins at that moment.
+    func page(
+        from next: SequenceNumber
+    ) throws(LogError) -> (floor: EtcdFloor, pairs: [EtcdPair]) {
+        let attempt = "Reading the log from entry \(next)"
+        var answer: EtcdAnswer?
+        while answer == nil {
+            do throws(EtcdFailure) {
+                answer = try lookAgain([
+                    .read(.key(layout.floor)),
+                    .read(layout.records(from: next), limit: window),
+                ])
+            } catch {
+                guard error.kind == .tooLarge, window > 1 else { throw LogError(error, attempt) }
+                window /= 2
+            }
+        }
+        guard let answer, answer.pairs.count == 2, let floor = answer.pair(0),
+            let first = EtcdFloor(floor.value, at: floor.key)
+        else { throw .damagedKey(layout.floor) }
+        let largest = answer.pairs[1].map(\.value.count).max() ?? 0
+        if largest > 0 { window = min(max(Self.pageBytes / largest, 1), Self.recordsMax) }
+        return (first, answer.pairs[1])
+    }
+
+    // MARK: Parts
+
+    /// Bytes that are kept in parts.
+    ///
+    /// - Parameters:
+    ///   - folder: What the keys of the parts begin with.
+    ///   - offset: How many bytes are before the first.
+    ///   - count: How many bytes.
+    /// - Returns: The bytes; nil where they are not what was written, or are not there.
+    /// - Throws: `failed`, `unreachable`, `denied`.
+    func parts(
+        _ folder: String, from offset: UInt64, count: UInt64
+    ) throws(LogError) -> [UInt8]? {
+        var bytes: [UInt8] = []
+        var position = offset
+        while UInt64(bytes.count) < count {
+            let left = Int(clamping: count) - bytes.count
+            let range = EtcdRange(
+                first: EtcdLayout.part(folder, endingAt: position + 1), end: EtcdRange.after(folder))
+            let answer = try look(
+                [.read(range, limit: min(1 + left / EtcdPart.usualBytes, Self.partsMax))],
+                "Reading a part of the log")
+            guard let pairs = answer.pairs.first, !pairs.isEmpty else { return nil }
+            for pair in pairs where UInt64(bytes.count) < count {
+                guard let end = EtcdLayout.number(endingIn: pair.key),
+                    let part = EtcdPart.bytes(pair.value, endingAt: end),
+                    UInt64(part.count) <= end, end - UInt64(part.count) <= position, position < end
+                else { return nil }
+                bytes += part.suffix(Int(end - position))
+                position = end
+            }
+        }
+        return Array(bytes.prefix(Int(clamping: count)))
+    }
+}
+
+/// A value that is a part of something larger: a checksum (8 bytes), and the bytes.
+enum EtcdPart {
+    /// The size of most.
+    static let usualBytes = 256 << 10
+
+    static func value(_ bytes: Bytes, endingAt end: UInt64) -> Bytes {
+        var value: [UInt8] = []
+        value.reserveCapacity(bytes.count + 8)
+        value.put(checksum(bytes, end))
+        value += bytes
+        return value[...]
+    }
+
+    /// nil where the value is not what was written there.
+    static func bytes(_ value: Bytes, endingAt end: UInt64) -> Bytes? {
+        var rest = value
+        guard let sum = rest.takeNumber(), sum == checksum(rest, end) else { return nil }
+        return rest
+    }
+
+    private static func checksum(_ bytes: Bytes, _ end: UInt64) -> UInt64 {
+        var hasher = DigestHasher()
+        hasher.update(end)
+        hasher.update(bytes)
+        return hasher.finish().rawValue
+    }
+}
+
+/// What a read of commits has found so far.
+private struct EtcdFinding {
+    private(set) var next: SequenceNumber
+    private let last: SequenceNumber
+    private let limitBytes: Int
+    private var found: [LoggedCommit] = []
+    private var byteCount = 0
+    private var isFull = false
+    private var fault: LogError?
+
+    init(from next: SequenceNumber, through last: SequenceNumber, limitBytes: Int) {
+        self.next = next
+        self.last = last
+        self.limitBytes = limitBytes
+    }
+
+    var isDone: Bool { isFull || fault != nil || next > last }
+
+    /// What is before the floor was given up, perhaps while this reads.
+    mutating func rise(to floor: SequenceNumber) {
+        guard next < floor else { return }
+        if found.isEmpty { next = floor } else { isFull = true }
+    }
+
+    mutating func miss(through end: SequenceNumber) {
+        fault = .damaged(next, end, "missing")
+    }
+
+    mutating func damage(through end: SequenceNumber) {
+        fault = .damaged(next, end, "its bytes are not those that were written")
+    }
+
+    mutating func take(_ commits: [LoggedCommit]?, of record: EtcdRecord) {
+        guard let commits else { return damage(through: record.last) }
+        for commit in commits where commit.last >= next {
+            byteCount += commit.bytes.count
+            guard found.isEmpty || byteCount <= limitBytes, commit.first <= last else {
+                isFull = true
+                return
+            }
+            found.append(commit)
+            next = commit.last.next
+        }
+    }
+
+    /// - Throws: `damaged` where the first can't be read.
+    func commits() throws(LogError) -> [LoggedCommit] {
+        if let fault, found.isEmpty { throw fault }
+        return found
+    }
+}
+
+extension LogError {
+    static func damagedKey(_ key: String) -> LogError {
+        LogError(
+            .damaged,
+            "The key \(key) is missing, or its value is not what a sequencer wrote. Restore etcd from "
+                + "a backup.")
+    }
+}

@@ -1,0 +1,108 @@
+import ConfluxLog
+import ConfluxVocabulary
+
+/// The keys of a log. docs/etcd.md says what stands there.
+struct EtcdLayout {
+    /// The version of what stands below the prefix.
+    static let version: UInt64 = 1
+    /// What a log has directly below its prefix.
+    static let names: Set<String> = [
+        "checkpoints", "commits", "end", "epoch", "floor", "large", "meta", "parts", "snapshots",
+        "uploads",
+    ]
+
+    private let prefix: String
+
+    init(_ address: EtcdAddress) {
+        prefix = address.prefix + "/"
+    }
+
+    var all: EtcdRange { .below(prefix) }
+    var meta: String { prefix + "meta" }
+    var epoch: String { prefix + "epoch" }
+    var end: String { prefix + "end" }
+    var floor: String { prefix + "floor" }
+
+    // MARK: Commits
+
+    private var commits: String { prefix + "commits/" }
+    private var large: String { prefix + "large/" }
+
+    /// What was appended at once, by its last number.
+    func record(_ last: SequenceNumber) -> String { commits + Self.hex(last.rawValue) }
+
+    /// What ends at a number or behind it.
+    func records(from number: SequenceNumber) -> EtcdRange {
+        EtcdRange(first: record(number), end: EtcdRange.after(commits))
+    }
+
+    /// What ends at a number or before it.
+    func records(through last: SequenceNumber) -> EtcdRange {
+        EtcdRange(first: commits, end: record(last) + "0")
+    }
+
+    /// The parts of what was too large for one value.
+    func largeParts(_ last: SequenceNumber, _ tag: UInt64) -> String {
+        large + Self.hex(last.rawValue) + "/" + Self.hex(tag) + "/"
+    }
+
+    func large(through last: SequenceNumber) -> EtcdRange {
+        EtcdRange(first: large, end: large + Self.hex(last.rawValue) + "0")
+    }
+
+    func large(behind last: SequenceNumber) -> EtcdRange {
+        EtcdRange(first: large + Self.hex(last.rawValue) + "0", end: EtcdRange.after(large))
+    }
+
+    // MARK: Checkpoints and snapshots
+
+    var checkpoints: String { prefix + "checkpoints/" }
+    func checkpoint(_ sequence: SequenceNumber) -> String {
+        checkpoints + Self.hex(sequence.rawValue)
+    }
+
+    var snapshots: String { prefix + "snapshots/" }
+    func snapshots(of store: StoreName) -> String { snapshots + "\(store)/" }
+    func snapshot(_ key: SavedSnapshot.Key) -> String {
+        snapshots(of: key.store) + Self.hex(key.life.rawValue) + "/"
+            + Self.hex(key.sequence.rawValue)
+    }
+
+    /// What a key of the list of snapshots is of.
+    func snapshot(at key: String) -> SavedSnapshot.Key? {
+        let parts = key.dropFirst(snapshots.count).split(separator: "/")
+        guard parts.count == 4, let store = StoreName("\(parts[0])/\(parts[1])"),
+            let life = UInt64(parts[2], radix: 16), let sequence = UInt64(parts[3], radix: 16)
+        else { return nil }
+        return SavedSnapshot.Key(
+            store: store, life: SequenceNumber(life), sequence: SequenceNumber(sequence))
+    }
+
+    /// The store that a key of the list concerns, as far as it can be read.
+    func store(at key: String) -> StoreName? {
+        let parts = key.dropFirst(snapshots.count).split(separator: "/")
+        return parts.count < 2 ? nil : StoreName("\(parts[0])/\(parts[1])")
+    }
+
+    /// The number of a key that ends with one.
+    static func number(endingIn key: String) -> UInt64? {
+        UInt64(key.suffix(16), radix: 16)
+    }
+
+    // MARK: Parts
+
+    private var parts: String { prefix + "parts/" }
+    func parts(_ id: Identifier) -> String { parts + "\(id)/" }
+
+    /// A part, by the offset at which it ends.
+    static func part(_ folder: String, endingAt offset: UInt64) -> String { folder + hex(offset) }
+
+    var uploads: String { prefix + "uploads/" }
+    var checkpointUpload: String { uploads + "checkpoint" }
+    func upload(of store: StoreName) -> String { uploads + "snapshots/\(store)" }
+
+    private static func hex(_ number: UInt64) -> String {
+        let digits = String(number, radix: 16)
+        return String(repeating: "0", count: 16 - digits.count) + digits
+    }
+}

@@ -1,0 +1,149 @@
+import ConfluxLog
+import ConfluxVocabulary
+
+/// What was appended at once: one value in etcd, of one commit or several.
+///
+/// Its form, numbers little-endian: version (1 byte), whether its contents are elsewhere (1), checksum of the rest
+/// (8), first number (8), last number (8), epoch (8), hash of what is before it (32), hash of its last commit
+/// (32); then its contents, or their place: tag (8), count of bytes (8), checksum (8).
+///
+/// The contents: for each commit the last number (8), count of bytes (4), and the bytes.
+struct EtcdRecord {
+    /// The most bytes of one value. A request of etcd's may have 1.5 MiB.
+    static let valueBytesMax = 1 << 20
+    private static let version: UInt8 = 1
+    private static let headBytes = 10
+    private static let hashBytes = 32
+
+    enum Contents {
+        case here(Bytes)
+        case elsewhere(tag: UInt64, byteCount: UInt64, checksum: UInt64)
+    }
+
+    let first: SequenceNumber
+    let last: SequenceNumber
+    let epoch: Epoch
+    let before: ChainHash
+    let hash: ChainHash
+    let contents: Contents
+
+    /// - Parameters:
+    ///   - commits: One at least; each follows the one before it.
+    ///   - before: The hash of what is before them.
+    init(_ commits: [LoggedCommit], behind before: ChainHash) {
+        first = commits[0].first
+        last = commits[commits.count - 1].last
+        epoch = commits[0].epoch
+        self.before = before
+        hash = commits.reduce(before) { $0.next($1) }
+        let bytes = Self.encode(commits)
+        guard bytes.count > Self.valueBytesMax else {
+            contents = .here(bytes)
+            return
+        }
+        let checksum = Digest(of: bytes).rawValue
+        // What is appended again has the same parts; anything else has others.
+        contents = .elsewhere(
+            tag: Digest(of: Array(hash.description.utf8)).rawValue,
+            byteCount: UInt64(bytes.count), checksum: checksum)
+    }
+
+    static func encode(_ commits: [LoggedCommit]) -> Bytes {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(commits.reduce(0) { $0 + $1.bytes.count + 12 })
+        for commit in commits {
+            bytes.put(commit.last.rawValue)
+            bytes.put(UInt32(commit.bytes.count))
+            bytes += commit.bytes
+        }
+        return bytes[...]
+    }
+
+    /// The commits of its contents; nil where those are not what was written.
+    func commits(in contents: Bytes) -> [LoggedCommit]? {
+        var rest = contents
+        var commits: [LoggedCommit] = []
+        var next = first
+        while !rest.isEmpty {
+            guard let last = rest.takeNumber(), let count = rest.takeShort(),
+                rest.count >= Int(count), last >= next.rawValue
+            else { return nil }
+            commits.append(
+                LoggedCommit(
+                    first: next, last: SequenceNumber(last), epoch: epoch,
+                    bytes: rest.prefix(Int(count))))
+            rest = rest.dropFirst(Int(count))
+            next = SequenceNumber(last).next
+        }
+        return next == last.next ? commits : nil
+    }
+
+    var value: Bytes {
+        var rest: [UInt8] = []
+        rest.put(first.rawValue)
+        rest.put(last.rawValue)
+        rest.put(epoch.rawValue)
+        rest += before.bytes
+        rest += hash.bytes
+        var isElsewhere: UInt8 = 0
+        switch contents {
+        case .here(let bytes): rest += bytes
+        case .elsewhere(let tag, let byteCount, let checksum):
+            isElsewhere = 1
+            for number in [tag, byteCount, checksum] { rest.put(number) }
+        }
+        var value = [Self.version, isElsewhere]
+        value.reserveCapacity(Self.headBytes + rest.count)
+        value.put(Digest(of: rest).rawValue)
+        value += rest
+        return value[...]
+    }
+
+    /// nil where the value is not what was written.
+    init?(_ value: Bytes) {
+        var rest = value.dropFirst(2)
+        guard value.count > Self.headBytes, value[value.startIndex] == Self.version,
+            let checksum = rest.takeNumber(), Digest(of: rest).rawValue == checksum,
+            let first = rest.takeNumber(), let last = rest.takeNumber(),
+            let epoch = rest.takeNumber(), let before = rest.takeHash(),
+            let hash = rest.takeHash(), first > 0, first <= last
+        else { return nil }
+        self.first = SequenceNumber(first)
+        self.last = SequenceNumber(last)
+        self.epoch = Epoch(epoch)
+        self.before = before
+        self.hash = hash
+        if value[value.startIndex + 1] == 0 {
+            contents = .here(rest)
+        } else {
+            guard let tag = rest.takeNumber(), let byteCount = rest.takeNumber(),
+                let checksum = rest.takeNumber()
+            else { return nil }
+            contents = .elsewhere(tag: tag, byteCount: byteCount, checksum: checksum)
+        }
+    }
+}
+
+extension [UInt8] {
+    mutating func put(_ number: some FixedWidthInteger) {
+        Swift.withUnsafeBytes(of: number.littleEndian) { append(contentsOf: $0) }
+    }
+}
+
+extension Bytes {
+    mutating func takeNumber() -> UInt64? { take(8) }
+
+    fileprivate mutating func takeShort() -> UInt32? { take(4).map { UInt32($0) } }
+
+    fileprivate mutating func takeHash() -> ChainHash? {
+        guard count >= 32 else { return nil }
+        defer { self = dropFirst(32) }
+        return prefix(32).withUnsafeBytes { ChainHash($0) }
+    }
+
+    private mutating func take(_ bytes: Int) -> UInt64? {
+        guard count >= bytes else { return nil }
+        defer { self = dropFirst(bytes) }
+        return prefix(bytes).reversed().reduce(0) { $0 << 8 | UInt64($1) }
+    }
+}

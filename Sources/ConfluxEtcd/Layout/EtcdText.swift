@@ -1,0 +1,130 @@
+import ConfluxLog
+import ConfluxVocabulary
+
+/// A small value: words, of which the last is a checksum of the key and of the words before.
+///
+/// `etcdctl get` shows it. The same words under the same key are the same bytes, so that transactions
+/// compare it.
+struct EtcdText {
+    var words: [String]
+
+    init(_ words: [String]) {
+        self.words = words
+    }
+
+    /// nil where the value is not what was written under the key.
+    init?(_ value: Bytes, at key: String) {
+        let words = String(decoding: value, as: UTF8.self).split(separator: " ").map(String.init)
+        guard let sum = words.last else { return nil }
+        self.init(words.dropLast())
+        guard sum == checksum(at: key) else { return nil }
+    }
+
+    func value(at key: String) -> Bytes {
+        Array((words + [checksum(at: key)]).joined(separator: " ").utf8)[...]
+    }
+
+    private func checksum(at key: String) -> String {
+        Digest(of: Array("\(key) \(words.joined(separator: " "))".utf8)).description
+    }
+
+    func number(_ index: Int) -> UInt64? { index < words.count ? UInt64(words[index]) : nil }
+    func identifier(_ index: Int) -> Identifier? {
+        index < words.count ? Identifier(words[index]) : nil
+    }
+    func hash(_ index: Int) -> ChainHash? { index < words.count ? ChainHash(words[index]) : nil }
+}
+
+/// Who may append: the value of `epoch`.
+struct EtcdTenure: Equatable {
+    let epoch: Epoch
+    /// Tells two claims apart.
+    let nonce: Nonce
+
+    init(epoch: Epoch, nonce: Nonce) {
+        self.epoch = epoch
+        self.nonce = nonce
+    }
+
+    init?(_ value: Bytes, at key: String) {
+        guard let text = EtcdText(value, at: key), let epoch = text.number(0),
+            let nonce = text.identifier(1)
+        else { return nil }
+        self.init(epoch: Epoch(epoch), nonce: nonce)
+    }
+
+    func value(at key: String) -> Bytes {
+        EtcdText(["\(epoch)", "\(nonce)"]).value(at: key)
+    }
+}
+
+/// Where the log ends: the value of `end`.
+struct EtcdEnd: Equatable {
+    /// The last number; `zero` in an empty log.
+    let last: SequenceNumber
+    /// The epoch of the last commit.
+    let epoch: Epoch
+    /// The hash of the last commit, and with it of all before.
+    let hash: ChainHash
+
+    init(last: SequenceNumber, epoch: Epoch, hash: ChainHash) {
+        self.last = last
+        self.epoch = epoch
+        self.hash = hash
+    }
+
+    init?(_ value: Bytes, at key: String) {
+        guard let text = EtcdText(value, at: key), let last = text.number(0),
+            let epoch = text.number(1), let hash = text.hash(2)
+        else { return nil }
+        self.init(last: SequenceNumber(last), epoch: Epoch(epoch), hash: hash)
+    }
+
+    func value(at key: String) -> Bytes {
+        EtcdText(["\(last)", "\(epoch)", "\(hash)"]).value(at: key)
+    }
+}
+
+/// Where the log begins: the value of `floor`.
+struct EtcdFloor: Equatable {
+    let first: SequenceNumber
+    /// The hash of the commit before.
+    let hash: ChainHash
+
+    init(first: SequenceNumber, hash: ChainHash) {
+        self.first = first
+        self.hash = hash
+    }
+
+    init?(_ value: Bytes, at key: String) {
+        guard let text = EtcdText(value, at: key), let first = text.number(0),
+            let hash = text.hash(1)
+        else { return nil }
+        self.init(first: SequenceNumber(first), hash: hash)
+    }
+
+    func value(at key: String) -> Bytes { EtcdText(["\(first)", "\(hash)"]).value(at: key) }
+}
+
+/// What the log is: the value of `meta`.
+struct EtcdMeta {
+    let version: UInt64
+    let log: LogID
+
+    init(version: UInt64, log: LogID) {
+        self.version = version
+        self.log = log
+    }
+
+    /// nil where it is no log of ours. A newer version may have more words.
+    init?(_ value: Bytes, at key: String) {
+        guard let text = EtcdText(value, at: key), text.words.first == "conflux-log",
+            let version = text.number(1), let log = text.identifier(2)
+        else { return nil }
+        self.init(version: version, log: log)
+    }
+
+    func value(at key: String) -> Bytes {
+        EtcdText(["conflux-log", "\(version)", "\(log)"]).value(at: key)
+    }
+}

@@ -1,0 +1,23 @@
+import ConfluxVocabulary
+
+/// What a member of etcd says of its space.
+struct EtcdStatus {
+    /// The size of its file.
+    var fileBytes: UInt64 = 0
+    /// How much of that is in use.
+    var usedBytes: UInt64 = 0
+    /// How large its file may become, from etcd 3.6 on; 0 before.
+    var quotaBytes: UInt64 = 0
+
+    init(_ message: Bytes) throws(ProtobufReader.Malformed) {
+        var reader = ProtobufReader(message)
+        while let (field, value) = try reader.next() {
+            switch (field, value) {
+            case (3, .number(let number)): fileBytes = number
+            case (9, .number(let number)): usedBytes = number
+            case (12, .number(let number)): quotaBytes = number
+            default: break
+            }
+        }
+    }
+}

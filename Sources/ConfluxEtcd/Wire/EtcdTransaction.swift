@@ -1,0 +1,153 @@
+import ConfluxVocabulary
+
+/// A range of keys: from the first on, before the second.
+struct EtcdRange {
+    var first: String
+    /// nil for the one key alone.
+    var end: String?
+
+    static func key(_ key: String) -> EtcdRange { EtcdRange(first: key) }
+
+    /// All keys that begin with a text that ends with `/`.
+    static func below(_ prefix: String) -> EtcdRange {
+        EtcdRange(first: prefix, end: after(prefix))
+    }
+
+    /// The text behind all that begin with one that ends with `/`.
+    static func after(_ prefix: String) -> String { String(prefix.dropLast()) + "0" }
+}
+
+/// A transaction of etcd: comparisons, and what is done if all hold, or else.
+struct EtcdTransaction {
+    enum Comparison {
+        /// The key has this value.
+        case value(String, Bytes)
+        /// There is no key in the range.
+        case absent(EtcdRange)
+    }
+
+    enum Operation {
+        case read(EtcdRange, limit: Int = 0, keysOnly: Bool = false, revision: UInt64 = 0)
+        case put(String, Bytes)
+        case delete(EtcdRange)
+    }
+
+    var comparisons: [Comparison] = []
+    var success: [Operation]
+    var failure: [Operation] = []
+
+    func encoded() -> [UInt8] {
+        let size = success.reduce(256) { sum, operation in
+            if case .put(_, let value) = operation { sum + value.count + 128 } else { sum }
+        }
+        var writer = ProtobufWriter(reservingBytes: size)
+        for comparison in comparisons { writer.put(1) { Self.write(comparison, to: &$0) } }
+        for operation in success { writer.put(2) { Self.write(operation, to: &$0) } }
+        for operation in failure { writer.put(3) { Self.write(operation, to: &$0) } }
+        return writer.bytes
+    }
+
+    private static func write(_ comparison: Comparison, to writer: inout ProtobufWriter) {
+        switch comparison {
+        case .value(let key, let value):
+            writer.put(3 as UInt64, as: 2)
+            writer.put(key, as: 3)
+            writer.put(value, as: 7)
+        case .absent(let range):
+            // A version of 0, which a key has that is not there.
+            writer.put(range.first, as: 3)
+            if let end = range.end { writer.put(end, as: 64) }
+        }
+    }
+
+    private static func write(_ operation: Operation, to writer: inout ProtobufWriter) {
+        switch operation {
+        case .read(let range, let limit, let keysOnly, let revision):
+            writer.put(1) { inner in
+                inner.put(range.first, as: 1)
+                if let end = range.end { inner.put(end, as: 2) }
+                inner.put(UInt64(limit), as: 3)
+                inner.put(revision, as: 4)
+                inner.put(keysOnly, as: 8)
+            }
+        case .put(let key, let value):
+            writer.put(2) { inner in
+                inner.put(key, as: 1)
+                inner.put(value, as: 2)
+            }
+        case .delete(let range):
+            writer.put(3) { inner in
+                inner.put(range.first, as: 1)
+                if let end = range.end { inner.put(end, as: 2) }
+            }
+        }
+    }
+}
+
+/// A key and its value.
+struct EtcdPair {
+    var key = ""
+    var value: Bytes = []
+
+    init(_ message: Bytes) throws(ProtobufReader.Malformed) {
+        var reader = ProtobufReader(message)
+        while let (field, value) = try reader.next() {
+            switch (field, value) {
+            case (1, .bytes(let bytes)): key = String(decoding: bytes, as: UTF8.self)
+            case (5, .bytes(let bytes)): self.value = bytes
+            default: break
+            }
+        }
+    }
+}
+
+/// What came of a transaction.
+struct EtcdAnswer {
+    /// The cluster's revision then.
+    var revision: UInt64 = 0
+    /// Whether all comparisons held.
+    var succeeded = false
+    /// What each operation found; nothing where it did not read.
+    var pairs: [[EtcdPair]] = []
+
+    init(_ message: Bytes) throws(ProtobufReader.Malformed) {
+        var reader = ProtobufReader(message)
+        while let (field, value) = try reader.next() {
+            switch (field, value) {
+            case (1, .bytes(let header)): revision = try EtcdHeader.revision(header)
+            case (2, .number(let number)): succeeded = number != 0
+            case (3, .bytes(let response)): pairs.append(try Self.pairs(response))
+            default: break
+            }
+        }
+    }
+
+    /// The first pair that an operation found.
+    func pair(_ operation: Int) -> EtcdPair? {
+        operation < pairs.count ? pairs[operation].first : nil
+    }
+
+    private static func pairs(_ response: Bytes) throws(ProtobufReader.Malformed) -> [EtcdPair] {
+        var found: [EtcdPair] = []
+        var reader = ProtobufReader(response)
+        while let (field, value) = try reader.next() {
+            guard field == 1, case .bytes(let range) = value else { continue }
+            var inner = ProtobufReader(range)
+            while let (field, value) = try inner.next() {
+                if field == 2, case .bytes(let pair) = value { found.append(try EtcdPair(pair)) }
+            }
+        }
+        return found
+    }
+}
+
+/// What every answer begins with.
+enum EtcdHeader {
+    static func revision(_ message: Bytes) throws(ProtobufReader.Malformed) -> UInt64 {
+        var reader = ProtobufReader(message)
+        while let (field, value) = try reader.next() {
+            if field == 3, case .number(let revision) = value { return revision }
+        }
+        return 0
+    }
+}

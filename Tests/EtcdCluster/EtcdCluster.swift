@@ -1,0 +1,252 @@
+import Foundation
+import Synchronization
+
+/// An etcd of a test's own: members on free ports, with files of their own, which end with the process that
+/// runs the tests, however it ends.
+package final class EtcdCluster: Sendable {
+    /// What went wrong.
+    package struct Failure: Error, CustomStringConvertible {
+        package let description: String
+    }
+
+    /// How the members are started.
+    package struct Options: Sendable {
+        package var memberCount = 3
+        /// Further arguments of etcd.
+        package var arguments: [String] = []
+        /// Whether clients connect by TLS, with these arguments of etcd and of etcdctl.
+        package var secure: (server: [String], client: [String])?
+
+        package init() {}
+    }
+
+    /// Whether etcd is on this machine. Without it the tests that need it are left out.
+    package static let isInstalled: Bool = {
+        let isThere = program("etcd") != nil && program("etcdctl") != nil
+        if !isThere {
+            print("etcd is not installed: tests of logs on etcd are left out (script/bootstrap --etcd)")
+        }
+        return isThere
+    }()
+
+    /// One for all tests that do it no harm, each below a prefix of its own.
+    package static let shared = Result { try EtcdCluster() }
+
+    /// Where clients connect, each `127.0.0.1:port`.
+    package let endpoints: [String]
+    private let peers: [String]
+    private let options: Options
+    private let folder: String
+    private let members: Mutex<[EtcdMember?]>
+
+    /// Starts the members and waits until they answer.
+    package init(_ options: Options = Options()) throws {
+        self.options = options
+        let memory = "/dev/shm"
+        let parent =
+            FileManager.default.isWritableFile(atPath: memory)
+            ? memory : FileManager.default.temporaryDirectory.path
+        folder = "\(parent)/conflux-etcd-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        let ports = try freePorts(2 * options.memberCount)
+        endpoints = ports.prefix(options.memberCount).map { "127.0.0.1:\($0)" }
+        peers = ports.suffix(options.memberCount).map { "127.0.0.1:\($0)" }
+        members = Mutex([EtcdMember?](repeating: nil, count: options.memberCount))
+        for index in endpoints.indices { try start(index) }
+        try awaitHealth()
+    }
+
+    deinit {
+        members.withLock { for member in $0 { member?.end() } }
+        do {
+            try FileManager.default.removeItem(atPath: folder)
+        } catch {
+            print("\(folder) is left behind: \(error)")
+        }
+    }
+
+    /// An address for `conflux sequencer --log`.
+    package func address(_ prefix: String) -> String {
+        "\(options.secure == nil ? "etcd" : "etcds")://\(endpoints.joined(separator: ","))/\(prefix)"
+    }
+
+    /// Starts a member, or starts one again that was killed.
+    package func start(_ index: Int) throws {
+        let scheme = options.secure == nil ? "http" : "https"
+        let cluster = peers.enumerated().map { "m\($0.offset)=http://\($0.element)" }
+        let client = "\(scheme)://\(endpoints[index])"
+        let peer = "http://\(peers[index])"
+        let member = try EtcdMember(
+            folder: folder,
+            arguments: [
+                "--name", "m\(index)", "--data-dir", "\(folder)/m\(index)",
+                "--listen-client-urls", client, "--advertise-client-urls", client,
+                "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+                "--initial-cluster", cluster.joined(separator: ","), "--initial-cluster-state",
+                "new", "--log-level", "error", "--logger", "zap",
+            ] + options.arguments + (options.secure?.server ?? []))
+        members.withLock { $0[index] = member }
+    }
+
+    /// Sends a signal to a member. One that is killed is gone when this returns.
+    package func signal(_ number: Int32, _ index: Int) {
+        members.withLock { members in
+            if number == SIGKILL {
+                members[index]?.end()
+                members[index] = nil
+            } else {
+                members[index]?.signal(number)
+            }
+        }
+    }
+
+    /// Waits until a majority answers.
+    package func awaitHealth() throws {
+        _ = try control(["get", "conflux-health"])
+    }
+
+    /// Which member leads.
+    package func leader() throws -> Int {
+        let text = try control(["endpoint", "status", "--write-out", "json"])
+        guard let list = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [[String: Any]]
+        else { throw Failure(description: "no status of etcd: \(text)") }
+        for item in list {
+            let status = item["Status"] as? [String: Any]
+            let header = status?["header"] as? [String: Any]
+            guard let leader = status?["leader"] as? NSNumber,
+                leader == header?["member_id"] as? NSNumber,
+                let endpoint = item["Endpoint"] as? String,
+                let index = endpoints.firstIndex(where: { endpoint.hasSuffix($0) })
+            else { continue }
+            return index
+        }
+        throw Failure(description: "no member leads: \(text)")
+    }
+
+    /// Runs `etcdctl` against all members.
+    @discardableResult
+    package func control(_ arguments: [String], input: String = "") throws -> String {
+        guard let program = program("etcdctl") else { throw Failure(description: "no etcdctl") }
+        let scheme = options.secure == nil ? "http" : "https"
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: program)
+        process.arguments =
+            [
+                "--endpoints", endpoints.map { "\(scheme)://\($0)" }.joined(separator: ","),
+                "--dial-timeout=20s", "--command-timeout=20s",
+            ] + (options.secure?.client ?? []) + arguments
+        process.environment = ["ETCDCTL_API": "3", "PATH": "/usr/bin:/bin"]
+        let output = Pipe()
+        let errors = Pipe()
+        let standardInput = Pipe()
+        process.standardOutput = output
+        process.standardError = errors
+        process.standardInput = standardInput
+        try process.run()
+        standardInput.fileHandleForWriting.write(Data(input.utf8))
+        try standardInput.fileHandleForWriting.close()
+        let text = String(
+            decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        let words = String(
+            decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else {
+            throw Failure(description: "etcdctl \(arguments.joined(separator: " ")): \(text)\(words)")
+        }
+        return text
+    }
+}
+
+/// One member, behind a shell that kills it when its own input ends.
+private final class EtcdMember: @unchecked Sendable {  // Everything is set once, and `end` is called under a mutex.
+    private static let script = """
+        folder=$1
+        shift
+        "$@" >>"$folder/log" 2>&1 &
+        id=$!
+        echo $id
+        while read -r line; do :; done
+        kill -9 $id
+        """
+
+    private let shell = Process()
+    private let input: Int32
+    private let processID: pid_t
+
+    init(folder: String, arguments: [String]) throws {
+        guard let program = program("etcd") else {
+            throw EtcdCluster.Failure(description: "no etcd")
+        }
+        var ends: [Int32] = [0, 0]
+        guard pipe(&ends) == 0 else { throw EtcdCluster.Failure(description: "no pipe") }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        input = ends[1]
+        let output = Pipe()
+        shell.executableURL = URL(fileURLWithPath: "/bin/sh")
+        shell.arguments = ["-c", Self.script, "sh", folder, program] + arguments
+        shell.environment = ["PATH": "/usr/bin:/bin"]
+        shell.standardInput = FileHandle(fileDescriptor: ends[0], closeOnDealloc: true)
+        shell.standardOutput = output
+        try shell.run()
+        var line = Data()
+        while line.last != UInt8(ascii: "\n") {
+            let more = try output.fileHandleForReading.read(upToCount: 1) ?? Data()
+            guard !more.isEmpty else {
+                throw EtcdCluster.Failure(description: "no member of etcd was started")
+            }
+            line += more
+        }
+        guard let id = pid_t(String(decoding: line.dropLast(), as: UTF8.self)) else {
+            throw EtcdCluster.Failure(description: "no member of etcd was started")
+        }
+        processID = id
+    }
+
+    func signal(_ number: Int32) {
+        kill(processID, number)
+    }
+
+    /// Kills it, and waits until it is gone.
+    func end() {
+        close(input)
+        shell.waitUntilExit()
+        // Whoever adopted it reaps it soon.
+        let deadline = ContinuousClock.now + .seconds(10)
+        while kill(processID, 0) == 0, ContinuousClock.now < deadline { sched_yield() }
+    }
+}
+
+private func program(_ name: String) -> String? {
+    ["/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"].map { "\($0)/\(name)" }
+        .first { FileManager.default.isExecutableFile(atPath: $0) }
+}
+
+/// Ports below those that the system gives to who asks for any.
+private func freePorts(_ count: Int) throws -> [UInt16] {
+    var found: [UInt16] = []
+    for _ in 0..<10_000 where found.count < count {
+        let port = UInt16.random(in: 20_000..<32_000)
+        if !found.contains(port), isFree(port) { found.append(port) }
+    }
+    guard found.count == count else { throw EtcdCluster.Failure(description: "no free ports") }
+    return found
+}
+
+private func isFree(_ port: UInt16) -> Bool {
+    #if canImport(Darwin)
+        let descriptor = socket(AF_INET, SOCK_STREAM, 0)
+    #else
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    #endif
+    guard descriptor >= 0 else { return false }
+    defer { close(descriptor) }
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    return withUnsafePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+        }
+    }
+}
