@@ -94,8 +94,9 @@ let package = Package(
         .executableTarget(
             name: "ConfluxCLI",
             dependencies: [
-                "ConfluxVocabulary", "ConfluxArguments", "ConfluxBuiltins", "ConfluxLog",
-                "ConfluxMonitoring", "ConfluxNode", "ConfluxProtocol", "ConfluxSequencer",
+                "ConfluxVocabulary", "ConfluxArguments", "ConfluxBuiltins", "ConfluxEtcd",
+                "ConfluxLog", "ConfluxMonitoring", "ConfluxNode", "ConfluxProtocol",
+                "ConfluxSequencer",
                 "ConfluxWorker",
             ],
             swiftSettings: strict),

@@ -106,3 +106,12 @@ static inline int conflux_curl_go_on(CURLM *multi, int milliseconds, CURLcode *c
     conflux_pipe_restore(guard);
     return goes_on;
 }
+
+// The end of a connection is a message of TLS.
+static inline void conflux_curl_end(CURL *handle, CURLM *multi) {
+    conflux_pipe_guard guard = conflux_pipe_block();
+    if (multi) curl_multi_remove_handle(multi, handle);
+    curl_easy_cleanup(handle);
+    if (multi) curl_multi_cleanup(multi);
+    conflux_pipe_restore(guard);
+}

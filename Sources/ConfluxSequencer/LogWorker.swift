@@ -12,6 +12,8 @@ package enum LogJob: Sendable {
     case read(from: SequenceNumber)
     case append(Append)
     case confirm
+    /// Looks whether a newer claim exists, and how much room there is. Nobody is answered where all is well.
+    case review
     case readSnapshots
     case saveSnapshot(SnapshotPart)
     case removeSnapshots(StoreName)
@@ -36,6 +38,8 @@ package final class LogWorker {
     var log: any ActionLog
     /// Opens the log anew. It is given the one that failed, and may give it back.
     private let reopen: (any ActionLog) throws(LogError) -> any ActionLog
+    /// Called, on any thread, when the log may have been claimed by somebody else.
+    private let doubt: (@Sendable () -> Void)?
     /// Answers, as inputs of the machine.
     let answer: (SequencerInput) -> Void
     /// The epoch of the present claim, which every append goes by.
@@ -68,6 +72,9 @@ package final class LogWorker {
     private static let epochStepMax: UInt64 = 1 << 20
     /// How often an append whose outcome is not known is repeated, with the very same bytes.
     private static let attemptsMax = 5
+    /// For how long. An engine that tries longer by itself is not asked again: the tenure ends, and the next
+    /// claim holds off what may be under way.
+    private static let repeatingMax = Duration.seconds(2)
 
     /// Makes one for a log that nothing was claimed of.
     ///
@@ -77,17 +84,21 @@ package final class LogWorker {
     ///   - begin: Given a reader for each tenure, which reads for others beside this; none is made
     ///     unless given.
     ///   - reopen: Opens the log anew after it failed; it goes on as it is unless given.
+    ///   - doubt: Called, on any thread, when the log may have been claimed by somebody else: then
+    ///     ``LogJob/review`` is due.
     ///   - answer: Given what came of each job, before the next one.
     package init(
         log: any ActionLog, checkpoints: CheckpointSchedule = .never,
         begin: ((any LogReader, Epoch) -> Void)? = nil,
         reopen: @escaping (any ActionLog) throws(LogError) -> any ActionLog = { $0 },
+        doubt: (@Sendable () -> Void)? = nil,
         answer: @escaping (SequencerInput) -> Void
     ) {
         self.log = log
         self.checkpoints = checkpoints
         self.begin = begin
         self.reopen = reopen
+        self.doubt = doubt
         self.answer = answer
     }
 
@@ -140,6 +151,7 @@ package final class LogWorker {
         case .confirm:
             try log.confirm()
             answer(.tenureConfirmed)
+        case .review: try review()
         case .save(let piece, let done): done(save(piece))
         case .probe(let passed): passed()
         case .close: log.close()
@@ -162,12 +174,22 @@ package final class LogWorker {
         last = claim.last
         isNearlyFull = false
         hasAppended = false
+        if let doubt { log.watchClaims(doubt) }
         if let begin { begin(try log.makeReader(), epoch) }
         answer(
             .claimed(
                 ClaimedLog(
                     log: log.id, epoch: claim.epoch, last: claim.last,
                     lastEpoch: claim.lastEpoch, floor: log.floor, nonce: nonce)))
+    }
+
+    /// What else may be wrong is met by who needs the log.
+    private func review() throws(LogError) {
+        do throws(LogError) {
+            try log.confirm()
+        } catch {
+            if error.code == .superseded { throw error }
+        }
     }
 
     private func readCheckpoint(through last: SequenceNumber) -> CheckpointAnswer {
@@ -271,13 +293,15 @@ package final class LogWorker {
                 bytes: commit.frame.dropFirst(Frame.size))
         }
         var attempts = 0
+        let begun = ContinuousClock.now
         while true {
             do {
                 try log.append(commits, expecting: last, forced: append.isForced)
                 return
             } catch  where error.code == .unknownOutcome {
                 attempts += 1
-                guard attempts < Self.attemptsMax else { throw error }
+                let isOver = ContinuousClock.now - begun >= Self.repeatingMax
+                guard attempts < Self.attemptsMax, !isOver else { throw error }
             }
         }
     }

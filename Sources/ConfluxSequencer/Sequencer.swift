@@ -14,7 +14,7 @@ import Synchronization
 ///
 /// It has four threads: one owns the sockets and the `SequencerMachine`, one the log, one reads the
 /// log for nodes, and one makes checkpoints now and then. It serves from ``start(_:events:)`` until
-/// ``stop()``, or until the log's end is damaged or taken over by a newer tenure. When the log fails,
+/// ``stop()``, or until the log's end is damaged or taken over by a newer tenure, which it notices at once. When the log fails,
 /// as by an error of the disk, it begins a new tenure on the same sockets: see
 /// ``SequencerConfiguration/renewalPauseMax``.
 public final class Sequencer: Sendable {
@@ -99,6 +99,7 @@ public final class Sequencer: Sendable {
             case .folder(let path, let settings):
                 return Handover(try SQLiteLog(directory: path, settings: settings))
             case .memory: return Handover(MemoryLog())
+            case .opened(let open): return Handover(try open())
             }
         } catch {
             throw SequencerError(code: .logUnavailable, message: error.message)
@@ -109,9 +110,15 @@ public final class Sequencer: Sendable {
     private static func reopen(
         _ log: any ActionLog, _ storage: SequencerConfiguration.Storage
     ) throws(LogError) -> any ActionLog {
-        guard case .folder(let path, let settings) = storage else { return log }
-        log.close()
-        return try SQLiteLog(directory: path, settings: settings)
+        switch storage {
+        case .memory: return log
+        case .folder(let path, let settings):
+            log.close()
+            return try SQLiteLog(directory: path, settings: settings)
+        case .opened(let open):
+            log.close()
+            return try open()
+        }
     }
 
     private static func start(
@@ -178,6 +185,7 @@ public final class Sequencer: Sendable {
                         reads.post(ReadTask(epoch: epoch, job: .reading(through: reader)))
                     },
                     reopen: { (log) throws(LogError) in try reopen(log, storage) },
+                    doubt: { jobs.post(.review) },
                     answer: answer)
             }
             let serving = Handover(

@@ -18,6 +18,12 @@ public struct SequencerConfiguration: Sendable {
         case folder(String, SQLiteLogSettings)
         /// In memory: a new log each time, for tests and for state that may be lost.
         case memory
+        /// By an engine of its own, such as `EtcdLog`. Another program may claim the log there; then the
+        /// sequencer ends, as ``SequencerEnd/superseded``.
+        ///
+        /// - Parameter open: Opens the log: when the sequencer starts, and again, on another thread, each time that
+        ///   the log failed.
+        case opened(by: @Sendable () throws(LogError) -> any ActionLog)
 
         var isMemory: Bool { if case .memory = self { true } else { false } }
     }

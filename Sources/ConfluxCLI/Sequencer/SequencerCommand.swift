@@ -20,6 +20,7 @@ enum SequencerCommand {
         summary: "The folder of the log. It is created if it does not exist.")
     private static let memory = Flag(
         "--memory", summary: "Keep the log in memory, and lose it when the process ends.")
+    private static let log = EtcdOptions.log
     private static let durability = Option<SQLiteLogSettings.Durability>(
         "--durability", default: .fsync, parse: .choice,
         summary: """
@@ -82,11 +83,13 @@ enum SequencerCommand {
             was given up.
             """,
         parameters: [
-            bind, feed, data, memory, durability, keepBytes, keepEntries, keepFor, payloadMax,
+            bind, feed, data, memory, log,
+        ] + EtcdOptions.parameters + [
+            durability, keepBytes, keepEntries, keepFor, payloadMax,
             secret, authorized, insecure, exitOnFailure, MonitoringOptions.http,
             MonitoringOptions.httpToken, EventLevel.option, WorkerOptions.json,
         ],
-        groups: [.exactlyOne(data, memory)],
+        groups: [.exactlyOne(data, memory, log)],
         examples: [
             .init("Keep the log on disk", "conflux sequencer --data /var/lib/conflux"),
             .init(
@@ -95,6 +98,9 @@ enum SequencerCommand {
             .init(
                 "Keep a week of the log, and at most 10 GiB",
                 "conflux sequencer --data /var/lib/conflux --keep-bytes 10GiB --keep-for 7d"),
+            .init(
+                "Keep the log on etcd",
+                "conflux sequencer --log etcds://a:2379,b:2379,c:2379/conflux --log-ca ca.pem"),
         ])
 
     static func run(_ environment: CommandEnvironment) async throws(CommandFailure) -> ExitCode {
@@ -102,6 +108,8 @@ enum SequencerCommand {
         let storage: SequencerConfiguration.Storage =
             if let folder = arguments[data] {
                 .folder(folder, SQLiteLogSettings(durability: arguments[durability]))
+            } else if let address = arguments[log] {
+                try EtcdOptions.storage(at: address, arguments)
             } else {
                 .memory
             }
@@ -141,7 +149,8 @@ enum SequencerCommand {
             if case .insecure = configuration.access { true } else { false }
         if arguments[authorized] != nil { Signals.handle(SIGHUP) { sequencer.reload() } }
         var telling = SequencerTelling(
-            sequencer, isInsecure: isInsecure, http: server?.address, environment)
+            sequencer, isInsecure: isInsecure, http: server?.address,
+            place: arguments[log]?.description, environment)
         for await event in events {
             telling.tell(event)
             if case .serving = event { manager?.ready { sequencer.probe($0) } }

@@ -11,6 +11,8 @@ struct SequencerTelling {
     private let isInsecure: Bool
     /// Where metrics are served, if they are.
     private let http: String?
+    /// Where the log is, if an engine has it.
+    private let place: String?
     /// What the nodes are called that are there and have a name. *Invariant*: no more than there are
     /// sessions.
     private var names: [Incarnation: Name] = [:]
@@ -19,11 +21,13 @@ struct SequencerTelling {
     private var divergences: [StoreName: DivergenceStatus] = [:]
 
     init(
-        _ sequencer: Sequencer, isInsecure: Bool, http: String?, _ environment: CommandEnvironment
+        _ sequencer: Sequencer, isInsecure: Bool, http: String?, place: String? = nil,
+        _ environment: CommandEnvironment
     ) {
         self.sequencer = sequencer
         self.isInsecure = isInsecure
         self.http = http
+        self.place = place
         self.environment = environment
     }
 
@@ -40,12 +44,14 @@ struct SequencerTelling {
                 "last": .number(last), "log": .string(log.description),
             ]
             fields["http"] = http.map { .string($0) }
+            fields["place"] = place.map { .string($0) }
+            let site = place.map { " at \($0)" } ?? ""
             let metrics = http.map { "; metrics at http://\($0)/metrics" } ?? ""
             environment.announce(
                 "ready", fields,
                 text: """
                     ready at \(sequencer.address), feed at \(sequencer.feedAddress): epoch \
-                    \(epoch) of log \(log), which ends at \(last)\(metrics)\(warning)
+                    \(epoch) of log \(log)\(site), which ends at \(last)\(metrics)\(warning)
                     """)
         case .note(let note): tell(note)
         case .omitted(let kind, let count, let span):

@@ -54,7 +54,7 @@ final class EtcdTransfer {
     }
 
     deinit {
-        curl_easy_cleanup(handle)
+        conflux_curl_end(handle, nil)
     }
 
     private static let isReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK

@@ -155,9 +155,7 @@ private final class EtcdStream {
     }
 
     deinit {
-        curl_multi_remove_handle(multi, handle)
-        curl_easy_cleanup(handle)
-        curl_multi_cleanup(multi)
+        conflux_curl_end(handle, multi)
         curl_slist_free_all(headers)
     }
 

@@ -31,8 +31,8 @@ extension Rule {
             "ConfluxVocabulary", "Conflux", "ConfluxArguments", "ConfluxSimulation",
         ],
         "ConfluxCLI": [
-            "ConfluxVocabulary", "ConfluxProtocol", "ConfluxArguments", "Conflux", "ConfluxLog",
-            "ConfluxZeroMQ", "ConfluxSequencer", "ConfluxNode", "ConfluxBuiltins",
+            "ConfluxVocabulary", "ConfluxProtocol", "ConfluxArguments", "Conflux", "ConfluxEtcd",
+            "ConfluxLog", "ConfluxZeroMQ", "ConfluxSequencer", "ConfluxNode", "ConfluxBuiltins",
             "ConfluxMonitoring", "ConfluxWorker",
         ],
     ]

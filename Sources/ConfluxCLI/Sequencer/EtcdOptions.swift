@@ -1,0 +1,73 @@
+import ConfluxArguments
+import ConfluxEtcd
+import ConfluxLog
+import ConfluxSequencer
+import ConfluxWorker
+
+/// The options of a log on etcd.
+enum EtcdOptions {
+    static let log = Option<EtcdAddress?>(
+        "--log",
+        parse: ValueParser(
+            "URL",
+            expecting: "the address of a log on etcd; write etcd://HOST:PORT,HOST:PORT/PREFIX, or etcds:// "
+                + "for encrypted connections"
+        ) { EtcdAddress($0) },
+        summary: """
+            Keep the log on etcd, below a prefix that no other program uses: members, separated by commas, \
+            and the prefix. With etcds:// connections are encrypted.
+            """)
+    private static let authority = Option<String?>(
+        "--log-ca", valueName: "FILE", parse: .text,
+        summary: """
+            Who vouches for etcd's members (PEM); whom the system trusts unless given. This and the next \
+            two need etcds://.
+            """)
+    private static let certificate = Option<String?>(
+        "--log-cert", valueName: "FILE", parse: .text,
+        summary: "The sequencer's own certificate (PEM), where etcd asks for one.")
+    private static let key = Option<String?>(
+        "--log-key", valueName: "FILE", parse: .text,
+        summary: "The secret key of that certificate (PEM); in the same file unless given.")
+    private static let user = Option<String?>(
+        "--log-user", valueName: "FILE", parse: .text,
+        summary: "A file with one line, USER:PASSWORD, where etcd's authentication is enabled.")
+    private static let quota = Option(
+        "--log-quota", default: 2 << 30, parse: .byteSize(in: 1 << 20...1 << 40),
+        summary: """
+            What etcd's members have as --quota-backend-bytes: near it, actions wait until older entries \
+            are given up.
+            """)
+
+    static let parameters: [any ParameterKey] = [authority, certificate, key, user, quota]
+
+    /// What a sequencer keeps its log in.
+    static func storage(
+        at address: EtcdAddress, _ arguments: Invocation
+    ) throws(CommandFailure) -> SequencerConfiguration.Storage {
+        var settings = EtcdLogSettings(address: address)
+        settings.security = EtcdSecurity(
+            authorityFile: arguments[authority], certificateFile: arguments[certificate],
+            keyFile: arguments[key])
+        guard address.isSecure || settings.security == EtcdSecurity() else {
+            throw CommandFailure(
+                .usage, code: "usage",
+                "--log-ca, --log-cert and --log-key encrypt connections: begin the address with etcds://.")
+        }
+        settings.quotaBytes = arguments[quota]
+        if let file = arguments[user] {
+            do throws(EtcdCredentials.FileError) {
+                settings.credentials = try EtcdCredentials(file: file)
+            } catch {
+                throw CommandFailure(.noInput, code: "credentials", error.description)
+            }
+        }
+        do throws(LogError) {
+            try settings.validate()
+        } catch {
+            throw CommandFailure(.usage, code: "usage", error.message)
+        }
+        let opened = settings
+        return .opened { () throws(LogError) in try EtcdLog(opened) }
+    }
+}

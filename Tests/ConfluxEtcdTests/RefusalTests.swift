@@ -1,0 +1,144 @@
+import ConfluxEtcd
+import ConfluxLog
+import ConfluxVocabulary
+import EtcdCluster
+import Foundation
+import Testing
+
+/// What is no log, or is not for this program: a clear error each, in time.
+@Suite(.serialized, .enabled(if: EtcdCluster.isInstalled)) struct RefusalTests {
+    /// Opens what can't be opened.
+    private func refusal(
+        _ address: String, _ adjust: (inout EtcdLogSettings) -> Void = { _ in }
+    ) -> LogError? {
+        let (error, time) = failure { _ = try open(address, adjust) }
+        #expect(time < .seconds(7), "\(time)")
+        return error
+    }
+
+    @Test func `an address at which nobody, or no etcd, answers is said to be one`() throws {
+        let silent = try Listener { _ in }
+        let chatty = try Listener { connection in
+            let words = Array("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n".utf8)
+            send(connection, words, words.count, 0)
+            close(connection)
+        }
+        let closing = try Listener { close($0) }
+        for place in [silent, chatty, closing].map(\.address) + ["nowhere.invalid:2379"] {
+            let error = refusal("etcd://\(place)/conflux")
+            #expect(error?.code == .unreachable, "\(place): \(String(describing: error))")
+            #expect(error?.message.contains(place) == true)
+        }
+    }
+
+    @Test func `what a prefix has that is no log of this version is left alone`() throws {
+        let cluster = try EtcdCluster.shared.get()
+        let prefix = ownPrefix()
+        try cluster.control(["put", "/\(prefix)/a/other", "1"])
+        let foreign = refusal(cluster.address("\(prefix)/a"))
+        #expect(foreign?.code == .notALog)
+        #expect(foreign?.message.contains("/\(prefix)/a/other") == true)
+        // Nor does a log begin above another one.
+        _ = try open(cluster, "\(prefix)/b/log")
+        #expect(refusal(cluster.address("\(prefix)/b"))?.code == .notALog)
+
+        _ = try open(cluster, "\(prefix)/c")
+        let key = "/\(prefix)/c/meta"
+        let words = "conflux-log 2 \(Identifier.random()) more"
+        let checksum = Digest(of: Array("\(key) \(words)".utf8))
+        try cluster.control(["put", key, "\(words) \(checksum)"])
+        let newer = refusal(cluster.address("\(prefix)/c"))
+        #expect(newer?.code == .newerFormat)
+        #expect(newer?.message.contains("format 2") == true)
+        try cluster.control(["put", key, words])
+        #expect(refusal(cluster.address("\(prefix)/c"))?.code == .notALog)
+        _ = try open(cluster, "\(prefix)/d")
+        try cluster.control(["del", "/\(prefix)/d/end"])
+        #expect(refusal(cluster.address("\(prefix)/d"))?.code == .damaged)
+    }
+
+    @Test func `programs that begin a log at once begin the same one`() throws {
+        let cluster = try EtcdCluster.shared.get()
+        let prefix = ownPrefix()
+        let ids = Ids()
+        DispatchQueue.concurrentPerform(iterations: 8) { _ in
+            do {
+                ids.add(try open(cluster, prefix).id)
+            } catch {
+                Issue.record(error)
+            }
+        }
+        #expect(ids.all.count == 1)
+    }
+
+    @Test func `who has no name, a wrong password or no rights is denied, and who has is not`() throws {
+        let cluster = try cluster(of: 1)
+        for line in [
+            "user add root:root", "user grant-role root root", "user add good:secret",
+            "user add poor:secret", "role add log", "user grant-role good log",
+            "role grant-permission log --prefix=true readwrite /conflux/", "auth enable",
+        ] {
+            try cluster.control(line.split(separator: " ").map(String.init))
+        }
+        func opened(_ user: String, _ password: String) -> LogError? {
+            refusal(cluster.address("conflux")) {
+                $0.credentials = EtcdCredentials(user: user, password: password)
+            }
+        }
+        let nobody = refusal(cluster.address("conflux"))
+        #expect(nobody?.code == .denied, "\(String(describing: nobody))")
+        #expect(opened("good", "wrong")?.code == .denied)
+        #expect(opened("unknown", "secret")?.code == .denied)
+        #expect(opened("poor", "secret")?.code == .denied)
+        let log = try open(cluster) {
+            $0.credentials = EtcdCredentials(user: "good", password: "secret")
+        }
+        let epoch = try log.claim().epoch
+        var commits = try log.fill(3, epoch)
+        // A member that was started again knows no token of before.
+        cluster.signal(SIGKILL, 0)
+        try cluster.start(0)
+        let commit = LoggedCommit.sample(7, epoch)
+        try log.insist(commit)
+        commits.append(commit)
+        #expect(try log.readAll() == commits)
+        try log.save(checkpointAt: 4)
+        try log.save(checkpointAt: 6)
+        try log.truncateAll(below: 5)
+        #expect(log.floor == SequenceNumber(5))
+    }
+
+    @Test func `a password goes to other machines only where connections are encrypted`() throws {
+        let credentials = EtcdCredentials(user: "a", password: "b")
+        let error = refusal("etcd://192.0.2.1/conflux") { $0.credentials = credentials }
+        #expect(error?.code == .invalidSetting)
+        #expect(error?.message.contains("etcds://") == true)
+    }
+
+    @Test func `credentials are one line of a file`() throws {
+        let path = FileManager.default.temporaryDirectory.appendingPathComponent(ownPrefix()).path
+        defer { unlink(path) }
+        func read(_ text: String) throws -> EtcdCredentials {
+            try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+            return try EtcdCredentials(file: path)
+        }
+        #expect(try read("a:b:c\n") == EtcdCredentials(user: "a", password: "b:c"))
+        for text in ["", "a", "a:", ":b", "a:b\nc:d\n", "a:" + String(repeating: "b", count: 5_000)]
+        {
+            #expect(throws: EtcdCredentials.FileError.self) { try read(text) }
+        }
+        #expect(throws: EtcdCredentials.FileError.self) {
+            try EtcdCredentials(file: path + ".absent")
+        }
+    }
+}
+
+/// Log ids, from several threads.
+private final class Ids: @unchecked Sendable {  // A lock guards it.
+    private let lock = NSLock()
+    private var ids: Set<LogID> = []
+
+    var all: Set<LogID> { lock.withLock { ids } }
+
+    func add(_ id: LogID) { lock.withLock { _ = ids.insert(id) } }
+}
