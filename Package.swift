@@ -216,7 +216,8 @@ let package = Package(
             name: "ProcessTests",
             dependencies: [
                 "Conflux", "ConfluxBuiltins", "ConfluxCLI", "ConfluxLog", "ConfluxProtocol",
-                "ConfluxVocabulary", "CZeroMQ", "TrappingWorker", "VaryingWorker", "poll-worker",
+                "ConfluxVocabulary", "CZeroMQ", "EtcdCluster", "TrappingWorker", "VaryingWorker",
+                "poll-worker",
             ],
             swiftSettings: strict),
         // Reads the repository and checks the house rules.

@@ -22,6 +22,15 @@ let vueFluxProducts: [Target.Dependency] = [
     .product(name: "VueFluxReactive", package: "vueflux"),
 ]
 
+// Set by `script/bench etcd`, for the same reason.
+let hasEtcd = Context.environment["CONFLUX_BENCH_ETCD"] != nil
+let etcd: [Target] = [
+    // The transactions of a log on etcd, by gRPC in C++.
+    .target(
+        name: "CEtcdPartner",
+        linkerSettings: [.linkedLibrary("grpc++"), .linkedLibrary("grpc"), .linkedLibrary("gpr")])
+]
+
 let package = Package(
     name: "conflux-benchmarks",
     platforms: [.macOS(.v15)],
@@ -39,10 +48,14 @@ let package = Package(
             dependencies: [
                 "CPartner",
                 .product(name: "Conflux", package: "conflux"),
+                .product(name: "ConfluxEtcd", package: "conflux"),
                 .product(name: "ConfluxNode", package: "conflux"),
                 .product(name: "ConfluxSequencer", package: "conflux"),
-            ] + (hasPeers ? ["CPeers"] : []) + (vueFlux == nil ? [] : vueFluxProducts),
+            ] + (hasPeers ? ["CPeers"] : []) + (hasEtcd ? ["CEtcdPartner"] : [])
+                + (vueFlux == nil ? [] : vueFluxProducts),
             swiftSettings: strict + (hasPeers ? [.define("PEERS")] : [])
+                + (hasEtcd ? [.define("ETCD")] : [])
                 + (vueFlux == nil ? [] : [.define("VUEFLUX")])),
-    ] + (hasPeers ? peers : [])
+    ] + (hasPeers ? peers : []) + (hasEtcd ? etcd : []),
+    cxxLanguageStandard: .cxx17
 )

@@ -85,13 +85,14 @@ static inline CURLcode conflux_curl_perform(CURL *handle) {
     return code;
 }
 
-// Goes on with the one transfer of a multi handle for at most so many milliseconds. Returns 1 while it goes
-// on; else 0, with its result in `code`.
+// Waits until the one transfer of a multi handle can go on, for at most so many milliseconds or until it is woken,
+// and goes on with it. Returns 1 while there is more to come; else 0, with its result in `code`.
 static inline int conflux_curl_go_on(CURLM *multi, int milliseconds, CURLcode *code) {
     conflux_pipe_guard guard = conflux_pipe_block();
     int running = 0;
     int left = 0;
     int goes_on = 1;
+    curl_multi_poll(multi, NULL, 0, milliseconds, NULL);
     CURLMcode failure = curl_multi_perform(multi, &running);
     CURLMsg *message = curl_multi_info_read(multi, &left);
     if (message && message->msg == CURLMSG_DONE) {
@@ -100,8 +101,6 @@ static inline int conflux_curl_go_on(CURLM *multi, int milliseconds, CURLcode *c
     } else if (failure != CURLM_OK) {
         *code = CURLE_FAILED_INIT;
         goes_on = 0;
-    } else {
-        curl_multi_poll(multi, NULL, 0, milliseconds, NULL);
     }
     conflux_pipe_restore(guard);
     return goes_on;

@@ -7,7 +7,12 @@ import Testing
 
 /// Members that die, hang and come back, and answers that are lost.
 @Suite(.serialized, .enabled(if: EtcdCluster.isInstalled)) struct FaultTests {
-    private static let deadline = EtcdLogSettings(address: .init("etcd://a/b")!).callMax
+    private static let deadline = Duration.seconds(3)
+
+    private func hasty(_ settings: inout EtcdLogSettings) {
+        settings.answerMax = .seconds(1)
+        settings.callMax = Self.deadline
+    }
 
     @Test func `while members are killed and come back no commit is lost or doubled`() throws {
         let cluster = try cluster(of: 3)
@@ -51,7 +56,7 @@ import Testing
 
     @Test func `without a majority an append ends in time, and with one it is made once`() throws {
         let cluster = try cluster(of: 3)
-        let log = try open(cluster)
+        let log = try open(cluster, "conflux", hasty)
         let epoch = try log.claim().epoch
         var commits = try log.fill(5, epoch)
         for index in [0, 1] { cluster.signal(SIGKILL, index) }
@@ -75,7 +80,7 @@ import Testing
     @Test func `an append whose answer is lost is read back`() throws {
         let cluster = try cluster(of: 1)
         let proxy = try CuttingProxy(before: cluster.endpoints[0])
-        let log = try open("etcd://\(proxy.address)/conflux")
+        let log = try open("etcd://\(proxy.address)/conflux", hasty)
         let epoch = try log.claim().epoch
         var commits = try log.fill(3, epoch)
         for size in [10, 100_000, 3 << 20] {

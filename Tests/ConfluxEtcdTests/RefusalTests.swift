@@ -11,8 +11,15 @@ import Testing
     private func refusal(
         _ address: String, _ adjust: (inout EtcdLogSettings) -> Void = { _ in }
     ) -> LogError? {
-        let (error, time) = failure { _ = try open(address, adjust) }
-        #expect(time < .seconds(7), "\(time)")
+        let limit = Duration.seconds(2)
+        let (error, time) = failure {
+            _ = try open(address) { settings in
+                settings.answerMax = .seconds(1)
+                settings.callMax = limit
+                adjust(&settings)
+            }
+        }
+        #expect(time < limit + .seconds(1), "\(time)")
         return error
     }
 

@@ -14,6 +14,8 @@ package final class EtcdCluster: Sendable {
         package var memberCount = 3
         /// Further arguments of etcd.
         package var arguments: [String] = []
+        /// Whether to wait until a majority answers.
+        package var isAwaited = true
         /// Whether clients connect by TLS, with these arguments of etcd and of etcdctl.
         package var secure: (server: [String], client: [String])?
 
@@ -53,7 +55,7 @@ package final class EtcdCluster: Sendable {
         peers = ports.suffix(options.memberCount).map { "127.0.0.1:\($0)" }
         members = Mutex([EtcdMember?](repeating: nil, count: options.memberCount))
         for index in endpoints.indices { try start(index) }
-        try awaitHealth()
+        if options.isAwaited { try awaitHealth() }
     }
 
     deinit {

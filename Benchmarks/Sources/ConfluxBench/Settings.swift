@@ -20,11 +20,12 @@ struct Settings {
         case large
         case start
         case peers
+        case etcd
         case growth
     }
 
     /// All but those that need other programs, or write files.
-    var workloads = Workload.allCases.filter { $0 != .peers && $0 != .growth }
+    var workloads = Workload.allCases.filter { ![.peers, .etcd, .growth].contains($0) }
     var rounds = 3
     var isFull = false
     var isJSON = false
@@ -52,6 +53,8 @@ struct Settings {
           stores            many stores in one log
           large             a large state: what waits while it is digested and saved
           start             a sequencer starts with a long history
+          etcd              appends to a log on etcd, beside gRPC in C++, if the program was built by
+                            `script/bench etcd`; not among all workloads
           growth            curves over replicas, producers, payloads, log, state, stores, sessions: a workload only
                             if it is named; it writes pictures
           --peers           stream and latency beside Redis Streams, NATS JetStream and plain libzmq in one
@@ -162,6 +165,7 @@ struct Settings {
                 try PeersWorkload(
                     streamCount: isFull ? 500_000 : 200_000, latencyCount: isFull ? 5_000 : 1_500
                 ).measure(self, deliver)
+            case .etcd: try deliver(EtcdWorkload(count: isFull ? 5_000 : 1_600).measure(self))
             }
         }
     }

@@ -28,9 +28,10 @@ final class EtcdTransfer {
     /// The most bytes of an answer. *At the bound* the transfer ends.
     static let answerBytesMax = 64 << 20
 
-    private let handle: UnsafeMutableRawPointer
+    private var handle: UnsafeMutableRawPointer
     private let sink = TransferSink()
-    private let isSecure: Bool
+    private let security: EtcdSecurity?
+    private var isSecure: Bool { security != nil }
     /// The members that answered last over a connection that is likely to stand.
     private var connected: Set<String> = []
     /// libcurl 7.87 and 7.88 fail when a request that names HTTP/2 as known meets a connection that has it
@@ -43,7 +44,11 @@ final class EtcdTransfer {
             throw TransferFailure(mayBeSent: false, message: "libcurl could not start")
         }
         self.handle = handle
-        isSecure = security != nil
+        self.security = security
+        prepare()
+    }
+
+    private func prepare() {
         let context = Unmanaged.passUnretained(sink).toOpaque()
         conflux_curl_set_function(handle, CURLOPT_WRITEFUNCTION, TransferSink.takeBody)
         conflux_curl_set_pointer(handle, CURLOPT_WRITEDATA, context)
@@ -51,6 +56,17 @@ final class EtcdTransfer {
         conflux_curl_set_pointer(handle, CURLOPT_HEADERDATA, context)
         conflux_curl_set_pointer(handle, CURLOPT_ERRORBUFFER, sink.error)
         Self.prepare(handle, security)
+    }
+
+    /// Behind a failure no connection is gone on with: libcurl would take one that stands, and may not be able to use
+    /// it.
+    private func renew() {
+        connected = []
+        // Without room for another one, the former has to do.
+        guard let next = curl_easy_init() else { return }
+        conflux_curl_end(handle, nil)
+        handle = next
+        prepare()
     }
 
     deinit {
@@ -119,14 +135,16 @@ final class EtcdTransfer {
         _ code: CURLcode, from member: String
     ) throws(TransferFailure) -> EtcdReply {
         guard code == CURLE_OK else {
-            connected.remove(member)
-            throw TransferFailure(
+            let failure = TransferFailure(
                 code, words: sink.words(of: code), isTooLarge: sink.isTooLarge,
                 isConnected: conflux_curl_double(handle, CURLINFO_PRETRANSFER_TIME) > 0)
+            renew()
+            throw failure
         }
         guard conflux_curl_long(handle, CURLINFO_HTTP_VERSION) == CURL_HTTP_VERSION_2_0 else {
             // The connection had ended, and the new one is asked for an upgrade: etcd does nothing then.
-            let hadEnded = connected.remove(member) != nil
+            let hadEnded = connected.contains(member)
+            renew()
             throw TransferFailure(
                 mayBeSent: false,
                 message: hadEnded

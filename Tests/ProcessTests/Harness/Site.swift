@@ -46,12 +46,13 @@ final class Site: Sendable {
     }
 
     /// Starts a sequencer and waits until it is ready: with a log in a folder of this name, or in
-    /// memory; on free ports of a host, or on those that another one had.
+    /// memory, or at an address of etcd's; on free ports of a host, or on those that another one had.
     func sequencer(
-        data: String? = nil, at place: RunningSequencer? = nil, host: String = "127.0.0.1",
+        data: String? = nil, log address: String? = nil, at place: RunningSequencer? = nil, host: String = "127.0.0.1",
         _ options: String...
     ) async throws -> RunningSequencer {
-        let log = data.map { ["--data", path($0)] } ?? ["--memory"]
+        let log =
+            address.map { ["--log", $0] } ?? data.map { ["--data", path($0)] } ?? ["--memory"]
         let bind = place?.address ?? "tcp://\(host):0"
         let feed = place.map { ["--feed", $0.feed] } ?? []
         let child = try start(["sequencer", "--json", "--bind", bind] + feed + log + options)

@@ -46,7 +46,7 @@ final class PeerServer {
     }
 
     /// A port of the loopback interface that nobody uses now.
-    private static func freePort() throws -> Int {
+    static func freePort() throws -> Int {
         #if canImport(Glibc)
             let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         #else

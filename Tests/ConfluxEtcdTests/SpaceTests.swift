@@ -1,0 +1,171 @@
+import ConfluxEtcd
+import ConfluxLog
+import ConfluxVocabulary
+import EtcdCluster
+import Foundation
+import Testing
+
+/// What a log takes of etcd's space, and what is too large for one of its values.
+@Suite(.serialized, .enabled(if: EtcdCluster.isInstalled)) struct SpaceTests {
+    /// The keys below a prefix that begin with a name.
+    private func keys(_ cluster: EtcdCluster, _ prefix: String, _ name: String) throws -> Int {
+        try cluster.control(["get", "/\(prefix)/\(name)", "--prefix", "--keys-only"])
+            .split(separator: "\n").count { $0.hasPrefix("/") }
+    }
+
+    @Test func `a commit and a snapshot larger than a value are kept in parts, and go whole`() throws {
+        let cluster = try EtcdCluster.shared.get()
+        let prefix = ownPrefix()
+        let log = try open(cluster, prefix)
+        let epoch = try log.claim().epoch
+        var commits = try log.fill(2, epoch)
+        commits += try log.fill(1, epoch, bytes: 5 << 20)
+        let several = (0..<3).map { LoggedCommit.sample(7 + 2 * $0, epoch, bytes: 600_000) }
+        try log.append(several, expecting: log.last, forced: false)
+        commits += several
+        commits += try log.fill(1, epoch)
+        #expect(try log.readAll() == commits)
+        #expect(try open(cluster, prefix).claim().last == SequenceNumber(14))
+        #expect(try keys(cluster, prefix, "large/") > 6)
+        let reader = try log.makeReader()
+        let middle = try reader.read(
+            from: SequenceNumber(9), through: SequenceNumber(10), limitBytes: 1)
+        #expect(middle == [several[1]])
+
+        let again = try open(cluster, prefix)
+        _ = try again.claim()
+        let bytes = (0..<3_000_000).map { UInt8(truncatingIfNeeded: $0) }
+        let store = try #require(StoreName("document/large"))
+        let snapshot = SavedSnapshot(
+            store: store, life: SequenceNumber(1), sequence: SequenceNumber(6), schemaVersion: 1,
+            digest: Digest(of: bytes), byteCount: UInt64(bytes.count), kind: .confirmed)
+        try again.save(SnapshotPiece(snapshot: snapshot, offset: 0, bytes: bytes[...]))
+        let found = try reader.readSnapshot(of: snapshot.key, from: 999_999, limitBytes: 1_500_000)
+        #expect(found.map(Array.init) == Array(bytes[999_999..<2_499_999]))
+        try again.removeSnapshots(of: store)
+        #expect(try keys(cluster, prefix, "parts/") == 0)
+
+        try again.save(checkpointAt: 12, bytes: 2_500_000)
+        try again.save(checkpointAt: 13)
+        try again.truncateAll(below: 13)
+        #expect(again.floor == SequenceNumber(13))
+        #expect(try keys(cluster, prefix, "large/") == 0)
+        #expect(try keys(cluster, prefix, "commits/") == 1)
+        #expect(try again.readAll() == [commits[commits.count - 1]])
+        reader.close()
+    }
+
+    @Test func `what was not finished is gone with the next claim`() throws {
+        let cluster = try EtcdCluster.shared.get()
+        let prefix = ownPrefix()
+        let log = try open(cluster, prefix)
+        try log.fill(3, try log.claim().epoch)
+        let bytes = [UInt8](repeating: 1, count: 100)
+        for index in 0..<50 {
+            let snapshot = SavedSnapshot(
+                store: try #require(StoreName("document/d\(index)")), life: SequenceNumber(1),
+                sequence: SequenceNumber(2), schemaVersion: 1, digest: Digest(of: bytes),
+                byteCount: 100, kind: .confirmed)
+            try log.save(
+                SnapshotPiece(snapshot: snapshot, offset: 0, bytes: bytes.prefix(60)))
+        }
+        #expect(try keys(cluster, prefix, "parts/") == 50)
+        // Parts of an append that never was.
+        try cluster.control(["put", "/\(prefix)/large/00000000000000ff/0/1", "x"])
+        let next = try open(cluster, prefix)
+        _ = try next.claim()
+        for name in ["parts/", "uploads/", "large/"] {
+            #expect(try keys(cluster, prefix, name) == 0, "\(name)")
+        }
+    }
+
+    @Test func `a full etcd is said to be full with what to do, and serves on once it is well`() throws {
+        let cluster = try cluster(of: 1, ["--quota-backend-bytes=20971520"])
+        let log = try open(cluster)
+        let epoch = try log.claim().epoch
+        var commits = try log.fill(3, epoch)
+        let other = try open(cluster, "other")
+        let otherEpoch = try other.claim().epoch
+        var full: LogError?
+        for _ in 0..<60 where full == nil {
+            full = failure { try other.fill(1, otherEpoch, bytes: 900_000) }.error
+        }
+        #expect(full?.code == .full)
+        #expect(full?.message.contains("alarm disarm") == true)
+        let commit = LoggedCommit.sample(7, epoch)
+        let refused = failure { try log.append(commit, expecting: log.last, forced: false) }
+        #expect(refused.error?.code == .full)
+        #expect(refused.time < .seconds(1))
+        #expect(failure { _ = try open(cluster).claim() }.error?.code == .full)
+        #expect(try log.readAll() == commits)
+
+        try cluster.control(["del", "/other/", "--prefix"])
+        let status = try cluster.control(["endpoint", "status", "--write-out", "fields"])
+        let line = status.split(separator: "\n").first { $0.hasPrefix("\"Revision\"") }
+        let revision = try #require(line?.split(separator: " ").last.map(String.init))
+        try cluster.control(["compact", "--physical", revision])
+        try cluster.control(["defrag"])
+        try cluster.control(["alarm", "disarm"])
+        try log.append(commit, expecting: log.last, forced: false)
+        commits.append(commit)
+        #expect(try log.readAll() == commits)
+    }
+
+    @Test func `near its quota a log says so, and has room once it gave up its beginning`() throws {
+        let cluster = try cluster(of: 1)
+        let log = try open(cluster) { $0.quotaBytes = 24 << 20 }
+        let epoch = try log.claim().epoch
+        var count = 0
+        while !log.isNearlyFull, count < 40 {
+            try log.fill(1, epoch, bytes: 900_000)
+            count += 1
+        }
+        #expect((15...30).contains(count), "\(count)")
+        let last = log.last.rawValue
+        try log.save(checkpointAt: last - 1)
+        try log.save(checkpointAt: last)
+        try log.truncateAll(below: last)
+        #expect(!log.isNearlyFull)
+        #expect(log.floor.rawValue == last - 1)
+    }
+
+    @Test func `history is given up as the log goes on`() throws {
+        let cluster = try cluster(of: 1)
+        let log = try open(cluster)
+        let epoch = try log.claim().epoch
+        try log.fill(5, epoch)
+        // The key of the log's end has a history as long as the log.
+        try cluster.control(["get", "/conflux/end", "--rev=3"])
+        for _ in 0..<3 { try log.fill(1, epoch, bytes: 40 << 20) }
+        #expect(throws: EtcdCluster.Failure.self) {
+            try cluster.control(["get", "/conflux/end", "--rev=3"])
+        }
+    }
+
+    @Test func `bytes that were changed are found, and those around them are served`() throws {
+        let cluster = try EtcdCluster.shared.get()
+        let prefix = ownPrefix()
+        let log = try open(cluster, prefix)
+        let commits = try log.fill(5, try log.claim().epoch)
+        try log.save(checkpointAt: 4)
+        try log.save(checkpointAt: 6)
+        let key = "/\(prefix)/commits/0000000000000006"
+        try cluster.control(["put", key, "something else"])
+        #expect(try log.read(from: SequenceNumber(1), limitBytes: .max) == Array(commits.prefix(2)))
+        let damaged = failure { _ = try log.read(from: SequenceNumber(5), limitBytes: .max) }
+        #expect(damaged.error?.code == .damaged)
+        #expect(damaged.error?.numbers == SequenceNumber(5)...SequenceNumber(6))
+        #expect(
+            try log.read(from: SequenceNumber(7), limitBytes: .max) == Array(commits.suffix(2)))
+        try cluster.control(["del", key])
+        let missing = failure { _ = try log.read(from: SequenceNumber(5), limitBytes: .max) }
+        #expect(missing.error?.numbers == SequenceNumber(5)...SequenceNumber(6))
+        // The commit before is none of another log's.
+        try cluster.control(["put", "/\(prefix)/checkpoints/0000000000000006", "something"])
+        let checkpoint = failure { _ = try log.checkpoint(through: log.last) }
+        #expect(checkpoint.error?.numbers == SequenceNumber(6)...SequenceNumber(6))
+        #expect(try log.checkpoint(through: SequenceNumber(5))?.sequence == SequenceNumber(4))
+        try cluster.control(["put", "/\(prefix)/commits/000000000000000a", "something"])
+        #expect(failure { _ = try log.claim() }.error?.code == .damaged)
+    }
+}
