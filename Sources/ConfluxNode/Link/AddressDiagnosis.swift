@@ -32,7 +32,7 @@ final class AddressDiagnosis: Sendable {
     /// Something has happened to the connection.
     func take(_ event: ClientEvent) {
         switch event {
-        case .connecting: note(Self.unreachable("no answer", endpoint), isSuspect: true)
+        case .connecting: note(Self.unreachable("Connection timed out", endpoint), isSuspect: true)
         case .accepted: note(Self.stranger(endpoint), isSuspect: true)
         case .connected: note(Self.silentRouter(endpoint), isSuspect: false)
         case .failed(let failure):
@@ -59,7 +59,8 @@ final class AddressDiagnosis: Sendable {
 
     private func note(_ message: String, isSuspect: Bool) {
         state.withLock { state in
-            guard !state.isFinal else { return }
+            // What was found once is told, unless somebody listens by now.
+            guard !state.isFinal || !isSuspect else { return }
             state.isSuspect = isSuspect
             // What the sequencer itself has said is worth more.
             guard state.error?.code != .notServing else { return }

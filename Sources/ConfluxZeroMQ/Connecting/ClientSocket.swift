@@ -46,12 +46,18 @@ public final class ClientSocket: PolledSocket {
     private enum Phase {
         case idle
         case lookingUp(Lookup)
-        /// The addresses are those to try besides.
-        case connecting(Int32, others: ArraySlice<conflux_address>, until: Duration)
+        case connecting(Int32, Attempt, until: Duration)
         case shakingHands(ClientConnection, until: Duration)
         case established(ClientConnection)
         case pausing(until: Duration)
         case closed
+    }
+
+    /// What is left of an attempt when the address at hand fails.
+    private struct Attempt {
+        var others: ArraySlice<conflux_address>
+        /// Why the first address failed, of those that did.
+        var failure: ConnectionFailure?
     }
 
     private let type: ZMTP.SocketType
@@ -74,6 +80,8 @@ public final class ClientSocket: PolledSocket {
     static let sendBytesMax = 64 << 20
     /// How many bytes are taken from the system at once.
     static let pieceBytes = 64 << 10
+    /// How many pieces are taken for one event before the owner has its turn.
+    private static let piecesMax = 16
 
     /// Opens a socket that connects.
     ///
@@ -184,6 +192,7 @@ public final class ClientSocket: PolledSocket {
     /// - Throws: `closed`.
     public func receive() throws(ZeroMQError) -> ClientEvent? {
         guard !isClosed else { throw .socketClosed }
+        var pieces = 0
         while taken == events.count {
             events.removeAll(keepingCapacity: events.capacity <= 4_096)
             taken = 0
@@ -191,7 +200,9 @@ public final class ClientSocket: PolledSocket {
                 isDrained = false
                 return nil
             }
-            guard advance() else { return nil }
+            // Whoever sends much that comes to nothing keeps nobody waiting: the poller tells of the rest.
+            pieces += 1
+            guard pieces <= Self.piecesMax, advance() else { return nil }
         }
         defer { taken += 1 }
         return events[taken]
@@ -232,12 +243,12 @@ public final class ClientSocket: PolledSocket {
         case .lookingUp(let lookup):
             switch lookup.found {
             case nil: return false
-            case .success(let addresses): connect(addresses[...], or: .refused)
+            case .success(let addresses): connect(Attempt(others: addresses[...]))
             case .failure(let failure): fail(failure.failure)
             }
             return true
-        case .connecting(let descriptor, let others, let end):
-            return goOnConnecting(descriptor, others, end)
+        case .connecting(let descriptor, let attempt, let end):
+            return goOnConnecting(descriptor, attempt, end)
         case .shakingHands(let connection, let end):
             if Moment.now.monotonic >= end {
                 fail(connection.decoder.isGreeted ? .ended : .silent)
@@ -249,28 +260,25 @@ public final class ClientSocket: PolledSocket {
     }
 
     /// Begins to connect to the first of some addresses that the system can reach.
-    private func connect(
-        _ addresses: ArraySlice<conflux_address>, or failure: ConnectionFailure
-    ) {
-        var (rest, failure) = (addresses, failure)
-        while let address = rest.popFirst() {
+    private func connect(_ attempt: Attempt) {
+        var attempt = attempt
+        while let address = attempt.others.popFirst() {
             let descriptor = withUnsafePointer(to: address) {
                 conflux_connect($0, settings.keeping)
             }
             if descriptor >= 0 {
                 events.append(.connecting)
                 phase = .connecting(
-                    descriptor, others: rest,
-                    until: Moment.now.monotonic + settings.connectTimeout)
+                    descriptor, attempt, until: Moment.now.monotonic + settings.connectTimeout)
                 return
             }
-            failure = Self.failure(errno)
+            attempt.failure = attempt.failure ?? Self.failure(errno)
         }
-        fail(failure)
+        fail(attempt.failure ?? .refused)
     }
 
     private func goOnConnecting(
-        _ descriptor: Int32, _ others: ArraySlice<conflux_address>, _ end: Duration
+        _ descriptor: Int32, _ attempt: Attempt, _ end: Duration
     ) -> Bool {
         var number = conflux_connect_failure(descriptor)
         if number == EINPROGRESS {
@@ -279,7 +287,9 @@ public final class ClientSocket: PolledSocket {
         }
         guard number == 0 else {
             drop()
-            connect(others, or: Self.failure(number))
+            var attempt = attempt
+            attempt.failure = attempt.failure ?? Self.failure(number)
+            connect(attempt)
             return true
         }
         let connection = ClientConnection(

@@ -41,9 +41,6 @@ final class StreamServer {
     private var ready = [conflux_ready](repeating: conflux_ready(), count: StreamServer.readyMax)
     private var readyCount = 0
     private var readyIndex = 0
-    /// Whether all that was ready was done, as far as one can know. *Use*: the system is not asked again before the
-    /// owner has been told that nothing waits.
-    private var isDrained = false
     /// Whether descriptors have run out. *Use*: nothing is accepted before ``resume()``.
     private var isFull = false
     private let piece: UnsafeMutableRawBufferPointer
@@ -129,21 +126,15 @@ final class StreamServer {
     ///   descriptor says whether there is more.
     func next() throws(ZeroMQError) -> Event? {
         if readyIndex == readyCount {
-            if isDrained {
-                isDrained = false
-                return nil
-            }
             readyCount = max(
                 0, Int(conflux_watch_ready(readiness, &ready, Int32(Self.readyMax))))
             readyIndex = 0
             if readyCount == 0 { return nil }
-            isDrained = readyCount < Self.readyMax
         }
         while readyIndex < readyCount {
             let item = ready[readyIndex]
             readyIndex += 1
             if let listener = listeners[item.number] {
-                isDrained = false
                 // One at a time: whoever connects again and again keeps nobody waiting.
                 if let event = try accept(listener) { return event }
                 continue
@@ -154,13 +145,11 @@ final class StreamServer {
             guard item.is_readable != 0 else { continue }
             let count = conflux_receive(connection.descriptor, piece.baseAddress, piece.count)
             if count > 0 {
-                if count == piece.count { isDrained = false }
                 return .received(
                     id, UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(piece)[..<count]))
             }
             if count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK) { return end(id) }
         }
-        isDrained = false
         return nil
     }
 

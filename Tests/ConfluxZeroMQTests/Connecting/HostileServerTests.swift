@@ -115,6 +115,23 @@ import Testing
         #expect(try failure() == .ended)
     }
 
+    @Test func `one that sends much that comes to nothing does not hold up its client's owner`()
+        throws
+    {
+        try server.accept(from: client, saying: Self.greeting + Self.router)
+        try wait(for: client) {
+            while let event = try client.receive() { if event == .connected { return () } }
+            return nil
+        }
+        // Messages of two frames, more than one call takes.
+        let part = (0..<16_384).flatMap { _ in [1, 0, 0, 0] as [UInt8] }
+        var saidCount = 0
+        while saidCount < 32, server.say(part) == part.count { saidCount += 1 }
+        try #require(saidCount > 20)
+        while client.malformedCount == 0 { #expect(try client.receive() == nil) }
+        #expect(client.malformedCount <= 16 * 16_384)
+    }
+
     @Test func `an encrypted client leaves a server that can't prove its key`() throws {
         var settings = SocketSettings.test
         settings.security = .client(.random(), server: CurveKeyPair.random().publicKey)
