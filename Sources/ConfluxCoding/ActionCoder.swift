@@ -64,7 +64,20 @@ package struct ActionCoder<Action: Codable & Sendable>: Sendable {
             }
             if !bytes.isEmpty { return bytes }
         }
-        return try pool.withTape { (tape) throws(CodingFailure) in
+        return try encodeByTape(action, as: coding)
+    }
+
+    /// Encodes an action as `Codable` has it, whatever its type.
+    ///
+    /// - Parameters:
+    ///   - action: The action.
+    ///   - coding: How.
+    /// - Returns: The payload.
+    /// - Throws: Why it has no encoding.
+    package func encodeByTape(
+        _ action: Action, as coding: PayloadCoding
+    ) throws(CodingFailure) -> [UInt8] {
+        try pool.withTape { (tape) throws(CodingFailure) in
             try tape.encode(action)
             return switch coding {
             case .json: try tape.canonicalBytes(of: 0)
@@ -100,7 +113,14 @@ package struct ActionCoder<Action: Codable & Sendable>: Sendable {
         return try decodeByTape(bytes, as: coding)
     }
 
-    private func decodeByTape(
+    /// Decodes an action as `Codable` has it, whatever its type.
+    ///
+    /// - Parameters:
+    ///   - bytes: The payload.
+    ///   - coding: How it is encoded.
+    /// - Returns: The action.
+    /// - Throws: What was expected, and where.
+    package func decodeByTape(
         _ bytes: UnsafeBufferPointer<UInt8>, as coding: PayloadCoding
     ) throws(CodingFailure) -> Action {
         try pool.withTape { (tape) throws(CodingFailure) in

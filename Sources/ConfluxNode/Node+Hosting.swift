@@ -8,7 +8,11 @@ extension Node {
     /// From now on `Store<S>.actions.x()` in this process goes to the sequencer and comes back, in
     /// the order of the log, to every store of `S` here, and in every other process that bridges
     /// the state. Call sites do not change. A store gets what comes from the moment on that it
-    /// exists; what was before is not told again.
+    /// exists, and nothing of which this node had heard before, as by a receipt.
+    ///
+    /// Before there is a store of the state here, the node only sends: it has its receipts, and is
+    /// sent nothing that others dispatch. It then asks every few seconds where the log ends. So the
+    /// first store may get what others dispatched in the last seconds before it.
     ///
     /// - Parameter state: The state.
     /// - Throws: ``NodeError`` when the name breaks the rule of names, when the sequencer refuses,

@@ -18,10 +18,12 @@ package protocol ActionRoute<S>: AnyObject, Sendable {
 }
 
 /// A route, of whatever state.
+// Sendable: it has nothing; the subclass has constants.
 class AnyKeptRoute: @unchecked Sendable {}
 
 /// A route, as it is kept. To ask at run time what `any ActionRoute<S>` is, or even `KeptRoute<S>?`, takes longer than
 /// all else that a dispatch does with it: so that is done once, and who keeps it names no type.
+// Sendable: all of it is constant and Sendable.
 final class KeptRoute<S: State>: AnyKeptRoute, @unchecked Sendable {
     let route: any ActionRoute<S>
     let submit: @Sendable (_ action: S.Action, _ mayWait: Bool) -> DispatchHandle

@@ -4,6 +4,7 @@ import Foundation
 ///
 /// *Invariant*: it writes what ``CompactWriter`` writes, and reads nothing that ``CompactReader`` refuses. What it
 /// can't do, the tape does, and says what is wrong.
+// Sendable: neither it nor a subclass has anything that changes.
 package class QuickCoding<Action>: @unchecked Sendable {
     fileprivate init() {}
 
@@ -48,6 +49,7 @@ package enum QuickCodingLimits {
 }
 
 /// Of bytes and nothing else: one copy each way.
+// Sendable: it has nothing.
 private final class DataCoding: QuickCoding<Data>, @unchecked Sendable {
     override func write(_ action: Data, to buffer: UnsafeMutableRawBufferPointer) -> Int? {
         CompactBytes.write(action, to: buffer)
@@ -63,6 +65,7 @@ private final class DataCoding: QuickCoding<Data>, @unchecked Sendable {
 }
 
 /// Of a type that writes and reads itself.
+// Sendable: it has nothing.
 private final class HandCoding<Value: CompactCodable>: QuickCoding<Value>, @unchecked Sendable {
     override func write(_ action: Value, to buffer: UnsafeMutableRawBufferPointer) -> Int? {
         var output = CompactOutput(buffer)

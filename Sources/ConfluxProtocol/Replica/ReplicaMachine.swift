@@ -12,8 +12,7 @@ import ConfluxVocabulary
 ///     session   idle ──▶ greeting ◀──▶ joined ──▶ ended
 ///     feed      unwanted ──▶ proving ◀──▶ following
 ///
-/// The feed is wanted from the first store on: one that is hosted, or a local one of a bridged state. A
-/// node that only sends has its receipts.
+/// The feed is wanted from the first store on: one that is hosted, or a local one of a bridged state.
 ///
 /// ``live`` is the number up to which commits were delivered. The feed moves it on; a hole is
 /// fetched (`ReplicaMachine+Feed`). A store that is opened later, or was parked, has a position of its
@@ -70,8 +69,7 @@ public struct ReplicaMachine: Sendable {
     /// tenure in which the log had it (rule 2).
     var mark: HistoryMark?
 
-    /// The number up to which commits were delivered, or passed over while no feed is followed; nil before the
-    /// first.
+    /// The number up to which commits were delivered, or passed over while no feed is followed; nil before.
     public internal(set) var live: SequenceNumber?
     /// The epoch of the commit that ends at `live`; nil when it was not seen.
     var liveEpoch: Epoch?
@@ -115,9 +113,8 @@ public struct ReplicaMachine: Sendable {
     /// Whose number is not known yet, by request. Bounded by `waitersMax`, and one more for the node itself.
     var waiters: [UInt64: Waiter] = [:]
 
-    /// When the log's last number was asked for, by a node that bridges and follows no feed.
+    /// When a node that bridges and follows no feed asked for the log's last number, and by which request.
     var askedForLastAt = Duration.zero
-    /// The request by which it asks. *Invariant*: nobody else's.
     static let ownRequest: UInt64 = 0
 
     /// The bytes of the feed's commits that were delivered and not handed to the stores. *Use*: the

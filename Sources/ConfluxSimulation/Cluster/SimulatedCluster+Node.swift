@@ -36,18 +36,14 @@ extension SimulatedCluster {
 
     private func bridge(_ state: SimulatedState, on node: SimulatedNode) {
         let bridge = state.bridge(node.scope, node.outbox)
-        let request = node.nextRequest
-        node.nextRequest += 1
         let registration = bridge.open(
-            request: request, scope: node.scope, payloadBytesMax: plan.payloadBytesMax,
+            request: node.takeRequest(), scope: node.scope, payloadBytesMax: plan.payloadBytesMax,
             completion: { [unowned self, unowned node] result in
                 guard case .success = result else { return }
                 node.bridges.append(bridge)
                 for store in state.stores where random.chance(0.8) { open(store, state, on: node) }
             },
-            inhabited: { [unowned self, unowned node] in
-                give(.inhabited(state.name), to: node)
-            })
+            inhabited: { [unowned self, unowned node] in give(.inhabited(state.name), to: node) })
         give(.register(registration), to: node)
     }
 
@@ -55,12 +51,10 @@ extension SimulatedCluster {
         guard node.store(name) == nil, !node.opening.contains(name) else { return }
         let late = strikes(plan.slowStores) ? node.late : nil
         let store = state.host(name, node.scope, node.outbox, late)
-        let request = node.nextRequest
-        node.nextRequest += 1
         node.opening.insert(name)
         node.replicas.append(store)
         let registration = store.open(
-            request: request, scope: node.scope, payloadBytesMax: plan.payloadBytesMax,
+            request: node.takeRequest(), scope: node.scope, payloadBytesMax: plan.payloadBytesMax,
             completion: { [unowned self, unowned node] result in
                 node.opening.remove(name)
                 switch result {

@@ -204,6 +204,11 @@ final class SimulatedNode {
         closing[store.name] = store
     }
 
+    func takeRequest() -> UInt64 {
+        defer { nextRequest += 1 }
+        return nextRequest
+    }
+
     /// The applier has done a job: what it hosts no longer is none of its replicas.
     func noteEnd(by job: ApplyJob) {
         guard case .unregister(.store(let name)) = job,

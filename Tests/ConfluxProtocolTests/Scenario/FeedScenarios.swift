@@ -207,6 +207,51 @@ struct FeedScenarios {
         #expect(cluster.nodes[2]?.bridgedTexts == first)
     }
 
+    /// A cluster in which the first node bridges "bus" and has no store, and the second one has one.
+    private func bridgedWithoutStore() -> Cluster {
+        var cluster = Cluster()
+        cluster.startSequencer()
+        for id in 1...2 {
+            cluster.addNode(id)
+            cluster.nodes[id]?.hasLocals = id == 2
+            cluster.bridge("bus", on: id)
+        }
+        return cluster
+    }
+
+    @Test
+    func `a node that bridges follows no feed before it has a store, which misses nothing then`()
+        throws
+    {
+        var cluster = bridgedWithoutStore()
+        cluster.dispatch(["a"], to: "bus", from: 1)
+        cluster.dispatch(["b"], to: "bus", from: 2)
+        #expect(cluster.nodes[1]?.isSubscribed == false)
+        #expect(cluster.nodes[1]?.outcomes.count == 1)
+        // It has heard of "a" by its receipt, and of "b" not yet.
+        let bus = try #require(Name("bus"))
+        let inhabited = try #require(cluster.nodes[1]?.inhabit(bus))
+        cluster.input(inhabited, to: 1)
+        cluster.dispatch(["c"], to: "bus", from: 2)
+        cluster.pass(cluster.settings.beatInterval)
+        cluster.dispatch(["d"], to: "bus", from: 1)
+        #expect(cluster.nodes[1]?.bridgedTexts.map { $0.last } == ["b", "c", "d"])
+        #expect(cluster.nodes[2]?.bridgedTexts.map { $0.last } == ["a", "b", "c", "d"])
+    }
+
+    @Test func `a node that follows no feed asks from time to time where the log ends`() throws {
+        var cluster = bridgedWithoutStore()
+        cluster.dispatch(["b"], to: "bus", from: 2)
+        cluster.pass(cluster.settings.silenceMax / 4)
+        #expect(cluster.nodes[1]?.machine.live == cluster.disk.last)
+        let bus = try #require(Name("bus"))
+        let inhabited = try #require(cluster.nodes[1]?.inhabit(bus))
+        cluster.input(inhabited, to: 1)
+        cluster.pass(cluster.settings.beatInterval)
+        cluster.dispatch(["c"], to: "bus", from: 2)
+        #expect(cluster.nodes[1]?.bridgedTexts.map { $0.last } == ["c"])
+    }
+
     @Test func `of concurrent openers the first wins and the other adopts its store`() throws {
         var cluster = Cluster()
         cluster.startSequencer()

@@ -1,0 +1,87 @@
+import ConfluxNode
+import Testing
+
+/// A node that bridges a state, before it has a store of it and after.
+struct BridgeFeedTests {
+    private let scope = Scope()
+
+    private func store() -> Store<TallyState> {
+        scope.run { Store<TallyState>(state: .init(), mutations: .init(), executor: .immediate) }
+    }
+
+    private func add(_ number: Int) async throws -> Receipt {
+        try await scope.run {
+            try await Store<TallyState>.actions.dispatch(.add(number)).receipt()
+        }
+    }
+
+    @Test func `a store gets what comes from the moment on that it exists, and nothing before`()
+        async throws
+    {
+        try await withWorld { world in
+            let other = try await world.node()
+            let all = try await other.store(TallyState.self, named: "all")
+            let node = try await world.node(scope: scope)
+            try await node.bridge(TallyState.self)
+            for _ in 0..<10 { _ = try await add(1) }
+            let store = store()
+            // Its receipt means that this store has it, though the feed may not be followed yet.
+            _ = try await add(100)
+            #expect(store.computed.count == 100)
+            let receipt = try await other.globalActions(of: TallyState.self).dispatch(.add(1_000))
+                .receipt()
+            try await node.wait(for: receipt)
+            #expect(store.computed.count == 1_100)
+            // A second one, when the feed is followed.
+            let second = self.store()
+            _ = try await add(10_000)
+            #expect(store.computed.count == 11_100)
+            #expect(second.computed.count == 10_000)
+            try await other.wait(for: try await add(0))
+            #expect(all.computed.count == 11_110)
+            await node.close()
+            await other.close()
+        }
+    }
+
+    @Test func `stores that are made while others dispatch miss nothing behind their making`()
+        async throws
+    {
+        try await withWorld { world in
+            let other = try await world.node()
+            _ = try await other.store(TallyState.self, named: "all")
+            let actions = try other.globalActions(of: TallyState.self)
+            for _ in 0..<20 {
+                let scope = Scope()
+                let node = try await world.node(scope: scope)
+                try await node.bridge(TallyState.self)
+                let noise = Task {
+                    for _ in 0..<50 { _ = try await actions.dispatch(.add(0)).receipt() }
+                }
+                let store = scope.run {
+                    Store<TallyState>(state: .init(), mutations: .init(), executor: .immediate)
+                }
+                // Dispatched elsewhere, behind its making.
+                let receipt = try await actions.dispatch(.add(1)).receipt()
+                try await node.wait(for: receipt)
+                #expect(store.computed.count == 1)
+                try await noise.value
+                await node.close()
+            }
+            await other.close()
+        }
+    }
+
+    @Test func `a state that is bridged again has its stores`() async throws {
+        try await withWorld { world in
+            let node = try await world.node(scope: scope)
+            try await node.bridge(TallyState.self)
+            node.unbridge(TallyState.self)
+            let store = store()
+            try await node.bridge(TallyState.self)
+            _ = try await add(5)
+            #expect(store.computed.count == 5)
+            await node.close()
+        }
+    }
+}
