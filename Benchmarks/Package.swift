@@ -28,7 +28,7 @@ let etcd: [Target] = [
     // The transactions of a log on etcd, by gRPC in C++.
     .target(
         name: "CEtcdPartner",
-        linkerSettings: [.linkedLibrary("grpc++"), .linkedLibrary("grpc"), .linkedLibrary("gpr")])
+        linkerSettings: ["grpc++", "grpc", "gpr", "absl_synchronization"].map { .linkedLibrary($0) })
 ]
 
 let package = Package(

@@ -1,5 +1,6 @@
 import ConfluxLog
 import ConfluxVocabulary
+import Dispatch
 
 /// The log on etcd, for those who outgrow one machine: it outlives the loss of a minority of etcd's members, and
 /// any number of programs may open it, of which the last one to claim it appends.
@@ -39,6 +40,10 @@ public final class EtcdLog: ActionLog {
     private var reading: EtcdReading?
     private var space: EtcdSpace
     private var watch: EtcdWatch?
+
+    /// How often, and how long, it is looked whether space is free that was just given up.
+    private static let looksMax = 20
+    private static let lookPause = Duration.milliseconds(100)
 
     /// How often another claim may come first.
     private static let claimsMax = 16
@@ -328,7 +333,18 @@ public final class EtcdLog: ActionLog {
     ///
     /// - Parameter isAwaited: Whether space is short, so that it is to be free on return.
     func giveBack(isAwaited: Bool) throws(LogError) {
-        space.giveBack(try openReading().client, isAwaited: isAwaited)
+        let reading = try openReading()
+        space.giveBack(reading.client, isAwaited: isAwaited)
+        guard isAwaited, let beginning = tenure?.beginning else { return }
+        // What etcd frees with one write to its file it counts as free with the next.
+        let never = DispatchSemaphore(value: 0)
+        for _ in 0..<Self.looksMax {
+            space.reviewNow(reading.client)
+            guard space.isNearlyFull else { return }
+            let key = reading.layout.floor
+            try change([.put(key, beginning.value(at: key))], "Giving back space")
+            _ = never.wait(timeout: .now() + Self.lookPause / .seconds(1))
+        }
     }
 
     private func requireClaim(_ tenure: Tenure, _ pair: EtcdPair?) throws(LogError) {

@@ -1,5 +1,4 @@
 import ConfluxVocabulary
-import Dispatch
 
 /// The space that a log takes in etcd, with the history of its keys: asks how much is left, and has etcd give up
 /// history.
@@ -12,10 +11,6 @@ struct EtcdSpace {
     /// history goes back for twice that at most.
     private static let compactBytes = 32 << 20
     private static let compactCount = 10_000
-    /// How often, and how long, it is looked whether space is free that was just given up.
-    private static let looksMax = 20
-    private static let lookPause = Duration.milliseconds(100)
-
     private let quotaBytes: Int
     private(set) var isNearlyFull = false
     private var reviewed: ContinuousClock.Instant?
@@ -62,17 +57,15 @@ struct EtcdSpace {
         isNearlyFull = status.usedBytes > quota / 8 * 7
     }
 
-    /// Has all history be given up, where space is short at once.
+    /// Has history be given up: all of it where space is short, which is awaited then.
     mutating func giveBack(_ client: EtcdClient, isAwaited: Bool) {
         compact(client, to: isAwaited ? revision : marked, isAwaited: isAwaited)
-        guard isAwaited else { return }
-        let never = DispatchSemaphore(value: 0)
-        for _ in 0..<Self.looksMax {
-            reviewed = nil
-            review(client)
-            guard isNearlyFull else { return }
-            _ = never.wait(timeout: .now() + Self.lookPause / .seconds(1))
-        }
+    }
+
+    /// Asks anew how much is left.
+    mutating func reviewNow(_ client: EtcdClient) {
+        reviewed = nil
+        review(client)
     }
 
     private mutating func compact(_ client: EtcdClient, to revision: UInt64, isAwaited: Bool) {

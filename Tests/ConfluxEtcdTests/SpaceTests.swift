@@ -113,14 +113,14 @@ import Testing
 
     @Test func `near its quota a log says so, and has room once it gave up its beginning`() throws {
         let cluster = try cluster(of: 1)
-        let log = try open(cluster) { $0.quotaBytes = 24 << 20 }
+        let log = try open(cluster) { $0.quotaBytes = 8 << 20 }
         let epoch = try log.claim().epoch
         var count = 0
         while !log.isNearlyFull, count < 40 {
-            try log.fill(1, epoch, bytes: 900_000)
+            try log.fill(1, epoch, bytes: 500_000)
             count += 1
         }
-        #expect((15...30).contains(count), "\(count)")
+        #expect((8...24).contains(count), "\(count)")
         let last = log.last.rawValue
         try log.save(checkpointAt: last - 1)
         try log.save(checkpointAt: last)
@@ -136,7 +136,7 @@ import Testing
         try log.fill(5, epoch)
         // The key of the log's end has a history as long as the log.
         try cluster.control(["get", "/conflux/end", "--rev=3"])
-        for _ in 0..<3 { try log.fill(1, epoch, bytes: 40 << 20) }
+        for _ in 0..<2 { try log.fill(1, epoch, bytes: 33 << 20) }
         #expect(throws: EtcdCluster.Failure.self) {
             try cluster.control(["get", "/conflux/end", "--rev=3"])
         }
