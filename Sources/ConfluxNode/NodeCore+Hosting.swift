@@ -34,9 +34,13 @@ extension NodeCore {
             throw error
         }
         let route = OutboxRoute<S>(outbox: outbox, target: .state(name))
-        let former = scope.channel(of: S.self).setRoute(route)
+        let (channel, jobs) = (scope.channel(of: S.self), jobs)
+        // Before the route: what it orders is behind what a store that is there begins with.
+        let formerHook = channel.whenInhabited(besides: guest) { jobs.post(.inhabited(name)) }
+        let former = channel.setRoute(route)
         if let other = former as? OutboxRoute<S>, !other.isClosed {
-            scope.channel(of: S.self).setRoute(other)
+            channel.setRoute(other)
+            channel.whenInhabited(formerHook)
             stores.settle(.state(name), isOpen: false)
             jobs.post(.unregister(.state(name)))
             throw NodeError(
@@ -47,8 +51,6 @@ extension NodeCore {
                     """)
         }
         stores.settle(.state(name), isOpen: true)
-        let jobs = jobs
-        scope.channel(of: S.self).whenInhabited(besides: guest) { jobs.post(.inhabited(name)) }
         // It may have been lost before it stood in the table.
         if let error = loss.error { bridgeLost(S.self, name, error) }
     }
@@ -129,8 +131,10 @@ extension NodeCore {
         S._willReplicate()
         let core = store.core
         let loss = Loss()
+        var isBridged = false
         do throws(NodeError) {
             try await bridge(S.self, name.state, besides: core)
+            isBridged = true
             // From here on what is dispatched is ordered; what was dispatched before is in the
             // state that the snapshot below takes.
             let route = OutboxRoute<S>(outbox: outbox, target: .store(name))
@@ -147,6 +151,11 @@ extension NodeCore {
                     })
             }
         } catch {
+            if isBridged {
+                // It is a local store of the bridged state now.
+                let jobs = jobs
+                scope.channel(of: S.self).whenInhabited { jobs.post(.inhabited(name.state)) }
+            }
             core.setRoute(nil)
             stores.settle(.store(name), isOpen: false)
             throw error

@@ -125,16 +125,20 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - guest: A store that does not count.
-    ///   - hook: Called holding no lock.
+    ///   - hook: Called holding no lock; nil for none.
+    /// - Returns: The function that was set before and is not called any more.
+    @discardableResult
     package func whenInhabited(
-        besides guest: StoreCore<S>?, _ hook: @escaping @Sendable () -> Void
-    ) {
-        let isInhabited = registry.withLock { registry in
+        besides guest: StoreCore<S>? = nil, _ hook: (@Sendable () -> Void)?
+    ) -> (@Sendable () -> Void)? {
+        let (isInhabited, former) = registry.withLock { registry in
             let isInhabited = registry.lanes.contains { $0 !== guest }
+            let former = registry.whenInhabited
             registry.whenInhabited = isInhabited ? nil : hook
-            return isInhabited
+            return (isInhabited, former)
         }
-        if isInhabited { hook() }
+        if isInhabited { hook?() }
+        return former
     }
 
     /// The store hears of global dispatches no more; nothing happens for one that does not.

@@ -66,7 +66,7 @@ public struct CompactInput: ~Copyable {
         } else {
             number = nil
         }
-        guard let number else { throw CompactMismatch() }
+        guard Number.bitWidth <= 64, let number else { throw CompactMismatch() }
         return number
     }
 

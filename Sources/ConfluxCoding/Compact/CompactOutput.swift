@@ -47,11 +47,16 @@ public struct CompactOutput: ~Copyable {
         beginObject(fields: fields)
     }
 
-    /// Writes a whole number.
+    /// Writes a whole number of up to 64 bits. A wider one has no form.
     @inlinable
-    public mutating func write(_ value: some FixedWidthInteger, forKey key: StaticString) {
+    public mutating func write<Number: FixedWidthInteger>(
+        _ value: Number, forKey key: StaticString
+    ) {
         writeKey(key)
-        if let natural = UInt64(exactly: value) {
+        if Number.bitWidth > 64 {
+            // `Codable` has no form for it either.
+            isWhole = false
+        } else if let natural = UInt64(exactly: value) {
             head(0x10, natural)
         } else if let negative = Int64(exactly: value) {
             head(0x20, UInt64(bitPattern: ~negative))

@@ -1,6 +1,7 @@
 import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
+import Synchronization
 
 /// Decodes the entries of one state, and hands them to its stores: the hot loop.
 final class TypedRunner<S: BridgedState>: EntryRunner {
@@ -11,6 +12,8 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         let core: StoreCore<S>
         /// nil for a store that is not replicated.
         let replica: Replica?
+        /// How far it has come: alone, or with the other local stores.
+        let progress: StoreProgress
         /// Random numbers of stores that are not replicated have no part in what is the same.
         let seed: UInt64
         /// Where is noted what is decoded for it.
@@ -24,9 +27,13 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         /// The last of these.
         @exclusivity(unchecked) var last = SequenceNumber.zero
 
-        init(_ core: StoreCore<S>, replica: Replica?, seed: UInt64, _ taken: OrderedRun<S>) {
+        init(
+            _ core: StoreCore<S>, replica: Replica?, _ progress: StoreProgress, seed: UInt64,
+            _ taken: OrderedRun<S>
+        ) {
             self.core = core
             self.replica = replica
+            self.progress = progress
             self.seed = seed
             self.taken = taken
             decoding = replica?.crashes?.decoding
@@ -35,9 +42,8 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         /// Whether the entry is still to be judged by the store: it may have it already, be frozen, or
         /// go no further.
         func awaits(_ sequence: SequenceNumber) -> Bool {
-            guard let replica else { return true }
-            return replica.progress.phase != .ended && !replica.isFrozen
-                && sequence > replica.progress.delivered
+            progress.phase != .ended && replica?.isFrozen != true
+                && sequence > progress.delivered
         }
 
         /// A batch that begins there is for it.
@@ -138,7 +144,7 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         guard let replica, recipients.include(replica.progress), let core = cores[replica.name]
         else { return nil }
         if let run = runOf[replica.name] { return run }
-        let run = Run(core, replica: replica, seed: replica.seed, takeSpare())
+        let run = Run(core, replica: replica, replica.progress, seed: replica.seed, takeSpare())
         runs.append(run)
         runOf[replica.name] = run
         isSelective = isSelective || !replica.skips.isEmpty
@@ -167,8 +173,8 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         where !replicated.contains(ObjectIdentifier(core)) && !core.isRouted {
             runs.append(
                 Run(
-                    core, replica: nil, seed: ActionContext.seed(log: log, store: seed),
-                    takeSpare()))
+                    core, replica: nil, stores.locals,
+                    seed: ActionContext.seed(log: log, store: seed), takeSpare()))
         }
         if runs.count > former {
             stores.locals.comeBack(at: commit.lowerBound)
@@ -368,6 +374,8 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         guard spare == nil, isKnownUniquelyReferenced(&run.taken), run.taken.isWorthKeeping else {
             return
         }
+        // What the lane wrote before it let go of the run is seen from here on.
+        atomicMemoryFence(ordering: .acquiring)
         run.taken.clear()
         spare = run.taken
     }

@@ -5,7 +5,7 @@ extension ReplicaMachine {
     mutating func greet(at now: Duration, into effects: inout [ReplicaEffect]) {
         lastHello += 1
         sayHello(
-            hello(lastHello), pause: settings.helloInterval, jitter: .zero, at: now,
+            hello(lastHello), pause: settings.helloInterval, jitter: .zero, since: now, at: now,
             into: &effects)
     }
 
@@ -18,15 +18,23 @@ extension ReplicaMachine {
         let longer = min(greeting.interval * 2, settings.helloIntervalMax)
         // Nodes that lost the same sequencer at once do not come back at once (rule 7).
         let jitter = longer * Int(truncatingIfNeeded: nonce.low % 64) / 256
-        sayHello(hello(lastHello), pause: longer, jitter: jitter, at: now, into: &effects)
+        if welcome != nil, !isDisconnected, now >= greeting.since + settings.feedSilenceMax {
+            // A node without a feed has nothing else to tell it by.
+            isDisconnected = true
+            effects.append(.event(.disconnected))
+        }
+        sayHello(
+            hello(lastHello), pause: longer, jitter: jitter, since: greeting.since, at: now,
+            into: &effects)
     }
 
     private mutating func sayHello(
-        _ hello: Hello, pause: Duration, jitter: Duration, at now: Duration,
+        _ hello: Hello, pause: Duration, jitter: Duration, since: Duration, at now: Duration,
         into effects: inout [ReplicaEffect]
     ) {
         phase = .greeting(
-            Greeting(hello: hello, nextHelloAt: now + pause + jitter, interval: pause))
+            Greeting(
+                hello: hello, nextHelloAt: now + pause + jitter, interval: pause, since: since))
         effects.append(.send(.hello(hello)))
     }
 

@@ -154,6 +154,8 @@ extension ReplicaMachine {
         let isOfOtherLog = receipt.log != present
         guard isOfOtherLog || receipt.epoch == epoch else { return false }
         waiters[request] = nil
+        // It says how far the log has come.
+        if !isOfOtherLog { hear(of: receipt.sequence, into: &effects) }
         effects.append(
             .deliver(
                 .reach(

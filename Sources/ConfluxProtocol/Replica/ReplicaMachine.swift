@@ -37,6 +37,8 @@ public struct ReplicaMachine: Sendable {
         /// When it is said again, and the pause before that.
         var nextHelloAt: Duration
         var interval: Duration
+        /// Since when there is no answer.
+        var since: Duration
     }
 
     enum FeedPhase: Sendable, Equatable {

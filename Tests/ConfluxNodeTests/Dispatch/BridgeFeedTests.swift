@@ -72,6 +72,53 @@ struct BridgeFeedTests {
         }
     }
 
+    /// Commits of several nodes have the receipts of both, and a store is made in between.
+    @Test func `a store gets nothing of a commit that it came in the middle of`() async throws {
+        try await withWorld { world in
+            let others = [
+                try await world.node(), try await world.node(), try await world.node(),
+            ]
+            for _ in 0..<20 {
+                let scope = Scope()
+                let node = try await world.node(scope: scope)
+                try await node.bridge(TallyState.self)
+                let noise = try others.map { other in
+                    let actions = try other.globalActions(of: TallyState.self)
+                    return Task {
+                        for _ in 0..<50 { _ = try await actions.dispatch(.add(0)).receipt() }
+                    }
+                }
+                // Before the store, by its own node.
+                for _ in 0..<5 {
+                    _ = try await scope.run {
+                        try await Store<TallyState>.actions.dispatch(.add(1)).receipt()
+                    }
+                }
+                let store = scope.run {
+                    Store<TallyState>(state: .init(), mutations: .init(), executor: .immediate)
+                }
+                for task in noise { try await task.value }
+                try await node.barrier()
+                #expect(store.computed.count == 0)
+                await node.close()
+            }
+            for other in others { await other.close() }
+        }
+    }
+
+    @Test func `hosted and local stores of a bridged state get what comes from then on`() async throws {
+        try await withWorld { world in
+            let node = try await world.node(scope: scope)
+            try await node.bridge(TallyState.self)
+            for _ in 0..<10 { _ = try await add(1) }
+            let hosted = try await node.store(TallyState.self, named: "hosted")
+            let store = store()
+            _ = try await add(5)
+            #expect(store.computed.count == 5 && hosted.computed.count == 5)
+            await node.close()
+        }
+    }
+
     @Test func `a state that is bridged again has its stores`() async throws {
         try await withWorld { world in
             let node = try await world.node(scope: scope)
