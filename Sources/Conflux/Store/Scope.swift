@@ -20,6 +20,17 @@ public final class Scope: Sendable {
     public static let process = Scope()
 
     @TaskLocal private static var bound: Scope?
+    /// The address of that; zero if nothing is bound. *Use*: a dispatch that compares it counts no reference.
+    @TaskLocal private static var boundAddress: UInt = 0
+
+    private var address: UInt { UInt(bitPattern: Unmanaged.passUnretained(self).toOpaque()) }
+
+    /// Whether the current code runs in this scope.
+    @inline(__always)
+    private var isCurrent: Bool {
+        let bound = Scope.boundAddress
+        return bound == address || (bound == 0 && self === Scope.process)
+    }
 
     /// The scope that the current task, or the current synchronous code, runs in.
     public static var current: Scope { bound ?? process }
@@ -64,7 +75,9 @@ public final class Scope: Sendable {
     /// - Returns: What the body returns.
     /// - Throws: What the body throws.
     public func run<Result>(_ body: () throws -> Result) rethrows -> Result {
-        try Scope.$bound.withValue(self, operation: body)
+        try Scope.$bound.withValue(self) {
+            try Scope.$boundAddress.withValue(address, operation: body)
+        }
     }
 
     /// Runs asynchronous code in this scope, with the tasks that it starts; detached ones excepted.
@@ -77,19 +90,25 @@ public final class Scope: Sendable {
     public func run<Result>(
         isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Result
     ) async rethrows -> Result {
-        try await Scope.$bound.withValue(self, operation: body, isolation: isolation)
+        try await Scope.$bound.withValue(
+            self,
+            operation: {
+                try await Scope.$boundAddress.withValue(
+                    address, operation: body, isolation: isolation)
+            }, isolation: isolation)
     }
 
     /// Runs code that is in no scope but the process's.
     static func outside(_ body: () -> Void) {
-        if bound == nil { body() } else { $bound.withValue(nil, operation: body) }
+        if boundAddress == 0 { return body() }
+        $bound.withValue(nil) { $boundAddress.withValue(0, operation: body) }
     }
 
     /// Runs a lane's work in this scope, binding it only where it isn't bound already.
     @inline(__always)
     func runLane(_ mark: UnsafeMutablePointer<ThreadMark>, _ body: () -> Void) {
         mark.pointee.lanes += 1
-        if Scope.current === self { body() } else { run(body) }
+        if isCurrent { body() } else { run(body) }
         mark.pointee.lanes -= 1
     }
 
