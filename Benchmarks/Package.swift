@@ -28,7 +28,8 @@ let etcd: [Target] = [
     // The transactions of a log on etcd, by gRPC in C++.
     .target(
         name: "CEtcdPartner",
-        linkerSettings: ["grpc++", "grpc", "gpr", "absl_synchronization"].map { .linkedLibrary($0) })
+        linkerSettings: ["grpc++", "grpc", "gpr", "absl_synchronization"].map { .linkedLibrary($0) }
+    )
 ]
 
 let package = Package(

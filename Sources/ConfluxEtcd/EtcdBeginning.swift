@@ -26,7 +26,8 @@ struct EtcdBeginning {
             throw LogError(
                 .newerFormat,
                 "A newer version of this program wrote the log at \(address), in format "
-                    + "\(meta.version); this one knows format \(EtcdLayout.version). Use the newer one.")
+                    + "\(meta.version); this one knows format \(EtcdLayout.version). Use the newer one."
+            )
         }
         guard let pair = found.pair(1), let end = EtcdEnd(pair.value, at: layout.end) else {
             throw .damagedKey(layout.end)

@@ -119,7 +119,8 @@ extension EtcdLog {
         var operations: [EtcdTransaction.Operation] = [
             .put(entry, place.value(at: entry)), .delete(.key(key)),
         ]
-        for other in places where retired.contains(other.snapshot) || other.snapshot.key == snapshot.key {
+        for other in places
+        where retired.contains(other.snapshot) || other.snapshot.key == snapshot.key {
             if other.snapshot.key != snapshot.key {
                 operations.append(.delete(.key(layout.snapshot(other.snapshot.key))))
             }
@@ -170,7 +171,8 @@ extension EtcdLog {
         var operations: [EtcdTransaction.Operation] = [
             .delete(.below(layout.snapshots(of: store))), .delete(.key(key)),
         ]
-        let ids = try reading.places(of: store).map(\.id) + (tenure?.uploads[key].map { [$0.id] } ?? [])
+        let ids =
+            try reading.places(of: store).map(\.id) + (tenure?.uploads[key].map { [$0.id] } ?? [])
         operations += ids.map { .delete(.below(layout.parts($0))) }
         try change(operations, "Giving up the snapshots of \(store)")
         tenure?.uploads[key] = nil
@@ -225,7 +227,9 @@ extension EtcdLog {
                     self.floor, SequenceNumber(number), "its bytes are not those that were written")
             }
             byteCount += pair.value.count
-            if case .elsewhere(_, let count, _) = record.contents { byteCount += Int(clamping: count) }
+            if case .elsewhere(_, let count, _) = record.contents {
+                byteCount += Int(clamping: count)
+            }
             found = EtcdFloor(first: record.last.next, hash: record.hash)
         }
         return found

@@ -212,7 +212,8 @@ public final class EtcdLog: ActionLog {
             self.last = end.last
             tenure?.end = end
         }
-        if end.last == newest.last, try reading.commits(endingAt: end.last)?.commits.last == newest {
+        if end.last == newest.last, try reading.commits(endingAt: end.last)?.commits.last == newest
+        {
             return
         }
         guard isOurs, newest.epoch == standing.epoch else {

@@ -165,6 +165,7 @@ extension EtcdReading {
             }
         }
         throw LogError(
-            .failed, "The snapshot of \(key) is saved faster than this program reads it. Try again.")
+            .failed, "The snapshot of \(key) is saved faster than this program reads it. Try again."
+        )
     }
 }

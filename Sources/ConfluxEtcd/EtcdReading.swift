@@ -156,7 +156,8 @@ final class EtcdReading {
         while UInt64(bytes.count) < count {
             let left = Int(clamping: count) - bytes.count
             let range = EtcdRange(
-                first: EtcdLayout.part(folder, endingAt: position + 1), end: EtcdRange.after(folder))
+                first: EtcdLayout.part(folder, endingAt: position + 1), end: EtcdRange.after(folder)
+            )
             let answer = try look(
                 [.read(range, limit: min(1 + left / EtcdPart.usualBytes, Self.partsMax))],
                 "Reading a part of the log")

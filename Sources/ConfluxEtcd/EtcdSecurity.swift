@@ -64,7 +64,8 @@ public struct EtcdCredentials: Sendable, Hashable {
             text = bytes.count <= Self.fileBytesMax ? String(decoding: bytes, as: UTF8.self) : ""
         } catch {
             throw FileError(
-                description: "\(path) can't be read: \(error.localizedDescription). It has one line, "
+                description:
+                    "\(path) can't be read: \(error.localizedDescription). It has one line, "
                     + "USER:PASSWORD, for etcd.")
         }
         let lines = text.split(whereSeparator: \.isNewline)

@@ -52,7 +52,8 @@ struct EtcdSpace {
         reviewed = now
         // Whatever keeps it from being told is met by the next append.
         guard let status = try? client.status() else { return }
-        let quota = status.quotaBytes == 0
+        let quota =
+            status.quotaBytes == 0
             ? UInt64(quotaBytes) : min(status.quotaBytes, UInt64(quotaBytes))
         isNearlyFull = status.usedBytes > quota / 8 * 7
     }

@@ -138,8 +138,9 @@ import Testing
         }
         commits += try new.fill(1, claim.epoch)
         // What it had appended before is there, and it is told so.
-        #expect(failure { try old.append(commits[2], expecting: .init(4), forced: false) }
-            .error?.code == .superseded)
+        #expect(
+            failure { try old.append(commits[2], expecting: .init(4), forced: false) }
+                .error?.code == .superseded)
         #expect(try old.readAll() == Array(commits.prefix(3)))
         #expect(try new.readAll() == commits)
     }

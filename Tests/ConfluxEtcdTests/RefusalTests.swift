@@ -78,7 +78,9 @@ import Testing
         #expect(ids.all.count == 1)
     }
 
-    @Test func `who has no name, a wrong password or no rights is denied, and who has is not`() throws {
+    @Test func `who has no name, a wrong password or no rights is denied, and who has is not`()
+        throws
+    {
         let cluster = try cluster(of: 1)
         for line in [
             "user add root:root", "user grant-role root root", "user add good:secret",
@@ -130,8 +132,9 @@ import Testing
             return try EtcdCredentials(file: path)
         }
         #expect(try read("a:b:c\n") == EtcdCredentials(user: "a", password: "b:c"))
-        for text in ["", "a", "a:", ":b", "a:b\nc:d\n", "a:" + String(repeating: "b", count: 5_000)]
-        {
+        for text in [
+            "", "a", "a:", ":b", "a:b\nc:d\n", "a:" + String(repeating: "b", count: 5_000),
+        ] {
             #expect(throws: EtcdCredentials.FileError.self) { try read(text) }
         }
         #expect(throws: EtcdCredentials.FileError.self) {

@@ -92,7 +92,8 @@ private final class Certificates {
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         for name in ["authority", "others"] {
             try run([
-                "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+                "-nodes",
                 "-keyout", "\(folder)/\(name).key", "-out", authority(name), "-subj", "/CN=\(name)",
                 "-days", "2",
             ])

@@ -13,7 +13,9 @@ import Testing
             .split(separator: "\n").count { $0.hasPrefix("/") }
     }
 
-    @Test func `a commit and a snapshot larger than a value are kept in parts, and go whole`() throws {
+    @Test func `a commit and a snapshot larger than a value are kept in parts, and go whole`()
+        throws
+    {
         let cluster = try EtcdCluster.shared.get()
         let prefix = ownPrefix()
         let log = try open(cluster, prefix)
@@ -79,7 +81,9 @@ import Testing
         }
     }
 
-    @Test func `a full etcd is said to be full with what to do, and serves on once it is well`() throws {
+    @Test func `a full etcd is said to be full with what to do, and serves on once it is well`()
+        throws
+    {
         let cluster = try cluster(of: 1, ["--quota-backend-bytes=20971520"])
         let log = try open(cluster)
         let epoch = try log.claim().epoch

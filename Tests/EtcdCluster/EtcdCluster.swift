@@ -26,7 +26,9 @@ package final class EtcdCluster: Sendable {
     package static let isInstalled: Bool = {
         let isThere = program("etcd") != nil && program("etcdctl") != nil
         if !isThere {
-            print("etcd is not installed: tests of logs on etcd are left out (script/bootstrap --etcd)")
+            print(
+                "etcd is not installed: tests of logs on etcd are left out (script/bootstrap --etcd)"
+            )
         }
         return isThere
     }()
@@ -153,7 +155,8 @@ package final class EtcdCluster: Sendable {
             decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
         process.waitUntilExit()
         guard process.terminationStatus == 0 else {
-            throw Failure(description: "etcdctl \(arguments.joined(separator: " ")): \(text)\(words)")
+            throw Failure(
+                description: "etcdctl \(arguments.joined(separator: " ")): \(text)\(words)")
         }
         return text
     }

@@ -10,7 +10,8 @@ enum EtcdOptions {
         "--log",
         parse: ValueParser(
             "URL",
-            expecting: "the address of a log on etcd; write etcd://HOST:PORT,HOST:PORT/PREFIX, or etcds:// "
+            expecting:
+                "the address of a log on etcd; write etcd://HOST:PORT,HOST:PORT/PREFIX, or etcds:// "
                 + "for encrypted connections"
         ) { EtcdAddress($0) },
         summary: """
@@ -52,7 +53,8 @@ enum EtcdOptions {
         guard address.isSecure || settings.security == EtcdSecurity() else {
             throw CommandFailure(
                 .usage, code: "usage",
-                "--log-ca, --log-cert and --log-key encrypt connections: begin the address with etcds://.")
+                "--log-ca, --log-cert and --log-key encrypt connections: begin the address with etcds://."
+            )
         }
         settings.quotaBytes = arguments[quota]
         if let file = arguments[user] {

@@ -48,19 +48,31 @@ extension LogError {
         let (code, advice): (Code, String) =
             switch failure.kind {
             case .unreachable:
-                (.unreachable, "See that etcd runs, that a majority of its members does, and that "
-                    + "the addresses are theirs")
+                (
+                    .unreachable,
+                    "See that etcd runs, that a majority of its members does, and that "
+                        + "the addresses are theirs"
+                )
             case .foreign: (.unreachable, "Name members of an etcd, version 3.4 or later")
             case .denied, .notEnabled:
-                (.denied, "See to the certificates, and to the user, its password and its rights: "
-                    + "it reads and writes all keys below the prefix")
+                (
+                    .denied,
+                    "See to the certificates, and to the user, its password and its rights: "
+                        + "it reads and writes all keys below the prefix"
+                )
             case .full:
-                (.full, "The space of etcd is used up. Raise --quota-backend-bytes or remove what "
-                    + "else it keeps, then have it give back space (etcdctl defrag) and end the alarm "
-                    + "(etcdctl alarm disarm)")
+                (
+                    .full,
+                    "The space of etcd is used up. Raise --quota-backend-bytes or remove what "
+                        + "else it keeps, then have it give back space (etcdctl defrag) and end the alarm "
+                        + "(etcdctl alarm disarm)"
+                )
             case .tooLarge:
-                (.failed, "etcd must take requests of 1.5 MiB, as it does unless "
-                    + "--max-request-bytes is lower")
+                (
+                    .failed,
+                    "etcd must take requests of 1.5 MiB, as it does unless "
+                        + "--max-request-bytes is lower"
+                )
             case .compacted, .refused: (.failed, "What etcd itself prints may say more")
             }
         let isUnknown = failure.mayHaveHappened

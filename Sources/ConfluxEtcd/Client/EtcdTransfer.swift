@@ -101,7 +101,8 @@ final class EtcdTransfer {
     ///   - limit: How long it may take.
     /// - Throws: ``TransferFailure``.
     func ask(
-        _ method: String, of member: String, _ message: [UInt8], token: String?, within limit: Duration
+        _ method: String, of member: String, _ message: [UInt8], token: String?,
+        within limit: Duration
     ) throws(TransferFailure) -> EtcdReply {
         sink.begin()
         var headers: UnsafeMutablePointer<curl_slist>?

@@ -79,23 +79,25 @@ struct EtcdRecord {
     }
 
     var value: Bytes {
-        var rest: [UInt8] = []
-        rest.put(first.rawValue)
-        rest.put(last.rawValue)
-        rest.put(epoch.rawValue)
-        rest += before.bytes
-        rest += hash.bytes
-        var isElsewhere: UInt8 = 0
+        var value = [Self.version, 0]
+        if case .here(let bytes) = contents { value.reserveCapacity(bytes.count + 128) }
+        // The checksum's place.
+        value.put(UInt64(0))
+        value.put(first.rawValue)
+        value.put(last.rawValue)
+        value.put(epoch.rawValue)
+        value += before.bytes
+        value += hash.bytes
         switch contents {
-        case .here(let bytes): rest += bytes
+        case .here(let bytes): value += bytes
         case .elsewhere(let tag, let byteCount, let checksum):
-            isElsewhere = 1
-            for number in [tag, byteCount, checksum] { rest.put(number) }
+            value[1] = 1
+            for number in [tag, byteCount, checksum] { value.put(number) }
         }
-        var value = [Self.version, isElsewhere]
-        value.reserveCapacity(Self.headBytes + rest.count)
-        value.put(Digest(of: rest).rawValue)
-        value += rest
+        let checksum = Digest(of: value[Self.headBytes...]).rawValue
+        withUnsafeBytes(of: checksum.littleEndian) { bytes in
+            for (offset, byte) in bytes.enumerated() { value[2 + offset] = byte }
+        }
         return value[...]
     }
 

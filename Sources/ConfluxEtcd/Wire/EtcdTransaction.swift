@@ -42,7 +42,14 @@ struct EtcdTransaction {
         }
         var writer = ProtobufWriter(reservingBytes: size)
         for comparison in comparisons { writer.put(1) { Self.write(comparison, to: &$0) } }
-        for operation in success { writer.put(2) { Self.write(operation, to: &$0) } }
+        for operation in success {
+            if case .put(let key, let value) = operation {
+                // What is large is copied once.
+                writer.put(2, 2, Array(key.utf8), as: 1, value, as: 2)
+            } else {
+                writer.put(2) { Self.write(operation, to: &$0) }
+            }
+        }
         for operation in failure { writer.put(3) { Self.write(operation, to: &$0) } }
         return writer.bytes
     }

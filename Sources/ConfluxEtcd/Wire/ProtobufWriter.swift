@@ -1,3 +1,5 @@
+import ConfluxVocabulary
+
 /// Writes messages of Protocol Buffers: the few forms that etcd's interface has.
 struct ProtobufWriter {
     private(set) var bytes: [UInt8]
@@ -30,6 +32,29 @@ struct ProtobufWriter {
         var inner = ProtobufWriter()
         body(&inner)
         put(inner.bytes, as: field)
+    }
+
+    /// Two members of a message that is within one, which is within this one: bytes, in one copy.
+    mutating func put(
+        _ field: Int, _ inner: Int, _ first: [UInt8], as one: Int, _ second: Bytes, as two: Int
+    ) {
+        let size =
+            Self.size(first.count, as: one) + Self.size(second.count, as: two)
+        varint(UInt64(field) << 3 | 2)
+        varint(UInt64(Self.size(size, as: inner)))
+        varint(UInt64(inner) << 3 | 2)
+        varint(UInt64(size))
+        put(first, as: one)
+        put(second, as: two)
+    }
+
+    /// How many bytes so many bytes take as a field.
+    private static func size(_ count: Int, as field: Int) -> Int {
+        width(UInt64(field) << 3 | 2) + width(UInt64(count)) + count
+    }
+
+    private static func width(_ number: UInt64) -> Int {
+        max(1, (64 - number.leadingZeroBitCount + 6) / 7)
     }
 
     private mutating func varint(_ number: UInt64) {

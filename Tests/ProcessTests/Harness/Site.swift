@@ -48,7 +48,8 @@ final class Site: Sendable {
     /// Starts a sequencer and waits until it is ready: with a log in a folder of this name, or in
     /// memory, or at an address of etcd's; on free ports of a host, or on those that another one had.
     func sequencer(
-        data: String? = nil, log address: String? = nil, at place: RunningSequencer? = nil, host: String = "127.0.0.1",
+        data: String? = nil, log address: String? = nil, at place: RunningSequencer? = nil,
+        host: String = "127.0.0.1",
         _ options: String...
     ) async throws -> RunningSequencer {
         let log =

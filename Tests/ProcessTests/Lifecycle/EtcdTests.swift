@@ -36,7 +36,8 @@ extension ProcessTests {
             }
         }
 
-        @Test func `of two sequencers on one log the first one stops at once, also while it is idle`()
+        @Test
+        func `of two sequencers on one log the first one stops at once, also while it is idle`()
             async throws
         {
             try await withSite { site in
@@ -115,7 +116,8 @@ extension ProcessTests {
         @Test func `an address that can't be used ends the command with what to do`() async throws {
             try await withSite { site in
                 let silent = try await site.run(
-                    "sequencer", "--bind", "tcp://127.0.0.1:0", "--log", "etcd://127.0.0.1:1/conflux")
+                    "sequencer", "--bind", "tcp://127.0.0.1:0", "--log",
+                    "etcd://127.0.0.1:1/conflux")
                 #expect(silent.end == .exited(73))
                 #expect(silent.message.contains("127.0.0.1:1"), "\(silent.message)")
                 for arguments in [

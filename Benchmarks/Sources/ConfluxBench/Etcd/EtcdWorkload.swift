@@ -46,7 +46,9 @@ struct EtcdWorkload {
                         "etcd", "\(name): appends", "1/s", ours.map(rate), theirs.map(rate),
                         isHigherBetter: true))
                 for (share, rank) in [(0.5, "p50"), (0.99, "p99")] {
-                    func time(_ times: [UInt64]) -> Double { percentile(share, of: times) / 1_000 }
+                    func time(_ times: [UInt64]) -> Double {
+                        percentile(share, of: times.sorted()) / 1_000
+                    }
                     rows.append(
                         Row("etcd", "\(name): \(rank)", "µs", ours.map(time), theirs.map(time)))
                 }
