@@ -25,6 +25,9 @@ extension ReplicaMachine {
         ]
     }
 
+    /// Whether the feed is followed, or to be.
+    package var wantsFeed: Bool { feed != .unwanted }
+
     /// The bytes that wait behind a hole in the feed.
     package var bufferedBytes: Int { buffer.byteCount }
 

@@ -10,7 +10,8 @@ import ConfluxVocabulary
 /// tenure, that number is known to be of the node's history; else the sequencer is asked as for its
 /// latest, since the node may still have a history that the log has lost.
 ///
-/// Where the node itself asks (``askForLast(at:into:)``), nobody is told.
+/// Where the node itself asks (``askForLast(at:into:)``), nobody is told, and since it asks again and again the answer
+/// says nothing of what else the node is owed.
 extension ReplicaMachine {
     /// Somebody whose number is not known yet.
     struct Waiter: Sendable {

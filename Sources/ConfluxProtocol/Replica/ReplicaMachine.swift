@@ -376,7 +376,7 @@ public struct ReplicaMachine: Sendable {
                 reopen(reload.place.store, at: now, into: &effects)
             }
         case .confirmed(let confirmed):
-            hearAnswer(at: now)
+            if confirmed.request != Self.ownRequest { hearAnswer(at: now) }
             take(confirmed, into: &effects)
             fillHole(at: now, into: &effects)
         }

@@ -132,10 +132,10 @@ extension SimulatedCluster {
                     promise: "P1",
                     message: "\(node.text) delivers \(commit.first) behind \(delivered)")
             }
-            (node.delivered, node.hasFollowed) = (commit.last, true)
+            node.delivered = commit.last
             try truth.delivered(commit)
         case .catchUp(let commit, _, _): try truth.delivered(commit)
-        case .reset: (node.delivered, node.hasFollowed) = (nil, false)
+        case .reset: node.delivered = nil
         case .attach:
             marks.hit(.lateStoreAttached)
             if nodes.values.contains(where: { $0 !== node && !$0.opening.isEmpty }) {
@@ -147,8 +147,8 @@ extension SimulatedCluster {
             if snapshot.sequence > life { marks.hit(.snapshotLoaded) }
             if life.rawValue < node.machine.incarnation.rawValue { marks.hit(.adopted) }
         case .passOver(let last):
-            // Where it begins there is nothing that it passes over.
-            if node.delivered != nil, node.hasFollowed {
+            // Where it begins, and before it wants the feed, there is nothing that it lacks then.
+            if node.delivered != nil, node.machine.wantsFeed {
                 marks.hit(.behindFloor)
                 node.passedOver = max(node.passedOver, last)
             }

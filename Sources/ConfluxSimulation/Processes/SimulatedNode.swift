@@ -75,8 +75,6 @@ final class SimulatedNode {
     var pending: [DispatchRecord] = []
     /// The last commit that was delivered, as everything must be without holes.
     var delivered: SequenceNumber?
-    /// Whether that was a commit, and no number that was passed over before any was wanted.
-    var hasFollowed = false
     /// What its replicas were last compared at.
     var compared: [StoreName: SequenceNumber] = [:]
     /// Counters below it were receipted, and submitted, before. *Use*: marks.

@@ -208,8 +208,9 @@ struct FeedScenarios {
     }
 
     /// A cluster in which the first node bridges "bus" and has no store, and the second one has one.
-    private func bridgedWithoutStore() -> Cluster {
+    private func bridgedWithoutStore(silenceMax: Duration = .seconds(10)) -> Cluster {
         var cluster = Cluster()
+        cluster.settings.silenceMax = silenceMax
         cluster.startSequencer()
         for id in 1...2 {
             cluster.addNode(id)
@@ -250,6 +251,20 @@ struct FeedScenarios {
         cluster.pass(cluster.settings.beatInterval)
         cluster.dispatch(["c"], to: "bus", from: 2)
         #expect(cluster.nodes[1]?.bridgedTexts.map { $0.last } == ["c"])
+    }
+
+    @Test
+    func
+        `what is lost of a node that follows no feed comes again though it asks where the log ends`()
+    {
+        var cluster = bridgedWithoutStore(silenceMax: .seconds(2))
+        cluster.submit(["a"], to: "bus", from: 1)
+        cluster.queue.removeAll()
+        for _ in 0..<100 where cluster.nodes[1]?.outcomes.isEmpty == true {
+            cluster.pass(.milliseconds(100))
+        }
+        #expect(cluster.nodes[1]?.outcomes.count == 1)
+        #expect(cluster.nodes[2]?.bridgedTexts.map { $0.last } == ["a"])
     }
 
     @Test func `of concurrent openers the first wins and the other adopts its store`() throws {
