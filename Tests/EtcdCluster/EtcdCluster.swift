@@ -170,8 +170,10 @@ private final class EtcdMember: @unchecked Sendable {  // Everything is set once
         "$@" >>"$folder/log" 2>&1 &
         id=$!
         echo $id
-        while read -r line; do :; done
+        stays=
+        while read -r line; do stays=1; done
         kill -9 $id
+        [ -n "$stays" ] || rm -rf "$folder"
         """
 
     private let shell = Process()
@@ -213,6 +215,8 @@ private final class EtcdMember: @unchecked Sendable {  // Everything is set once
 
     /// Kills it, and waits until it is gone.
     func end() {
+        // The files stay; where the tests end without a word, they go.
+        _ = write(input, "stay\n", 5)
         close(input)
         shell.waitUntilExit()
         // Whoever adopted it reaps it soon.
