@@ -66,7 +66,11 @@ package final class NodeCore: Sendable {
         let sender = sender
         outbox = Outbox(
             bytesMax: settings.outboxBytesMax, policy: settings.outboxPolicy,
-            limits: try Self.limits(settings), wake: { if !sender.send() { waker.wake() } },
+            limits: try Self.limits(settings),
+            wake: {
+                sender.send()
+                waker.wake()
+            },
             withdrawSent: { port.post(.withdraw(index: $0, $1)) })
         var replica = settings.replica
         replica.name = settings.name

@@ -10,5 +10,5 @@ final class LinkSender: Sendable {
     }
 
     /// See ``LinkThread/sendAtOnce()``.
-    func send() -> Bool { link?.sendAtOnce() ?? false }
+    func send() { link?.sendAtOnce() }
 }

@@ -3,7 +3,7 @@ import ConfluxZeroMQ
 /// Who drives the link, besides its own thread: whoever has the `lead`. That is let go in two places:
 ///
 /// - *While the link sleeps.* A thread that dispatches when nothing else is under way then sends by itself
-///   (``sendAtOnce()``), since waking the link takes longer.
+///   (``sendAtOnce()``), so that what it sends does not wait until the link is awake.
 /// - *While the link's thread applies* (``applyAside()``). User code may keep it for long. Then the thread that
 ///   would apply otherwise drives the link meanwhile (``relieve()``), so that no beat is late.
 extension LinkThread {
@@ -14,12 +14,12 @@ extension LinkThread {
     private static let quietJobsMax = 64
 
     /// Has others drive the link while its thread sleeps.
-    func letLead(until deadline: Duration, _ wait: () -> Void) {
-        sleepsUntil = deadline
+    func letLead(during wait: () -> Void) {
+        isAsleep = true
         lead.letGo()
         wait()
         lead.take()
-        sleepsUntil = nil
+        isAsleep = false
     }
 
     /// Behind each turn of the link's own thread: has applied what the turn has brought.
@@ -50,19 +50,12 @@ extension LinkThread {
     }
 
     /// Sends what was dispatched, on the thread that dispatched it, if the link sleeps and nothing is under
-    /// way. While something is, the link gathers what follows.
-    ///
-    /// - Returns: Whether nothing is left to do for the link's thread; if not, it must be woken.
-    func sendAtOnce() -> Bool {
-        guard lead.takeIfFree() else { return false }
+    /// way. While something is, the link gathers what follows. The link is to be woken behind it in any case: it has
+    /// a new deadline, and may have to wait for room to send the rest.
+    func sendAtOnce() {
+        guard lead.takeIfFree() else { return }
         defer { lead.letGo() }
-        guard let sleepsUntil, end == nil, machine.isSettled, port.mailbox.count == 0 else {
-            return false
-        }
+        guard isAsleep, end == nil, machine.isSettled, port.mailbox.count == 0 else { return }
         takeDispatches()
-        guard end == nil, !hasNews, outbox.isEmpty else { return false }
-        if let due = machine.nextDeadline, due < sleepsUntil { return false }
-        // The link's thread does not wait for room to send more.
-        return !dealer.hasUnsent
     }
 }

@@ -25,8 +25,8 @@ final class LinkThread: @unchecked Sendable {
 
     /// Whoever has it drives the link, and has everything here: see `LinkThread+Leading`.
     let lead = Lead()
-    /// Until when the link sleeps; nil while it does not.
-    var sleepsUntil: Duration?
+    /// Whether the link sleeps.
+    var isAsleep = false
     /// Whether the thread that applies has something to do that it was not woken for, and of how many bytes.
     var hasNews = false
     var newsBytes = 0
@@ -109,10 +109,7 @@ final class LinkThread: @unchecked Sendable {
     /// Waits until something happens, and handles it.
     func turn() {
         do {
-            let deadline = deadline
-            let readiness = try poller.wait(timeout: max(.zero, deadline - now.monotonic)) {
-                letLead(until: deadline, $0)
-            }
+            let readiness = try poller.wait(timeout: timeout) { letLead(during: $0) }
             takeCommands()
             if readiness.isReadable(dealerToken) { try takeMessages() }
             if let feed, readiness.isReadable(feed.token) { try takeFeed(feed) }
@@ -128,13 +125,13 @@ final class LinkThread: @unchecked Sendable {
 
     var now: Moment { .now }
 
-    /// Until when the link may sleep.
-    private var deadline: Duration {
-        var deadline = now.monotonic + NodeMeter.publishInterval
+    private var timeout: Duration {
+        let instant = now.monotonic
+        var deadline = instant + NodeMeter.publishInterval
         if let due = machine.nextDeadline { deadline = min(deadline, due) }
         for ask in asks.values { deadline = min(deadline, ask.deadline) }
         if let leaveDeadline { deadline = min(deadline, leaveDeadline) }
-        return deadline
+        return max(.zero, deadline - instant)
     }
 
     /// Behind each turn: as often as is due.

@@ -34,11 +34,8 @@ public struct ReplicaMachine: Sendable {
     struct Greeting: Sendable, Equatable {
         /// The last that was said. *Use*: only its answer counts (rule 8).
         var hello: Hello
-        /// When it is said again, and the pause before that.
-        var nextHelloAt: Duration
-        var interval: Duration
-        /// Since when there is no answer.
-        var since: Duration
+        /// When it is said again, the pause before that, and since when there is no answer.
+        var nextHelloAt, interval, since: Duration
     }
 
     enum FeedPhase: Sendable, Equatable {

@@ -360,7 +360,8 @@ public final class ClientSocket: PolledSocket {
     }
 
     private func take(_ bytes: UnsafeRawBufferPointer, _ connection: ClientConnection) {
-        messages.removeAll(keepingCapacity: messages.capacity <= 4_096)
+        // Else the last frames' memory could not be used again.
+        defer { messages.removeAll(keepingCapacity: messages.capacity <= 4_096) }
         var fault: ZMTPFault?
         do throws(ZMTPFault) {
             try connection.decoder.decode(bytes, into: &messages)
