@@ -35,6 +35,8 @@ final class AddressDiagnosis: Sendable {
         case .connecting: note(Self.unreachable("Connection timed out", endpoint), isSuspect: true)
         case .accepted: note(Self.stranger(endpoint), isSuspect: true)
         case .connected: note(Self.silentRouter(endpoint), isSuspect: false)
+        // It may end, and connections that it had yet to accept with it.
+        case .failed(.silent): note(Self.stranger(endpoint), isSuspect: true)
         case .failed(let failure):
             if let message = Self.message(failure, endpoint) {
                 conclude(NodeError(code: .unreachable, message: message))

@@ -52,7 +52,10 @@ extension LinkThread {
     func subscribe(_ announced: String) {
         do {
             let endpoint = try Endpoint(announced).replacingWildcard(with: address.host)
-            guard feed?.endpoint != endpoint else { return }
+            if let feed, feed.endpoint == endpoint {
+                feed.socket.endPause()
+                return
+            }
             closeFeed()
             var settings = SocketSettings()
             settings.security = security

@@ -121,6 +121,11 @@ public final class ClientSocket: PolledSocket {
         phase = .pausing(until: .zero)
     }
 
+    /// Ends the pause between two attempts to connect, if there is one.
+    public func endPause() {
+        if case .pausing = phase { phase = .pausing(until: .zero) }
+    }
+
     /// Ends the connection; what waits to be sent is sent before, for as long as the linger setting says. Doing
     /// it again does nothing.
     public func close() {
@@ -268,11 +273,12 @@ public final class ClientSocket: PolledSocket {
             }
             if descriptor >= 0 {
                 events.append(.connecting)
-                phase = .connecting(
-                    descriptor, attempt, until: Moment.now.monotonic + settings.connectTimeout)
+                // Other addresses have their turn while whoever waits for a connection still does.
+                let patience = settings.connectTimeout / (attempt.others.isEmpty ? 1 : 5)
+                phase = .connecting(descriptor, attempt, until: Moment.now.monotonic + patience)
                 return
             }
-            attempt.failure = attempt.failure ?? Self.failure(errno)
+            attempt.failure = attempt.failure ?? ConnectionFailure(systemNumber: errno)
         }
         fail(attempt.failure ?? .refused)
     }
@@ -288,7 +294,7 @@ public final class ClientSocket: PolledSocket {
         guard number == 0 else {
             drop()
             var attempt = attempt
-            attempt.failure = attempt.failure ?? Self.failure(number)
+            attempt.failure = attempt.failure ?? ConnectionFailure(systemNumber: number)
             connect(attempt)
             return true
         }
@@ -305,14 +311,6 @@ public final class ClientSocket: PolledSocket {
             connection, until: Moment.now.monotonic + settings.handshakeInterval)
         connection.say(connection.decoder.greeting)
         return true
-    }
-
-    private static func failure(_ number: Int32) -> ConnectionFailure {
-        switch number {
-        // A path at which there is no socket, and one that nobody listens at any more.
-        case ECONNREFUSED, ENOENT: .refused
-        default: .unreachable(ZeroMQError.systemWords(number))
-        }
     }
 
     /// The attempt, or the connection, is over. The next one follows.
@@ -372,7 +370,10 @@ public final class ClientSocket: PolledSocket {
         var ping: Bytes?
         for message in messages {
             switch message {
-            case .message(let body): events.append(.message(body))
+            case .message(let body):
+                // Not before: a server that is full ends a connection as soon as it stands.
+                pause.reset()
+                events.append(.message(body))
             case .malformed: malformedCount += 1
             case .ping(let context): ping = context
             case .answer, .identified, .subscription: break
@@ -387,7 +388,6 @@ public final class ClientSocket: PolledSocket {
         for case .answer(let bytes) in messages { connection.say(bytes) }
         guard connection.decoder.isReady else { return }
         phase = .established(connection)
-        pause.reset()
         events.append(.connected)
         if type == .subscriber { _ = ZMTP.subscription.withUnsafeBytes { connection.send($0) } }
     }

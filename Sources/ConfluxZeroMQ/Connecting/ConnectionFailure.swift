@@ -1,3 +1,9 @@
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
 /// Why an attempt to connect failed, or a connection ended.
 public enum ConnectionFailure: Sendable, Hashable {
     /// The host has no address, for the reason that the system gives.
@@ -41,6 +47,19 @@ public enum ConnectionFailure: Sendable, Hashable {
         switch self {
         case .otherMechanism, .denied: true
         default: false
+        }
+    }
+}
+
+extension ConnectionFailure {
+    /// Why the system could not connect.
+    init(systemNumber number: Int32) {
+        switch number {
+        // A path at which there is no socket, and one that nobody listens at any more.
+        case ECONNREFUSED, ENOENT: self = .refused
+        // Whoever listens at a path has as many connections as it has yet to accept.
+        case EAGAIN: self = .ended
+        default: self = .unreachable(ZeroMQError.systemWords(number))
         }
     }
 }

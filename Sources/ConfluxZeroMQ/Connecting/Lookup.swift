@@ -1,5 +1,4 @@
 import CSockets
-import Dispatch
 import Synchronization
 
 #if canImport(Darwin)
@@ -43,9 +42,14 @@ final class Lookup: Sendable {
                 finish(found)
                 return
             }
-            DispatchQueue.global().async { [self] in
-                finish(Self.look(host, port, isNumeric: false))
-                waker?.wake()
+            // A thread of its own: those of the system's queues may all wait for this connection.
+            do throws(ZeroMQError) {
+                _ = try NamedThread("conflux-lookup", stackBytes: 1 << 20) { [self] in
+                    finish(Self.look(host, port, isNumeric: false))
+                    waker?.wake()
+                }
+            } catch {
+                finish(.failure(Failure(failure: .unresolvable(error.message))))
             }
         }
     }

@@ -12,7 +12,7 @@ struct ReconnectPause {
         pause = settings.reconnectInterval
     }
 
-    /// The connection stands: the next failure is the first in a row.
+    /// The other side has said something: the next failure is the first in a row.
     mutating func reset() { self = ReconnectPause(settings) }
 
     /// How long to wait behind a failure.

@@ -25,8 +25,10 @@ final class FramePool {
         guard byteCount >= Self.frameBytesMin, byteCount <= Self.frameBytesMax else { return frame }
         if !frames.isEmpty {
             next = (next + 1) % frames.count
-            // Too large a memory is for another frame: who keeps a small one for long would keep all of it.
-            if frames[next].capacity >= byteCount, frames[next].capacity <= 4 * byteCount {
+            // Whoever counts the bytes of frames that wait counts their memory, but for a quarter.
+            if frames[next].capacity >= byteCount,
+                frames[next].capacity <= byteCount + byteCount / 4
+            {
                 swap(&frame, &frames[next])
                 frame.removeAll(keepingCapacity: true)
                 return frame

@@ -106,7 +106,9 @@ struct BridgeFeedTests {
         }
     }
 
-    @Test func `hosted and local stores of a bridged state get what comes from then on`() async throws {
+    @Test func `hosted and local stores of a bridged state get what comes from then on`()
+        async throws
+    {
         try await withWorld { world in
             let node = try await world.node(scope: scope)
             try await node.bridge(TallyState.self)
