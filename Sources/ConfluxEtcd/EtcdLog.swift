@@ -6,7 +6,7 @@ import Dispatch
 /// any number of programs may open it, of which the last one to claim it appends.
 ///
 /// - An append is one transaction, conditional on the key `epoch`, which a claim changes, and on the key `end`,
-///   which has the last number and the hash of all commits (``ChainHash``). Only that fences.
+///   which has the last number and the hash of all commits (`ChainHash`). Only that fences.
 /// - An answer that is lost, or that says nothing certain, is no outcome: the very same transaction is made
 ///   again, at another member, until its comparisons tell, or until ``EtcdLogSettings/callMax`` is over.
 /// - One append is under way at a time, with as many commits as there are. etcd does not keep the order of

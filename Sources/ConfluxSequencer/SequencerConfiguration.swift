@@ -19,7 +19,7 @@ public struct SequencerConfiguration: Sendable {
         /// In memory: a new log each time, for tests and for state that may be lost.
         case memory
         /// By an engine of its own, such as `EtcdLog`. Another program may claim the log there; then the
-        /// sequencer ends, as ``SequencerEnd/superseded``.
+        /// sequencer ends, as `superseded`.
         ///
         /// - Parameter open: Opens the log: when the sequencer starts, and again, on another thread, each time that
         ///   the log failed.

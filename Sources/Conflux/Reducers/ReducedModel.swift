@@ -110,7 +110,7 @@ extension TypedAction: ActionEnvelope {
 extension Store
 where State: ValueHolder, State.Value: ReducedModel, State.Action == TypedAction<State.Value> {
     /// Dispatches an action of a type that has a reducer, to this store only. May be called on any thread. The
-    /// reducer runs when and where ``Actions/dispatch(action:)`` says: on `.immediate` on this thread, before this
+    /// reducer runs when and where ``Actions/dispatch(action:)-(State.Action)`` says: on `.immediate` on this thread, before this
     /// returns, but for the exceptions there. Actions of one thread keep their order.
     ///
     /// - Parameter action: What happens. Where its type has no reducer by then, it is refused.

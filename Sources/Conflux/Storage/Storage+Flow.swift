@@ -15,7 +15,7 @@ extension Scope {
     ///   - line: The line of the call.
     ///   - change: Gets a draft of the value. Called once, holding no lock, where the mode says. If it throws,
     ///     nothing changes, and the receipt throws a refusal with that error as the reason.
-    ///   - next: Called once when it has ended, as in ``dispatch(_:to:mode:after:name:file:function:line:then:)``.
+    ///   - next: Called once when it has ended, as with an action.
     /// - Returns: A handle, by which the end can be waited for. It may be dropped.
     @discardableResult
     public func dispatch<Value>(
@@ -36,7 +36,7 @@ extension Scope {
     ///   - storage: A storage of this scope.
     ///   - change: Gets a draft of the value. Called once, holding no lock, when and where an action would be
     ///     committed.
-    /// - Returns: The lock. It may be dropped, as that of ``lock(dispatching:to:)``.
+    /// - Returns: The lock. It may be dropped, as that of a lock with an action.
     @discardableResult
     public func lock<Value: Equatable>(
         changing storage: Storage<Value>,

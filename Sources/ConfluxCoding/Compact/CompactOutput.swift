@@ -1,4 +1,4 @@
-/// Where a ``CompactCodable`` writes itself: bytes of a bounded size. See ``CompactFormat`` for their form.
+/// Where a ``CompactCodable`` writes itself: bytes of a bounded size. `CompactFormat` has their form.
 ///
 /// What does not fit is not written, and the whole is left to `Codable`.
 public struct CompactOutput: ~Copyable {

@@ -31,7 +31,7 @@ public enum ClientEvent: Sendable, Hashable {
 ///
 /// Owned by one thread at a time, whose poller says when ``receive()`` has something to do. No call blocks, but
 /// closing while something waits to be sent. What is received is bounded by what one call takes from the
-/// system, and one message; what waits to be sent, by ``sendBytesMax``.
+/// system, and one message; what waits to be sent, by 64 MiB.
 public final class ClientSocket: PolledSocket {
     /// What it is to whom it connects to.
     public enum Kind: Sendable, Hashable {
