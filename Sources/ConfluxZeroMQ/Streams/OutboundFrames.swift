@@ -34,6 +34,7 @@ struct OutboundFrames {
     ///   - frame: The frame.
     ///   - queue: Where it counts while it waits.
     ///   - descriptor: The connection.
+    /// - Returns: What became of it.
     mutating func send(
         _ frame: inout OutgoingFrame, counting queue: OutboundQueue?, to descriptor: Int32
     ) -> Outcome {
