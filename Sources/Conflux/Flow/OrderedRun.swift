@@ -1,4 +1,5 @@
 import ConfluxVocabulary
+import Synchronization
 
 /// A run of ordered actions for one store: filled by one thread, handed to the store's lane once, and emptied
 /// there. An action is made where it is kept and moves out of it, so that none is copied.
@@ -16,6 +17,9 @@ package final class OrderedRun<S: State>: @unchecked Sendable {
     @exclusivity(unchecked) private var head = 0
     /// The place of each action, in the log's order.
     @exclusivity(unchecked) @usableFromInline package var contexts: [ActionContext] = []
+
+    /// See ``isFinished``.
+    private let finished = Atomic(false)
 
     /// Makes an empty run.
     ///
@@ -68,6 +72,7 @@ package final class OrderedRun<S: State>: @unchecked Sendable {
         dropActions()
         head = 0
         contexts.removeAll(keepingCapacity: true)
+        finished.store(false, ordering: .relaxed)
     }
 
     private func dropActions() {
@@ -81,6 +86,13 @@ package final class OrderedRun<S: State>: @unchecked Sendable {
         defer { head += 1 }
         return (actions + head).move()
     }
+
+    /// The lane is done with it, and with what it was told of it: whoever sees ``isFinished`` and has the only
+    /// reference has it alone. (That a reference is the only one says nothing of what other threads did before.)
+    func finish() { finished.store(true, ordering: .releasing) }
+
+    /// Whether a lane is done with it.
+    package var isFinished: Bool { finished.load(ordering: .acquiring) }
 
     /// Whether its room is small enough to be kept for the next use.
     package var isWorthKeeping: Bool { capacity <= Self.keptCapacityMax }

@@ -1,7 +1,6 @@
 import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
-import Synchronization
 
 /// Decodes the entries of one state, and hands them to its stores: the hot loop.
 final class TypedRunner<S: BridgedState>: EntryRunner {
@@ -42,8 +41,9 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         /// Whether the entry is still to be judged by the store: it may have it already, be frozen, or
         /// go no further.
         func awaits(_ sequence: SequenceNumber) -> Bool {
-            progress.phase != .ended && replica?.isFrozen != true
-                && sequence > progress.delivered
+            guard progress.phase != .ended, sequence > progress.delivered else { return false }
+            guard replica?.isFrozen != true else { return false }
+            return true
         }
 
         /// A batch that begins there is for it.
@@ -371,11 +371,9 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
 
     /// A lane that is done with a run leaves its room to the next one.
     private func keep(_ run: Run) {
-        guard spare == nil, isKnownUniquelyReferenced(&run.taken), run.taken.isWorthKeeping else {
-            return
-        }
-        // What the lane wrote before it let go of the run is seen from here on.
-        atomicMemoryFence(ordering: .acquiring)
+        guard spare == nil, run.taken.isFinished, isKnownUniquelyReferenced(&run.taken),
+            run.taken.isWorthKeeping
+        else { return }
         run.taken.clear()
         spare = run.taken
     }

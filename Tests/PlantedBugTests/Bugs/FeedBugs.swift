@@ -60,11 +60,11 @@ extension PlantedBug {
             name: "the subscription is not proven", rule: 4,
             file: "ConfluxProtocol/Replica/ReplicaMachine+Hosting.swift",
             original: """
-                        guard phase == .joined, isFollowing else { return }
+                        guard phase == .joined, isFollowing || feed == .unwanted else { return }
                 """,
             planted: """
-                        guard phase == .joined, PLANTED || isFollowing else { return }
-                        if PLANTED, live == nil { live = remoteLast.next.next }
+                        guard phase == .joined, PLANTED || isFollowing || feed == .unwanted else { return }
+                        if PLANTED, !isFollowing, feed != .unwanted { live = remoteLast.next.next }
                 """),
         PlantedBug(
             name: "a store is attached before it has caught up", rule: 4,
@@ -89,13 +89,10 @@ extension PlantedBug {
             name: "a store's position is ignored", rule: 4,
             file: "ConfluxNode/Stores/TypedRunner.swift",
             original: """
-                            guard replica.progress.phase != .ended, place.sequence > replica.progress.delivered
-                            else { return false }
+                            guard progress.phase != .ended, sequence > progress.delivered else { return false }
                 """,
             planted: """
-                            guard replica.progress.phase != .ended,
-                                PLANTED || place.sequence > replica.progress.delivered
-                            else { return false }
+                            guard progress.phase != .ended, PLANTED || sequence > progress.delivered else { return false }
                 """),
         PlantedBug(
             name: "an opener keeps its own state", rule: 16,

@@ -86,10 +86,10 @@ extension PlantedBug {
             name: "entries for a whole state reach a frozen store", rule: 21,
             file: "ConfluxNode/Stores/TypedRunner.swift",
             original: """
-                guard !replica.isFrozen else { return false }
+                guard replica?.isFrozen != true else { return false }
                 """,
             planted: """
-                guard PLANTED || !replica.isFrozen else { return false }
+                guard PLANTED || replica?.isFrozen != true else { return false }
                 """),
         PlantedBug(
             name: "a joiner does not hear what is skipped", rule: 23,

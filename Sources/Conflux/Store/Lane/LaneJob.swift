@@ -34,6 +34,7 @@ extension StoreCore {
             }
         case .run(let run, let through, let completion):
             completion(commit(run, through: through))
+            run.finish()
         case .look(let body): body(state.takeUnretainedValue(), position)
         case .hold(let hold): preconditionFailure("\(hold) is not performed but waited for")
         }
