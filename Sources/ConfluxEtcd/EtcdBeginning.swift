@@ -65,7 +65,7 @@ struct EtcdBeginning {
                         .put(layout.epoch, tenure.value(at: layout.epoch)),
                         .put(layout.end, end.value(at: layout.end)),
                         .put(layout.floor, floor.value(at: layout.floor)),
-                    ]))
+                    ], failure: [.read(.key(layout.meta))]))
         } catch {
             throw LogError(error, attempt)
         }

@@ -115,6 +115,28 @@ import Testing
         #expect(try log.readAll() == commits)
     }
 
+    @Test func `what an etcd that becomes full refuses is not in the log, and what it takes is`() throws {
+        let cluster = try cluster(of: 1, ["--quota-backend-bytes=41943040"])
+        let names = (0..<8).map { "log\($0)" }
+        // Requests that are under way while the space ends may be applied, and answered as if they were not.
+        DispatchQueue.concurrentPerform(iterations: names.count) { index in
+            do {
+                let log = try open(cluster, names[index])
+                let epoch = try log.claim().epoch
+                var end = log.last
+                var error: LogError?
+                while error == nil {
+                    error = failure { try log.fill(1, epoch, bytes: 200_000) }.error
+                    if error == nil { end = log.last }
+                }
+                #expect(error?.code == .full, "\(String(describing: error))")
+                #expect(try open(cluster, names[index]).last == end)
+            } catch {
+                Issue.record(error)
+            }
+        }
+    }
+
     @Test func `near its quota a log says so, and has room once it gave up its beginning`() throws {
         let cluster = try cluster(of: 1)
         let log = try open(cluster) { $0.quotaBytes = 8 << 20 }

@@ -48,8 +48,28 @@ final class EtcdClient {
 
     /// Carries out a transaction.
     ///
+    /// - Returns: What came of it. One that was applied while its answer was lost has not succeeded: what its other
+    ///   branch reads tells.
     /// - Throws: ``EtcdFailure``.
     func transact(_ transaction: EtcdTransaction) throws(EtcdFailure) -> EtcdAnswer {
+        do throws(EtcdFailure) {
+            return try carryOut(transaction)
+        } catch {
+            guard error.kind == .full, !transaction.failure.isEmpty else { throw error }
+            // etcd may have applied the transaction that filled its space, and says the same.
+            var found: EtcdAnswer
+            do throws(EtcdFailure) {
+                found = try carryOut(EtcdTransaction(success: transaction.failure))
+            } catch {
+                throw EtcdFailure(error.kind, error.message, mayHaveHappened: true)
+            }
+            guard transaction.stands(in: found) else { throw error }
+            found.succeeded = false
+            return found
+        }
+    }
+
+    private func carryOut(_ transaction: EtcdTransaction) throws(EtcdFailure) -> EtcdAnswer {
         let body = try call(.transact, transaction.encoded())
         do throws(ProtobufReader.Malformed) {
             return try EtcdAnswer(body)

@@ -36,6 +36,21 @@ struct EtcdTransaction {
     var success: [Operation]
     var failure: [Operation] = []
 
+    /// Whether it was applied, by what its second branch finds: each key that it reads and the first one puts has
+    /// the value that was put. One such key at least has a value that no other transaction puts.
+    func stands(in answer: EtcdAnswer) -> Bool {
+        var isRead = false
+        for case .put(let key, let value) in success {
+            let index = failure.firstIndex {
+                if case .read(let range, _, _, _) = $0 { range.first == key } else { false }
+            }
+            guard let index else { continue }
+            guard answer.pair(index)?.value == value else { return false }
+            isRead = true
+        }
+        return isRead
+    }
+
     func encoded() -> [UInt8] {
         let size = success.reduce(256) { sum, operation in
             if case .put(_, let value) = operation { sum + value.count + 128 } else { sum }
