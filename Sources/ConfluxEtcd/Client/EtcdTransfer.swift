@@ -135,20 +135,23 @@ final class EtcdTransfer {
     private func reply(
         _ code: CURLcode, from member: String
     ) throws(TransferFailure) -> EtcdReply {
+        // libcurl sends a request again, over another connection, where one that stood ends without an answer. It
+        // doesn't say so: whatever came of the second one, the first one may have been heard.
+        let stood = connected.contains(member)
         guard code == CURLE_OK else {
-            let failure = TransferFailure(
+            var failure = TransferFailure(
                 code, words: sink.words(of: code), isTooLarge: sink.isTooLarge,
                 isConnected: conflux_curl_double(handle, CURLINFO_PRETRANSFER_TIME) > 0)
+            failure.mayBeSent = failure.mayBeSent || stood
             renew()
             throw failure
         }
         guard conflux_curl_long(handle, CURLINFO_HTTP_VERSION) == CURL_HTTP_VERSION_2_0 else {
-            // The connection had ended, and the new one is asked for an upgrade: etcd does nothing then.
-            let hadEnded = connected.contains(member)
+            // Where the connection had ended, the new one is asked for an upgrade: etcd does nothing then.
             renew()
             throw TransferFailure(
-                mayBeSent: false,
-                message: hadEnded
+                mayBeSent: stood,
+                message: stood
                     ? "the connection had ended" : "it does not speak HTTP/2, as etcd does")
         }
         guard let status = sink.status else {
