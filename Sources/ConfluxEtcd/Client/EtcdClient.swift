@@ -72,7 +72,10 @@ final class EtcdClient {
     private func carryOut(_ transaction: EtcdTransaction) throws(EtcdFailure) -> EtcdAnswer {
         let body = try call(.transact, transaction.encoded())
         do throws(ProtobufReader.Malformed) {
-            return try EtcdAnswer(body)
+            let answer = try EtcdAnswer(body)
+            let branch = answer.succeeded ? transaction.success : transaction.failure
+            guard answer.pairs.count == branch.count else { throw ProtobufReader.Malformed() }
+            return answer
         } catch {
             throw EtcdFailure(.foreign, "its answer is none of etcd's", mayHaveHappened: true)
         }
