@@ -47,6 +47,11 @@ extension EtcdLog {
                 sequence: piece.sequence, byteCount: upload.byteCount,
                 digest: upload.hasher.finish(), id: upload.id)
             let others = try reading.checkpoints()
+            // A change whose answer was lost may have entered it.
+            guard !others.contains(where: { $0.1?.id == upload.id }) else {
+                self.tenure?.uploads[key] = nil
+                return
+            }
             let kept = others.last { $0.0 < piece.sequence }?.0
             let entry = layout.checkpoint(piece.sequence)
             var operations: [EtcdTransaction.Operation] = [
@@ -108,6 +113,8 @@ extension EtcdLog {
         let reading = try openReading()
         let layout = reading.layout
         let places = try reading.places(of: snapshot.store)
+        // A change whose answer was lost may have entered it.
+        guard !places.contains(where: { $0.id == upload.id }) else { return }
         let others = places.map(\.snapshot)
         guard !snapshot.gives(wayTo: others) else {
             return try change(
@@ -260,12 +267,19 @@ extension EtcdLog {
     private func begin(
         _ upload: EtcdUpload, at key: String, _ attempt: String
     ) throws(LogError) {
-        let layout = try openReading().layout
+        let reading = try openReading()
+        let layout = reading.layout
         var operations: [EtcdTransaction.Operation] = [
             .put(key, EtcdText(["\(upload.id)"]).value(at: key))
         ]
-        if let former = tenure?.uploads[key] {
-            operations.append(.delete(.below(layout.parts(former.id))))
+        // The former one may be listed by now, though nobody heard so: then the key says nothing of it.
+        if tenure?.uploads[key] != nil,
+            let pair = try reading.look([.read(.key(key))], attempt).pair(0)
+        {
+            guard let id = EtcdText(pair.value, at: key)?.identifier(0) else {
+                throw .damagedKey(key)
+            }
+            operations.append(.delete(.below(layout.parts(id))))
         }
         try change(operations, attempt)
         tenure?.uploads[key] = upload

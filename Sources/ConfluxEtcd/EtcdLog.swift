@@ -26,6 +26,8 @@ public final class EtcdLog: ActionLog {
     /// What is so from a claim on.
     struct Tenure {
         let claim: EtcdTenure
+        /// What was changed last beside the commits, as far as this object knows.
+        var change: EtcdChange
         /// Where the log ends.
         var end: EtcdEnd
         /// The hash of the commit before the floor.
@@ -108,7 +110,8 @@ public final class EtcdLog: ActionLog {
                     "the last commit, whose bytes are not those that were written")
             }
         }
-        tenure = Tenure(claim: claim, end: end, beginning: beginning)
+        tenure = Tenure(
+            claim: claim, change: EtcdChange(nonce: claim.nonce), end: end, beginning: beginning)
         last = end.last
         floor = beginning.first
         try giveUpUnfinished(answer.pairs.count > 3 ? answer.pairs[3] : [])
@@ -129,13 +132,15 @@ public final class EtcdLog: ActionLog {
             guard let value = former?.value, let standing = EtcdTenure(value, at: layout.epoch)
             else { throw .damagedKey(layout.epoch) }
             let claim = EtcdTenure(epoch: standing.epoch.raised(by: step), nonce: .random())
+            let change = EtcdChange(nonce: claim.nonce)
             let reads: [EtcdTransaction.Operation] = [
                 .read(.key(layout.end)), .read(.key(layout.floor)), .read(.below(layout.uploads)),
             ]
             let answer = try transact(
                 EtcdTransaction(
                     comparisons: [.value(layout.epoch, value)],
-                    success: [.put(layout.epoch, claim.value(at: layout.epoch))] + reads,
+                    success: [.put(layout.epoch, claim.value(at: layout.epoch))] + reads
+                        + [.put(layout.change, change.value(at: layout.change))],
                     failure: [.read(.key(layout.epoch))] + reads), attempt)
             if answer.succeeded { return (claim, answer) }
             former = answer.pair(0)
@@ -313,17 +318,33 @@ public final class EtcdLog: ActionLog {
         }
     }
 
-    /// Changes what lies beside the commits, in one transaction, and only where no newer claim exists (rule 1).
+    /// Changes what lies beside the commits, in one transaction, and only where no newer claim exists (rule 1), and
+    /// nothing was changed since this object looked: so what was tried before is not done later.
+    ///
+    /// - Throws: `failed` as well where an earlier change, whose outcome was not known, has happened.
     func change(
         _ operations: [EtcdTransaction.Operation], _ attempt: @autoclosure () -> String
     ) throws(LogError) {
         let layout = try openReading().layout
         guard let tenure else { throw .notClaimed }
+        let next = EtcdChange(nonce: .random())
+        let key = layout.change
         let answer = try transact(
             EtcdTransaction(
-                comparisons: [.value(layout.epoch, tenure.claim.value(at: layout.epoch))],
-                success: operations, failure: [.read(.key(layout.epoch))]), attempt())
-        if !answer.succeeded { try requireClaim(tenure, answer.pair(0)) }
+                comparisons: [
+                    .value(layout.epoch, tenure.claim.value(at: layout.epoch)),
+                    .value(key, tenure.change.value(at: key)),
+                ], success: operations + [.put(key, next.value(at: key))],
+                failure: [.read(.key(layout.epoch)), .read(.key(key))]), attempt())
+        if !answer.succeeded {
+            try requireClaim(tenure, answer.pair(0))
+            guard let pair = answer.pair(1), let standing = EtcdChange(pair.value, at: key) else {
+                throw .damagedKey(key)
+            }
+            self.tenure?.change = standing
+            guard standing == next else { throw .changedBefore(attempt()) }
+        }
+        self.tenure?.change = next
         let byteCount = operations.reduce(0) { sum, operation in
             if case .put(_, let value) = operation { sum + value.count } else { sum }
         }
@@ -356,5 +377,14 @@ public final class EtcdLog: ActionLog {
         guard standing == tenure.claim else {
             throw .superseded(tenure.claim.epoch, by: standing.epoch)
         }
+    }
+}
+
+extension LogError {
+    fileprivate static func changedBefore(_ attempt: String) -> LogError {
+        LogError(
+            .failed,
+            "\(attempt) changed nothing: a change before it, whose answer was lost, has happened. "
+                + "Try again.")
     }
 }

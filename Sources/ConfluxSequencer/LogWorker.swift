@@ -152,7 +152,11 @@ package final class LogWorker {
             try log.confirm()
             answer(.tenureConfirmed)
         case .review: try review()
-        case .save(let piece, let done): done(save(piece))
+        case .save(let piece, let done):
+            let error = save(piece)
+            done(error)
+            // What may have happened, or may yet happen, ends with the tenure.
+            if let error, error.code == .unknownOutcome { throw error }
         case .probe(let passed): passed()
         case .close: log.close()
         case .rest: preconditionFailure("the rest of a job is done as that job")

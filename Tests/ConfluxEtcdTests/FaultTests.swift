@@ -104,6 +104,40 @@ import Testing
         #expect(try log.readAll() == commits + [commit])
     }
 
+    @Test func `what went over a connection that ended is not said to be unsent`() throws {
+        let cluster = try cluster(of: 1)
+        let proxy = try CuttingProxy(before: cluster.endpoints[0])
+        let log = try open("etcd://\(proxy.address)/conflux", hasty)
+        let commits = try log.fill(3, try log.claim().epoch)
+        proxy.withhold(1) { [weak proxy] in proxy?.refuse() }
+        let commit = LoggedCommit.sample(7, commits[0].epoch)
+        let lost = failure { try log.append(commit, expecting: log.last, forced: false) }
+        #expect(lost.error?.code == .unknownOutcome, "\(String(describing: lost.error))")
+        #expect(proxy.cutCount == 1)
+        #expect(try open(cluster).readAll() == commits + [commit])
+    }
+
+    @Test func `a checkpoint is whole, though the answer that it is listed was lost`() throws {
+        let cluster = try cluster(of: 1)
+        let proxy = try CuttingProxy(before: cluster.endpoints[0])
+        let log = try open("etcd://\(proxy.address)/conflux", hasty)
+        try log.fill(3, try log.claim().epoch)
+        let checkpoint = SavedCheckpoint(
+            sequence: SequenceNumber(4), bytes: [UInt8](repeating: 4, count: 100)[...])
+        let pieces = checkpoint.pieces(of: 60)
+        try log.save(pieces[0])
+        // The answers that its bytes are there, and which checkpoints there are, pass.
+        proxy.withhold(.max, passing: 2)
+        #expect(failure { try log.save(pieces[1]) }.error?.code == .unknownOutcome)
+        proxy.withhold(0)
+        // What comes next finds that it is listed, and leaves its bytes alone.
+        _ = failure { try log.save(checkpointAt: 6) }
+        #expect(try log.checkpoint(through: SequenceNumber(4)) == checkpoint)
+        try log.save(checkpointAt: 6)
+        #expect(try log.checkpoint(through: SequenceNumber(4)) == checkpoint)
+        #expect(try log.checkpoint(through: SequenceNumber(6))?.sequence == SequenceNumber(6))
+    }
+
     @Test func `a claim whose answer is lost is one`() throws {
         let cluster = try cluster(of: 1)
         let proxy = try CuttingProxy(before: cluster.endpoints[0])

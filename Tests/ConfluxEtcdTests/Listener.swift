@@ -30,8 +30,11 @@ final class Listener: Sendable {
         thread.start()
     }
 
+    /// Refuses who connects from now on.
+    func refuse() { shutdown(descriptor, Int32(SHUT_RDWR)) }
+
     deinit {
-        shutdown(descriptor, Int32(SHUT_RDWR))
+        refuse()
         close(descriptor)
     }
 }
@@ -46,19 +49,33 @@ final class CuttingProxy: Sendable {
 
     private final class CutCount: Sendable {
         private let left = Mutex(0)
+        private let passing = Mutex(0)
         private let done = Mutex(0)
+        private let before = Mutex<(@Sendable () -> Void)?>(nil)
 
         var count: Int { done.withLock { $0 } }
 
-        func set(_ count: Int) { left.withLock { $0 = count } }
+        func set(_ count: Int, _ passes: Int, _ tell: (@Sendable () -> Void)?) {
+            before.withLock { $0 = tell }
+            passing.withLock { $0 = passes }
+            left.withLock { $0 = count }
+        }
 
         func take() -> Bool {
             let isTaken = left.withLock { left in
                 guard left > 0 else { return false }
+                let passes = passing.withLock { passing in
+                    defer { passing = max(0, passing - 1) }
+                    return passing > 0
+                }
+                guard !passes else { return false }
                 left -= 1
                 return true
             }
-            if isTaken { done.withLock { $0 += 1 } }
+            if isTaken {
+                before.withLock { $0 }?()
+                done.withLock { $0 += 1 }
+            }
             return isTaken
         }
     }
@@ -93,7 +110,17 @@ final class CuttingProxy: Sendable {
     var cutCount: Int { cutsLeft.count }
 
     /// Withholds the next answers.
-    func withhold(_ count: Int) { cutsLeft.set(count) }
+    ///
+    /// - Parameters:
+    ///   - count: How many.
+    ///   - passes: How many pass before.
+    ///   - tell: Called before the connection of each of them ends.
+    func withhold(_ count: Int, passing passes: Int = 0, tell: (@Sendable () -> Void)? = nil) {
+        cutsLeft.set(count, passes, tell)
+    }
+
+    /// Refuses who connects from now on.
+    func refuse() { listener.refuse() }
 }
 
 private func relay(_ from: Int32, to: Int32, _ passes: (Int) -> Bool) {

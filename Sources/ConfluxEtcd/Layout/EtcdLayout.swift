@@ -7,8 +7,8 @@ struct EtcdLayout {
     static let version: UInt64 = 1
     /// What a log has directly below its prefix.
     static let names: Set<String> = [
-        "checkpoints", "commits", "end", "epoch", "floor", "large", "meta", "parts", "snapshots",
-        "uploads",
+        "change", "checkpoints", "commits", "end", "epoch", "floor", "large", "meta", "parts",
+        "snapshots", "uploads",
     ]
 
     private let prefix: String
@@ -20,6 +20,7 @@ struct EtcdLayout {
     var all: EtcdRange { .below(prefix) }
     var meta: String { prefix + "meta" }
     var epoch: String { prefix + "epoch" }
+    var change: String { prefix + "change" }
     var end: String { prefix + "end" }
     var floor: String { prefix + "floor" }
 

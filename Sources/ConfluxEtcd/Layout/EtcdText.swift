@@ -58,6 +58,23 @@ struct EtcdTenure: Equatable {
     }
 }
 
+/// What was changed last beside the commits: the value of `change`. A claim counts as a change.
+struct EtcdChange: Equatable {
+    /// Nothing else has it.
+    let nonce: Nonce
+
+    init(nonce: Nonce) {
+        self.nonce = nonce
+    }
+
+    init?(_ value: Bytes, at key: String) {
+        guard let nonce = EtcdText(value, at: key)?.identifier(0) else { return nil }
+        self.init(nonce: nonce)
+    }
+
+    func value(at key: String) -> Bytes { EtcdText(["\(nonce)"]).value(at: key) }
+}
+
 /// Where the log ends: the value of `end`.
 struct EtcdEnd: Equatable {
     /// The last number; `zero` in an empty log.
