@@ -225,7 +225,7 @@ extension EtcdLog {
     ) throws(LogError) -> EtcdFloor? {
         var found: EtcdFloor?
         var byteCount = 0
-        for pair in try reading.page(from: self.floor).pairs {
+        for pair in try reading.page(from: self.floor, limitBytes: limitBytes).pairs {
             guard let number = EtcdLayout.number(endingIn: pair.key), number < floor.rawValue,
                 number < last.rawValue, found == nil || byteCount < limitBytes
             else { break }

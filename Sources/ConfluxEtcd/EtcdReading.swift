@@ -14,8 +14,12 @@ final class EtcdReading {
 
     let client: EtcdClient
     let layout: EtcdLayout
+    /// How many records are asked for at once before any came, or where many were too much.
+    private static let windowUsual = 8
     /// How many records are asked for at once, by the size of those that came before.
-    private var window = 8
+    private var window = windowUsual
+    /// The size of those that came last, on average; 0 before any came.
+    private var usualBytes = 0
 
     init(_ settings: EtcdLogSettings) throws(EtcdFailure) {
         client = try EtcdClient(settings)
@@ -57,7 +61,7 @@ final class EtcdReading {
     ) throws(LogError) -> [LoggedCommit] {
         var found = EtcdFinding(from: from, through: last, limitBytes: limitBytes)
         while !found.isDone {
-            let (floor, pairs) = try page(from: found.next)
+            let (floor, pairs) = try page(from: found.next, limitBytes: found.leftBytes)
             found.rise(to: floor.first)
             guard !found.isDone else { break }
             guard !pairs.isEmpty else {
@@ -114,27 +118,42 @@ final class EtcdReading {
     }
 
     /// Some records, from the one that has a number, and where the log begins at that moment.
+    ///
+    /// Records may be far larger than those before them: where that is more than comes in time, or than is taken, fewer
+    /// are asked for, now or with the next call.
+    ///
+    /// - Parameter limitBytes: About how many bytes they have together at most.
     func page(
-        from next: SequenceNumber
+        from next: SequenceNumber, limitBytes: Int
     ) throws(LogError) -> (floor: EtcdFloor, pairs: [EtcdPair]) {
         let attempt = "Reading the log from entry \(next)"
+        var count = window
+        if usualBytes > 0 { count = min(count, limitBytes / usualBytes + 1) }
         var answer: EtcdAnswer?
         while answer == nil {
             do throws(EtcdFailure) {
                 answer = try lookAgain([
                     .read(.key(layout.floor)),
-                    .read(layout.records(from: next), limit: window),
+                    .read(layout.records(from: next), limit: count),
                 ])
             } catch {
-                guard error.kind == .tooLarge, window > 1 else { throw LogError(error, attempt) }
-                window /= 2
+                let isMany = count > Self.windowUsual
+                let isTooMuch = error.kind == .tooLarge || error.kind == .unreachable
+                guard isTooMuch, count > 1 else { throw LogError(error, attempt) }
+                count = isMany ? Self.windowUsual : count / 2
+                window = count
+                // Nobody may answer at all.
+                guard isMany || error.kind == .tooLarge else { throw LogError(error, attempt) }
             }
         }
         guard let answer, answer.pairs.count == 2, let floor = answer.pair(0),
             let first = EtcdFloor(floor.value, at: floor.key)
         else { throw .damagedKey(layout.floor) }
-        let largest = answer.pairs[1].map(\.value.count).max() ?? 0
-        if largest > 0 { window = min(max(Self.pageBytes / largest, 1), Self.recordsMax) }
+        let sizes = answer.pairs[1].map(\.value.count)
+        if let largest = sizes.max(), largest > 0 {
+            window = min(max(Self.pageBytes / largest, 1), Self.recordsMax, 2 * window)
+            usualBytes = max(1, sizes.reduce(0, +) / sizes.count)
+        }
         return (first, answer.pairs[1])
     }
 
@@ -218,6 +237,9 @@ private struct EtcdFinding {
         self.last = last
         self.limitBytes = limitBytes
     }
+
+    /// How many bytes are missing to as many as were asked for.
+    var leftBytes: Int { max(0, limitBytes - byteCount) }
 
     var isDone: Bool { isFull || fault != nil || next > last }
 
