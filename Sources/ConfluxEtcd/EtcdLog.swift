@@ -43,7 +43,7 @@ public final class EtcdLog: ActionLog {
     private var space: EtcdSpace
     private var watch: EtcdWatch?
 
-    /// How often, and how long, it is looked whether space is free that was just given up.
+    /// How often, and with which pauses, it is looked whether space is free that was just given up.
     private static let looksMax = 20
     private static let lookPause = Duration.milliseconds(100)
 
@@ -360,9 +360,9 @@ public final class EtcdLog: ActionLog {
         guard isAwaited, let beginning = tenure?.beginning else { return }
         // What etcd frees with one write to its file it counts as free with the next.
         let never = DispatchSemaphore(value: 0)
-        for _ in 0..<Self.looksMax {
-            space.reviewNow(reading.client)
-            guard space.isNearlyFull else { return }
+        let deadline = ContinuousClock.now + Self.lookPause * Self.looksMax
+        while ContinuousClock.now < deadline {
+            guard space.reviewNow(reading.client), space.isNearlyFull else { return }
             let key = reading.layout.floor
             try change([.put(key, beginning.value(at: key))], "Giving back space")
             _ = never.wait(timeout: .now() + Self.lookPause / .seconds(1))

@@ -44,18 +44,24 @@ struct EtcdSpace {
     }
 
     /// Asks how much is left, where that may have changed.
-    mutating func review(_ client: EtcdClient) {
+    ///
+    /// - Returns: Whether it is known.
+    @discardableResult
+    mutating func review(_ client: EtcdClient) -> Bool {
         let now = ContinuousClock.now
         let isOld = isNearlyFull && reviewed.map { now - $0 >= Self.reviewPause } ?? true
-        guard reviewed == nil || bytesSinceReview >= Self.reviewBytes || isOld else { return }
+        guard reviewed == nil || bytesSinceReview >= Self.reviewBytes || isOld else {
+            return true
+        }
         bytesSinceReview = 0
         reviewed = now
         // Whatever keeps it from being told is met by the next append.
-        guard let status = try? client.status() else { return }
+        guard let status = try? client.status() else { return false }
         let quota =
             status.quotaBytes == 0
             ? UInt64(quotaBytes) : min(status.quotaBytes, UInt64(quotaBytes))
         isNearlyFull = status.usedBytes > quota / 8 * 7
+        return true
     }
 
     /// Has history be given up: all of it where space is short, which is awaited then.
@@ -64,9 +70,11 @@ struct EtcdSpace {
     }
 
     /// Asks anew how much is left.
-    mutating func reviewNow(_ client: EtcdClient) {
+    ///
+    /// - Returns: Whether it is known.
+    mutating func reviewNow(_ client: EtcdClient) -> Bool {
         reviewed = nil
-        review(client)
+        return review(client)
     }
 
     private mutating func compact(_ client: EtcdClient, to revision: UInt64, isAwaited: Bool) {
