@@ -32,6 +32,15 @@ static inline CURLcode conflux_curl_set_body(CURL *handle, const void *bytes, si
     return code == CURLE_OK ? curl_easy_setopt(handle, CURLOPT_POSTFIELDS, (const char *)bytes) : code;
 }
 
+// A transfer that ends does not wait for the thread that resolves a name, from libcurl 7.87 on.
+static inline void conflux_curl_set_quick_exit(CURL *handle) {
+#if LIBCURL_VERSION_NUM >= 0x075700
+    curl_easy_setopt(handle, CURLOPT_QUICK_EXIT, 1L);
+#else
+    (void)handle;
+#endif
+}
+
 static inline long conflux_curl_long(CURL *handle, CURLINFO info) {
     long value = 0;
     curl_easy_getinfo(handle, info, &value);

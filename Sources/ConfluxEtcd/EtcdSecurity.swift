@@ -2,11 +2,12 @@ import Foundation
 
 /// How connections to etcd are encrypted. Each file is in PEM form.
 public struct EtcdSecurity: Sendable, Hashable {
-    /// The certificates of who vouches for etcd's members; nil for those that the system trusts.
+    /// The certificates of who vouches for etcd's members, and nobody else does; nil for those that the system
+    /// trusts.
     public var authorityFile: String?
     /// This program's certificate, where etcd asks for one.
     public var certificateFile: String?
-    /// The secret key of that certificate; nil where the same file has it.
+    /// The secret key of that certificate, not encrypted; nil where the same file has it.
     public var keyFile: String?
 
     /// Makes it.

@@ -19,6 +19,9 @@ struct EtcdReply {
     var status: Int
     var message: String
     var body: Bytes
+
+    /// Whether only those are served that it knows.
+    var wantsUser: Bool { status == 3 && message.contains("user name is empty") }
 }
 
 /// One request at a time to members of etcd: gRPC over HTTP/2, by libcurl. It keeps connections open.
@@ -79,12 +82,18 @@ final class EtcdTransfer {
     static func prepare(_ handle: UnsafeMutableRawPointer, _ security: EtcdSecurity?) {
         conflux_curl_set_long(handle, CURLOPT_NOSIGNAL, 1)
         conflux_curl_set_long(handle, CURLOPT_TCP_KEEPALIVE, 1)
+        // A name that nobody resolves is not waited for behind the deadline.
+        conflux_curl_set_quick_exit(handle)
         // No proxy stands before a log, whatever the environment says.
         conflux_curl_set_text(handle, CURLOPT_NOPROXY, "*")
         guard let security else { return }
         if let file = security.authorityFile {
             conflux_curl_set_text(handle, CURLOPT_CAINFO, file)
+            // Else whom the system trusts would be trusted as well.
+            conflux_curl_set_pointer(handle, CURLOPT_CAPATH, nil)
         }
+        // Nobody is asked for the password of a key that is encrypted.
+        conflux_curl_set_text(handle, CURLOPT_KEYPASSWD, "")
         if let file = security.certificateFile {
             conflux_curl_set_text(handle, CURLOPT_SSLCERT, file)
         }
