@@ -130,6 +130,7 @@ final class EtcdClient {
             case .passing(let fault): trial.note(fault, of: member)
             case .unknownToken:
                 token = nil
+                isOpenToAll = false
                 // It has run out, and the member is well; or it never knows one.
                 if trial.countsToken() { continue }
             }
@@ -153,8 +154,11 @@ final class EtcdClient {
                 case let verdict: return verdict
                 }
             }
-            return EtcdVerdict(
-                try transfer.ask(method.rawValue, of: member, message, token: token, within: limit))
+            let reply = try transfer.ask(
+                method.rawValue, of: member, message, token: token, within: limit)
+            // Authentication was enabled since.
+            if settings.credentials != nil, token == nil, reply.wantsUser { return .unknownToken }
+            return EtcdVerdict(reply)
         } catch {
             if error.isTooLarge {
                 return .failed(EtcdFailure(.tooLarge, "its answer is too large"))

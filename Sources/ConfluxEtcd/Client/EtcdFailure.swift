@@ -115,7 +115,9 @@ enum EtcdVerdict {
         case 3 where words.contains("authentication failed"), 7:
             self = .failed(EtcdFailure(.denied, words))
         case 3 where words.contains("too large"): self = .failed(EtcdFailure(.tooLarge, words))
-        case 3 where words.contains("user name is empty"):
+        // Users or roles were changed since the token was given.
+        case 3 where words.contains("revision of auth store is old"): self = .unknownToken
+        case 3 where reply.wantsUser:
             self = .failed(
                 EtcdFailure(.denied, "\(words): it wants to know who asks; give credentials"))
         case 8 where words.contains("space exceeded"): self = .failed(EtcdFailure(.full, words))
