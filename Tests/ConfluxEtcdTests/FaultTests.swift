@@ -138,6 +138,25 @@ import Testing
         #expect(try log.checkpoint(through: SequenceNumber(6))?.sequence == SequenceNumber(6))
     }
 
+    @Test func `a request that etcd takes long after it was made again changes nothing`() throws {
+        let cluster = try cluster(of: 1)
+        let proxy = try HoldingProxy(before: cluster.endpoints[0])
+        let log = try open("etcd://\(proxy.address)/conflux", hasty)
+        try log.fill(3, try log.claim().epoch)
+        let bytes = [UInt8](repeating: 1, count: 100)[...]
+        let snapshot = SavedSnapshot(
+            store: try #require(StoreName("document/a")), life: SequenceNumber(1),
+            sequence: SequenceNumber(2), schemaVersion: 1, digest: Digest(of: Array(bytes)),
+            byteCount: 100, kind: .confirmed)
+        try log.save(SnapshotPiece(snapshot: snapshot, offset: 0, bytes: bytes))
+        proxy.hold("/conflux/change")
+        try log.removeSnapshots(of: snapshot.store)
+        #expect(proxy.isHolding)
+        try log.save(SnapshotPiece(snapshot: snapshot, offset: 0, bytes: bytes))
+        #expect(proxy.release())
+        #expect(try log.readSnapshot(of: snapshot.key, from: 0, limitBytes: 100) == bytes)
+    }
+
     @Test func `a claim whose answer is lost is one`() throws {
         let cluster = try cluster(of: 1)
         let proxy = try CuttingProxy(before: cluster.endpoints[0])

@@ -86,14 +86,7 @@ final class CuttingProxy: Sendable {
         let count = CutCount()
         cutsLeft = count
         listener = try Listener { client in
-            let server = newSocket()
-            var place = loopback(port)
-            let isConnected = withUnsafeMutablePointer(to: &place) { pointer in
-                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    connect(server, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-                }
-            }
-            guard isConnected else {
+            guard let server = connected(to: port) else {
                 close(client)
                 return
             }
@@ -123,20 +116,34 @@ final class CuttingProxy: Sendable {
     func refuse() { listener.refuse() }
 }
 
-private func relay(_ from: Int32, to: Int32, _ passes: (Int) -> Bool) {
+/// A connection to a port of this machine; nil where nobody listens.
+func connected(to port: UInt16) -> Int32? {
+    let server = newSocket()
+    var place = loopback(port)
+    let isConnected = withUnsafeMutablePointer(to: &place) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            connect(server, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+        }
+    }
+    return isConnected ? server : nil
+}
+
+/// - Returns: Whether all of it went.
+func sendAll(_ bytes: ArraySlice<UInt8>, to socket: Int32) -> Bool {
+    var rest = bytes
+    while !rest.isEmpty {
+        let written = rest.withUnsafeBytes { send(socket, $0.baseAddress, $0.count, noSignal) }
+        guard written > 0 else { return false }
+        rest = rest.dropFirst(written)
+    }
+    return true
+}
+
+func relay(_ from: Int32, to: Int32, _ passes: (Int) -> Bool) {
     var buffer = [UInt8](repeating: 0, count: 1 << 16)
     while true {
         let count = recv(from, &buffer, buffer.count, 0)
-        guard count > 0, passes(count) else { break }
-        var sent = 0
-        while sent < count {
-            let written = buffer.withUnsafeBytes {
-                send(to, $0.baseAddress?.advanced(by: sent), count - sent, noSignal)
-            }
-            guard written > 0 else { break }
-            sent += written
-        }
-        guard sent == count else { break }
+        guard count > 0, passes(count), sendAll(buffer[..<count], to: to) else { break }
     }
     shutdown(from, Int32(SHUT_RDWR))
     shutdown(to, Int32(SHUT_RDWR))
