@@ -79,7 +79,13 @@ final class EtcdReading {
                     found.miss(through: SequenceNumber(record.first.rawValue - 1))
                     break
                 }
-                found.take(try commits(of: record), of: record)
+                let commits = try commits(of: record)
+                if commits == nil {
+                    // It may have been given up while it was read.
+                    found.rise(to: try self.floor().first)
+                    guard !found.isDone, record.last >= found.next else { continue }
+                }
+                found.take(commits, of: record)
             }
         }
         return try found.commits()
@@ -95,6 +101,14 @@ final class EtcdReading {
             let commits = try commits(of: record)
         else { return nil }
         return (record, commits)
+    }
+
+    private func floor() throws(LogError) -> EtcdFloor {
+        let answer = try look([.read(.key(layout.floor))], "Reading where the log begins")
+        guard let pair = answer.pair(0), let floor = EtcdFloor(pair.value, at: pair.key) else {
+            throw .damagedKey(layout.floor)
+        }
+        return floor
     }
 
     private func record(_ pair: EtcdPair) -> EtcdRecord? {
