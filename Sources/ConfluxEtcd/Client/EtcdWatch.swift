@@ -99,6 +99,7 @@ final class EtcdWatch: @unchecked Sendable {
             let isDue = isReviewDue
             let goesOn = stream.goOn(within: isDue ? Self.reviewPause : Self.streamMax)
             if stream.takeEvents() || isDue { tell() }
+            guard !stream.isCanceled else { return false }
             guard goesOn else { break }
         }
         return ContinuousClock.now - begun >= Self.streamMax
@@ -114,6 +115,8 @@ private final class EtcdStream {
     private let headers: UnsafeMutablePointer<curl_slist>?
     private let sink = TransferSink()
     private let source: StreamSource
+    /// Whether nothing more will come, though the stream may stand.
+    private(set) var isCanceled = false
 
     init?(
         _ settings: EtcdLogSettings, member: String, token: String?, request: [UInt8],
@@ -143,7 +146,9 @@ private final class EtcdStream {
             handle, CURLOPT_HTTP_VERSION,
             isSecure ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE)
         conflux_curl_set_long(handle, CURLOPT_TIMEOUT_MS, Int(limit / .milliseconds(1)))
-        conflux_curl_set_long(handle, CURLOPT_CONNECTTIMEOUT_MS, 1_000)
+        conflux_curl_set_long(
+            handle, CURLOPT_CONNECTTIMEOUT_MS,
+            max(1, Int(settings.answerMax / .milliseconds(2))))
         conflux_curl_set_long(handle, CURLOPT_POST, 1)
         let sinkContext = Unmanaged.passUnretained(sink).toOpaque()
         conflux_curl_set_function(handle, CURLOPT_WRITEFUNCTION, TransferSink.takeBody)
@@ -173,8 +178,9 @@ private final class EtcdStream {
         while let message = GRPCFrame.decode(sink.body) {
             var reader = ProtobufReader(message)
             while let (field, _) = try? reader.next() {
-                // Events, and that the watch has ended.
+                // Events, and that etcd has ended the watch.
                 if field == 11 || field == 4 { hasEvents = true }
+                if field == 4 { isCanceled = true }
             }
             sink.drop(GRPCFrame.prefixBytes + message.count)
         }
