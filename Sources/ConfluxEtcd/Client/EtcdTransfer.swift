@@ -125,7 +125,7 @@ final class EtcdTransfer {
         conflux_curl_set_text(handle, CURLOPT_URL, "\(scheme)://\(member)\(method)")
         conflux_curl_set_pointer(handle, CURLOPT_HTTPHEADER, headers)
         conflux_curl_set_long(handle, CURLOPT_TIMEOUT_MS, milliseconds)
-        conflux_curl_set_long(handle, CURLOPT_CONNECTTIMEOUT_MS, min(1_000, milliseconds))
+        conflux_curl_set_long(handle, CURLOPT_CONNECTTIMEOUT_MS, max(1, milliseconds / 2))
         conflux_curl_set_long(handle, CURLOPT_HTTP_VERSION, version(for: member))
         let frame = GRPCFrame.encode(message)
         let code = frame.withUnsafeBytes { bytes in
@@ -165,7 +165,9 @@ final class EtcdTransfer {
         }
         guard let status = sink.status else {
             throw TransferFailure(
-                mayBeSent: true, message: "it answers over HTTP/2, and not as etcd does")
+                mayBeSent: true,
+                message: "it answers with HTTP's status "
+                    + "\(conflux_curl_long(handle, CURLINFO_RESPONSE_CODE)), and not as etcd does")
         }
         connected.insert(member)
         let body = status == 0 ? GRPCFrame.decode(sink.body) : []
@@ -243,7 +245,7 @@ final class TransferSink {
         let value = parts[1].trimmed
         switch parts[0].lowercased() {
         case "grpc-status": status = Int(value)
-        case "grpc-message": message = value.percentDecoded
+        case "grpc-message": message = value.percentDecoded.printable
         default: break
         }
     }
@@ -273,6 +275,12 @@ extension Substring {
 }
 
 extension String {
+    /// The first 256 characters but for those that control a terminal.
+    fileprivate var printable: String {
+        let shown = unicodeScalars.filter { $0.properties.generalCategory != .control }
+        return String(String.UnicodeScalarView(shown.prefix(256)))
+    }
+
     /// As gRPC encodes messages: `%` and two hexadecimal digits for a byte.
     fileprivate var percentDecoded: String {
         var bytes: [UInt8] = []
