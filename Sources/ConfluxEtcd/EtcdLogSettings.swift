@@ -2,7 +2,8 @@ import ConfluxLog
 
 /// How a log on etcd is reached and kept. Each value is bounded; opening the log checks it.
 public struct EtcdLogSettings: Sendable, Hashable {
-    /// Where the log is.
+    /// Where the log is. Its owner has this etcd give up the history of all keys as it goes, also of those of other
+    /// programs: one that needs history has an etcd of its own.
     public var address: EtcdAddress
     /// How connections are encrypted; it counts where the address begins with `etcds://`.
     public var security = EtcdSecurity()
