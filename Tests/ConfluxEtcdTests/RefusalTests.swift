@@ -117,6 +117,20 @@ import Testing
         #expect(log.floor == SequenceNumber(5))
     }
 
+    @Test func `a log goes on where authentication is enabled later`() throws {
+        let cluster = try cluster(of: 1)
+        let log = try open(cluster) {
+            $0.credentials = EtcdCredentials(user: "root", password: "root")
+        }
+        let epoch = try log.claim().epoch
+        var commits = try log.fill(3, epoch)
+        for line in ["user add root:root", "user grant-role root root", "auth enable"] {
+            try cluster.control(line.split(separator: " ").map(String.init))
+        }
+        commits += try log.fill(3, epoch)
+        #expect(try log.readAll() == commits)
+    }
+
     @Test func `a password goes to other machines only where connections are encrypted`() throws {
         let credentials = EtcdCredentials(user: "a", password: "b")
         let error = refusal("etcd://192.0.2.1/conflux") { $0.credentials = credentials }

@@ -53,6 +53,9 @@ struct SecurityTests {
         wrong.certificateFile = foreign.certificate
         wrong.keyFile = foreign.key
         #expect(refusal(cluster, wrong)?.code == .denied)
+        var locked = right
+        locked.keyFile = try files.lock(own.key)
+        #expect(refusal(cluster, locked)?.code == .denied)
         var unknown = right
         unknown.authorityFile = files.authority("others")
         #expect(refusal(cluster, unknown)?.code == .denied)
@@ -126,6 +129,12 @@ private final class Certificates {
             "\(path).ext", "-out", "\(path).crt",
         ])
         return ("\(path).crt", "\(path).key")
+    }
+
+    /// Encrypts a key.
+    func lock(_ key: String) throws -> String {
+        try run(["ec", "-in", key, "-aes256", "-passout", "pass:secret", "-out", "\(key).locked"])
+        return "\(key).locked"
     }
 
     private func run(_ arguments: [String]) throws {
