@@ -5,9 +5,6 @@ import EtcdCluster
 import Foundation
 import Testing
 
-/// A log that goes to another thread, and belongs to it from then on.
-private struct Owned: @unchecked Sendable { let log: EtcdLog }
-
 /// What a log takes of etcd's space, and what is too large for one of its values.
 @Suite(.serialized, .enabled(if: EtcdCluster.isInstalled)) struct SpaceTests {
     /// The keys below a prefix that begin with a name.
@@ -118,30 +115,28 @@ private struct Owned: @unchecked Sendable { let log: EtcdLog }
         #expect(try log.readAll() == commits)
     }
 
-    @Test func `what an etcd that becomes full refuses is not in the log, and what it takes is`()
+    @Test
+    func `what an etcd that is full by now refuses a second time was appended the first time`()
         throws
     {
-        let cluster = try cluster(of: 1, ["--quota-backend-bytes=41943040"])
-        let group = DispatchGroup()
-        for index in 0..<8 {
-            let log = Owned(log: try open(cluster, "log\(index)"))
-            let epoch = try log.log.claim().epoch
-            group.enter()
-            // Requests that are under way while the space ends may be applied, and answered as if they were not.
-            let thread = Thread {
-                defer { group.leave() }
-                let log = log.log
-                var error: LogError?
-                while error == nil {
-                    error = failure { try log.fill(1, epoch, bytes: 200_000) }.error
-                }
-                #expect(error?.code == .full, "\(String(describing: error))")
-                let found = try? open(cluster, "log\(index)").last
-                #expect(found == log.last)
-            }
-            thread.start()
+        let cluster = try cluster(of: 1, ["--quota-backend-bytes=20971520"])
+        let proxy = try CuttingProxy(before: cluster.endpoints[0])
+        let log = try open("etcd://\(proxy.address)/conflux") { settings in
+            settings.answerMax = .seconds(60)
+            settings.callMax = .seconds(120)
         }
-        #expect(group.wait(timeout: .now() + 60) == .success)
+        var commits = try log.fill(3, try log.claim().epoch)
+        proxy.withhold(1) {
+            let filled = failure {
+                let other = try open(cluster, "other")
+                try other.fill(60, try other.claim().epoch, bytes: 900_000)
+            }
+            #expect(filled.error?.code == .full)
+        }
+        commits += try log.fill(1, commits[0].epoch)
+        #expect(proxy.cutCount == 1)
+        #expect(failure { try log.fill(1, commits[0].epoch) }.error?.code == .full)
+        #expect(try open(cluster).readAll() == commits)
     }
 
     @Test func `near its quota a log says so, and has room once it gave up its beginning`() throws {
