@@ -247,6 +247,7 @@ extension EtcdLog {
     /// Gives up what former tenures were saving, and what they wrote behind the end of the log.
     ///
     /// - Parameter pairs: What says so.
+    /// - Throws: As every change of the log.
     func giveUpUnfinished(_ pairs: [EtcdPair]) throws(LogError) {
         let layout = try openReading().layout
         var rest = pairs[...]

@@ -354,6 +354,7 @@ public final class EtcdLog: ActionLog {
     /// Has etcd give up the history of what is given up.
     ///
     /// - Parameter isAwaited: Whether space is short, so that it is to be free on return.
+    /// - Throws: `closed`.
     func giveBack(isAwaited: Bool) throws(LogError) {
         let reading = try openReading()
         space.giveBack(reading.client, isAwaited: isAwaited)

@@ -31,6 +31,7 @@ final class EtcdReading {
     /// - Parameters:
     ///   - operations: What to read.
     ///   - attempt: What is tried, as the beginning of a sentence.
+    /// - Returns: What stands there.
     /// - Throws: `failed`, `unreachable`, `denied`.
     func look(
         _ operations: [EtcdTransaction.Operation], _ attempt: @autoclosure () -> String
@@ -136,7 +137,7 @@ final class EtcdReading {
     /// Records may be far larger than those before them: where that is more than comes in time, or than is taken, fewer
     /// are asked for, now or with the next call.
     ///
-    /// - Parameter limitBytes: About how many bytes they have together at most.
+    /// `limitBytes`: About how many bytes they have together at most.
     func page(
         from next: SequenceNumber, limitBytes: Int
     ) throws(LogError) -> (floor: EtcdFloor, pairs: [EtcdPair]) {

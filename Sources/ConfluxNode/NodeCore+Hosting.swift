@@ -5,7 +5,13 @@ import ConfluxZeroMQ
 import Synchronization
 
 extension NodeCore {
-    /// - Parameter guest: A store that is to be hosted: it needs no bridge's feed.
+    /// Has global actions of a state go to the log from here, and come to its stores in this node's scope.
+    ///
+    /// - Parameters:
+    ///   - state: The state.
+    ///   - name: Its name.
+    ///   - guest: A store that is to be hosted: it needs no bridge's feed.
+    /// - Throws: Why the state is not bridged.
     package func bridge<S: BridgedState>(
         _ state: S.Type, _ name: Name, besides guest: StoreCore<S>? = nil
     ) async throws(NodeError) {

@@ -163,7 +163,8 @@ package final class EtcdCluster: Sendable {
 }
 
 /// One member, behind a shell that kills it when its own input ends.
-private final class EtcdMember: @unchecked Sendable {  // Everything is set once, and `end` is called under a mutex.
+// Everything is set once, and `end` is called under a mutex.
+private final class EtcdMember: @unchecked Sendable {
     private static let script = """
         folder=$1
         shift

@@ -16,7 +16,8 @@ enum EtcdOptions {
         ) { EtcdAddress($0) },
         summary: """
             Keep the log on etcd, below a prefix that no other program uses: members, separated by commas, \
-            and the prefix. With etcds:// connections are encrypted.
+            and the prefix. With etcds:// connections are encrypted. \
+            Older revisions of all of etcd's keys are given up as the log grows.
             """)
     private static let authority = Option<String?>(
         "--log-ca", valueName: "FILE", parse: .text,

@@ -50,7 +50,7 @@ enum StatusCommand {
         return .success
     }
 
-    /// - Parameter replacing: Whether a terminal shows this in place of what it showed.
+    /// Prints a status; `replacing`: a terminal shows it in place of what it showed.
     private static func show(
         _ status: SequencerStatus, _ environment: CommandEnvironment, replacing: Bool
     ) {

@@ -15,9 +15,10 @@ struct TextTable {
         self.rows = rows
     }
 
-    /// The table behind an empty line; nothing where there are no rows.
+    /// Lays the table out.
     ///
     /// - Parameter columns: How wide it is at most, unless a row has one word and that is too long.
+    /// - Returns: The table behind an empty line; nothing where there are no rows.
     func lines(columns: Int) -> [String] {
         guard !rows.isEmpty else { return [] }
         let widths = titles.indices.dropLast().map { column in

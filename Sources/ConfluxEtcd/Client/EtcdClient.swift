@@ -83,7 +83,9 @@ final class EtcdClient {
 
     /// Gives up the history of values before a revision.
     ///
-    /// - Parameter isAwaited: Whether to wait until the space is free.
+    /// - Parameters:
+    ///   - revision: The first revision whose values stay.
+    ///   - isAwaited: Whether to wait until the space is free.
     /// - Throws: ``EtcdFailure``.
     func compact(to revision: UInt64, isAwaited: Bool) throws(EtcdFailure) {
         var writer = ProtobufWriter()

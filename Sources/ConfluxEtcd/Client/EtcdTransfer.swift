@@ -108,6 +108,7 @@ final class EtcdTransfer {
     ///   - message: The message of Protocol Buffers.
     ///   - token: What a user is known by; nil for nobody.
     ///   - limit: How long it may take.
+    /// - Returns: What the member answers.
     /// - Throws: ``TransferFailure``.
     func ask(
         _ method: String, of member: String, _ message: [UInt8], token: String?,

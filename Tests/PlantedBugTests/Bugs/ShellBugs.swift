@@ -6,12 +6,12 @@ extension PlantedBug {
             file: "ConfluxSequencer/LogWorker.swift",
             original: """
                                 attempts += 1
-                                guard attempts
+                                let isOver
                 """,
             planted: """
                                 if PLANTED { return }
                                 attempts += 1
-                                guard attempts
+                                let isOver
                 """),
         PlantedBug(
             name: "an append of unknown outcome is given a new number", rule: 3,

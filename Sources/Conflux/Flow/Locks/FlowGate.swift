@@ -50,6 +50,7 @@ package final class FlowGate: Sendable {
     /// Whether what the current code dispatches waits for a lock that the same code has taken.
     ///
     /// - Parameter holder: The lock under which it is dispatched, if it is.
+    /// - Returns: Whether it would wait for itself.
     func isPausedByCaller(holding holder: UInt64?) -> Bool {
         guard isClosed else { return false }
         // Let go outside the mutex: the last reference to a lock releases it.
