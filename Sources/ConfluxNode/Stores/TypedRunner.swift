@@ -53,7 +53,7 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
 
         /// What it took of a batch is known to its replica.
         func end() {
-            if let replica, last > replica.lastChange { replica.lastChange = last }
+            if let replica, last != .zero { replica.lastChange = last }
         }
 
         /// Whether the entry is to be applied.
