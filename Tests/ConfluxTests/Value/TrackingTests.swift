@@ -3,7 +3,7 @@ import Observation
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(1)))
 struct TrackingTests {
     struct Screen: Sendable {
         /// What can't be compared.
