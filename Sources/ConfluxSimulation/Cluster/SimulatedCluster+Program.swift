@@ -34,7 +34,8 @@ extension SimulatedCluster {
 
     /// A visitor dispatches one action, or a few, and leaves.
     private func visit(_ node: SimulatedNode) throws(Violation) {
-        dispatchOne(node)
+        let burst = isHostile && random.chance(0.3) ? random.int(in: 2...8) : 1
+        for _ in 0..<burst { dispatchOne(node) }
         if random.chance(0.1) { try withdraw(node) }
         if random.chance(0.7) {
             node.isLeaving = true

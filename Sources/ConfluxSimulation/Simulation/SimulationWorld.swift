@@ -32,7 +32,7 @@ public enum SimulationWorld: String, Sendable, Hashable, CaseIterable {
             switch random.int(in: 0...19) {
             case 0..<8: .small
             case 9: .rivals
-            case 10..<15: .mixed
+            case 10..<14: .mixed
             case 8, 15: .parted
             case 16..<18: .newcomers
             case 18: .bulky

@@ -43,7 +43,7 @@ extension PlantedBug {
                 """,
             planted: """
                     guard !PLANTED, known > tenure.epoch else {
-                """),
+                """, fault: "breakConnection", world: "rivals"),
         PlantedBug(
             name: "a loss is believed of any hello's answer", rule: 2,
             file: "ConfluxProtocol/Replica/ReplicaMachine+Session.swift",
