@@ -269,8 +269,8 @@ struct ReplicaRun {
         require(!hasEnded || settledCount == dispatchedCount, "ended without outcomes")
         // What waits when the node ends is told by who runs it.
         require(
-            hasEnded || machine.waiters.count == waiting.count,
-            "\(machine.waiters.count) wait, and \(waiting.count) were not told")
+            hasEnded || machine.waiterCount == waiting.count,
+            "\(machine.waiterCount) wait, and \(waiting.count) were not told")
         guard !hasEnded else { return }
         for bound in machine.bounds {
             require(bound.level <= bound.most, "\(bound)")
