@@ -33,10 +33,11 @@ final class KeptRoute<S: State>: AnyKeptRoute, @unchecked Sendable {
         submit = Self.way(of: route)
     }
 
-    /// Of what was kept for the same state.
+    /// Of what was kept for the same state. (`Optional.map` would ask for the type.)
     @inline(__always)
     static func of(_ kept: AnyKeptRoute?) -> KeptRoute? {
-        kept.map { unsafeDowncast($0, to: KeptRoute.self) }
+        guard let kept else { return nil }
+        return unsafeDowncast(kept, to: KeptRoute.self)
     }
 
     private static func way<Route: ActionRoute>(

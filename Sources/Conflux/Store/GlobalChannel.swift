@@ -176,10 +176,15 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     package func dispatchTracked(_ action: S.Action) -> DispatchHandle {
         let mark = ThreadMark.outsideModels
         if scope.isWatched { return dispatchWatched(action) }
-        // What travels needs no tally of its own.
-        if let route = currentRoute {
-            return route.submit(action, !mark.pointee.isNeeded)
-        }
+        // What travels needs no tally of its own, nor room for a job, which would ask for the state's types.
+        guard let route = currentRoute else { return dispatchHere(action, mark) }
+        return route.submit(action, !mark.pointee.isNeeded)
+    }
+
+    @inline(never)
+    private func dispatchHere(
+        _ action: S.Action, _ mark: UnsafeMutablePointer<ThreadMark>
+    ) -> DispatchHandle {
         let tally = Tally()
         let places = reserve(mark, isPast: false, tally) { .tracked(action, tally, order: $0) }
         switch places.placement {
