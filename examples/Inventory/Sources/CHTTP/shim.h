@@ -1,0 +1,22 @@
+#pragma once
+#include <microhttpd.h>
+
+// Swift does not import variadic functions, nor constants that are macros.
+
+static inline enum MHD_Result inventory_http_yes(void) { return MHD_YES; }
+static inline enum MHD_Result inventory_http_no(void) { return MHD_NO; }
+
+/// An answer with a copy of a body; NULL where there is no memory.
+static inline struct MHD_Response *inventory_http_response(const void *body, size_t size) {
+    return MHD_create_response_from_buffer(size, (void *)body, MHD_RESPMEM_MUST_COPY);
+}
+
+/// Starts a server on the loopback interface, with a thread of its own. NULL where it can't be.
+static inline struct MHD_Daemon *inventory_http_start(
+    const struct sockaddr *address, MHD_AccessHandlerCallback handler, void *context
+) {
+    return MHD_start_daemon(
+        MHD_USE_AUTO_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, handler, context,
+        MHD_OPTION_SOCK_ADDR, address, MHD_OPTION_CONNECTION_LIMIT, 64u,
+        MHD_OPTION_CONNECTION_TIMEOUT, 30u, MHD_OPTION_END);
+}

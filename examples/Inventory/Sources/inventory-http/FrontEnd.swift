@@ -1,0 +1,135 @@
+import CHTTP
+import ConfluxNode
+import Foundation
+import InventoryModel
+
+/// Turns requests into actions:
+///
+///     POST /deliveries/ITEM/AMOUNT      POST /orders/ID/ITEM/AMOUNT
+///
+/// It has no replica of any state. The answer is the number of the entry in the log: the action is on the disk, and
+/// every worker will apply it.
+struct FrontEnd: Sendable {
+    /// What is answered.
+    struct Answer: Sendable {
+        let status: UInt32
+        let text: String
+    }
+
+    private let scope: Scope
+
+    /// Dispatches in a scope whose states a node bridges.
+    init(_ scope: Scope) {
+        self.scope = scope
+    }
+
+    /// Dispatches what a request asks for.
+    func answer(_ method: String, _ path: String) async -> Answer {
+        guard method == "POST" else { return Answer(status: 405, text: "only POST") }
+        let parts = path.split(separator: "/").map { String($0).removingPercentEncoding ?? "" }
+        let handle: DispatchHandle
+        if parts.count == 3, parts[0] == "deliveries", let amount = Int(parts[2]) {
+            handle = scope.run {
+                ModelStore<Stock>.actions.dispatch(.deliver(item: parts[1], amount: amount))
+            }
+        } else if parts.count == 4, parts[0] == "orders", let amount = Int(parts[3]) {
+            handle = scope.run {
+                ModelStore<Orders>.actions.dispatch(
+                    .place(id: parts[1], item: parts[2], amount: amount))
+            }
+        } else {
+            return Answer(
+                status: 404, text: "POST /deliveries/ITEM/AMOUNT or /orders/ID/ITEM/AMOUNT")
+        }
+        do throws(DispatchError) {
+            return Answer(status: 202, text: "entry \(try await handle.receipt().sequence)")
+        } catch {
+            return Answer(status: 503, text: "\(error)")
+        }
+    }
+}
+
+/// Serves a front end over HTTP, by libmicrohttpd.
+final class HTTPServer {
+    private let daemon: OpaquePointer
+
+    /// What becomes of a request. The server's thread makes it, and a task ends it while the connection is
+    /// suspended.
+    // Sendable: so it has one owner at a time.
+    private final class Request: @unchecked Sendable {
+        let connection: OpaquePointer
+        var answer: FrontEnd.Answer?
+
+        init(_ connection: OpaquePointer) {
+            self.connection = connection
+        }
+    }
+
+    /// Listens on a port of the loopback interface.
+    ///
+    /// - Returns: nil where the port is in use.
+    init?(port: UInt16, _ frontEnd: FrontEnd) {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let context = Unmanaged.passRetained(frontEnd as AnyObject)
+        let daemon = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                inventory_http_start($0, Self.handle, context.toOpaque())
+            }
+        }
+        guard let daemon else {
+            context.release()
+            return nil
+        }
+        self.daemon = daemon
+    }
+
+    /// Called when the headers of a request are there, for each part of its body, and again when the connection is
+    /// resumed.
+    private static let handle: MHD_AccessHandlerCallback = {
+        context, connection, path, method, _, _, bodySize, state in
+        guard let context, let connection, let path, let method, let state, let bodySize else {
+            return inventory_http_no()
+        }
+        guard let known = state.pointee else {
+            let request = Request(connection)
+            state.pointee = Unmanaged.passRetained(request).toOpaque()
+            return inventory_http_yes()
+        }
+        if bodySize.pointee > 0 {
+            // Nothing of a body is needed.
+            bodySize.pointee = 0
+            return inventory_http_yes()
+        }
+        let request = Unmanaged<Request>.fromOpaque(known).takeUnretainedValue()
+        if let answer = request.answer {
+            Unmanaged<Request>.fromOpaque(known).release()
+            state.pointee = nil
+            return respond(answer, on: connection)
+        }
+        guard
+            let frontEnd = Unmanaged<AnyObject>.fromOpaque(context).takeUnretainedValue()
+                as? FrontEnd
+        else { return inventory_http_no() }
+        let (verb, target) = (String(cString: method), String(cString: path))
+        MHD_suspend_connection(connection)
+        Task {
+            request.answer = await frontEnd.answer(verb, target)
+            MHD_resume_connection(request.connection)
+        }
+        return inventory_http_yes()
+    }
+
+    private static func respond(
+        _ answer: FrontEnd.Answer, on connection: OpaquePointer
+    ) -> MHD_Result {
+        let body = Array((answer.text + "\n").utf8)
+        guard let response = inventory_http_response(body, body.count) else {
+            return inventory_http_no()
+        }
+        defer { MHD_destroy_response(response) }
+        return MHD_queue_response(connection, answer.status, response)
+    }
+}
