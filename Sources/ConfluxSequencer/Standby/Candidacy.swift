@@ -58,8 +58,7 @@ struct Candidacy {
         switch serving.standing {
         case .left(let successor) where successor == address: return sameSince
         case .left(nil): return sameSince + stagger
-        // This process was that one, before it ended or lost its place.
-        case .serving where serving.address == address: return sameSince
+        // Also where it has this one's address: that may be a process which has ended, or another one by mistake.
         case .left, .serving: return sameSince + Self.silenceMax + stagger
         }
     }

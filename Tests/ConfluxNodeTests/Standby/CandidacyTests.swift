@@ -90,10 +90,13 @@ struct CandidacyTests {
         #expect(candidacy.tryAt == Candidacy.staggerMax * 0.5)
     }
 
-    @Test func `what it said itself before it ended keeps it from nothing`() {
-        var candidacy = candidacy()
+    @Test
+    func `one that has its own address, by mistake or from before, is waited for as any other`() {
+        var candidacy = candidacy(lot: 0)
         candidacy.saw(view(7, at: own), since: .zero, at: .zero)
-        #expect(candidacy.tryAt == .zero)
+        #expect(candidacy.tryAt == Candidacy.silenceMax)
         #expect(candidacy.server(at: .zero) == nil)
+        candidacy.saw(view(8, at: own), since: .milliseconds(250), at: .milliseconds(250))
+        #expect(candidacy.tryAt == .milliseconds(250) + Candidacy.silenceMax)
     }
 }
