@@ -87,9 +87,26 @@ static inline void conflux_pipe_restore(conflux_pipe_guard guard) {
     pthread_sigmask(SIG_SETMASK, &guard.former, NULL);
 }
 
-static inline CURLcode conflux_curl_perform(CURL *handle) {
+// Makes the one transfer of a multi handle, which keeps the connections.
+//
+// libcurl 7.88 (Debian 12) may hold a part of an answer over HTTP/2 that it has read, and then wait for more to come:
+// curl_easy_perform goes on after a second. So it is asked to go on sooner, and less and less often while nothing comes.
+static inline CURLcode conflux_curl_perform(CURL *handle, CURLM *multi) {
     conflux_pipe_guard guard = conflux_pipe_block();
-    CURLcode code = curl_easy_perform(handle);
+    CURLcode code = CURLE_FAILED_INIT;
+    int running = 1;
+    int pause = 1;
+    if (curl_multi_add_handle(multi, handle) == CURLM_OK) {
+        while (running && curl_multi_perform(multi, &running) == CURLM_OK) {
+            int ready = 0;
+            if (!running || curl_multi_poll(multi, NULL, 0, pause, &ready) != CURLM_OK) break;
+            pause = ready ? 1 : pause < 512 ? 2 * pause : pause;
+        }
+        int left = 0;
+        CURLMsg *message = curl_multi_info_read(multi, &left);
+        if (message && message->msg == CURLMSG_DONE) code = message->data.result;
+        curl_multi_remove_handle(multi, handle);
+    }
     conflux_pipe_restore(guard);
     return code;
 }

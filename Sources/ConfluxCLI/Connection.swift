@@ -71,6 +71,53 @@ struct Connection: Sendable {
         return status
     }
 
+    /// The sequencer that serves, and those that stand by; nobody where no other one can.
+    func sequencers() async throws(CommandFailure) -> [SequencerPlace] {
+        guard case .sequencers(let places) = try await ask(.sequencers) else {
+            throw CommandFailure(.failed, "The sequencer gave an answer to another question.")
+        }
+        return places.filter { !$0.address.isEmpty }
+    }
+
+    /// Has the sequencer give its place to one that stands by.
+    ///
+    /// - Parameter address: To which one; nil for the one that is furthest.
+    /// - Returns: Which one.
+    /// - Throws: Where none stands by, or it was not answered.
+    func handOver(to address: String?) async throws(CommandFailure) -> String {
+        guard case .handingOver(let successor) = try await ask(.handOver(to: address)) else {
+            throw CommandFailure(.failed, "The sequencer gave an answer to another question.")
+        }
+        return successor
+    }
+
+    /// Waits until the connection has found the next tenure, as every node does.
+    ///
+    /// - Parameter events: What happens to the node, from before the present tenure's end.
+    /// - Returns: Its epoch.
+    /// - Throws: Where there was none in time.
+    func nextTenure(_ events: AsyncStream<NodeEvent>) async throws(CommandFailure) -> Epoch {
+        let reader = Task { () -> Epoch? in
+            for await event in events {
+                if case .reconnected(let epoch) = event { return epoch }
+            }
+            return nil
+        }
+        let timer = Task {
+            await Pause.wait(for: timeout)
+            reader.cancel()
+        }
+        let epoch = await reader.value
+        timer.cancel()
+        guard let epoch else {
+            throw CommandFailure(
+                .timedOut,
+                "No sequencer served within \(timeout). conflux status shows which one does by now."
+            )
+        }
+        return epoch
+    }
+
     /// Has the sequencer read its file of authorised keys again.
     ///
     /// - Returns: How many keys it has.

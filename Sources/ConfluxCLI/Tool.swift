@@ -31,7 +31,7 @@ enum Tool {
                 FreezeCommand.freeze, FreezeCommand.thaw, LogCommand.description,
                 StatusCommand.description, TopCommand.description, BackupCommand.description,
                 RestoreCommand.description,
-                KeygenCommand.description, ReloadCommand.description,
+                KeygenCommand.description, ReloadCommand.description, HandoverCommand.description,
                 BenchCommand.description,
             ]), version: ConfluxRelease.version)
 
@@ -95,6 +95,7 @@ enum Tool {
         case "observe": command = ObserveCommand.run
         case "drop": command = DropCommand.run
         case "reload": command = ReloadCommand.run
+        case "handover": command = HandoverCommand.run
         case "keygen": command = KeygenCommand.run
         case "backup": command = BackupCommand.run
         case "bench": command = BenchCommand.run

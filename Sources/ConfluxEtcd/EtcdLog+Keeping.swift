@@ -18,6 +18,25 @@ struct EtcdUpload {
 
 /// Checkpoints and snapshots, and what is given up.
 extension EtcdLog {
+    /// What is too large for one value is written in parts, which mean nothing until a record names them.
+    func writeParts(of record: EtcdRecord, _ commits: [LoggedCommit]) throws(LogError) {
+        guard case .elsewhere(let tag, _, _) = record.contents else { return }
+        let folder = try openReading().layout.largeParts(record.last, tag)
+        let bytes = EtcdRecord.encode(commits)
+        var start = 0
+        while start < bytes.count {
+            let part = bytes.dropFirst(start).prefix(EtcdRecord.valueBytesMax)
+            start += part.count
+            let end = UInt64(start)
+            try change(
+                [
+                    .put(
+                        EtcdLayout.part(folder, endingAt: end),
+                        EtcdPart.value(part, endingAt: end))
+                ], "Appending entries \(record.first) to \(record.last)")
+        }
+    }
+
     /// Saves a piece of a checkpoint, in transactions of 1 MiB at most.
     ///
     /// - Parameter piece: What to save.

@@ -91,9 +91,16 @@ public final class EtcdLog: ActionLog {
     /// - Throws: `unknownOutcome`: an epoch may have been used up; claim again. `damaged` if the end of the log is.
     ///   `unreachable`, `denied`, `full`, `failed`, `closed`.
     public func claim(raisingEpochBy step: UInt64) throws(LogError) -> LogClaim {
+        try claim(raisingEpochBy: step, ifNewest: nil)
+    }
+
+    /// Begins a tenure behind the newest claim, which must be that one where one is named.
+    func claim(
+        raisingEpochBy step: UInt64, ifNewest former: Epoch?
+    ) throws(LogError) -> LogClaim {
         let reading = try openReading()
         tenure = nil
-        let (claim, answer) = try raiseEpoch(by: step, reading)
+        let (claim, answer) = try raiseEpoch(by: step, ifNewest: former, reading)
         let layout = reading.layout
         guard let endPair = answer.pair(1), let end = EtcdEnd(endPair.value, at: layout.end) else {
             throw .damagedKey(layout.end)
@@ -122,7 +129,7 @@ public final class EtcdLog: ActionLog {
     /// - Returns: The claim, and what stands in etcd with it: its second to fourth read are `end`, `floor` and what
     ///   was unfinished.
     private func raiseEpoch(
-        by step: UInt64, _ reading: EtcdReading
+        by step: UInt64, ifNewest newest: Epoch?, _ reading: EtcdReading
     ) throws(LogError) -> (EtcdTenure, EtcdAnswer) {
         let layout = reading.layout
         let attempt = "Claiming the log"
@@ -131,6 +138,9 @@ public final class EtcdLog: ActionLog {
         for _ in 0..<Self.claimsMax {
             guard let value = former?.value, let standing = EtcdTenure(value, at: layout.epoch)
             else { throw .damagedKey(layout.epoch) }
+            if let newest, standing.epoch != newest {
+                throw .superseded(newest, by: standing.epoch)
+            }
             let claim = EtcdTenure(epoch: standing.epoch.raised(by: step), nonce: .random())
             let change = EtcdChange(nonce: claim.nonce)
             let reads: [EtcdTransaction.Operation] = [
@@ -227,25 +237,6 @@ public final class EtcdLog: ActionLog {
         throw .endDiffers(expected: last, found: end.last)
     }
 
-    /// What is too large for one value is written in parts, which mean nothing until a record names them.
-    private func writeParts(of record: EtcdRecord, _ commits: [LoggedCommit]) throws(LogError) {
-        guard case .elsewhere(let tag, _, _) = record.contents else { return }
-        let folder = try openReading().layout.largeParts(record.last, tag)
-        let bytes = EtcdRecord.encode(commits)
-        var start = 0
-        while start < bytes.count {
-            let part = bytes.dropFirst(start).prefix(EtcdRecord.valueBytesMax)
-            start += part.count
-            let end = UInt64(start)
-            try change(
-                [
-                    .put(
-                        EtcdLayout.part(folder, endingAt: end),
-                        EtcdPart.value(part, endingAt: end))
-                ], "Appending entries \(record.first) to \(record.last)")
-        }
-    }
-
     /// Makes sure that there is no newer claim.
     ///
     /// - Throws: `superseded`, `unreachable`, `denied`, `failed`, `damaged`, `notClaimed`, `closed`.
@@ -284,8 +275,20 @@ public final class EtcdLog: ActionLog {
     /// - Parameter tell: Called there when there may be a newer claim, and also when connections were lost, or
     ///   space was short and may be free: what is so, ``confirm()`` and ``isNearlyFull`` tell.
     public func watchClaims(_ tell: @escaping @Sendable () -> Void) {
+        watch(\.epoch, tell)
+    }
+
+    /// Watches a key instead of the one before.
+    func watch(_ key: KeyPath<EtcdLayout, String>, _ tell: @escaping @Sendable () -> Void) {
         watch?.stop()
-        watch = reading.map { EtcdWatch(settings, key: $0.layout.epoch, tell) }
+        watch = reading.map { EtcdWatch(settings, key: $0.layout[keyPath: key], tell) }
+    }
+
+    /// What was found of the log that nobody claimed by this object.
+    func adopt(_ last: SequenceNumber, _ floor: SequenceNumber) {
+        tenure = nil
+        self.last = last
+        self.floor = floor
     }
 
     /// Ends the connections. Doing it again does nothing.

@@ -39,7 +39,9 @@ public final class Node: Sendable {
     /// Connects to a sequencer.
     ///
     /// - Parameters:
-    ///   - address: Where the sequencer listens: `tcp://host:port`.
+    ///   - address: Where the sequencer listens: `tcp://host:port`. Give several, separated by commas, where other
+    ///     sequencers stand by: the node finds the one that serves, and again when another takes over. A host whose
+    ///     name has several addresses does as well.
     ///   - settings: How the node behaves.
     ///   - scope: Where its stores belong: the present scope unless given. Bridged states are
     ///     bridged in it.

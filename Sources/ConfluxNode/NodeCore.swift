@@ -30,7 +30,7 @@ package final class NodeCore: Sendable {
     /// Starts the threads.
     ///
     /// - Parameters:
-    ///   - address: Where the sequencer listens.
+    ///   - address: Where the sequencer listens; several, separated by commas, where others stand by.
     ///   - settings: How the node behaves.
     ///   - role: Whether it gets a session.
     ///   - scope: Where its stores belong.
@@ -49,9 +49,9 @@ package final class NodeCore: Sendable {
         events = EventHub(eventsMax: settings.eventsMax)
         let port: LinkPort
         let jobs: Mailbox<ApplyJob>
-        let endpoint: Endpoint
+        let addresses: [Endpoint]
         do throws(ZeroMQError) {
-            endpoint = try Endpoint(address)
+            addresses = try Endpoint.list(address)
             port = try LinkPort()
             jobs = Mailbox(capacity: Self.jobsCapacity, waker: try Waker())
         } catch {
@@ -60,7 +60,7 @@ package final class NodeCore: Sendable {
         var journal: CrashJournal?
         if let path = settings.crashJournal { journal = try CrashJournal(at: path) }
         self.port = port
-        diagnosis = AddressDiagnosis(of: endpoint)
+        diagnosis = AddressDiagnosis(of: addresses)
         self.jobs = jobs
         let waker = port.waker
         let sender = sender
@@ -77,7 +77,7 @@ package final class NodeCore: Sendable {
         replica.role = role
         let machine = ReplicaMachine(
             settings: replica, nonce: key?.nonce ?? .random(), process: key.map { _ in .random() })
-        try start(endpoint, machine, journal, tap)
+        try start(addresses, machine, journal, tap)
     }
 
     private static func limits(_ settings: NodeSettings) throws(NodeError) -> WireLimits {
@@ -91,7 +91,7 @@ package final class NodeCore: Sendable {
     }
 
     private func start(
-        _ endpoint: Endpoint, _ machine: ReplicaMachine, _ journal: CrashJournal?,
+        _ addresses: [Endpoint], _ machine: ReplicaMachine, _ journal: CrashJournal?,
         _ tap: (@Sendable (Commit) -> Void)?
     ) throws(NodeError) {
         let events = events
@@ -110,7 +110,7 @@ package final class NodeCore: Sendable {
         let scope = scope
         do throws(ZeroMQError) {
             let link = try LinkThread(
-                address: endpoint, machine: machine, port: port, outbox: outbox, jobs: jobs,
+                addresses: addresses, machine: machine, port: port, outbox: outbox, jobs: jobs,
                 apply: apply, jobsMax: max(1, settings.jobsMax), progress: progress, shelf: shelf,
                 security: settings.keys?.security ?? .none, meter: meter,
                 diagnosis: diagnosis,

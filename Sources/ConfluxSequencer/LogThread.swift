@@ -27,7 +27,7 @@ final class LogThread: @unchecked Sendable {
     private let answer: @Sendable (Answer) -> Void
     private let role = Mutex(())
     private var worker: LogWorker?
-    /// Which tenure of this process the jobs are of: 1, 2 …
+    /// Which tenure of this process the jobs are of: 1, 2 … Where several sequencers may serve, 1 is none.
     private var tenure: UInt64 = 1
     private var batch: [LogJob] = []
     private var isClosed = false
@@ -95,7 +95,10 @@ final class LogThread: @unchecked Sendable {
     }
 
     private func work(_ job: LogJob) {
-        if case .renew = job { tenure += 1 }
+        switch job {
+        case .renew, .takeOver: tenure += 1
+        default: break
+        }
         let isAppend = if case .append = job { true } else { false }
         meter.logJobBegins(at: Moment.now.monotonic)
         let rest = worker?.work(job)

@@ -6,6 +6,13 @@ import ConfluxZeroMQ
 /// What the thread that owns the log works on, one after the other.
 package enum LogJob: Sendable {
     case claim(Nonce)
+    /// Looks at a log that another sequencer may append to, and folds what is new, as the one with this address that
+    /// stands by; opens it anew first, where it failed; folds nothing where it yields.
+    case follow(
+        as: String, reopening: Bool, yielding: Bool,
+        @Sendable (Result<FollowedLog, LogError>) -> Void)
+    /// Claims the log, unless somebody else has since this epoch.
+    case takeOver(Nonce, after: Epoch)
     /// Opens the log anew, after it failed, and claims it.
     case renew(Nonce)
     case readCheckpoint(through: SequenceNumber)
@@ -61,6 +68,12 @@ package final class LogWorker {
     private let checkpoints: CheckpointSchedule
     /// Given what reads the log for others, before anybody is told of the tenure that it is of.
     private let begin: ((any LogReader, Epoch) -> Void)?
+    /// Given what says that a tenure serves, where several sequencers may.
+    let herald: ((any TenureHerald, Epoch) -> Void)?
+    /// Called, on any thread, when what the one that serves says may have changed.
+    let hint: (@Sendable () -> Void)?
+    /// What is known of a log that another sequencer appends to.
+    var follower = LogFollower()
 
     /// How many bytes of commits are read at once when the state is rebuilt.
     static let rebuildBytes = 8 << 20
@@ -83,6 +96,8 @@ package final class LogWorker {
     ///   - checkpoints: When a checkpoint is due, and who makes it; nobody unless given.
     ///   - begin: Given a reader for each tenure, which reads for others beside this; none is made
     ///     unless given.
+    ///   - herald: Given what says that a tenure serves, where several sequencers may; before anybody is told of it.
+    ///   - hint: Called, on any thread, when the one that serves may have said something.
     ///   - reopen: Opens the log anew after it failed; it goes on as it is unless given.
     ///   - doubt: Called, on any thread, when the log may have been claimed by somebody else: then
     ///     ``LogJob/review`` is due.
@@ -90,6 +105,8 @@ package final class LogWorker {
     package init(
         log: any ActionLog, checkpoints: CheckpointSchedule = .never,
         begin: ((any LogReader, Epoch) -> Void)? = nil,
+        herald: ((any TenureHerald, Epoch) -> Void)? = nil,
+        hint: (@Sendable () -> Void)? = nil,
         reopen: @escaping (any ActionLog) throws(LogError) -> any ActionLog = { $0 },
         doubt: (@Sendable () -> Void)? = nil,
         answer: @escaping (SequencerInput) -> Void
@@ -97,6 +114,8 @@ package final class LogWorker {
         self.log = log
         self.checkpoints = checkpoints
         self.begin = begin
+        self.herald = herald
+        self.hint = hint
         self.reopen = reopen
         self.doubt = doubt
         self.answer = answer
@@ -128,15 +147,16 @@ package final class LogWorker {
         case .keepAside(let run): return try save(run)
         case .claim(let nonce): try claim(nonce)
         case .renew(let nonce):
-            let former = log.id
-            log = try reopen(log)
-            guard log.id == former else {
-                throw LogError(
-                    .damaged,
-                    "Where log \(former) was there is log \(log.id) now. Put the first one back, or "
-                        + "start a sequencer with the other one.")
-            }
+            try openAnew()
             try claim(nonce)
+        case .follow(let address, let reopening, let isYielding, let done):
+            done(
+                Result { () throws(LogError) in
+                    try follow(as: address, reopening: reopening, isYielding: isYielding) {
+                        done(.success($0))
+                    }
+                })
+        case .takeOver(let nonce, let former): try takeOver(nonce, after: former)
         case .readCheckpoint(let last): answer(.checkpointRead(readCheckpoint(through: last)))
         case .read(let from):
             let bodies = try read(from: from, limitBytes: Self.rebuildBytes)
@@ -164,9 +184,28 @@ package final class LogWorker {
         return true
     }
 
+    func openAnew() throws(LogError) {
+        let former = log.id
+        log = try reopen(log)
+        guard log.id == former else {
+            throw LogError(
+                .damaged,
+                "Where log \(former) was there is log \(log.id) now. Put the first one back, or "
+                    + "start a sequencer with the other one.")
+        }
+    }
+
     private func claim(_ nonce: Nonce) throws(LogError) {
-        // Fences that two histories of a log would both take for theirs hold nothing off (rule 1).
-        let claim = try log.claim(raisingEpochBy: 1 + nonce.low % Self.epochStepMax)
+        try begin(try log.claim(raisingEpochBy: Self.epochStep(nonce)), nonce, knowing: nil)
+    }
+
+    /// Fences that two histories of a log would both take for theirs hold nothing off (rule 1).
+    static func epochStep(_ nonce: Nonce) -> UInt64 { 1 + nonce.low % epochStepMax }
+
+    /// The log is claimed.
+    func begin(
+        _ claim: LogClaim, _ nonce: Nonce, knowing known: KnownFold?
+    ) throws(LogError) {
         // What was appended was receipted: a log that ends before it is not gone on with here.
         guard claim.last >= last else {
             throw LogError(
@@ -184,7 +223,15 @@ package final class LogWorker {
             .claimed(
                 ClaimedLog(
                     log: log.id, epoch: claim.epoch, last: claim.last,
-                    lastEpoch: claim.lastEpoch, floor: log.floor, nonce: nonce)))
+                    lastEpoch: claim.lastEpoch, floor: log.floor, nonce: nonce),
+                knowing: known))
+    }
+
+    /// What was followed is not read again, and counts for the next checkpoint.
+    func goOn(from checkpoint: SequenceNumber?, byteCount: Int, checkpointSize: Int) {
+        uncoveredBytes = byteCount
+        self.checkpointSize = checkpointSize
+        newestCheckpoint = checkpoint
     }
 
     /// What else may be wrong is met by who needs the log.

@@ -100,6 +100,7 @@ public final class Sequencer: Sendable {
                 return Handover(try SQLiteLog(directory: path, settings: settings))
             case .memory: return Handover(MemoryLog())
             case .opened(let open): return Handover(try open())
+            case .shared(let open): return Handover(try open())
             }
         } catch {
             throw SequencerError(code: .logUnavailable, message: error.message)
@@ -116,6 +117,9 @@ public final class Sequencer: Sendable {
             log.close()
             return try SQLiteLog(directory: path, settings: settings)
         case .opened(let open):
+            log.close()
+            return try open()
+        case .shared(let open):
             log.close()
             return try open()
         }
@@ -159,6 +163,7 @@ public final class Sequencer: Sendable {
             let feedBound = try feed.bind(feedEndpoint(configuration, router: bound))
 
             settings.feed = announced(feedBound, router: bound)
+            settings.address = try advertised(configuration, bound)
             if let fault = settings.fault { throw ZeroMQError(.invalidSetting, fault) }
             guard configuration.checkpointBytes > 0 else {
                 throw ZeroMQError(.invalidSetting, "checkpointBytes must be at least 1")
@@ -171,10 +176,12 @@ public final class Sequencer: Sendable {
             let sequencer = Sequencer(
                 address: bound.description, feedAddress: feedBound.description, answers: answers,
                 jobs: jobs, reads: reads, meter: meter)
+            let storage = configuration.storage
             let pace = ReadPace()
+            let heralds = try HeraldThread.start(
+                if: storage.isShared, at: settings.address, answers)
             let checkpoints = try CheckpointThread(log: jobs, events: events)
             let intervalBytes = configuration.checkpointBytes
-            let storage = configuration.storage
             let appender = LogThread(
                 jobs: jobs, meter: meter, answer: { answers.post(.log($0)) }
             ) { answer in
@@ -184,6 +191,7 @@ public final class Sequencer: Sendable {
                     begin: { reader, epoch in
                         reads.post(ReadTask(epoch: epoch, job: .reading(through: reader)))
                     },
+                    herald: heralds?.begin, hint: { answers.post(.hinted) },
                     reopen: { (log) throws(LogError) in try reopen(log, storage) },
                     doubt: { jobs.post(.review) },
                     answer: answer)
@@ -195,6 +203,7 @@ public final class Sequencer: Sendable {
                     waker: waker, answers: answers, jobs: jobs, appender: appender, reads: reads,
                     pace: pace, isMemory: storage.isMemory,
                     renewal: TenureRenewal(pauseMax: configuration.renewalPauseMax),
+                    standby: heralds.map { ServingThread.Standby(of: $0, at: settings.address) },
                     authorized: keys,
                     reloads: KeyReloads(read: readKeys) { answers.post(.reloaded($0)) },
                     meter: meter, events: events))
@@ -217,6 +226,7 @@ public final class Sequencer: Sendable {
             }
             let serve: @Sendable () -> Void = {
                 let reason = serving.value.run()
+                heralds?.stop()
                 endLog()
                 answers.close()
                 events(.ended(reason))
@@ -226,6 +236,7 @@ public final class Sequencer: Sendable {
                 try checkpoints.start()
                 _ = try NamedThread("conflux-serve", stackBytes: 1 << 20, body: serve)
             } catch {
+                heralds?.stop()
                 endLog()
                 throw error
             }
@@ -279,6 +290,26 @@ public final class Sequencer: Sendable {
             return try Endpoint(host: host, port: port == 0 ? 0 : port + 1)
         case .ipc(let path): return try Endpoint("ipc://\(path).feed")
         }
+    }
+
+    /// Where others send nodes to.
+    private static func advertised(
+        _ configuration: SequencerConfiguration, _ bound: Endpoint
+    ) throws(ZeroMQError) -> String {
+        guard configuration.storage.isShared else { return "" }
+        let address = try configuration.advertise.map { text throws(ZeroMQError) in
+            try Endpoint(text)
+        }
+        let unspecified = ["*", "0.0.0.0", "::"]
+        guard let endpoint = address ?? bound as Endpoint?, !endpoint.isWildcard,
+            !unspecified.contains(endpoint.host ?? "")
+        else {
+            throw ZeroMQError(
+                .invalidSetting,
+                "Other sequencers of this log send nodes here, and \(address ?? bound) is no address to "
+                    + "connect to. Say at which one nodes reach this sequencer (--advertise).")
+        }
+        return endpoint.description
     }
 
     /// What the welcome says of the feed. Nodes reach it at the host that they connected to, unless

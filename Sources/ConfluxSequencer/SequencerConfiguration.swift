@@ -24,7 +24,14 @@ public struct SequencerConfiguration: Sendable {
         /// - Parameter open: Opens the log: when the sequencer starts, and again, on another thread, each time that
         ///   the log failed.
         case opened(by: @Sendable () throws(LogError) -> any ActionLog)
+        /// By an engine that several sequencers may open, such as `EtcdLog`: one serves, and the others stand by. This
+        /// one serves once it has the tenure, and stands by whenever another one has it.
+        ///
+        /// - Parameter open: Opens the log: when the sequencer starts, and again, on another thread, each time that
+        ///   the log failed.
+        case shared(by: @Sendable () throws(LogError) -> any SharedActionLog)
 
+        var isShared: Bool { if case .shared = self { true } else { false } }
         var isMemory: Bool { if case .memory = self { true } else { false } }
     }
 
@@ -57,6 +64,9 @@ public struct SequencerConfiguration: Sendable {
     public var bind: String
     /// Who may connect.
     public var access: Access = .local
+    /// Where nodes reach this sequencer, as others tell them that share the log: `tcp://host:port`. Unless given, where
+    /// it is bound, which must then be no wildcard.
+    public var advertise: String?
     /// Where the feed is; nil for the port above that of `bind`, or for a free one with port 0.
     public var feed: String?
     /// Where the log is kept.
@@ -122,6 +132,20 @@ public struct SequencerError: Error, Sendable, CustomStringConvertible {
 
 /// What a sequencer tells whoever watches it.
 public enum SequencerEvent: Sendable {
+    /// What one that stands by knows.
+    public struct Standing: Sendable, Hashable {
+        /// The address of the one that serves; nil where none is known to.
+        public var server: String?
+        /// Why the log can't be followed; nil where it can.
+        public var failure: String?
+
+        /// Makes a standing.
+        public init(server: String?, failure: String?) {
+            self.server = server
+            self.failure = failure
+        }
+    }
+
     /// A tenure has begun: nodes are heard.
     case serving(log: LogID, epoch: Epoch, last: SequenceNumber)
     /// What the machine noted.
@@ -139,6 +163,10 @@ public enum SequencerEvent: Sendable {
     case authorizationFailed(message: String)
     /// The log has failed, and with it the tenure; after the pause the next one begins.
     case tenureFailed(message: String, pause: Duration)
+    /// Another sequencer may serve; this one follows the log up to that number. Told again when the standing changes.
+    case standingBy(Standing, last: SequenceNumber)
+    /// The tenure is over, and this sequencer stands by again.
+    case steppedDown(SequencerEnd)
     /// The last tenure has ended. The last event.
     case ended(SequencerEnd)
 }

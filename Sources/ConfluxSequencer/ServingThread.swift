@@ -7,42 +7,44 @@ import ConfluxZeroMQ
 /// that another tenure begins when the log has failed (rule 3): with a machine of its own, on the
 /// same sockets, which nodes have connected to.
 final class ServingThread {
-    private var machine: SequencerMachine
+    var machine: SequencerMachine
     let router: RouterSocket
     let feed: PublisherSocket
     /// Whoever has it serves, and has everything here.
     let lead = Lead()
-    private let poller: Poller
+    let poller: Poller
     private let routerToken: Poller.Token
     private let feedToken: Poller.Token
     let waker: Waker
-    private let answers: Mailbox<ServingInput>
+    let answers: Mailbox<ServingInput>
     let jobs: Mailbox<LogJob>
     let appender: LogThread
     private let reads: Mailbox<ReadTask>
     private let pace: ReadPace
     let events: @Sendable (SequencerEvent) -> Void
     private let meter: SequencerMeter
+    /// What it has where several sequencers may serve the log; nil where only this one can.
+    var standby: Standby?
 
     private var effects: [SequencerEffect] = []
     private var pending: [ServingInput] = []
     var access = Access()
     var reloads: KeyReloads
     /// Whether the tenure has begun.
-    private var isServing = false
+    var isServing = false
     /// What nodes said before the tenure began.
-    private var early = EarlyMessages()
+    var early = EarlyMessages()
     /// Why nobody is heard, while the log fails: what peers are told.
-    private var failure: String?
+    var failure: String?
     private var noteLimit = NoteLimit()
     var end: SequencerEnd?
     /// Whether the sockets failed: no further tenure would serve.
-    private var isCutOff = false
+    var isCutOff = false
     /// Whether it was asked to stop.
-    private var isStopping = false
+    var isStopping = false
     /// Which tenure of this process it is. Answers to the others are too late.
-    private var tenure: UInt64 = 1
-    private var renewal: TenureRenewal
+    var tenure: UInt64 = 1
+    var renewal: TenureRenewal
     /// Whether the log is in memory, so that no append takes long.
     let isMemory: Bool
     /// How many messages this turn has brought.
@@ -64,7 +66,7 @@ final class ServingThread {
         machine: SequencerMachine, router: RouterSocket, feed: PublisherSocket, waker: Waker,
         answers: Mailbox<ServingInput>, jobs: Mailbox<LogJob>, appender: LogThread,
         reads: Mailbox<ReadTask>, pace: ReadPace, isMemory: Bool, renewal: TenureRenewal,
-        authorized: AuthorizedKeys?, reloads: KeyReloads,
+        standby: Standby?, authorized: AuthorizedKeys?, reloads: KeyReloads,
         meter: SequencerMeter, events: @escaping @Sendable (SequencerEvent) -> Void
     ) throws(ZeroMQError) {
         self.machine = machine
@@ -77,6 +79,7 @@ final class ServingThread {
         self.pace = pace
         self.isMemory = isMemory
         self.renewal = renewal
+        self.standby = standby
         self.reloads = reloads
         self.meter = meter
         self.events = events
@@ -93,12 +96,20 @@ final class ServingThread {
     func run() -> SequencerEnd {
         lead.take()
         defer { lead.letGo() }
+        let reason = standby == nil ? runAlone() : runStandingBy()
+        router.close()
+        feed.close()
+        return reason
+    }
+
+    private func runAlone() -> SequencerEnd {
         jobs.post(.claim(.random()))
         var reason = serveTenure()
         while case .logFailed(let message, let summary) = reason, !isCutOff, !isStopping,
             let pause = renewal.pause(after: .now)
         {
-            failure = summary
+            failure =
+                "its log fails: \(summary). It tries again by itself; what it prints says more"
             events(.tenureFailed(message: message, pause: pause))
             guard rest(for: pause) else {
                 reason = isCutOff ? end ?? reason : .stopped
@@ -111,12 +122,10 @@ final class ServingThread {
             jobs.post(.renew(.random()))
             reason = serveTenure()
         }
-        router.close()
-        feed.close()
         return reason
     }
 
-    private func serveTenure() -> SequencerEnd {
+    func serveTenure() -> SequencerEnd {
         while true {
             // Who relieved this thread may have left it an append.
             if ownAppend == nil { turn() }
@@ -148,7 +157,7 @@ final class ServingThread {
     }
 
     /// Behind each turn: as often as is due.
-    private func publish() {
+    func publish() {
         let now = Moment.now.monotonic
         guard now - publishedAt >= Self.publishInterval else { return }
         publishedAt = now
@@ -175,7 +184,7 @@ final class ServingThread {
     /// Between two tenures: what nodes send is kept within a bound.
     ///
     /// - Returns: Whether the time passed; false when it was asked to stop, or the sockets failed.
-    private func rest(for pause: Duration) -> Bool {
+    func rest(for pause: Duration) -> Bool {
         isServing = false
         end = nil
         let until = Moment.now.monotonic + pause
@@ -228,8 +237,11 @@ final class ServingThread {
             case .reloaded(let outcome): reloaded(outcome)
             case .probe(let passed): jobs.post(.probe(passed))
             case .log(let answer):
-                if answer.tenure == tenure { perform(answer.input) }
+                if answer.tenure == tenure { perform(answer.input.told(standsBy: standby != nil)) }
                 if case .appended = answer.input { measureCommit() }
+            case .followed(let found, let begun): followed(found, since: begun)
+            case .hinted: hinted()
+            case .news(let news, let epoch): take(news, of: epoch)
             case .read(let answer):
                 if answer.epoch == machine.epoch { perform(answer.input) }
             }
@@ -244,7 +256,7 @@ final class ServingThread {
     }
 
     /// Sockets are read at all times, whoever is served, so that peers can connect and be ended.
-    private func takeMessages(_ readiness: Poller.Readiness) throws(ZeroMQError) {
+    func takeMessages(_ readiness: Poller.Readiness) throws(ZeroMQError) {
         let begun = Moment.now.monotonic
         try router.review(at: begun)
         if isServing { for input in early.takeAll() { take(input) } }
@@ -259,15 +271,14 @@ final class ServingThread {
     /// What comes before the tenure begins is heard then. While the log fails, a hello is told so.
     private func keep(_ input: RouterInput) {
         early.add(input)
-        guard let failure, case .message(let route, let frame) = input,
+        guard standby != nil || failure != nil, case .message(let route, let frame) = input,
             (try? Frame.header(of: frame))?.kind == .hello
         else { return }
-        let text = "its log fails: \(failure). It tries again by itself; what it prints says more."
-        send(.bye(Bye(code: .notServing, message: text)), to: ConnectionID(route))
+        answer(hello: frame, from: route)
     }
 
     /// - Returns: Whether somebody has subscribed.
-    private func takeSubscriptions(_ readiness: Poller.Readiness) throws(ZeroMQError) -> Bool {
+    func takeSubscriptions(_ readiness: Poller.Readiness) throws(ZeroMQError) -> Bool {
         try feed.review(at: Moment.now.monotonic)
         guard readiness.isReadable(feedToken) else { return false }
         return try feed.receiveSubscriptions() > 0
@@ -326,7 +337,10 @@ final class ServingThread {
         case .send(let message, let connection): send(message, to: connection)
         case .note(let note):
             if noteLimit.admits(note, at: Moment.now.monotonic) { events(.note(note)) }
-        case .end(let reason): end = reason
+        case .end(let reason):
+            end = reason
+            // Hellos that follow at once are kept, and answered.
+            if standby != nil { isServing = false }
         }
     }
 
@@ -352,7 +366,7 @@ final class ServingThread {
         }
     }
 
-    private func send(_ message: SequencerMessage, to connection: ConnectionID) {
+    func send(_ message: SequencerMessage, to connection: ConnectionID) {
         let route = RoutingID(connection)
         do throws(ZeroMQError) {
             // What a full queue has no room for is lost, and so is what nobody may hear any more. Whoever

@@ -6,7 +6,10 @@ package enum WorkerOptions {
     /// Where the sequencer is.
     package static let connect = Option(
         "--connect", valueName: "ADDRESS", default: "tcp://127.0.0.1:7400", parse: .text,
-        summary: "Where the sequencer listens.")
+        summary: """
+            Where the sequencer listens. Give several addresses, separated by commas, where others \
+            stand by.
+            """)
     /// How long to wait for it.
     package static let timeout = Option(
         "--timeout", default: .seconds(5),

@@ -261,7 +261,7 @@ struct RenewalTests {
                 continue
             }
         }
-        guard case .claimed(let claim)? = try ends({ MemoryLog(sharing: $0) }).last else {
+        guard case .claimed(let claim, _)? = try ends({ MemoryLog(sharing: $0) }).last else {
             Issue.record("it did not go on")
             return
         }

@@ -56,7 +56,7 @@ extension ClientSocket {
     /// Why the connection failed, if it did.
     func failure() throws -> ConnectionFailure? {
         while let event = try receive() {
-            if case .failed(let failure) = event { return failure }
+            if case .failed(let failure, _) = event { return failure }
         }
         return nil
     }
@@ -118,7 +118,7 @@ extension RouterSocket {
     func shakeHands(with dealer: ClientSocket, othersMayEnd: Bool = false) throws {
         try wait(for: self, dealer) {
             while !dealer.isConnected, let event = try dealer.receive() {
-                if case .failed(let failure) = event { Issue.record("\(failure)") }
+                if case .failed(let failure, _) = event { Issue.record("\(failure)") }
             }
             if dealer.isConnected { return () }
             guard let input = try receive() else { return nil }

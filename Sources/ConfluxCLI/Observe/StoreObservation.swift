@@ -173,7 +173,8 @@ final class StoreObservation: Sendable {
                 take(.success(Sighting(node: answer.node, sequence: sequence, state: state)))
             case .failed(let reason, let message):
                 take(.failure(CommandFailure(reason, message)))
-            case .status, .applied, .refused, .stopped, .concernedNobody, .alive, .reloaded:
+            case .status, .applied, .refused, .stopped, .concernedNobody, .alive, .reloaded,
+                .sequencers, .handingOver:
                 break
             }
             // A node without a name can't be asked alone: the others' answers are not waited for.

@@ -41,7 +41,16 @@ enum EtcdOptions {
             are given up.
             """)
 
-    static let parameters: [any ParameterKey] = [authority, certificate, key, user, quota]
+    static let advertise = Option<String?>(
+        "--advertise", valueName: "ADDRESS", parse: .text,
+        summary: """
+            Where nodes reach this sequencer, as the others of the log tell them. Unless given, the address of \
+            --bind, which must then be no wildcard.
+            """)
+
+    static let parameters: [any ParameterKey] = [
+        authority, certificate, key, user, quota, advertise,
+    ]
 
     /// What a sequencer keeps its log in.
     static func storage(
@@ -71,6 +80,6 @@ enum EtcdOptions {
             throw CommandFailure(.usage, code: "usage", error.message)
         }
         let opened = settings
-        return .opened { () throws(LogError) in try EtcdLog(opened) }
+        return .shared { () throws(LogError) in try EtcdLog(opened) }
     }
 }

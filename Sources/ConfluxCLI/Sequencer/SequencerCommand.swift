@@ -71,7 +71,8 @@ enum SequencerCommand {
         "sequencer", summary: "Decide the order of actions, and keep them in a log.",
         discussion: """
             Prints a line that says ready once it serves nodes, then each node that joins or \
-            leaves. SIGINT and SIGTERM end it cleanly: what was admitted is committed, and the \
+            leaves. With --log, where another sequencer serves, it says standby, follows the log and \
+            takes over when the other one ends. SIGINT and SIGTERM end it cleanly: what was admitted is committed, and the \
             log is closed.
 
             The log gives up an entry if one of the --keep options allows it and nobody can need \
@@ -115,6 +116,7 @@ enum SequencerCommand {
             }
         var configuration = SequencerConfiguration(bind: arguments[bind], storage: storage)
         configuration.feed = arguments[feed]
+        configuration.advertise = arguments[EtcdOptions.advertise]
         if arguments[exitOnFailure] { configuration.renewalPauseMax = nil }
         configuration.payloadBytesMax = UInt32(arguments[payloadMax])
         keep(arguments, &configuration)
@@ -153,11 +155,20 @@ enum SequencerCommand {
             place: arguments[log]?.description, environment)
         for await event in events {
             telling.tell(event)
-            if case .serving = event { manager?.ready { sequencer.probe($0) } }
+            if isReady(event) { manager?.ready { sequencer.probe($0) } }
         }
         let reason = await sequencer.ended()
         return try withExtendedLifetime(server) { () throws(CommandFailure) in
             try end(reason, environment)
+        }
+    }
+
+    /// Whether it does its part from now on: it serves, or it could take over.
+    private static func isReady(_ event: SequencerEvent) -> Bool {
+        switch event {
+        case .serving: true
+        case .standingBy(let standing, _): standing.failure == nil
+        default: false
         }
     }
 
@@ -262,7 +273,7 @@ enum SequencerCommand {
         _ reason: SequencerEnd, _ environment: CommandEnvironment
     ) throws(CommandFailure) -> ExitCode {
         switch reason {
-        case .stopped:
+        case .stopped, .handedOver:
             environment.announce("stopped", text: "stopped")
             return .success
         case .superseded:

@@ -5,14 +5,14 @@ import ConfluxWorker
 
 /// What a sequencer prints of what happens, line by line.
 struct SequencerTelling {
-    private let sequencer: Sequencer
-    private let environment: CommandEnvironment
+    let sequencer: Sequencer
+    let environment: CommandEnvironment
     /// Whether everybody may connect.
     private let isInsecure: Bool
     /// Where metrics are served, if they are.
-    private let http: String?
+    let http: String?
     /// Where the log is, if an engine has it.
-    private let place: String?
+    let place: String?
     /// What the nodes are called that are there and have a name. *Invariant*: no more than there are
     /// sessions.
     private var names: [Incarnation: Name] = [:]
@@ -88,6 +88,8 @@ struct SequencerTelling {
             environment.announce(
                 "checkpointFailed", ["message": .string(message)],
                 text: "a checkpoint could not be made: \(message)")
+        case .standingBy(let standing, let last): tell(standing, last)
+        case .steppedDown(let reason): tell(reason)
         case .ended: break
         }
     }

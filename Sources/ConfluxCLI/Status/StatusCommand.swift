@@ -13,6 +13,9 @@ enum StatusCommand {
     static let description = Command(
         "status", summary: "Show the sequencer, its sessions and the stores.",
         discussion: """
+            Of a log on etcd it shows which sequencer serves, which ones stand by, and up to which \
+            entry each has the log.
+
             A session's lag is the number of entries that its replicas have not applied yet. A \
             session that hosts nothing, or has not reported yet, has no lag. The text leaves out \
             nodes without a name that have left; --json shows them. A store's snapshot is the \
@@ -35,7 +38,10 @@ enum StatusCommand {
         do throws(CommandFailure) {
             try await environment.interruption.cancelling { () async throws(CommandFailure) in
                 while true {
-                    show(try await connection.status(), environment, replacing: isWatching)
+                    let status = try await connection.status()
+                    show(
+                        status, of: try await connection.sequencers(), environment,
+                        replacing: isWatching)
                     guard isWatching, !Task.isCancelled else { return }
                     await Pause.wait(for: watchInterval)
                 }
@@ -52,14 +58,15 @@ enum StatusCommand {
 
     /// Prints a status; `replacing`: a terminal shows it in place of what it showed.
     private static func show(
-        _ status: SequencerStatus, _ environment: CommandEnvironment, replacing: Bool
+        _ status: SequencerStatus, of sequencers: [SequencerPlace],
+        _ environment: CommandEnvironment, replacing: Bool
     ) {
         let address = environment.arguments[WorkerOptions.connect]
         guard !environment.isJSON else {
-            environment.output.print(json(status, at: address))
+            environment.output.print(json(status, of: sequencers, at: address))
             return
         }
-        var lines = StatusText.lines(status, at: address)
+        var lines = StatusText.lines(status, of: sequencers, at: address)
         if replacing, isatty(STDOUT_FILENO) == 1 {
             // Home; each line to its end, then all below.
             lines = lines.enumerated().map { ($0 == 0 ? "\u{1B}[H" : "") + "\($1)\u{1B}[K" }
@@ -69,16 +76,28 @@ enum StatusCommand {
         environment.output.flush()
     }
 
-    static func json(_ status: SequencerStatus, at address: String) -> JSONValue {
+    static func json(
+        _ status: SequencerStatus, of sequencers: [SequencerPlace] = [], at address: String
+    ) -> JSONValue {
         let names = status.names
         let stores = status.stores.map { json($0, names: names) }
-        return [
+        var fields: JSONObject = [
             "address": .string(address), "checkpoint": .number(status.checkpoint),
             "epoch": .number(status.epoch), "floor": .number(status.floor),
             "last": .number(status.last), "log": .string(status.log.description),
             "sessions": .array(status.sessions.map { json($0, last: status.last) }),
             "stores": .array(stores),
         ]
+        if !sequencers.isEmpty {
+            fields["sequencers"] = .array(
+                sequencers.map { place in
+                    [
+                        "address": .string(place.address), "last": .number(place.last),
+                        "serving": .bool(place.isServing),
+                    ]
+                })
+        }
+        return .object(fields)
     }
 
     private static func json(_ session: SessionStatus, last: SequenceNumber) -> JSONValue {

@@ -6,13 +6,20 @@ enum StatusText {
     private static let columns = 80
     static let storeTitles = ["STORE", "SINCE", "HOSTS", "VERSION", "SNAPSHOT", "IS"]
 
-    static func lines(_ status: SequencerStatus, at address: String) -> [String] {
+    static func lines(
+        _ status: SequencerStatus, of sequencers: [SequencerPlace] = [], at address: String
+    ) -> [String] {
         let checkpoint =
             status.checkpoint == .zero ? "no checkpoint yet" : "checkpoint at \(status.checkpoint)"
+        let server = sequencers.first { $0.isServing }?.address ?? address
         var lines = [
-            "sequencer at \(address)", "log \(status.log), epoch \(status.epoch)",
+            "sequencer at \(server)", "log \(status.log), epoch \(status.epoch)",
             "entries from \(status.floor) to \(status.last), \(checkpoint)",
         ]
+        if !sequencers.isEmpty {
+            lines += TextTable(["SEQUENCER", "IS", "LAST"], sequencers.map(row)).lines(
+                columns: columns)
+        }
         let gone = status.sessions.count { isForgettable($0) }
         lines += TextTable(
             ["NODE", "NUMBER", "IS", "LAG", "DISPATCHED", "HOSTS"],
@@ -28,6 +35,12 @@ enum StatusText {
     /// Whether nobody looks for it: a node without a name that has left, like one of `conflux dispatch`.
     static func isForgettable(_ session: SessionStatus) -> Bool {
         session.name == nil && !session.isLive
+    }
+
+    private static func row(_ place: SequencerPlace) -> TextTable.Row {
+        TextTable.Row(
+            cells: [place.address, place.isServing ? "serving" : "standby"],
+            list: [place.last.description])
     }
 
     /// A session's row. Its last cell, the stores, is cut by the table.

@@ -32,6 +32,8 @@ final class EtcdTransfer {
     static let answerBytesMax = 64 << 20
 
     private var handle: UnsafeMutableRawPointer
+    /// Has the connections.
+    private var multi: UnsafeMutableRawPointer
     private let sink = TransferSink()
     private let security: EtcdSecurity?
     private var isSecure: Bool { security != nil }
@@ -43,12 +45,22 @@ final class EtcdTransfer {
 
     /// - Throws: Where a file for TLS can't be used, or the system has no room.
     init(_ security: EtcdSecurity?) throws(TransferFailure) {
-        guard Self.isReady, let handle = curl_easy_init() else {
+        guard Self.isReady, let (handle, multi) = Self.makeHandles() else {
             throw TransferFailure(mayBeSent: false, message: "libcurl could not start")
         }
         self.handle = handle
+        self.multi = multi
         self.security = security
         prepare()
+    }
+
+    private static func makeHandles() -> (UnsafeMutableRawPointer, UnsafeMutableRawPointer)? {
+        guard let handle = curl_easy_init() else { return nil }
+        guard let multi = curl_multi_init() else {
+            curl_easy_cleanup(handle)
+            return nil
+        }
+        return (handle, multi)
     }
 
     private func prepare() {
@@ -66,14 +78,14 @@ final class EtcdTransfer {
     private func renew() {
         connected = []
         // Without room for another one, the former has to do.
-        guard let next = curl_easy_init() else { return }
-        conflux_curl_end(handle, nil)
-        handle = next
+        guard let next = Self.makeHandles() else { return }
+        conflux_curl_end(handle, multi)
+        (handle, multi) = next
         prepare()
     }
 
     deinit {
-        conflux_curl_end(handle, nil)
+        conflux_curl_end(handle, multi)
     }
 
     private static let isReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
@@ -131,7 +143,7 @@ final class EtcdTransfer {
         let frame = GRPCFrame.encode(message)
         let code = frame.withUnsafeBytes { bytes in
             conflux_curl_set_body(handle, bytes.baseAddress, bytes.count)
-            return conflux_curl_perform(handle)
+            return conflux_curl_perform(handle, multi)
         }
         return try reply(code, from: member)
     }

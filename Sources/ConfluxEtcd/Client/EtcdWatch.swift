@@ -117,6 +117,10 @@ private final class EtcdStream {
     private let source: StreamSource
     /// Whether nothing more will come, though the stream may stand.
     private(set) var isCanceled = false
+    /// How long the next waits last at most, in milliseconds: libcurl 7.88 may hold a part of what it has read, and
+    /// give it only when it is asked to go on (see `conflux_curl_perform`).
+    private var settling = EtcdStream.settlingPauses[...]
+    private static let settlingPauses: [Int32] = [1, 4, 16, 64]
 
     init?(
         _ settings: EtcdLogSettings, member: String, token: String?, request: [UInt8],
@@ -169,7 +173,9 @@ private final class EtcdStream {
     /// - Returns: Whether the stream goes on.
     func goOn(within limit: Duration) -> Bool {
         var code = CURLE_OK
-        return conflux_curl_go_on(multi, Int32(limit / .milliseconds(1)), &code) == 1
+        let longest = Int32(limit / .milliseconds(1))
+        let pause = min(longest, settling.popFirst() ?? longest)
+        return conflux_curl_go_on(multi, pause, &code) == 1
     }
 
     /// - Returns: Whether there was an event, or word that there may have been some.
@@ -184,6 +190,7 @@ private final class EtcdStream {
             }
             sink.drop(GRPCFrame.prefixBytes + message.count)
         }
+        if hasEvents { settling = Self.settlingPauses[...] }
         return hasEvents
     }
 }

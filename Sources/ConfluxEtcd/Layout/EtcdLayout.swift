@@ -8,7 +8,7 @@ struct EtcdLayout {
     /// What a log has directly below its prefix.
     static let names: Set<String> = [
         "change", "checkpoints", "commits", "end", "epoch", "floor", "large", "meta", "parts",
-        "snapshots", "uploads",
+        "serving", "snapshots", "standbys", "uploads",
     ]
 
     private let prefix: String
@@ -23,6 +23,17 @@ struct EtcdLayout {
     var change: String { prefix + "change" }
     var end: String { prefix + "end" }
     var floor: String { prefix + "floor" }
+
+    // MARK: Sequencers
+
+    /// What the one that serves says of itself.
+    var serving: String { prefix + "serving" }
+    private var standbyFolder: String { prefix + "standbys/" }
+    var standbys: EtcdRange { .below(standbyFolder) }
+    /// What the one with an address says that stands by.
+    func standby(_ address: String) -> String { standbyFolder + address }
+    /// The address that a key is of.
+    func standbyAddress(at key: String) -> String { String(key.dropFirst(standbyFolder.count)) }
 
     // MARK: Commits
 

@@ -11,17 +11,21 @@ final class AddressDiagnosis: Sendable {
         /// Whether it becomes so with time: whoever listens may never say anything.
         var isSuspect = false
         var isOver = false
+        /// The addresses at which there is no sequencer, since one was heard.
+        var failed: Set<Endpoint> = []
         var listener: (@Sendable (NodeError) -> Void)?
     }
 
-    private let endpoint: Endpoint
+    private let addresses: [Endpoint]
     private let state = Mutex(Content())
     /// How long whoever listens may take to answer.
     private static let patience = Duration.seconds(2)
     /// How long a sequencer that does not serve may take to do so again.
     private static let servingPatience = Duration.seconds(1)
+    /// How long it takes until one of several sequencers serves, where the one that did has ended.
+    private static let takeoverPatience = Duration.seconds(4)
 
-    init(of endpoint: Endpoint) { self.endpoint = endpoint }
+    init(of addresses: [Endpoint]) { self.addresses = addresses }
 
     /// What was found; nil before that.
     var error: NodeError? { state.withLock { $0.error } }
@@ -30,32 +34,49 @@ final class AddressDiagnosis: Sendable {
     var isOver: Bool { state.withLock { $0.isOver } }
 
     /// Something has happened to the connection.
-    func take(_ event: ClientEvent) {
+    ///
+    /// - Parameters:
+    ///   - event: What.
+    ///   - endpoint: Where the node connects.
+    func take(_ event: ClientEvent, of endpoint: Endpoint) {
         switch event {
         case .connecting: note(Self.unreachable("Connection timed out", endpoint), isSuspect: true)
         case .accepted: note(Self.stranger(endpoint), isSuspect: true)
-        case .connected: note(Self.silentRouter(endpoint), isSuspect: false)
+        case .connected:
+            state.withLock { $0.failed = [] }
+            note(Self.silentRouter(endpoint), isSuspect: false)
         // It may end, and connections that it had yet to accept with it.
-        case .failed(.silent): note(Self.stranger(endpoint), isSuspect: true)
-        case .failed(let failure):
-            if let message = Self.message(failure, endpoint) {
+        case .failed(.silent, let endpoint): note(Self.stranger(endpoint), isSuspect: true)
+        case .failed(let failure, let endpoint):
+            guard let message = Self.message(failure, endpoint) else { return }
+            // One of several addresses may serve while the others don't.
+            let isLast = state.withLock { state in
+                state.failed.insert(endpoint)
+                return state.failed.isSuperset(of: addresses)
+            }
+            if isLast {
                 conclude(NodeError(code: .unreachable, message: message))
+            } else {
+                note(message, isSuspect: false)
             }
         case .message: break
         }
     }
 
     /// The sequencer says why it hears nobody. It may serve again at once, so that is waited for.
-    func sequencerSays(_ message: String) {
+    func sequencerSays(_ message: String, at endpoint: Endpoint?) {
+        let place = endpoint.map { " at \($0)" } ?? ""
         let error = NodeError(
-            code: .notServing, message: "The sequencer at \(endpoint) does not serve: \(message)")
+            code: .notServing, message: "The sequencer\(place) does not serve: \(message)")
         let isFirst = state.withLock { state in
             defer { (state.error, state.isSuspect) = (error, false) }
             return state.error?.code != .notServing
         }
         guard isFirst else { return }
         DispatchQueue.global().asyncAfter(
-            deadline: .now() + Self.servingPatience.dispatchInterval
+            deadline: .now()
+                + (addresses.count > 1 ? Self.takeoverPatience : Self.servingPatience)
+                .dispatchInterval
         ) { [self] in conclude(error) }
     }
 

@@ -2,7 +2,7 @@ import ConfluxProtocol
 import ConfluxVocabulary
 import ConfluxZeroMQ
 
-/// The feed that is followed: where the last welcome said that it is.
+/// Where the node is connected, and the feed that is followed: where the last welcome said that it is.
 extension LinkThread {
     /// The socket that follows it.
     struct Feed {
@@ -10,6 +10,17 @@ extension LinkThread {
         let socket: ClientSocket
         let token: Poller.Token
         var wasConnected = false
+    }
+
+    /// Connects elsewhere: where the sequencer said, or to the next of the addresses.
+    func move(to address: String?) {
+        guard let address else { return dealer.moveOn() }
+        do throws(ZeroMQError) {
+            try dealer.move(to: Endpoint(address))
+        } catch {
+            // The node goes on saying hello, and trying its own addresses.
+            events(.unreadableFrame("A redirect can't be followed. \(error.message)"))
+        }
     }
 
     func closeFeed() {
@@ -51,7 +62,7 @@ extension LinkThread {
 
     func subscribe(_ announced: String) {
         do {
-            let endpoint = try Endpoint(announced).replacingWildcard(with: address.host)
+            let endpoint = try Endpoint(announced).replacingWildcard(with: dealer.endpoint?.host)
             if let feed, feed.endpoint == endpoint {
                 feed.socket.endPause()
                 return

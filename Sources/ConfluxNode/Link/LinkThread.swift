@@ -15,13 +15,12 @@ final class LinkThread: @unchecked Sendable {
     let events: @Sendable (NodeEvent) -> Void
 
     var machine: ReplicaMachine
-    let address: Endpoint
     let dealer: ClientSocket
     let poller: Poller
     private let dealerToken: Poller.Token
     var feed: Feed?
     let security: SocketSecurity
-    private var refused: RefusedConnections
+    private var refused = RefusedConnections()
 
     /// Whoever has it drives the link, and has everything here: see `LinkThread+Leading`.
     let lead = Lead()
@@ -62,14 +61,12 @@ final class LinkThread: @unchecked Sendable {
     static let framesPerTurn = 256
 
     init(
-        address: Endpoint, machine: ReplicaMachine, port: LinkPort, outbox: Outbox,
+        addresses: [Endpoint], machine: ReplicaMachine, port: LinkPort, outbox: Outbox,
         jobs: Mailbox<ApplyJob>, apply: ApplyThread, jobsMax: Int, progress: SharedProgress,
         shelf: EncodingShelf,
         security: SocketSecurity, meter: NodeMeter,
         diagnosis: AddressDiagnosis, events: @escaping @Sendable (NodeEvent) -> Void
     ) throws(ZeroMQError) {
-        self.address = address
-        refused = RefusedConnections(to: address)
         self.diagnosis = diagnosis
         self.machine = machine
         self.port = port
@@ -88,7 +85,7 @@ final class LinkThread: @unchecked Sendable {
         dealer = try ClientSocket(.dealer, settings: settings)
         poller = Poller(waker: port.waker)
         dealerToken = try poller.add(dealer)
-        try dealer.connect(address)
+        try dealer.connect(toAnyOf: addresses)
     }
 
     /// Runs until the machine ends.
@@ -194,15 +191,16 @@ final class LinkThread: @unchecked Sendable {
 
     private func take(_ event: ClientEvent) {
         let isAwaited = !diagnosis.isOver
-        diagnosis.take(event)
+        if let address = dealer.endpoint { diagnosis.take(event, of: address) }
         switch event {
         case .connected:
             refused.served()
             // What was sent on the connection before is lost.
             perform(.reconnected)
-        case .failed(let failure):
+        case .failed(let failure, let address):
             // Why a first connection does not come about the diagnosis tells, but for keys.
-            guard !isAwaited || failure.isOfKeys, let reason = refused.take(failure) else { return }
+            guard !isAwaited || failure.isOfKeys, let reason = refused.take(failure, of: address)
+            else { return }
             events(.connectionRefused(message: reason))
         case .connecting, .accepted, .message: break
         }
@@ -303,6 +301,7 @@ final class LinkThread: @unchecked Sendable {
     private func carryOut(_ effect: ReplicaEffect) {
         switch effect {
         case .send(let message): send(Frame.encode(message, by: machine.speaker))
+        case .connect(let address): move(to: address)
         case .subscribe(let endpoint): subscribe(endpoint)
         case .deliver(let delivery):
             if case .settle(let outcome) = delivery {
@@ -321,7 +320,7 @@ final class LinkThread: @unchecked Sendable {
         case .event(.notAllowed(let message)):
             if let reason = refused.tell(message) { events(.connectionRefused(message: reason)) }
         case .event(.notServing(let message)):
-            diagnosis.sequencerSays(message)
+            diagnosis.sequencerSays(message, at: dealer.endpoint)
             if let reason = refused.tell(message) { events(.sequencerNotServing(message: reason)) }
         case .event(let event):
             switch event {

@@ -2,15 +2,12 @@ import ConfluxZeroMQ
 
 /// Why the sequencer's side refuses this node, told once for each reason.
 struct RefusedConnections {
-    private let address: Endpoint
     private var message: String?
-
-    init(to address: Endpoint) { self.address = address }
 
     /// The connection failed.
     ///
     /// - Returns: What to tell: why it was refused, unless that was told last.
-    mutating func take(_ failure: ConnectionFailure) -> String? {
+    mutating func take(_ failure: ConnectionFailure, of address: Endpoint) -> String? {
         Self.reason(failure, address).flatMap { tell($0) }
     }
 

@@ -126,8 +126,8 @@ public struct Principal: Sendable, Hashable {
             case .observe(let store, _, _): deniedReading(.store(store))
             case .applied(_, let target):
                 rights.allow(.dispatch, target) ? nil : deniedReading(target)
-            case .reload: deniedAdministration
-            case .status, .alive: nil
+            case .reload, .handOver: deniedAdministration
+            case .status, .sequencers, .alive: nil
             }
         case .submit, .visit, .fetch, .close, .progress, .answer, .barrier, .digest, .snapshot,
             .bye:

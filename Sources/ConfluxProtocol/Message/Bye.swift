@@ -45,3 +45,17 @@ public enum ByeCode: UInt16, Sendable, Hashable, CaseIterable {
     /// The sequencer is there, and hears nobody before its log works again: go on saying hello.
     case notServing = 12
 }
+
+/// Answers a hello in the place of a sequencer that stands by: where the one is that serves, as far as it knows.
+public struct Redirect: Sendable, Equatable {
+    /// The number of the hello that it answers.
+    public var request: UInt64
+    /// The address of the sequencer that serves: `tcp://host:port`.
+    public var address: String
+
+    /// Makes a message.
+    public init(request: UInt64, address: String) {
+        self.request = request
+        self.address = address
+    }
+}

@@ -27,6 +27,11 @@ public struct Question: Sendable, Equatable {
         case alive
         /// That the sequencer reads its file of authorised keys again.
         case reload
+        /// Which sequencers there are, and how far each is.
+        case sequencers
+        /// That the sequencer gives its place to one that stands by: to the one with this address, or without one to
+        /// the one that is furthest.
+        case handOver(to: String?)
     }
 
     /// Makes a question.
@@ -72,6 +77,10 @@ public struct Answer: Sendable, Equatable {
         case alive
         /// The file was read, and has so many keys.
         case reloaded(count: UInt32)
+        /// The sequencer that serves, and those that stand by.
+        case sequencers([SequencerPlace])
+        /// The sequencer with this address takes over.
+        case handingOver(to: String)
     }
 
     /// Makes an answer.
@@ -104,6 +113,25 @@ public enum QuestionFailure: UInt8, Sendable, Hashable, CaseIterable {
     case notAllowed = 8
     /// The file of authorised keys is invalid or can't be read, or there is none. The former keys stay.
     case reloadFailed = 9
+    /// No sequencer stands by, or none with that address.
+    case noStandby = 10
+}
+
+/// One of the sequencers of a log, as the one that serves knows them.
+public struct SequencerPlace: Sendable, Hashable {
+    /// Where nodes reach it.
+    public var address: String
+    /// Whether it serves; else it stands by.
+    public var isServing: Bool
+    /// The number up to which it has the log.
+    public var last: SequenceNumber
+
+    /// Makes a place.
+    public init(address: String, isServing: Bool, last: SequenceNumber) {
+        self.address = address
+        self.isServing = isServing
+        self.last = last
+    }
 }
 
 /// The sequencer's view of itself.

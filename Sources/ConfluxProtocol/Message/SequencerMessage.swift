@@ -28,6 +28,8 @@ public enum SequencerMessage: Sendable, Equatable {
     case divergence(Divergence)
     /// A replica that stopped is to load the store's newest snapshot.
     case reload(Reload)
+    /// Answers a hello: another sequencer serves the log.
+    case redirect(Redirect)
     /// The sequencer ends the session or the connection.
     case bye(Bye)
 }

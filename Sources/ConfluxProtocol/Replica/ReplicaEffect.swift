@@ -4,6 +4,9 @@ import ConfluxVocabulary
 public enum ReplicaEffect: Sendable, Equatable {
     /// Send a message to the sequencer.
     case send(NodeMessage)
+    /// Give up the connection, and connect to this address; without one, to the next of those that the node was
+    /// given, if there is another. The next input about the connection is ``ReplicaInput/reconnected``.
+    case connect(to: String?)
     /// Subscribe to the feed at this endpoint, and to no other.
     case subscribe(String)
     /// Hand to the thread that applies. It handles deliveries in their order.

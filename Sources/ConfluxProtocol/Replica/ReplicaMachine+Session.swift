@@ -4,9 +4,12 @@ import ConfluxVocabulary
 extension ReplicaMachine {
     mutating func greet(at now: Duration, into effects: inout [ReplicaEffect]) {
         lastHello += 1
+        // Whoever tries one address after the other is without an answer since the first.
+        var since = now
+        if case .greeting(let greeting) = phase { since = greeting.since }
         sayHello(
-            hello(lastHello), pause: settings.helloInterval, jitter: .zero, since: now, at: now,
-            into: &effects)
+            hello(lastHello), pause: settings.helloInterval, jitter: .zero, since: since,
+            seekAt: now + settings.seekInterval, at: now, into: &effects)
     }
 
     /// Says hello again. As long as it says the same it is the same hello, with the same number: the
@@ -23,18 +26,25 @@ extension ReplicaMachine {
             isDisconnected = true
             effects.append(.event(.disconnected))
         }
+        redirectCount = min(redirectCount, settings.redirectsMax - 1)
+        var seekAt = greeting.seekAt
+        if now >= seekAt {
+            seekAt = now + settings.seekInterval
+            effects.append(.connect(to: nil))
+        }
         sayHello(
-            hello(lastHello), pause: longer, jitter: jitter, since: greeting.since, at: now,
-            into: &effects)
+            hello(lastHello), pause: longer, jitter: jitter, since: greeting.since, seekAt: seekAt,
+            at: now, into: &effects)
     }
 
     private mutating func sayHello(
-        _ hello: Hello, pause: Duration, jitter: Duration, since: Duration, at now: Duration,
-        into effects: inout [ReplicaEffect]
+        _ hello: Hello, pause: Duration, jitter: Duration, since: Duration, seekAt: Duration,
+        at now: Duration, into effects: inout [ReplicaEffect]
     ) {
         phase = .greeting(
             Greeting(
-                hello: hello, nextHelloAt: now + pause + jitter, interval: pause, since: since))
+                hello: hello, nextHelloAt: now + pause + jitter, interval: pause, since: since,
+                seekAt: seekAt))
         effects.append(.send(.hello(hello)))
     }
 
@@ -52,6 +62,18 @@ extension ReplicaMachine {
             return nil
         }
         return greeting.hello
+    }
+
+    /// Another sequencer serves this log, or served it a moment ago. That is a hint: what counts is who answers
+    /// there. Sequencers that point to each other are not followed for ever.
+    mutating func redirected(
+        _ redirect: Redirect, into effects: inout [ReplicaEffect]
+    ) {
+        guard awaited(redirect.request) != nil, redirectCount < settings.redirectsMax else {
+            return
+        }
+        redirectCount += 1
+        effects.append(.connect(to: redirect.address))
     }
 
     /// The sequencer is not heard of any more: look for it.
@@ -104,6 +126,7 @@ extension ReplicaMachine {
         // What a former tenure had last may be lost with the end of its log.
         remoteLast = welcome.last
         phase = .joined
+        redirectCount = 0
         owedSince = now
         if isNew {
             effects.append(.event(.joined(welcome.log, epoch, welcome.incarnation)))
@@ -309,6 +332,8 @@ extension ReplicaMachine {
         case .joined: break
         }
         if let silentSince, now >= silentSince + settings.feedSilenceMax {
+            // It may be stopped, or cut off, and hold the connection all the same.
+            effects.append(.connect(to: nil))
             lose(at: now, into: &effects)
             return
         }

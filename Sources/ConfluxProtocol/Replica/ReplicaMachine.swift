@@ -36,6 +36,8 @@ public struct ReplicaMachine: Sendable {
         var hello: Hello
         /// When it is said again, the pause before that, and since when there is no answer.
         var nextHelloAt, interval, since: Duration
+        /// When another address is tried.
+        var seekAt: Duration
     }
 
     enum FeedPhase: Sendable, Equatable {
@@ -81,6 +83,8 @@ public struct ReplicaMachine: Sendable {
     /// The fetch that fills the hole, while one is under way.
     var holeFetch: PendingFetch?
     var nextRequest: UInt64 = 1
+    /// How often redirects were followed since a welcome, or a hello that was repeated (rule 46).
+    var redirectCount = 0
     /// The number of the last hello.
     var lastHello: UInt64 = 0
     /// The delivery tag of the newest long answer that was read. *Use*: each request says it. One of a
@@ -307,11 +311,9 @@ public struct ReplicaMachine: Sendable {
     ) {
         switch message {
         case .welcome(let welcome):
-            welcomed(welcome, epoch: epoch, at: now, into: &effects)
-            return
-        case .bye(let bye):
-            dismissed(bye, at: now, into: &effects)
-            return
+            return welcomed(welcome, epoch: epoch, at: now, into: &effects)
+        case .bye(let bye): return dismissed(bye, at: now, into: &effects)
+        case .redirect(let redirect): return redirected(redirect, into: &effects)
         default: break
         }
         // Nothing of an epoch is believed before its welcome; only the speaker's epoch fences.
@@ -322,7 +324,7 @@ public struct ReplicaMachine: Sendable {
         }
         if let tag = message.deliveryTag, tag != 0 { acknowledged = tag }
         switch message {
-        case .welcome, .bye: break
+        case .welcome, .bye, .redirect: break
         case .opened(let opened):
             owedSince = now
             self.opened(opened, at: now, into: &effects)

@@ -12,6 +12,10 @@ public struct ReplicaSettings: Sendable, Hashable {
     public var helloIntervalMax: Duration = .seconds(2)
     /// How long the feed may be silent before the sequencer is taken for gone.
     public var feedSilenceMax: Duration = .seconds(2)
+    /// How long a hello may stay without a welcome before another address is tried, if there is one.
+    public var seekInterval: Duration = .seconds(1)
+    /// How often in a row a redirect is followed at once (rule 46). Behind that, one for each hello that is repeated.
+    public var redirectsMax: Int = 4
     /// How long an answer may be due before the session is looked after.
     public var answerPatience: Duration = .seconds(1)
     /// The most waits whose number is not known yet. A further one fails.

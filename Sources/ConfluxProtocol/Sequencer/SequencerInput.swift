@@ -13,8 +13,8 @@ public struct ConnectionID: RawRepresentable, Hashable, Sendable {
 
 /// What happens to the sequencer.
 public enum SequencerInput: Sendable {
-    /// The log is claimed: a tenure may begin. The first input.
-    case claimed(ClaimedLog)
+    /// The log is claimed: a tenure may begin. The first input. What is known of the log already is not read again.
+    case claimed(ClaimedLog, knowing: KnownFold? = nil)
     /// Answers ``SequencerEffect/readCheckpoint(through:)``.
     case checkpointRead(CheckpointAnswer)
     /// Answers ``SequencerEffect/readLog(from:)``: the bodies of the commits, ascending.
@@ -33,6 +33,10 @@ public enum SequencerInput: Sendable {
     case checkpointSaved(SequenceNumber)
     /// Whether all but a reserve of the log's bound is used, as it is from now on; at first it is not.
     case logRoom(isNearlyFull: Bool)
+    /// These sequencers stand by, as far as is known.
+    case standbys([SequencerPlace])
+    /// The tenure is over, or can't be told to go on, for this reason, and the process goes on: nodes are told.
+    case deposed(SequencerEnd)
     /// The commit of the last ``SequencerEffect/append(_:)`` is in the log.
     case appended
     /// The tenure can't go on: the log said so.
@@ -244,4 +248,6 @@ public enum SequencerEnd: Sendable, Hashable {
     case logFailed(String, summary: String = "it can't be read or written")
     /// The log holds what no sequencer wrote.
     case logDamaged(String)
+    /// It gave its place to the one with this address, which stands by.
+    case handedOver(to: String)
 }

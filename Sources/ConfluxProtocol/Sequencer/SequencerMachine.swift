@@ -82,6 +82,10 @@ public struct SequencerMachine: Sendable {
     var publishedAt = Duration.zero
     /// When presence is looked at next.
     var sweepAt = Duration.zero
+    /// The sequencers that stand by, as far as is known, by address. *Invariant*: at most `standbysMax`.
+    var standbys: [SequencerPlace] = []
+    /// Who is given this place behind what was admitted, in the phase `stopping` alone.
+    var successor: String?
     /// What waits for the log to say whether this tenure is the newest.
     var confirmations = Confirmations()
     /// What was counted. *Use*: metrics alone. The next tenure of a process goes on with it.
@@ -119,7 +123,7 @@ public struct SequencerMachine: Sendable {
     ) {
         guard phase != .ended else { return }
         switch input {
-        case .claimed(let claim): claimed(claim, at: now, into: &effects)
+        case .claimed(let claim, let known): claimed(claim, known, at: now, into: &effects)
         case .checkpointRead(let answer): checkpointRead(answer, at: now, into: &effects)
         case .logRead(let bodies): logRead(bodies, at: now, into: &effects)
         case .snapshotsRead(let snapshots, let damage):
@@ -135,6 +139,10 @@ public struct SequencerMachine: Sendable {
             landed(at: now, into: &effects)
         case .logFailed(let reason):
             end(reason, into: &effects)
+        case .deposed(let reason):
+            sayBye(.superseded, "this sequencer serves no longer", into: &effects)
+            end(reason, into: &effects)
+        case .standbys(let places): standbys = places.sorted { $0.address < $1.address }
         case .tenureConfirmed: confirmed(at: now, into: &effects)
         case .read(let job, let outcome):
             read(outcome, for: job, at: now.monotonic, into: &effects)

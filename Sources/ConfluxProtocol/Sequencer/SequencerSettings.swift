@@ -96,6 +96,10 @@ public struct SequencerSettings: Sendable, Hashable {
     public var unconfirmedBytesMax: UInt64 = 256 << 20
     /// Where the feed is, as the welcome announces it; a host of `*` is the one connected to.
     public var feed: String
+    /// Where nodes reach this sequencer: what others that stand by send them to. Empty where nobody stands by.
+    public var address = ""
+    /// The most sequencers that stand by which are known. Further ones are not told of.
+    public static let standbysMax = 64
 
     /// Makes the default settings.
     ///

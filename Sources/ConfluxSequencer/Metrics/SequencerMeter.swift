@@ -100,12 +100,15 @@ final class SequencerMeter: Sendable {
             switch event {
             case .serving:
                 state.metrics.isServing = true
+                state.metrics.isStandingBy = false
                 state.metrics.tenures += 1
                 // A tenure finds out anew what differs.
                 state.diverged = []
             case .tenureFailed:
                 state.metrics.isServing = false
                 state.metrics.logFailures += 1
+            case .standingBy(let standing, _): state.metrics.isStandingBy = standing.failure == nil
+            case .steppedDown: state.metrics.isServing = false
             case .ended: state.metrics.isServing = false
             case .checkpointSaved:
                 state.metrics.checkpointsSaved += 1

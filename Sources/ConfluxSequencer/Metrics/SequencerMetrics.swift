@@ -22,6 +22,8 @@ public struct SequencerMetrics: Sendable {
 
     /// Whether a tenure serves nodes.
     public var isServing = false
+    /// Whether it follows the log of another sequencer, and could take over.
+    public var isStandingBy = false
     /// How many tenures of this process began to serve.
     public var tenures: UInt64 = 0
     /// How many of them ended because the log failed.
@@ -111,10 +113,11 @@ public struct SequencerMetrics: Sendable {
         return faults
     }
 
-    /// Why the sequencer is not ready; empty if a tenure serves and the log is healthy.
+    /// Why the sequencer is not ready; empty if a tenure serves, or the
+    /// sequencer stands by for another one, and the log is healthy.
     public var readinessFaults: [String] {
         var faults: [String] = []
-        if !isServing { faults.append("no tenure is serving") }
+        if !isServing, !isStandingBy { faults.append("no tenure is serving") }
         if let age = logJobAge, age > Self.healthyLogJobAgeMax {
             faults.append("the log thread has been busy with one job for \(age.wholeSeconds) s")
         }

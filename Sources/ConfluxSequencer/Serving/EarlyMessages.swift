@@ -1,3 +1,5 @@
+import ConfluxProtocol
+import ConfluxVocabulary
 import ConfluxZeroMQ
 
 /// What nodes say while the sequencer reads its log: within a bound, and the rest is lost, as on a
@@ -11,7 +13,9 @@ struct EarlyMessages {
 
     mutating func add(_ input: RouterInput) {
         switch input {
-        case .message(_, let frame):
+        case .message(let route, let frame):
+            // With a hello a connection begins anew.
+            if (try? Frame.header(of: frame))?.kind == .hello { remove(route) }
             guard inputs.count < Self.countMax, bytes + frame.count <= Self.bytesMax else { return }
             inputs.append(input)
             bytes += frame.count
@@ -26,6 +30,16 @@ struct EarlyMessages {
             guard case .message(route, let frame) = input else { return false }
             bytes -= frame.count
             return true
+        }
+    }
+
+    /// The last hello of each connection.
+    var hellos: [(RoutingID, Bytes)] {
+        inputs.compactMap { input in
+            guard case .message(let route, let frame) = input,
+                (try? Frame.header(of: frame))?.kind == .hello
+            else { return nil }
+            return (route, frame)
         }
     }
 

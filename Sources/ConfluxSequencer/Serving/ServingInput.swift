@@ -1,4 +1,6 @@
+import ConfluxLog
 import ConfluxProtocol
+import ConfluxVocabulary
 
 /// What the thread that serves is told by other threads.
 enum ServingInput: Sendable {
@@ -6,6 +8,12 @@ enum ServingInput: Sendable {
     case log(LogThread.Answer)
     /// What was read of the log for others.
     case read(ReadThread.Answer)
+    /// The log was looked at, since that time, while another sequencer may serve.
+    case followed(Result<FollowedLog, LogError>, since: Duration)
+    /// The one that serves may have said something.
+    case hinted
+    /// What the thread that says who serves has found, of a tenure.
+    case news(HeraldNews, Epoch)
     /// End the tenure cleanly.
     case stop
     /// Only these may connect.

@@ -58,7 +58,7 @@ extension SimulatedCluster {
         case .reload: marks.hit(.reloadAsked)
         case .opened(let opened):
             if case .failed(.damaged, _) = opened.outcome { marks.hit(.heldOff) }
-        case .entries, .answer: break
+        case .entries, .answer, .redirect: break
         }
     }
 

@@ -166,6 +166,8 @@ extension SimulatedCluster {
         case .send(let message):
             try observe(message, from: node)
             send(Frame.encode(message, by: node.machine.speaker), from: node)
+        // There is one address.
+        case .connect: break
         case .subscribe:
             guard !node.wantsFeed else { break }
             node.wantsFeed = true

@@ -293,7 +293,7 @@ extension SimulatedCluster {
     private func end(_ sequencer: SimulatedSequencer, _ reason: SequencerEnd) {
         trace.note(now, "sequencer \(sequencer.process) ends: \(reason)")
         switch reason {
-        case .stopped: marks.hit(.sequencerStopped)
+        case .stopped, .handedOver: marks.hit(.sequencerStopped)
         case .superseded: marks.hit(.superseded)
         case .logFailed:
             // The process goes on with another tenure (rule 3), or it is told to end.

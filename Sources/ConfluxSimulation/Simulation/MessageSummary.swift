@@ -72,6 +72,7 @@ extension SequencerMessage {
         case .divergence(let divergence):
             "divergence \(divergence.place.text), must reload: \(divergence.mustReload)"
         case .reload(let reload): "reload \(reload.place.text)"
+        case .redirect(let redirect): "redirect \(redirect.address)"
         case .bye(let bye): "bye \(bye.code)"
         }
     }

@@ -100,7 +100,7 @@ extension ExitCode {
     fileprivate init(_ failure: QuestionFailure) {
         self =
             switch failure {
-            case .notHosted, .unknownNode: .notFound
+            case .notHosted, .unknownNode, .noStandby: .notFound
             case .timedOut: .timedOut
             case .notAllowed: .notPermitted
             case .reloadFailed: .noInput

@@ -18,12 +18,12 @@ public enum ClientEvent: Sendable, Hashable {
     case connected
     /// A message of one frame.
     case message(Bytes)
-    /// An attempt failed, or the connection ended. The next attempt follows by itself, behind a pause.
-    case failed(ConnectionFailure)
+    /// An attempt to connect to this address failed, or the connection ended. The next attempt follows by itself.
+    case failed(ConnectionFailure, at: Endpoint)
 }
 
-/// The side that connects to a serving socket, and again whenever its connection breaks. It has a socket of the
-/// system's own, and speaks ZMTP itself.
+/// The side that connects to a serving socket, and again whenever its connection breaks: to one of several
+/// addresses, if it has several (``connect(toAnyOf:)``). It has a socket of the system's own, and speaks ZMTP itself.
 ///
 ///     idle ── connect ─▶ looking up ─▶ connecting ─▶ shaking hands ─▶ established
 ///                            ▲             │               │               │
@@ -43,7 +43,7 @@ public final class ClientSocket: PolledSocket {
         var type: ZMTP.SocketType { self == .dealer ? .dealer : .subscriber }
     }
 
-    private enum Phase {
+    enum Phase {
         case idle
         case lookingUp(Lookup)
         case connecting(Int32, Attempt, until: Duration)
@@ -54,17 +54,19 @@ public final class ClientSocket: PolledSocket {
     }
 
     /// What is left of an attempt when the address at hand fails.
-    private struct Attempt {
+    struct Attempt {
         var others: ArraySlice<conflux_address>
         /// Why the first address failed, of those that did.
         var failure: ConnectionFailure?
     }
 
     private let type: ZMTP.SocketType
-    private let settings: SocketSettings
-    private var endpoint: Endpoint?
-    private var phase = Phase.idle
+    let settings: SocketSettings
+    var round: AddressRound?
+    var phase = Phase.idle
     private var pause: ReconnectPause
+    /// How many addresses the host had when it was looked up last.
+    var hostAddressCount = 1
     /// What has happened and nobody has taken, the next one behind `taken`.
     private var events: [ClientEvent] = []
     private var taken = 0
@@ -82,6 +84,8 @@ public final class ClientSocket: PolledSocket {
     static let pieceBytes = 64 << 10
     /// How many pieces are taken for one event before the owner has its turn.
     private static let piecesMax = 16
+    /// How long a connection may take to say what it is where there is another address to try.
+    private static let handshakePatience = Duration.seconds(2)
 
     /// Opens a socket that connects.
     ///
@@ -103,22 +107,6 @@ public final class ClientSocket: PolledSocket {
     deinit {
         drop()
         piece.deallocate()
-    }
-
-    /// Begins to connect, and connects again whenever the connection breaks.
-    ///
-    /// - Parameter endpoint: Whereto; it need not be there yet.
-    /// - Throws: `invalidEndpoint` for `*` and port 0; `closed`.
-    public func connect(_ endpoint: Endpoint) throws(ZeroMQError) {
-        guard !isClosed else { throw .socketClosed }
-        guard !endpoint.isWildcard else {
-            throw ZeroMQError(
-                .invalidEndpoint,
-                "\(endpoint) cannot be connected to: give the host and port of the other side.")
-        }
-        drop()
-        self.endpoint = endpoint
-        phase = .pausing(until: .zero)
     }
 
     /// Ends the pause between two attempts to connect, if there is one.
@@ -242,13 +230,16 @@ public final class ClientSocket: PolledSocket {
         switch phase {
         case .idle, .closed: return false
         case .pausing(let end):
-            guard let endpoint, Moment.now.monotonic >= end else { return false }
-            phase = .lookingUp(Lookup(endpoint, waker: waker))
+            guard let round, Moment.now.monotonic >= end else { return false }
+            phase = .lookingUp(Lookup(round.current, waker: waker))
             return true
         case .lookingUp(let lookup):
             switch lookup.found {
             case nil: return false
-            case .success(let addresses): connect(Attempt(others: addresses[...]))
+            case .success(let addresses):
+                hostAddressCount = addresses.count
+                let first = (round?.failureCount ?? 0) % addresses.count
+                connect(Attempt(others: (addresses[first...] + addresses[..<first])[...]))
             case .failure(let failure): fail(failure.failure)
             }
             return true
@@ -274,7 +265,8 @@ public final class ClientSocket: PolledSocket {
             if descriptor >= 0 {
                 events.append(.connecting)
                 // Other addresses have their turn while whoever waits for a connection still does.
-                let patience = settings.connectTimeout / (attempt.others.isEmpty ? 1 : 5)
+                let isLast = attempt.others.isEmpty && !hasAlternatives
+                let patience = settings.connectTimeout / (isLast ? 1 : 5)
                 phase = .connecting(descriptor, attempt, until: Moment.now.monotonic + patience)
                 return
             }
@@ -307,8 +299,10 @@ public final class ClientSocket: PolledSocket {
                 bytesMax: Self.sendBytesMax, share: OutboundQueue.Share(), budget: budget),
             budget)
         events.append(.accepted)
-        phase = .shakingHands(
-            connection, until: Moment.now.monotonic + settings.handshakeInterval)
+        let patience =
+            hasAlternatives
+            ? min(settings.handshakeInterval, Self.handshakePatience) : settings.handshakeInterval
+        phase = .shakingHands(connection, until: Moment.now.monotonic + patience)
         connection.say(connection.decoder.greeting)
         return true
     }
@@ -316,12 +310,16 @@ public final class ClientSocket: PolledSocket {
     /// The attempt, or the connection, is over. The next one follows.
     private func fail(_ failure: ConnectionFailure) {
         drop()
-        events.append(.failed(failure))
-        phase = .pausing(until: Moment.now.monotonic + pause.next(after: failure))
+        guard let failed = round?.current else { return }
+        events.append(.failed(failure, at: failed))
+        // Other addresses are tried at once.
+        let isRoundOver = round?.moveOn() ?? true
+        phase = .pausing(
+            until: isRoundOver ? Moment.now.monotonic + pause.next(after: failure) : .zero)
     }
 
     /// Gives up what there is of a connection, without a word.
-    private func drop() {
+    func drop() {
         switch phase {
         case .connecting(let descriptor, _, _): closeDescriptor(descriptor)
         case .shakingHands(let connection, _), .established(let connection):
@@ -373,6 +371,7 @@ public final class ClientSocket: PolledSocket {
             case .message(let body):
                 // Not before: a server that is full ends a connection as soon as it stands.
                 pause.reset()
+                round?.heard()
                 events.append(.message(body))
             case .malformed: malformedCount += 1
             case .ping(let context): ping = context

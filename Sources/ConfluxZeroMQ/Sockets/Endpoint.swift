@@ -66,6 +66,32 @@ public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
         if case .tcp(let host, let port) = transport { host == "*" || port == 0 } else { false }
     }
 
+    /// The most addresses of a list.
+    public static let listMax = 16
+
+    /// Parses addresses that are separated by commas.
+    ///
+    /// - Parameter text: One address or several, up to ``listMax``, each as ``init(_:)`` takes it.
+    /// - Returns: The addresses, one at least, in their order.
+    /// - Throws: `invalidEndpoint`, saying what is wrong with which.
+    public static func list(_ text: String) throws(ZeroMQError) -> [Endpoint] {
+        let texts = text.split(separator: ",", omittingEmptySubsequences: false)
+        guard texts.count <= listMax else {
+            throw ZeroMQError(
+                .invalidEndpoint, "\(texts.count) addresses are too many: give \(listMax) at most.")
+        }
+        var endpoints: [Endpoint] = []
+        for text in texts { endpoints.append(try Endpoint(String(text))) }
+        return endpoints
+    }
+
+    func requireConnectable() throws(ZeroMQError) {
+        guard isWildcard else { return }
+        throw ZeroMQError(
+            .invalidEndpoint,
+            "\(self) cannot be connected to: give the host and port of the other side.")
+    }
+
     /// This endpoint, with a host in place of `*`.
     ///
     /// - Parameter host: The host, an IPv6 address without brackets; nil for this machine.

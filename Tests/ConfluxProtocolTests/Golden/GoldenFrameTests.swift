@@ -39,7 +39,7 @@ struct GoldenFrameTests {
         }
         let reserved: [MessageKind] = [
             .upgrade, .load, .digest, .snapshot, .lock, .skip, .activity, .snapshotServed,
-            .snapshotRequest, .lockOutcome, .redirect, .activityPublished,
+            .snapshotRequest, .lockOutcome, .activityPublished,
         ]
         let all = spoken.values.reduce(into: Set(reserved.map(\.rawValue))) { $0.formUnion($1) }
         #expect(all == Set(MessageKind.allCases.map(\.rawValue)))

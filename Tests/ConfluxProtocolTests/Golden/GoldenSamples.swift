@@ -170,6 +170,25 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
         ),
         ("alive", Answer(number: 4, isLast: true, node: alpha, body: .alive)),
         ("reloaded", Answer(number: 5, isLast: true, node: nil, body: .reloaded(count: 3))),
+        (
+            "sequencers",
+            Answer(
+                number: 6, isLast: true, node: nil,
+                body: .sequencers([
+                    SequencerPlace(
+                        address: "tcp://10.0.0.5:7400", isServing: true,
+                        last: SequenceNumber(17)),
+                    SequencerPlace(
+                        address: "tcp://10.0.0.6:7400", isServing: false,
+                        last: SequenceNumber(15)),
+                ]))
+        ),
+        (
+            "handing over",
+            Answer(
+                number: 7, isLast: true, node: nil,
+                body: .handingOver(to: "tcp://10.0.0.6:7400"))
+        ),
     ]
 
     private static let node: [GoldenSample] =
@@ -393,6 +412,9 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
             GoldenSample(
                 "farewell",
                 .sequencer(.bye(Bye(code: .rejoin, message: "say hello again")))),
+            GoldenSample(
+                "redirect",
+                .sequencer(.redirect(Redirect(request: 2, address: "tcp://10.0.0.6:7400")))),
             GoldenSample(
                 "farewell, to a hello",
                 .sequencer(

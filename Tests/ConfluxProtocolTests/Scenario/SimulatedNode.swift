@@ -175,6 +175,7 @@ struct SimulatedNode {
             case .send(let message):
                 sent.append(message)
                 frames.append(Frame.encode(message, by: machine.speaker))
+            case .connect: break
             case .subscribe: isSubscribed = true
             case .deliver(let delivery):
                 for told in perform(delivery) where !isStuck {

@@ -166,6 +166,7 @@ struct Narration {
             "snapshot request: \(words(of: request.place)) from \(request.offset)"
         case .divergence(let divergence): words(of: divergence)
         case .reload(let reload): "reload \(words(of: reload.place))"
+        case .redirect(let redirect): "redirect \(redirect.request): \(redirect.address)"
         case .bye(let bye): "bye: \(bye.code)"
         }
     }
@@ -208,6 +209,7 @@ struct Narration {
     private func line(of effect: ReplicaEffect, node: String) -> String {
         switch effect {
         case .send(let message): Self.line("\(node) → sequencer", words(of: message))
+        case .connect(let address): Self.line(node, "connect: \(address ?? "next")")
         case .subscribe: Self.line("\(node) → feed", "subscribe")
         case .deliver(let delivery): Self.line(node, words(of: delivery))
         case .give(let request):

@@ -11,7 +11,7 @@ struct RandomMessages {
     }
 
     mutating func message() -> AnyMessage {
-        switch below(32) {
+        switch below(33) {
         case 0: .node(.hello(hello()))
         case 1: .node(.open(open()))
         case 2: .node(.close(Close(subject: subject())))
@@ -70,6 +70,7 @@ struct RandomMessages {
                         session: Visit.Session(
                             nonce: identifier(), since: sequence(), settled: number()),
                         batch: batch())))
+        case 31: .sequencer(.redirect(Redirect(request: random.next(), address: text())))
         default: .feed(.commit(commit()))
         }
     }
@@ -221,8 +222,10 @@ struct RandomMessages {
 
     private mutating func question() -> Question {
         let body: Question.Body
-        switch below(5) {
+        switch below(7) {
         case 0: body = .status
+        case 4: body = .sequencers
+        case 5: body = .handOver(to: optional { $0.text() })
         case 3: body = .reload
         case 1: body = .observe(storeName(), node: optional { $0.name() }, after: sequence())
         case 2: body = .applied(sequence(), target())
@@ -234,8 +237,15 @@ struct RandomMessages {
 
     private mutating func answer() -> Answer {
         let body: Answer.Body
-        switch below(9) {
+        switch below(11) {
         case 0: body = .status(status())
+        case 8:
+            body = .sequencers(
+                list {
+                    SequencerPlace(
+                        address: $0.text(), isServing: $0.flag(), last: $0.sequence())
+                })
+        case 9: body = .handingOver(to: text())
         case 7: body = .reloaded(count: UInt32(below(9)))
         case 1: body = .state(storeName(), sequence(), bytes(50))
         case 2: body = .applied

@@ -28,7 +28,7 @@ final class PretendedServer {
         hangUp()
         try wait(for: client) {
             while let event = try client.receive() {
-                if case .failed(let failure) = event { Issue.record("\(failure)") }
+                if case .failed(let failure, _) = event { Issue.record("\(failure)") }
                 if case .accepted = event { break }
             }
             connection = conflux_accept(listener, conflux_keeping())

@@ -32,7 +32,7 @@ import Testing
         try socket.connect(peer.endpoint)
         try wait(for: socket) {
             while !socket.isConnected, let event = try socket.receive() {
-                if case .failed(let failure) = event { Issue.record("\(failure)") }
+                if case .failed(let failure, _) = event { Issue.record("\(failure)") }
             }
             return socket.isConnected ? () : nil
         }

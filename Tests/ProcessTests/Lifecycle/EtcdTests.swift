@@ -36,26 +36,6 @@ extension ProcessTests {
             }
         }
 
-        @Test
-        func `of two sequencers on one log the first one stops at once, also while it is idle`()
-            async throws
-        {
-            try await withSite { site in
-                let place = try address()
-                let first = try await site.sequencer(log: place)
-                _ = try await site.worker("alpha", of: first)
-                let sequence = try await site.dispatch(
-                    "increment", to: "counter", at: first.address)
-                let begun = ContinuousClock.now
-                let second = try await site.sequencer(log: place)
-                let outcome = try await Tool.outcome(of: first.child)
-                #expect(ContinuousClock.now - begun < .seconds(5))
-                #expect(outcome.end == .exited(86))
-                #expect(outcome.message.contains("taken over"), "\(outcome.message)")
-                #expect((second.ready[key: "last"]?.number ?? 0) >= sequence)
-            }
-        }
-
         @Test func `while members of etcd and the sequencer are killed nothing is lost or doubled`()
             async throws
         {

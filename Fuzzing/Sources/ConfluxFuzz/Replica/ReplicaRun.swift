@@ -223,7 +223,7 @@ struct ReplicaRun {
         case .deliver(let delivery): perform(delivery)
         case .give(let request): given = given.suffix(7) + [.none(of: request.place)]
         case .asked(let question): asked = [question]
-        case .subscribe, .answered, .event: break
+        case .connect, .subscribe, .answered, .event: break
         case .end: hasEnded = true
         }
     }

@@ -78,8 +78,7 @@ extension SequencerMachine {
         }
         if phase == .stopping {
             if pipeline.isEmpty {
-                sayBye(into: &effects)
-                end(.stopped, into: &effects)
+                endInOrder(into: &effects)
             } else {
                 launch(at: now, into: &effects)
             }

@@ -31,8 +31,10 @@ package struct LogRecovery: Sendable {
     package private(set) var demand: Demand
     /// What is known so far.
     package private(set) var fold: LogFold
-    /// The checkpoint that the fold began with; nil while, or when, there is none.
+    /// Where the fold began: with a checkpoint, or with what was known before; nil while, or when, with neither.
     package private(set) var base: SequenceNumber?
+    /// The checkpoint that it began with, now or when it was first read; nil where there was none.
+    package private(set) var checkpoint: SequenceNumber?
     /// The checkpoints that were not used.
     package private(set) var setAside: [SetAside] = []
     /// Where the log ends: the fold ends there, or with the commit that contains it.
@@ -48,14 +50,34 @@ package struct LogRecovery: Sendable {
     ///   - last: Where it ends.
     ///   - lastEpoch: The epoch of the commit that ends there, if that is known.
     ///   - floor: The lowest number that it holds.
+    ///   - known: The fold of a part of it, from its beginning; nil where nothing is known yet. Like a checkpoint it
+    ///     is set aside where it does not fit.
     package init(
-        log: LogID, through last: SequenceNumber, in lastEpoch: Epoch?, floor: SequenceNumber
+        log: LogID, through last: SequenceNumber, in lastEpoch: Epoch?, floor: SequenceNumber,
+        goingOnFrom known: KnownFold? = nil
     ) {
         fold = LogFold(log: log)
         self.last = last
         self.lastEpoch = lastEpoch
         self.floor = floor
         demand = last == .zero ? .nothing : .checkpoint(through: last)
+        if let known { goOn(from: known) }
+    }
+
+    /// What was followed of the log needs no reading again, unless it is of another one, or of an end that was lost.
+    private mutating func goOn(from known: KnownFold) {
+        guard known.fold.log == fold.log, known.fold.last > .zero, known.fold.last <= last,
+            known.fold.last.next >= floor
+        else { return }
+        let unknown = self
+        fold = known.fold
+        checkpoint = known.checkpoint
+        base = known.fold.last
+        do throws(WireError) {
+            try goOn()
+        } catch {
+            self = unknown
+        }
     }
 
     /// Answers ``Demand/checkpoint(through:)``.
@@ -77,6 +99,7 @@ package struct LogRecovery: Sendable {
                     return
                 }
                 base = sequence
+                checkpoint = sequence
                 fold = found
                 try goOn()
             } catch {
@@ -131,6 +154,7 @@ package struct LogRecovery: Sendable {
         setAside.append(SetAside(sequence: sequence, reason: reason))
         fold = LogFold(log: fold.log)
         base = nil
+        checkpoint = nil
         var lowest = last
         if case .checkpoint(let through) = demand { lowest = through }
         // Each one is older than the one before, so that this ends.
@@ -162,4 +186,18 @@ public enum CheckpointAnswer: Sendable {
 package struct RecoveryFailure: Error {
     /// What is wrong, for people.
     package var message: String
+}
+
+/// What a sequencer that stands by has followed of the log.
+public struct KnownFold: Sendable {
+    /// The fold of the log up to where it was followed.
+    package var fold: LogFold
+    /// The checkpoint that it began with; nil where there was none.
+    package var checkpoint: SequenceNumber?
+
+    /// Takes over what was read.
+    package init(fold: LogFold, checkpoint: SequenceNumber?) {
+        self.fold = fold
+        self.checkpoint = checkpoint
+    }
 }

@@ -51,7 +51,8 @@ struct Tenure: Sendable, Equatable {
 
 extension SequencerMachine {
     mutating func claimed(
-        _ claim: ClaimedLog, at now: Moment, into effects: inout [SequencerEffect]
+        _ claim: ClaimedLog, _ known: KnownFold?, at now: Moment,
+        into effects: inout [SequencerEffect]
     ) {
         guard phase == .unclaimed else { preconditionFailure("claimed twice; \(phase)") }
         tenure.log = claim.log
@@ -61,7 +62,8 @@ extension SequencerMachine {
         questions = QuestionTable(of: claim.nonce)
         phase = .reading
         recovery = LogRecovery(
-            log: claim.log, through: claim.last, in: claim.lastEpoch, floor: claim.floor)
+            log: claim.log, through: claim.last, in: claim.lastEpoch, floor: claim.floor,
+            goingOnFrom: known)
         recover(at: now, into: &effects)
     }
 
@@ -145,7 +147,7 @@ extension SequencerMachine {
         tenure.lastTimestamp = recovery.fold.lastTimestamp
         tenure.claims = recovery.fold.claims
         tenure.marks = recovery.fold.marks
-        checkpoints = recovery.base.map { [$0] } ?? []
+        checkpoints = recovery.checkpoint.map { [$0] } ?? []
         sessions = recovery.fold.sessions
         sessions.keepVisits(settings.visitsMax)
         directory = recovery.fold.directory
@@ -200,18 +202,25 @@ extension SequencerMachine {
 
     mutating func stop(at now: Moment, into effects: inout [SequencerEffect]) {
         guard phase == .serving, !pipeline.isEmpty else {
-            sayBye(into: &effects)
-            end(.stopped, into: &effects)
+            endInOrder(into: &effects)
             return
         }
         phase = .stopping
         launch(at: now, into: &effects)
     }
 
+    /// Everything that was admitted has its outcome.
+    mutating func endInOrder(into effects: inout [SequencerEffect]) {
+        sayBye(.leaving, "the sequencer stops", into: &effects)
+        end(successor.map { .handedOver(to: $0) } ?? .stopped, into: &effects)
+    }
+
     /// Tells every node that this tenure ends, so that none waits for a beat to notice.
-    mutating func sayBye(into effects: inout [SequencerEffect]) {
+    mutating func sayBye(
+        _ code: ByeCode, _ message: String, into effects: inout [SequencerEffect]
+    ) {
         for connection in connections.all.sorted(by: { $0.rawValue < $1.rawValue }) {
-            let bye = Bye(code: .leaving, message: "the sequencer stops")
+            let bye = Bye(code: code, message: message)
             effects.append(.send(.bye(bye), to: connection))
         }
     }

@@ -145,6 +145,12 @@ extension SequencerMachine {
         case .reload:
             effects.append(.reloadKeys(asked: question.number, by: asker))
             return
+        case .sequencers:
+            reply(.sequencers(sequencers), into: &effects)
+            return
+        case .handOver(let address):
+            handOver(to: address, asked: question.number, by: asker, at: now, into: &effects)
+            return
         case .status:
             // Of who hosts how much no bound tells that it fits into a frame.
             let bytes = statusBytes
@@ -284,6 +290,8 @@ extension Answer {
         case .refused(let message), .failed(_, let message), .stopped(_, let message):
             head + message.utf8.count
         case .applied, .alive, .concernedNobody, .reloaded: head
+        case .handingOver(let address): head + address.utf8.count
+        case .sequencers(let places): places.reduce(head) { $0 + $1.address.utf8.count + 16 }
         case .status(let status): head + status.byteCount
         }
     }
@@ -294,7 +302,8 @@ extension Answer.Body {
     /// does not know; that it was for nobody counts only if all say so.
     fileprivate var rank: Int {
         switch self {
-        case .applied, .refused, .state, .status, .alive, .reloaded: Self.rankMax
+        case .applied, .refused, .state, .status, .alive, .reloaded, .sequencers, .handingOver:
+            Self.rankMax
         case .stopped: 2
         case .failed: 1
         case .concernedNobody: 0

@@ -23,6 +23,12 @@ extension Question: WireField {
             body = .alive
         case 5:
             body = .reload
+        case 6:
+            body = .sequencers
+        case 7:
+            body = .handOver(
+                to: try reader.flag("whether an address follows")
+                    ? try reader.text("a sequencer's address") : nil)
         default:
             throw .malformed(at: at, expected: "a question")
         }
@@ -49,6 +55,12 @@ extension Question: WireField {
             writer.fixed(UInt8(4))
         case .reload:
             writer.fixed(UInt8(5))
+        case .sequencers:
+            writer.fixed(UInt8(6))
+        case .handOver(let address):
+            writer.fixed(UInt8(7))
+            writer.flag(address != nil)
+            if let address { writer.text(address) }
         }
     }
 }
@@ -86,6 +98,10 @@ extension Answer: WireField {
             body = .concernedNobody
         case 9:
             body = .reloaded(count: try reader.fixed(UInt32.self, "a count of keys"))
+        case 10:
+            body = .sequencers(try reader.list(SequencerPlace.self, "the sequencers"))
+        case 11:
+            body = .handingOver(to: try reader.text("a sequencer's address"))
         default:
             throw .malformed(at: at, expected: "an answer")
         }
@@ -127,6 +143,12 @@ extension Answer: WireField {
         case .reloaded(let count):
             writer.fixed(UInt8(9))
             writer.fixed(count)
+        case .sequencers(let places):
+            writer.fixed(UInt8(10))
+            writer.list(places)
+        case .handingOver(let address):
+            writer.fixed(UInt8(11))
+            writer.text(address)
         }
     }
 }

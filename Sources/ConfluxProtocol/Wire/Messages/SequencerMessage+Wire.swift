@@ -25,6 +25,7 @@ extension Frame {
         case .snapshotRequest(let request): encode(request, .snapshotRequest, speaker)
         case .divergence(let divergence): encode(divergence, .divergence, speaker)
         case .reload(let reload): encode(reload, .reload, speaker)
+        case .redirect(let redirect): encode(redirect, .redirect, speaker)
         case .bye(let bye): encode(bye, .farewell, speaker)
         }
     }
@@ -54,6 +55,7 @@ extension Frame {
         case .snapshotRequest: message = .snapshotRequest(try SnapshotRequest(reading: &reader))
         case .divergence: message = .divergence(try Divergence(reading: &reader))
         case .reload: message = .reload(try Reload(reading: &reader))
+        case .redirect: message = .redirect(try Redirect(reading: &reader))
         case .farewell: message = .bye(try Bye(reading: &reader))
         default: throw header.unsupported("a sequencer's message")
         }

@@ -1,0 +1,49 @@
+import ConfluxArguments
+import ConfluxNode
+import ConfluxProtocol
+import ConfluxWorker
+
+/// `conflux handover`: has the sequencer that serves give its place to one that stands by.
+enum HandoverCommand {
+    private static let successor = Option<String?>(
+        "--to", valueName: "ADDRESS", parse: .text,
+        summary: """
+            The address of the one that takes over, as conflux status shows it. Unless given, the one that is \
+            furthest in the log.
+            """)
+
+    static let description = Command(
+        "handover", summary: "Make another sequencer take over.",
+        discussion: """
+            Of several sequencers on one log, the one that serves commits what it has admitted, gives the \
+            receipts and names its successor, which takes over at once. Nodes find it by themselves. The \
+            former one stands by. You need a key with the right to administer all stores.
+
+            The command ends when the successor serves.
+            """,
+        parameters: [successor] + Connection.parameters,
+        examples: [
+            .init("Empty a machine before maintenance", "conflux handover"),
+            .init("Choose who takes over", "conflux handover --to tcp://10.0.0.6:7400"),
+        ])
+
+    static func run(_ environment: CommandEnvironment) async throws(CommandFailure) -> ExitCode {
+        let connection = try await Connection.open(environment, as: .observer)
+        let wished = environment.arguments[successor]
+        let chosen = try await environment.interruption.cancelling {
+            () async throws(CommandFailure) -> (String, Epoch) in
+            let events = connection.core.eventStream
+            let chosen = try await connection.handOver(to: wished)
+            return (chosen, try await connection.nextTenure(events))
+        }
+        await connection.close()
+        if environment.isJSON {
+            environment.output.print([
+                "epoch": .number(chosen.1), "to": .string(chosen.0),
+            ])
+        } else {
+            environment.output.add("\(chosen.0) serves, epoch \(chosen.1)")
+        }
+        return .success
+    }
+}

@@ -1,0 +1,38 @@
+import ConfluxVocabulary
+
+/// The other sequencers of this log. What is known of them is a hint; the log alone says whose the tenure is (rule 1).
+extension SequencerMachine {
+    /// This one, and those that stand by.
+    var sequencers: [SequencerPlace] {
+        [SequencerPlace(address: settings.address, isServing: true, last: tenure.last)] + standbys
+    }
+
+    /// The one that stands by and is furthest; nil where none does.
+    public var bestStandby: SequencerPlace? { standbys.max { $0.last < $1.last } }
+
+    /// Gives the place to a sequencer that stands by: nothing more is admitted; what was admitted is committed and
+    /// has its receipts, and then the tenure ends.
+    mutating func handOver(
+        to address: String?, asked question: UInt64, by asker: ConnectionID, at now: Moment,
+        into effects: inout [SequencerEffect]
+    ) {
+        let chosen = address == nil ? bestStandby : standbys.first { $0.address == address }
+        guard let chosen else {
+            let known = standbys.map(\.address).joined(separator: ", ")
+            let text =
+                standbys.isEmpty
+                ? "no other sequencer stands by for this log: start one first"
+                : "no sequencer with that address stands by; these do: \(known)"
+            let answer = Answer(
+                number: question, isLast: true, node: nil,
+                body: .failed(.noStandby, message: text))
+            reply(answer, to: asker, into: &effects)
+            return
+        }
+        let answer = Answer(
+            number: question, isLast: true, node: nil, body: .handingOver(to: chosen.address))
+        reply(answer, to: asker, into: &effects)
+        successor = chosen.address
+        stop(at: now, into: &effects)
+    }
+}

@@ -1,0 +1,74 @@
+import ConfluxLog
+import ConfluxProtocol
+import ConfluxVocabulary
+
+/// When a sequencer that stands by tries to take over, and where it sends nodes meanwhile.
+///
+/// All that it knows are hints: what the one that serves says of itself, and how long ago that has changed. So it
+/// decides nothing but when to try; the log says whether it has the tenure (rule 47). Time in which the log could
+/// not be looked at is not silence of the other one.
+///
+///     says it serves ── silent for `silenceMax`, and a random while ──▶ try
+///     has left, for this one, or for whoever ─────────────────────────▶ try at once, or after the random while
+struct Candidacy {
+    /// How long the one that serves may be silent.
+    static let silenceMax = Duration.seconds(1)
+    /// The longest of the random whiles, so that not all try at once.
+    static let staggerMax = Duration.milliseconds(300)
+    /// How long it may be silent and nodes are still sent to it.
+    static let freshMax = Duration.milliseconds(600)
+    /// How long looking at the log may take, for what was found to count in time.
+    static let lookMax = Duration.milliseconds(400)
+
+    /// Where nodes reach this one.
+    let address: String
+    private let stagger: Duration
+    /// What was found last; nil before.
+    private(set) var view: SharedLogView?
+    /// Since when what the one that serves says is the same.
+    private var sameSince = Duration.zero
+
+    /// - Parameters:
+    ///   - address: Where nodes reach this one.
+    ///   - lot: From 0 to below 1, at random.
+    init(address: String, lot: Double) {
+        self.address = address
+        stagger = Self.staggerMax * lot
+    }
+
+    /// The log was looked at.
+    ///
+    /// - Parameters:
+    ///   - found: What was found.
+    ///   - begun: When the looking began.
+    ///   - now: When it ended.
+    mutating func saw(_ found: SharedLogView, since begun: Duration, at now: Duration) {
+        let isNews = view.map { $0.serving != found.serving || $0.epoch != found.epoch } ?? true
+        view = found
+        if isNews || now - begun > Self.lookMax { sameSince = now }
+    }
+
+    /// The log could not be looked at.
+    mutating func failed(at now: Duration) { sameSince = now }
+
+    /// When to try; nil before the log was looked at.
+    var tryAt: Duration? {
+        guard let view else { return nil }
+        guard let serving = view.serving else { return sameSince }
+        switch serving.standing {
+        case .left(let successor) where successor == address: return sameSince
+        case .left(nil): return sameSince + stagger
+        // Also where it has this one's address: that may be a process which has ended, or another one by mistake.
+        case .left, .serving: return sameSince + Self.silenceMax + stagger
+        }
+    }
+
+    /// Where nodes are sent; nil where it is not known that another one serves. Who is only about to serve is none: two that
+    /// stand by would send nodes to each other.
+    func server(at now: Duration) -> String? {
+        guard let serving = view?.serving, case .serving = serving.standing,
+            serving.address != address, now - sameSince <= Self.freshMax
+        else { return nil }
+        return serving.address
+    }
+}

@@ -1,0 +1,102 @@
+import ConfluxLog
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxSequencer
+
+/// When a sequencer that stands by tries to take over, and where it sends nodes.
+struct CandidacyTests {
+    private let own = "tcp://a:1"
+    private let other = "tcp://b:1"
+
+    private func view(
+        _ renewal: UInt64, _ standing: ServingWord.Standing = .serving, at address: String
+    ) -> SharedLogView {
+        SharedLogView(
+            epoch: Epoch(3), last: SequenceNumber(9), floor: SequenceNumber(1),
+            serving: ServingWord(
+                epoch: Epoch(3), address: address, renewal: renewal, standing: standing))
+    }
+
+    private func candidacy(lot: Double = 0.5) -> Candidacy { Candidacy(address: own, lot: lot) }
+
+    @Test func `it tries nothing before it has seen the log`() {
+        #expect(candidacy().tryAt == nil)
+        #expect(candidacy().server(at: .zero) == nil)
+    }
+
+    @Test func `where nobody ever served it tries at once`() {
+        var candidacy = candidacy()
+        candidacy.saw(
+            SharedLogView(
+                epoch: .none, last: .zero, floor: SequenceNumber(1), serving: nil),
+            since: .seconds(1), at: .seconds(1))
+        #expect(candidacy.tryAt == .seconds(1))
+    }
+
+    @Test func `it waits as long as the other one goes on saying that it serves`() {
+        var candidacy = candidacy()
+        for step in 1...40 {
+            let now = Duration.milliseconds(250 * step)
+            candidacy.saw(view(UInt64(step), at: other), since: now, at: now)
+            #expect(candidacy.tryAt ?? .zero > now + Candidacy.silenceMax)
+            #expect(candidacy.server(at: now) == other)
+        }
+    }
+
+    @Test func `behind a silence it tries, and not all at one time`() {
+        var early = candidacy(lot: 0)
+        var late = candidacy(lot: 0.99)
+        early.saw(view(1, at: other), since: .zero, at: .zero)
+        late.saw(view(1, at: other), since: .zero, at: .zero)
+        for step in 1...8 {
+            let now = Duration.milliseconds(100 * step)
+            early.saw(view(1, at: other), since: now, at: now)
+            late.saw(view(1, at: other), since: now, at: now)
+        }
+        #expect(early.tryAt == Candidacy.silenceMax)
+        #expect(late.tryAt ?? .zero > Candidacy.silenceMax)
+        #expect(late.tryAt ?? .zero < Candidacy.silenceMax + Candidacy.staggerMax)
+        #expect(early.server(at: Candidacy.freshMax) == other)
+        #expect(early.server(at: .milliseconds(800)) == nil)
+    }
+
+    @Test func `time in which the log was not seen is no silence of the other one`() {
+        var failed = candidacy(lot: 0)
+        failed.saw(view(1, at: other), since: .zero, at: .zero)
+        failed.failed(at: .seconds(5))
+        #expect(failed.tryAt == .seconds(5) + Candidacy.silenceMax)
+        var slow = candidacy(lot: 0)
+        slow.saw(view(1, at: other), since: .zero, at: .zero)
+        slow.saw(view(1, at: other), since: .seconds(1), at: .seconds(3))
+        #expect(slow.tryAt == .seconds(3) + Candidacy.silenceMax)
+    }
+
+    @Test func `a successor takes over at once, and others wait for it`() {
+        var named = candidacy()
+        named.saw(view(2, .left(successor: own), at: other), since: .zero, at: .seconds(0))
+        #expect(named.tryAt == .zero)
+        #expect(named.server(at: .zero) == nil)
+        var unnamed = candidacy(lot: 0)
+        unnamed.saw(view(2, .left(successor: "tcp://c:1"), at: other), since: .zero, at: .zero)
+        #expect(unnamed.tryAt == Candidacy.silenceMax)
+        // It does not serve yet.
+        #expect(unnamed.server(at: .zero) == nil)
+    }
+
+    @Test func `where one has left without a successor whoever is there tries soon`() {
+        var candidacy = candidacy(lot: 0.5)
+        candidacy.saw(view(2, .left(successor: nil), at: other), since: .zero, at: .zero)
+        #expect(candidacy.tryAt == Candidacy.staggerMax * 0.5)
+    }
+
+    @Test
+    func `one that has its own address, by mistake or from before, is waited for as any other`() {
+        var candidacy = candidacy(lot: 0)
+        candidacy.saw(view(7, at: own), since: .zero, at: .zero)
+        #expect(candidacy.tryAt == Candidacy.silenceMax)
+        #expect(candidacy.server(at: .zero) == nil)
+        candidacy.saw(view(8, at: own), since: .milliseconds(250), at: .milliseconds(250))
+        #expect(candidacy.tryAt == .milliseconds(250) + Candidacy.silenceMax)
+    }
+}

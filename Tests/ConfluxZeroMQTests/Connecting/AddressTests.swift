@@ -1,0 +1,116 @@
+import Testing
+
+@testable import ConfluxZeroMQ
+
+struct AddressTests {
+    private let first: Endpoint
+    private let second: Endpoint
+    private let other: Endpoint
+
+    init() throws {
+        first = try Endpoint("tcp://127.0.0.1:1")
+        second = try Endpoint("tcp://127.0.0.1:2")
+        other = try Endpoint("tcp://127.0.0.1:3")
+    }
+
+    /// As a call that #expect can make.
+    private func moveOn(_ round: inout AddressRound) -> Bool { round.moveOn() }
+
+    @Test func `addresses have their turn, and a pause is due behind all of them`() {
+        var round = AddressRound([first, second])
+        #expect(round.current == first)
+        #expect(moveOn(&round) == false)
+        #expect(round.current == second)
+        #expect(moveOn(&round) == true)
+        #expect(round.current == first)
+    }
+
+    @Test func `what was heard begins the count of failures anew`() {
+        var round = AddressRound([first, second])
+        #expect(moveOn(&round) == false)
+        round.heard()
+        #expect(moveOn(&round) == false)
+        #expect(moveOn(&round) == true)
+    }
+
+    @Test func `an address that it was told of is tried once, and counts as one`() {
+        var round = AddressRound([first, second])
+        round.follow(other)
+        #expect(round.current == other)
+        #expect(moveOn(&round) == false)
+        #expect(round.current == second)
+        #expect(moveOn(&round) == true)
+        #expect(round.current == first)
+    }
+
+    @Test func `one address is tried again and again, each time behind a pause`() {
+        var round = AddressRound([first])
+        #expect(moveOn(&round) == true)
+        #expect(moveOn(&round) == true)
+        #expect(round.current == first)
+        #expect(round.failureCount == 2)
+    }
+
+    @Test func `a list is read as it is written`() throws {
+        #expect(try Endpoint.list("tcp://a:7400") == [Endpoint("tcp://a:7400")])
+        #expect(
+            try Endpoint.list("tcp://a:7400,tcp://b:7400")
+                == [Endpoint("tcp://a:7400"), Endpoint("tcp://b:7400")])
+    }
+
+    @Test(
+        arguments: [
+            "", ",", "tcp://a:1,", "tcp://a:1,b:2",
+            Array(repeating: "tcp://a:1", count: 17).joined(separator: ","),
+        ])
+    func `what is no list of addresses is refused`(_ text: String) {
+        #expect(code { _ = try Endpoint.list(text) } == .invalidEndpoint)
+    }
+
+    /// Waits until the dealer is connected with the router, whatever failed before.
+    private func connect(_ dealer: ClientSocket, with router: RouterSocket) throws {
+        try wait(for: dealer, serving: router) {
+            while let event = try dealer.receive() { if event == .connected { return () } }
+            return nil
+        }
+    }
+
+    @Test func `a second address is reached when nobody listens at the first`() throws {
+        let pair = try Pair()
+        let dealer = try ClientSocket(.dealer, settings: .test)
+        let closed = try RouterSocket(settings: .test)
+        let nobody = try closed.bind(Endpoint("tcp://127.0.0.1:0"))
+        closed.close()
+        try dealer.connect(toAnyOf: [nobody, pair.endpoint])
+        try connect(dealer, with: pair.router)
+        #expect(dealer.endpoint == pair.endpoint)
+    }
+
+    @Test func `it moves to another address, and back when nobody listens there`() throws {
+        let here = try Pair()
+        let there = try RouterSocket(settings: .test)
+        let place = try there.bind(Endpoint("tcp://127.0.0.1:0"))
+        try connect(here.dealer, with: here.router)
+        try here.dealer.move(to: place)
+        try connect(here.dealer, with: there)
+        #expect(here.dealer.endpoint == place)
+        there.close()
+        try connect(here.dealer, with: here.router)
+        #expect(here.dealer.endpoint == here.endpoint)
+    }
+
+    @Test func `it goes on with the next address when its owner wants to`() throws {
+        let one = try Pair()
+        let two = try Pair()
+        let dealer = try ClientSocket(.dealer, settings: .test)
+        try dealer.connect(toAnyOf: [one.endpoint, two.endpoint])
+        try connect(dealer, with: one.router)
+        dealer.moveOn()
+        try connect(dealer, with: two.router)
+        #expect(dealer.endpoint == two.endpoint)
+        // With one address there is nothing else to go on with.
+        try connect(one.dealer, with: one.router)
+        one.dealer.moveOn()
+        #expect(one.dealer.isConnected)
+    }
+}

@@ -1,0 +1,114 @@
+import Conflux
+import EtcdCluster
+import Foundation
+import Testing
+
+extension ProcessTests {
+    /// One of several sequencers on a log on etcd is lost, stopped or cut off.
+    @Suite(.serialized, .enabled(if: EtcdCluster.isInstalled)) struct FailoverTests {
+        private func address() throws -> String {
+            try EtcdCluster.shared.get().address("conflux/\(UUID().uuidString)")
+        }
+
+        /// Streams of actions pass while something is done to the sequencers; then each action is in the log
+        /// once and in its order, and nodes have what follows.
+        private func expectOneHistory(
+            _ count: Int = 3,
+            while disturb: (SequencerGroup) async throws -> Void
+        ) async throws {
+            try await withSeed { seed in
+                try await withSite { site in
+                    let group = try await site.sequencers(count, log: try address())
+                    let names = ["w1", "w2"]
+                    for name in names {
+                        _ = try await site.worker(
+                            name, of: group.members[0], at: group.addresses)
+                    }
+                    let streams = try await startStreams(
+                        site, group.addresses, lineCount: 600, seed: seed)
+                    for stream in streams { _ = try await stream.child.output.line(150) }
+                    try await disturb(group)
+                    for stream in streams { stream.finish() }
+                    let expectations = try await outcomes(of: streams)
+                    try await site.expectOneHistory(
+                        of: expectations, at: group.addresses, in: names)
+                }
+            }
+        }
+
+        @Test
+        func `when the one that serves is killed another takes over, and nothing is lost`()
+            async throws
+        {
+            try await expectOneHistory { group in
+                let marks = group.marks
+                group.members[0].child.signal(SIGKILL)
+                let second = try await group.next("ready", of: [1, 2], behind: marks)
+                // And again: the last one serves.
+                let rest = second == 1 ? 2 : 1
+                group.members[second].child.signal(SIGKILL)
+                _ = try await group.next("ready", of: [rest], behind: marks)
+            }
+        }
+
+        @Test
+        func `one that was stopped for long does not serve on, and stands by`() async throws {
+            try await expectOneHistory { group in
+                let marks = group.marks
+                group.members[0].child.signal(SIGSTOP)
+                let second = try await group.next("ready", of: [1, 2], behind: marks)
+                group.members[0].child.signal(SIGCONT)
+                _ = try await group.next("standby", of: [0], behind: marks)
+                // It can take over again.
+                let third = group.marks
+                group.members[second].child.signal(SIGKILL)
+                _ = try await group.next(
+                    "ready", of: [0, 3 - second], behind: third)
+            }
+        }
+
+        @Test func `one that is asked to stop names who takes over`() async throws {
+            try await expectOneHistory { group in
+                let marks = group.marks
+                group.members[0].child.signal(SIGTERM)
+                _ = try await group.next("ready", of: [1, 2], behind: marks)
+                #expect(try await group.members[0].child.end() == .exited(0))
+            }
+        }
+
+        #if os(Linux)
+            @Test
+            func `one that is cut off from etcd leaves its nodes to another, and stands by later`()
+                async throws
+            {
+                try await withSite { site in
+                    var options = EtcdCluster.Options()
+                    options.memberCount = 1
+                    let cluster = try EtcdCluster(options)
+                    let proxy = try Proxy(before: "tcp://\(cluster.endpoints[0])")
+                    let way = proxy.address.dropFirst("tcp://".count)
+                    let first = try await site.sequencer(log: "etcd://\(way)/conflux")
+                    let second = try await site.standby(log: cluster.address("conflux"))
+                    let group = SequencerGroup(site: site, members: [first, second])
+                    _ = try await site.worker("w1", of: first, at: group.addresses)
+                    let before = try await site.dispatch(
+                        "increment", to: "counter", at: group.addresses)
+                    let marks = group.marks
+                    // It is not closed: the connections stand, and nothing passes.
+                    proxy.delay(.seconds(20))
+                    _ = try await group.next("ready", of: [1], behind: marks)
+                    _ = try await group.next("logFailed", of: [0], behind: marks)
+                    let after = try await site.dispatch(
+                        "increment", to: "counter", at: group.addresses)
+                    #expect(after > before)
+                    let sightings = try await site.sightings(
+                        of: "counter", at: group.addresses, in: ["w1"], from: after)
+                    #expect(sightings.map(\.state) == [#"{"count":2}"#])
+                    proxy.delay(.zero)
+                    proxy.cut()
+                    _ = try await group.next("standby", of: [0], behind: marks)
+                }
+            }
+        #endif
+    }
+}

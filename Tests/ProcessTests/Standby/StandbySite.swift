@@ -1,0 +1,65 @@
+import Conflux
+import EtcdCluster
+import Foundation
+import Testing
+
+/// Several sequencers of one log.
+struct SequencerGroup {
+    let site: Site
+    var members: [RunningSequencer]
+
+    /// All addresses, as `--connect` takes them.
+    var addresses: String { members.map(\.address).joined(separator: ",") }
+
+    /// Waits until one of them prints an event, behind what it has printed by now.
+    ///
+    /// - Returns: Which one.
+    func next(
+        _ event: String, of indices: [Int], behind marks: [Int]
+    ) async throws -> Int {
+        let first = OneTime<Result<Int, any Error>>()
+        for index in indices {
+            let lines = members[index].child.output
+            // Whoever prints nothing of the kind is not waited for.
+            Task {
+                do {
+                    _ = try await lines.first(from: marks[index]) { line in
+                        try object(line)[key: "event"]?.string == event
+                    }
+                    first.give(.success(index))
+                } catch {
+                    first.give(.failure(error))
+                }
+            }
+        }
+        return try await first.value().get()
+    }
+
+    /// How much each has printed.
+    var marks: [Int] { members.map { $0.child.output.count } }
+}
+
+extension Site {
+    /// Starts sequencers on one log: the first one serves, the others stand by.
+    func sequencers(_ count: Int, log place: String) async throws -> SequencerGroup {
+        var group = SequencerGroup(site: self, members: [try await sequencer(log: place)])
+        for _ in 1..<count { group.members.append(try await standby(log: place)) }
+        return group
+    }
+
+    /// Starts a sequencer and waits until it stands by: on free ports, or on those that another one had.
+    func standby(
+        log place: String, at former: RunningSequencer? = nil
+    ) async throws -> RunningSequencer {
+        let bind = former?.address ?? "tcp://127.0.0.1:0"
+        let feed = former.map { ["--feed", $0.feed] } ?? []
+        let child = try start(["sequencer", "--json", "--bind", bind, "--log", place] + feed)
+        let line = try await child.output.first { line in
+            try object(line)[key: "event"]?.string == "standby"
+        }.line
+        let event = try object(line)
+        return RunningSequencer(
+            child: child, address: try #require(event[key: "address"]?.string),
+            feed: try #require(event[key: "feed"]?.string), ready: event)
+    }
+}
