@@ -237,7 +237,8 @@ final class ServingThread {
             case .reloaded(let outcome): reloaded(outcome)
             case .probe(let passed): jobs.post(.probe(passed))
             case .log(let answer):
-                if answer.tenure == tenure { perform(answer.input.told(standsBy: standby != nil)) }
+                guard answer.tenure == tenure, standby?.isStandingBy != true else { continue }
+                perform(answer.input.told(standsBy: standby != nil))
                 if case .appended = answer.input { measureCommit() }
             case .followed(let found, let begun): followed(found, since: begun)
             case .hinted: hinted()
@@ -339,7 +340,6 @@ final class ServingThread {
             if noteLimit.admits(note, at: Moment.now.monotonic) { events(.note(note)) }
         case .end(let reason):
             end = reason
-            // Hellos that follow at once are kept, and answered.
             if standby != nil { isServing = false }
         }
     }

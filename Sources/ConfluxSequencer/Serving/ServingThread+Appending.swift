@@ -25,7 +25,8 @@ extension ServingThread {
                 wakingReliefBy: { jobs.wake() })
         }
         guard isDone else {
-            jobs.post(.append(append))
+            // Another thread may have ended the tenure meanwhile: then the append is given up with it.
+            if end == nil { jobs.post(.append(append)) }
             return
         }
         takeAnswers()

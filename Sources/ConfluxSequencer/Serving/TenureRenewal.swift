@@ -23,10 +23,13 @@ struct TenureRenewal {
         hasServed = true
     }
 
+    /// The log works, and another sequencer may serve: whoever started this one need not be there any more.
+    mutating func stoodBy() { hasServed = true }
+
     /// The log has failed.
     ///
     /// - Returns: How long to wait; nil when no further tenure is to begin: also when none has
-    ///   served yet, since then whoever started it is there to see it.
+    ///   served or stood by yet, since then whoever started it is there to see it.
     mutating func pause(after now: Moment) -> Duration? {
         guard let pauseMax, hasServed else { return nil }
         let isSteady = begunAt.map { now.monotonic - $0 >= Self.steadyMin } ?? false

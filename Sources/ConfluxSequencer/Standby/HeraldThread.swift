@@ -10,7 +10,7 @@ enum HeraldJob: Sendable {
     /// It is over. The one with this address is to take over; without one whoever stands by may.
     case leave(successor: String?)
     /// It is over, in another way: nothing is said of it any more.
-    case fall(Epoch)
+    case fall
     case close
 }
 
@@ -64,7 +64,7 @@ final class HeraldThread {
                 switch job {
                 case .begin(let herald, let epoch): begin(herald.value, epoch)
                 case .leave(let successor): leave(to: successor)
-                case .fall(let epoch): if tenure?.word.epoch == epoch { tenure = nil }
+                case .fall: tenure = nil
                 case .close: return
                 }
             }

@@ -10,6 +10,8 @@ extension ServingThread {
     struct Standby {
         let jobs: Mailbox<HeraldJob>
         var candidacy: Candidacy
+        /// Whether no tenure was asked for since the last one. *Invariant*: answers of the log count for no machine then.
+        var isStandingBy = false
         /// Whether the log was followed to its end.
         var isWarm = false
         var last = SequenceNumber.zero
@@ -71,7 +73,7 @@ extension ServingThread {
         case .handedOver(let successor):
             standby?.jobs.post(.leave(successor: successor))
             standby?.yieldsUntil = Moment.now.monotonic + Self.yieldMax
-        case .superseded, .logFailed, .logDamaged: standby?.jobs.post(.fall(machine.epoch))
+        case .superseded, .logFailed, .logDamaged: standby?.jobs.post(.fall)
         }
     }
 
@@ -84,6 +86,7 @@ extension ServingThread {
         let tally = machine.tally
         machine = SequencerMachine(settings: machine.settings, secret: .random())
         machine.tally = tally
+        standby?.isStandingBy = true
         standby?.isWarm = false
         standby?.isHinted = true
         standby?.reported = nil
@@ -151,6 +154,7 @@ extension ServingThread {
             standby.last = log.last
             standby.isHinted = standby.isHinted || !log.isWarm
             standby.lookAt = now + Self.lookPause
+            renewal.stoodBy()
         case .failure(let error):
             standby.candidacy.failed(at: now)
             standby.isWarm = false
@@ -173,6 +177,7 @@ extension ServingThread {
         else { return false }
         failure = "it is about to take over"
         self.standby?.told = nil
+        self.standby?.isStandingBy = false
         tenure += 1
         jobs.post(.takeOver(.random(), after: view.epoch))
         return true

@@ -32,6 +32,7 @@ NOBODY = "00" * 16
 #: A connection can be written to, and nothing came by it yet.
 CONNECTED = zmq.EVENT_HANDSHAKE_SUCCEEDED
 RETRY_SECONDS, RETRY_SECONDS_MAX = 1.0, 8.0
+REDIRECT_SECONDS = 0.25
 FETCH_BYTES = 1 << 20
 PART_BYTES = 256 << 10
 #: The largest snapshot that is loaded, and the most octets that are kept aside for a store.
@@ -72,6 +73,7 @@ class Client:
         self.address, self.name, self.hears = address, name, hears
         self.context = zmq.Context()
         self.dealer = self.dealer_monitor = self.feed = self.feed_monitor = None
+        self.redirected_at = 0.0
         self.nonce = os.urandom(16).hex()
         self.log = self.incarnation = self.history = self.welcome = None
         self.epoch = 0
@@ -394,6 +396,16 @@ class Client:
                 self.awaits_welcome, self.hello_at = True, time.monotonic() + 1
         else:
             raise Ended(code, message)
+
+    def hear_redirect(self, frame):
+        # A hint: what counts is who answers there. Sequencers that point to each other are not followed fast.
+        now = time.monotonic()
+        if not self.is_answer(frame.value["request"]) or now < self.redirected_at + REDIRECT_SECONDS:
+            return
+        self.redirected_at = now
+        self.disconnect()
+        self.address = frame.value["address"]
+        self.connect()
 
     def tell_progress(self):
         told = self.progress()

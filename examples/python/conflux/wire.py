@@ -50,7 +50,7 @@ REJECTION_CODE = Code(
 FAILURE = Code(
     {
         1: "notHosted", 2: "unknownNode", 3: "timedOut", 4: "tableFull", 5: "effectUnknown",
-        7: "tooLarge", 8: "notAllowed", 9: "reloadFailed",
+        7: "tooLarge", 8: "notAllowed", 9: "reloadFailed", 10: "noStandby",
     },
     U8,
 )
@@ -285,6 +285,8 @@ QUESTION = Record(
             3: ("applied", Record(("0", NUMBER), ("1", TARGET))),
             4: "alive",
             5: "reload",
+            6: "sequencers",
+            7: ("handOver", Record(to=Optional(TEXT))),
         }
     ),
 )
@@ -326,6 +328,8 @@ ANSWER = Record(
             7: ("stopped", Record(at=NUMBER, message=TEXT)),
             8: "concernedNobody",
             9: ("reloaded", Record(count=U32)),
+            10: ("sequencers", List(Record(address=TEXT, isServing=FLAG, last=NUMBER))),
+            11: ("handingOver", Record(to=TEXT)),
         }
     ),
 )
@@ -411,6 +415,7 @@ DIVERGENCE = Record(
     mustReload=FLAG,
 )
 RELOAD = Record(place=PLACE)
+REDIRECT = Record(request=U64, address=TEXT)
 BEAT = Record(log=ID, last=NUMBER, floor=NUMBER)
 
 #: Every kind that there is. One without a form is reserved.
@@ -447,7 +452,7 @@ KINDS = {
     0x4A: Kind("answerGiven", "sequencer", ANSWER),
     0x4B: Kind("lockOutcome", "sequencer", None),
     0x4C: Kind("confirmed", "sequencer", CONFIRMED),
-    0x4D: Kind("redirect", "sequencer", None),
+    0x4D: Kind("redirect", "sequencer", REDIRECT),
     0x4E: Kind("farewell", "sequencer", BYE),
     0x4F: Kind("divergence", "sequencer", DIVERGENCE),
     0x50: Kind("reload", "sequencer", RELOAD),
