@@ -64,8 +64,14 @@ struct Connection: Sendable {
     }
 
     /// The sequencer's view of itself.
-    func status() async throws(CommandFailure) -> SequencerStatus {
-        guard case .status(let status) = try await ask(.status) else {
+    ///
+    /// - Parameter question: Whether shapes are asked for besides.
+    /// - Returns: The status.
+    /// - Throws: Why there is none.
+    func status(
+        _ question: Question.Body = .status
+    ) async throws(CommandFailure) -> SequencerStatus {
+        guard case .status(let status) = try await ask(question) else {
             throw CommandFailure(.failed, "The sequencer gave an answer to another question.")
         }
         return status

@@ -1,4 +1,5 @@
 import ConfluxNode
+import ConfluxProtocol
 import ConfluxWorker
 import Testing
 
@@ -43,6 +44,64 @@ import Testing
         #expect(try failure(#"{"a":1,"a":2}"#, for: "custom").exitCode == .invalidInput)
         let encoder = ActionEncoder(try #require(Target("custom")), payloadBytesMax: 10)
         #expect(throws: CommandFailure.self) { try encoder.payload([0x22, 0xFF, 0x22]) }
+    }
+
+    private func checking(
+        _ json: String, version: UInt32? = nil, isChecking: Bool = true
+    ) async throws -> ActionEncoder {
+        let store = StoreName(
+            state: try #require(Name("custom")), instance: try #require(Name("a")))
+        let status = SequencerStatus(
+            log: .none, epoch: .none, last: .zero, floor: .zero, checkpoint: .zero, sessions: [],
+            stores: [
+                StoreStatus(
+                    store: store, life: SequenceNumber(1), schemaVersion: 2, hosts: 1,
+                    snapshot: SequenceNumber(1))
+            ],
+            shapes: [
+                ActionShapes(schemaVersion: 1, json: Array(#"{"old":{}}"#.utf8)[...]),
+                ActionShapes(schemaVersion: 2, json: Array(json.utf8)[...]),
+            ])
+        var encoder = ActionEncoder(try #require(Target("custom")), payloadBytesMax: 1_000)
+        try await encoder.prepare(schemaVersion: version, isChecking: isChecking) { _ in status }
+        return encoder
+    }
+
+    @Test func `another state's action is checked by the shapes of its store's version`()
+        async throws
+    {
+        let shapes = #"{"add":{"amount":"integer","note":"string?"},"reset":{}}"#
+        let encoder = try await checking(shapes)
+        for text in ["reset", #"{"add":{"amount":1}}"#, #"{"add":{"amount":1,"note":null}}"#] {
+            _ = try encoder.payload(Array(text.utf8))
+        }
+        let failure = try #require(throws: CommandFailure.self) {
+            try encoder.payload(Array("rest".utf8))
+        }
+        #expect(failure.exitCode == .invalidInput)
+        #expect(failure.code == "invalidAction")
+        #expect(
+            failure.message == """
+                The action is not valid: expected one of: add, reset; found "rest". Did you mean \
+                "reset"?
+                The actions are:
+                  {"add":{"amount":integer,"note":string?}}
+                  reset
+                """)
+        let older = try await checking(shapes, version: 1)
+        #expect(throws: CommandFailure.self) { try older.payload(Array("reset".utf8)) }
+        _ = try older.payload(Array("old".utf8))
+    }
+
+    @Test func `nothing is refused where no shapes are known, or none are wanted`() async throws {
+        let typo = Array("rest".utf8)
+        for encoder in [
+            try await checking(#"{"reset":{}}"#, version: 7),
+            try await checking(#"{"reset":{}}"#, isChecking: false),
+            try await checking("[]"),
+        ] {
+            #expect(try encoder.payload(typo) == Array(#"{"rest":{}}"#.utf8))
+        }
     }
 
     @Test func `an action above the limit is refused before it is sent`() throws {

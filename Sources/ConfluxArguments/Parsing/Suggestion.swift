@@ -5,7 +5,7 @@
 /// two letters, of one word only. Of equally close words the first wins.
 ///
 /// Complexity: the product of both lengths for each word; beyond 64 letters nothing is suggested.
-func nearest(to word: String, in candidates: [String]) -> String? {
+package func nearest(to word: String, in candidates: [String]) -> String? {
     let letters = Array(word.lowercased())
     guard letters.count <= 64 else { return nil }
     var best: (word: String, distance: Int)?

@@ -36,6 +36,12 @@ enum DispatchCommand {
             before them. Unless given, it is the version of the store, or that of a state's \
             newest store.
             """)
+    private static let unchecked = Flag(
+        "--unchecked",
+        summary: """
+            Send actions without checking them by the shapes that the state's programs tell. Use \
+            it if programs of one schema version have different actions.
+            """)
     private static let resume = Option<SessionKey?>(
         "--resume", parse: .sessionKey,
         summary: """
@@ -46,9 +52,11 @@ enum DispatchCommand {
     static let description = Command(
         "dispatch", summary: "Dispatch actions to a state or to one store.",
         discussion: """
-            Actions of the built-in states counter and document are checked before they are \
-            sent. The nodes that host other states judge their actions. A bad line of a stream \
-            is reported by its number and does not affect the others. With --json, each line of \
+            Actions are checked before they are sent: names, fields and kinds of values. A node \
+            that hosts a state tells the sequencer the shapes of the state's actions. If no live \
+            node tells them, only the JSON is checked. Whether an action is refused, the nodes \
+            judge. A bad line of a stream is reported by its number and does not affect the \
+            others. With --json, each line of \
             input gives one line of output, in the same order; empty lines give none.
 
             If no outcome comes within --timeout, the action is withdrawn, so that you know \
@@ -58,7 +66,7 @@ enum DispatchCommand {
             days.
             """,
         parameters: [
-            target, action, file, wait, resume, schemaVersion, WorkerOptions.payloadMax,
+            target, action, file, wait, resume, schemaVersion, unchecked, WorkerOptions.payloadMax,
         ] + Connection.parameters,
         groups: [.exactlyOne(action, file)],
         examples: [
@@ -95,7 +103,7 @@ enum DispatchCommand {
         let report = DispatchReport(
             environment, target: arguments[target], wait: arguments[wait],
             isStream: arguments[action].map { $0 == "-" } ?? true)
-        let input: DispatchFeed.Input
+        var input: DispatchFeed.Input
         let role: Hello.Role
         if let text = arguments[action], text != "-" {
             do throws(CommandFailure) {
@@ -122,15 +130,26 @@ enum DispatchCommand {
                 .nodeRefused, "The sequencer ended the session at once. Run the command again.")
         }
         do throws(CommandFailure) {
-            try await encoder.setSchemaVersion(arguments[schemaVersion]) {
-                () async throws(CommandFailure) in
+            try await encoder.prepare(
+                schemaVersion: arguments[schemaVersion], isChecking: !arguments[unchecked]
+            ) { (state) async throws(CommandFailure) in
                 try await environment.interruption.cancelling {
-                    () async throws(CommandFailure) in try await connection.status().stores
+                    () async throws(CommandFailure) in
+                    try await connection.status(.shapes(state))
                 }
             }
         } catch {
             await connection.close()
             throw error
+        }
+        if case .payload = input, let text = arguments[action] {
+            do throws(CommandFailure) {
+                input = .payload(try encoder.payload(Array(text.utf8)))
+            } catch {
+                await connection.close()
+                report.failed(line: 1, error)
+                return report.finish(isComplete: true)
+            }
         }
         let feed = DispatchFeed(input, encoder, connection.core, resumption: resumption)
         let dispatching = Dispatching(connection, feed, report, environment)

@@ -151,7 +151,10 @@ extension Registration {
         Registration(
             open: Open(
                 request: request, subject: .state(name),
-                schemaVersion: UInt32(clamping: S.schemaVersion), events: [], initial: .none),
+                schemaVersion: UInt32(clamping: S.schemaVersion), events: [], initial: .none,
+                shapes: ActionCatalog.derived(
+                    of: S.Action.self, bytesMax: WireLimits.shapesBytesMax
+                ).map { $0.json[...] }),
             attach: { stores, _ in
                 _ = stores.typed {
                     TypedRunner<S>($0, scope: scope, payloadBytesMax: payloadBytesMax)

@@ -127,7 +127,7 @@ public struct Principal: Sendable, Hashable {
             case .applied(_, let target):
                 rights.allow(.dispatch, target) ? nil : deniedReading(target)
             case .reload, .handOver: deniedAdministration
-            case .status, .sequencers, .alive: nil
+            case .status, .shapes, .sequencers, .alive: nil
             }
         case .submit, .visit, .fetch, .close, .progress, .answer, .barrier, .digest, .snapshot,
             .bye:

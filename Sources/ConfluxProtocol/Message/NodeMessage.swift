@@ -133,11 +133,14 @@ public struct StateBridge: Sendable, Hashable {
     public var state: Name
     /// The schema version that the node has of it.
     public var schemaVersion: UInt32
+    /// The shapes of the state's actions, as JSON; nil where the node does not tell them.
+    public var shapes: Bytes?
 
     /// Makes a bridge.
-    public init(state: Name, schemaVersion: UInt32) {
+    public init(state: Name, schemaVersion: UInt32, shapes: Bytes? = nil) {
         self.state = state
         self.schemaVersion = schemaVersion
+        self.shapes = shapes
     }
 }
 
@@ -186,12 +189,15 @@ public struct Open: Sendable, Equatable {
     public var events: [Name]
     /// The opener's state, which becomes the store's first if there is no such store.
     public var initial: EncodedState
+    /// The shapes of a bridged state's actions, as JSON; nil where the node does not tell them.
+    public var shapes: Bytes?
 
     /// Makes a request.
     public init(
         request: UInt64, subject: HostingSubject, schemaVersion: UInt32, events: [Name],
-        initial: EncodedState
+        initial: EncodedState, shapes: Bytes? = nil
     ) {
+        self.shapes = shapes
         self.request = request
         self.subject = subject
         self.schemaVersion = schemaVersion

@@ -16,6 +16,9 @@ public struct Question: Sendable, Equatable {
     public enum Body: Sendable, Equatable {
         /// The sequencer's view of itself, its sessions and its stores.
         case status
+        /// The same, with the shapes of a state's actions. A sequencer that does not know them
+        /// answers with the status alone.
+        case shapes(Name)
         /// The state of a store, in every node that hosts it or in the one that is named.
         ///
         /// Answered once the store's position is above `after`, so that who follows a store asks
@@ -150,12 +153,16 @@ public struct SequencerStatus: Sendable, Equatable {
     public var sessions: [SessionStatus]
     /// The stores, by name.
     public var stores: [StoreStatus]
+    /// The shapes of the actions that were asked for, by version: those that a live program tells.
+    public var shapes: [ActionShapes]
 
     /// Makes a status.
     public init(
         log: LogID, epoch: Epoch, last: SequenceNumber, floor: SequenceNumber,
-        checkpoint: SequenceNumber, sessions: [SessionStatus], stores: [StoreStatus]
+        checkpoint: SequenceNumber, sessions: [SessionStatus], stores: [StoreStatus],
+        shapes: [ActionShapes] = []
     ) {
+        self.shapes = shapes
         self.log = log
         self.epoch = epoch
         self.last = last
@@ -163,6 +170,20 @@ public struct SequencerStatus: Sendable, Equatable {
         self.checkpoint = checkpoint
         self.sessions = sessions
         self.stores = stores
+    }
+}
+
+/// The shapes of a state's actions, as programs with one version of the state tell them.
+public struct ActionShapes: Sendable, Hashable {
+    /// The schema version.
+    public var schemaVersion: UInt32
+    /// The shapes, as JSON. The sequencer does not look into it.
+    public var json: Bytes
+
+    /// Makes shapes.
+    public init(schemaVersion: UInt32, json: Bytes) {
+        self.schemaVersion = schemaVersion
+        self.json = json
     }
 }
 

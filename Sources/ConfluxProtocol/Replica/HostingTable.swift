@@ -93,7 +93,9 @@ struct HostingTable: Sendable {
                         store: store, life: life, schemaVersion: hosting.open.schemaVersion))
             case .state(let state):
                 states.append(
-                    StateBridge(state: state, schemaVersion: hosting.open.schemaVersion))
+                    StateBridge(
+                        state: state, schemaVersion: hosting.open.schemaVersion,
+                        shapes: hosting.open.shapes))
             }
         }
         return (stores.sorted { $0.store < $1.store }, states.sorted { $0.state < $1.state })

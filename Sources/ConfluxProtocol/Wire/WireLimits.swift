@@ -28,6 +28,9 @@ public struct WireLimits: Sendable, Hashable {
     /// be ready to receive from anybody.
     public static let shownStateBytesMax = 16 << 20
 
+    /// The most bytes of the shapes of a state's actions. What is larger is not kept.
+    public static let shapesBytesMax = 4_096
+
     /// The most UTF-8 bytes of a text, in every version. An encoder cuts off what is above.
     public static let textBytesMax = 4_096
 

@@ -22,7 +22,8 @@ struct KnownNamesTests {
             switch index % 3 {
             case 0: directory.see(.state(state))
             case 1:
-                directory.bridge(state, version: 1, by: Incarnation(2))
+                directory.bridge(
+                    StateBridge(state: state, schemaVersion: 1), by: Incarnation(2))
                 bridged.append(state)
             default:
                 let name = StoreName(state: state, instance: try #require(Name("one")))

@@ -69,6 +69,7 @@ enum GoldenFile {
         case is UInt64, is UInt32, is UInt8, is SequenceNumber, is Epoch, is Incarnation,
             is Timestamp:
             return "\(value)"
+        case Question.Body.shapes: return rendered(Question.Body.status)
         case is Name, is StoreName, is Target, is Identifier, is Digest:
             return quoted("\(value)")
         default: break
@@ -82,8 +83,10 @@ enum GoldenFile {
             }
             return "{\(quoted(label)): \(rendered(alternative.value))}"
         default:
-            // Who owns a hello no peer says.
-            let said = mirror.children.filter { !(value is Hello && $0.label == "owner") }
+            // Who owns a hello no peer says; shapes stand in extensions.
+            let said = mirror.children.filter {
+                !(value is Hello && $0.label == "owner") && $0.label != "shapes"
+            }
             let fields = said.map { child in
                 let label = child.label.map { $0.hasPrefix(".") ? String($0.dropFirst()) : $0 }
                 return "\(quoted(label ?? "")): \(rendered(child.value))"

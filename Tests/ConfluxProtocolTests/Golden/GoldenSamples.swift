@@ -105,10 +105,30 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                 body: .applied(SequenceNumber(17), .store(counter)))
         ),
         ("alive", Question(number: 4, patience: .seconds(1), body: .alive)),
+        (
+            "status with shapes",
+            Question(number: 6, patience: .seconds(1), body: .shapes(prefs.state))
+        ),
         ("reload", Question(number: 5, patience: .seconds(1), body: .reload)),
     ]
 
+    private static let shapes = utf8(#"{"rename":{"note":"string?","title":"string"}}"#)
+
     private static let answers: [(String, Answer)] = [
+        (
+            "status with shapes",
+            Answer(
+                number: 6, isLast: true, node: nil,
+                body: .status(
+                    SequencerStatus(
+                        log: log, epoch: Epoch(3), last: SequenceNumber(17),
+                        floor: SequenceNumber(3), checkpoint: SequenceNumber(12), sessions: [],
+                        stores: [],
+                        shapes: [
+                            ActionShapes(schemaVersion: 1, json: utf8(#"{"rename":null}"#)),
+                            ActionShapes(schemaVersion: 2, json: shapes),
+                        ])))
+        ),
         (
             "status",
             Answer(
@@ -218,6 +238,17 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                 "hello, a visitor's", epoch: 0, session: 0,
                 .node(.hello(Hello(request: 1, nonce: nonce, name: nil, role: .visitor)))),
             GoldenSample(
+                "hello, with shapes", epoch: 0, session: 0,
+                .node(
+                    .hello(
+                        Hello(
+                            request: 1, nonce: nonce, name: alpha, role: .member,
+                            bridged: [
+                                StateBridge(state: counter.state, schemaVersion: 1),
+                                StateBridge(
+                                    state: prefs.state, schemaVersion: 2, shapes: shapes),
+                            ])))),
+            GoldenSample(
                 "hello, with a key", epoch: 0, session: 0,
                 .node(
                     .hello(
@@ -239,6 +270,13 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                         Open(
                             request: 2, subject: .state(prefs.state), schemaVersion: 1, events: [],
                             initial: .none)))),
+            GoldenSample(
+                "open, a state with shapes",
+                .node(
+                    .open(
+                        Open(
+                            request: 2, subject: .state(prefs.state), schemaVersion: 2, events: [],
+                            initial: .none, shapes: shapes)))),
             GoldenSample("close, a store", .node(.close(Close(subject: .store(counter))))),
             GoldenSample(
                 "drop",

@@ -339,8 +339,10 @@ struct Cluster {
         return request ?? 0
     }
 
-    mutating func bridge(_ state: String, on id: NodeID) {
-        nodes[id]?.bridge(state)
+    mutating func bridge(
+        _ state: String, schemaVersion: UInt32 = 1, shapes: Bytes? = nil, on id: NodeID
+    ) {
+        nodes[id]?.bridge(state, schemaVersion: schemaVersion, shapes: shapes)
         flushInputs(of: id)
         run()
         pass(settings.beatInterval)

@@ -38,6 +38,62 @@ struct QuestionScenarios {
         #expect(status.last == cluster.disk.last)
     }
 
+    private func shapes(of state: String, in cluster: inout Cluster) throws -> [ActionShapes] {
+        ask(.shapes(try #require(Name(state))), in: &cluster)
+        guard case .status(let status) = cluster.nodes[3]?.answers.last?.body else {
+            Issue.record("no status: \(cluster.nodes[3]?.answers ?? [])")
+            return []
+        }
+        return status.shapes
+    }
+
+    @Test func `the shapes of a state's actions are known while a node that tells them is there`()
+        throws
+    {
+        var cluster = started()
+        let old = ActionShapes(schemaVersion: 1, json: Array(#"{"a":{}}"#.utf8)[...])
+        let new = ActionShapes(schemaVersion: 2, json: Array(#"{"a":{},"b":{}}"#.utf8)[...])
+        cluster.bridge("prefs", schemaVersion: 1, shapes: old.json, on: 1)
+        cluster.bridge("prefs", schemaVersion: 2, shapes: new.json, on: 2)
+        #expect(try shapes(of: "prefs", in: &cluster) == [old, new])
+        #expect(try shapes(of: "list", in: &cluster) == [])
+
+        // The log has nothing of them: the nodes' hellos restate them.
+        cluster.restartSequencer()
+        cluster.pass(.seconds(10))
+        #expect(try shapes(of: "prefs", in: &cluster) == [old, new])
+
+        cluster.input(.leave, to: 2)
+        cluster.run()
+        #expect(try shapes(of: "prefs", in: &cluster) == [old])
+        let table = try #require(cluster.sequencer?.directory.states)
+        #expect(table.shapesBytes == old.json.count)
+    }
+
+    @Test func `shapes above a bound are not kept, and their states are bridged all the same`()
+        throws
+    {
+        var table = StateTable()
+        let most = [UInt8](repeating: 0x20, count: WireLimits.shapesBytesMax)
+        func bridge(_ text: String, _ shapes: [UInt8]) throws -> [ActionShapes] {
+            let name = try #require(Name(text))
+            table.bridge(
+                StateBridge(state: name, schemaVersion: 1, shapes: shapes[...]),
+                by: Incarnation(1))
+            #expect(table[name]?.bridges == [Incarnation(1): 1])
+            return table.shapes(of: name)
+        }
+        #expect(try bridge("large", most + [0x20]) == [])
+        let room = StateTable.shapesBytesMax / most.count
+        for index in 0..<room { #expect(try bridge("s\(index)", most).count == 1) }
+        #expect(try bridge("late", most) == [])
+        #expect(table.shapesBytes == room * most.count)
+        // Whose place is taken by others' leaves room.
+        table.endBridge(try #require(Name("s0")), by: Incarnation(1))
+        #expect(try bridge("late", most).count == 1)
+        #expect(table.shapesBytes == room * most.count)
+    }
+
     @Test func `a status larger than a frame is a failure, and not sent`() throws {
         var cluster = started()
         var hosted: [StoreName] = []

@@ -126,7 +126,7 @@ struct SimulatedNode {
         return request
     }
 
-    mutating func bridge(_ state: String, schemaVersion: UInt32 = 1) {
+    mutating func bridge(_ state: String, schemaVersion: UInt32 = 1, shapes: Bytes? = nil) {
         guard let name = Name(state) else { return }
         bridges[nextRequest] = name
         inputs.append(
@@ -134,7 +134,7 @@ struct SimulatedNode {
                 Open(
                     request: nextRequest, subject: .state(name), schemaVersion: schemaVersion,
                     events: [],
-                    initial: .none)))
+                    initial: .none, shapes: shapes)))
         nextRequest += 1
     }
 

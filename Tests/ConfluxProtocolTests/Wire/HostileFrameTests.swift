@@ -9,7 +9,16 @@ struct HostileFrameTests {
     @Test(arguments: GoldenSample.all)
     func `a frame cut at any byte is an error`(sample: GoldenSample) throws {
         let frame = sample.frame
+        let mayEndEarly = sample.name.contains("with shapes")
         for length in 0..<frame.count {
+            // A message without some of its extensions is another message.
+            if mayEndEarly,
+                let shorter = try? AnyMessage.decode(frame[..<length], from: sample.message.speaker)
+            {
+                let bytes = shorter.encoded(epoch: sample.epoch, session: sample.session)
+                #expect(bytes == Array(frame[..<length]), "\(length) of \(frame.count) bytes")
+                continue
+            }
             #expect(throws: WireError.self, "\(length) of \(frame.count) bytes") {
                 try AnyMessage.decode(frame[..<length], from: sample.message.speaker)
             }

@@ -156,9 +156,11 @@ struct RandomMessages {
     }
 
     private mutating func open() -> Open {
-        Open(
+        var open = Open(
             request: random.next(), subject: subject(), schemaVersion: word(),
             events: list { $0.name() }, initial: state())
+        if case .state = open.subject { open.shapes = optional { $0.bytes(50) } }
+        return open
     }
 
     private mutating func welcome() -> Welcome {
@@ -222,10 +224,11 @@ struct RandomMessages {
 
     private mutating func question() -> Question {
         let body: Question.Body
-        switch below(7) {
+        switch below(8) {
         case 0: body = .status
         case 4: body = .sequencers
         case 5: body = .handOver(to: optional { $0.text() })
+        case 6: body = .shapes(name())
         case 3: body = .reload
         case 1: body = .observe(storeName(), node: optional { $0.name() }, after: sequence())
         case 2: body = .applied(sequence(), target())

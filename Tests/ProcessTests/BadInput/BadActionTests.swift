@@ -48,6 +48,59 @@ struct BadActionTests {
         }
     }
 
+    @Test func `a misspelt action of a program's own state is refused before it is in the log`()
+        async throws
+    {
+        try await withSite { site in
+            let sequencer = try await site.sequencer(data: "log")
+            let worker = try await site.varyingWorker(
+                "alpha", hosting: "wordlist", of: sequencer)
+            let good = #"{"add":{"word":"a","padding":""}}"#
+            try await site.dispatch(lines: [good], to: "wordlist", at: sequencer.address)
+
+            func expectRefusals(at sequencer: RunningSequencer) async throws {
+                let options = ["--json", "--connect", sequencer.address]
+                let last = try await site.status(at: sequencer.address)[key: "last"]?.number
+                for (action, expected) in [
+                    ("ad", #"Did you mean "add"?"#),
+                    (#"{"add":{"wrod":"a","padding":""}}"#, #"Did you mean "word"?"#),
+                    (#"{"add":{"word":"a"}}"#, #"expected "padding""#),
+                    (#"{"add":{"word":5,"padding":""}}"#, "at /add/word: expected string"),
+                ] {
+                    let child = try site.start(["dispatch", "wordlist/shared", action] + options)
+                    let outcome = try await Tool.outcome(of: child)
+                    #expect(outcome.end == .exited(65), "\(action): \(outcome.output)")
+                    let failure = try failure(outcome)
+                    #expect(failure.code == "invalidAction")
+                    #expect(failure.message.contains(expected), "\(failure)")
+                    #expect(
+                        failure.message.contains(#"{"add":{"padding":string,"word":string}}"#),
+                        "\(failure)")
+                }
+                #expect(
+                    try await site.status(at: sequencer.address)[key: "last"]?.number == last)
+            }
+            try await expectRefusals(at: sequencer)
+
+            // A line of a stream, too; and who wants can send what it likes.
+            let file = try site.write("ad\n\(good)\n", to: "actions.ndjson")
+            let stream = try await site.run(
+                "dispatch", "wordlist", "--file", file, "--json", "--connect", sequencer.address)
+            #expect(stream.end == .exited(65), "\(stream.output)")
+            #expect(stream.output.count == 2)
+            let unchecked = try await site.run(
+                "dispatch", "wordlist", "ad", "--unchecked", "--wait", "applied", "--connect",
+                sequencer.address)
+            #expect(unchecked.end == .exited(81), "\(unchecked.message)")
+
+            sequencer.child.signal(SIGKILL)
+            _ = try await sequencer.child.end()
+            let again = try await site.sequencer(data: "log", at: sequencer)
+            _ = try await site.event("connected", of: worker)
+            try await expectRefusals(at: again)
+        }
+    }
+
     @Test func `a payload over the limit is named with the limit`() async throws {
         try await withWitness { witness in
             let text = String(repeating: "x", count: (1 << 20) + 1)

@@ -151,11 +151,17 @@ extension SequencerMachine {
         case .handOver(let address):
             handOver(to: address, asked: question.number, by: asker, at: now, into: &effects)
             return
-        case .status:
+        case .status, .shapes:
             // Of who hosts how much no bound tells that it fits into a frame.
-            let bytes = statusBytes
+            var shapes: [ActionShapes] = []
+            if case .shapes(let state) = question.body {
+                shapes = directory.states.shapes(of: state)
+            }
+            let bytes = statusBytes + shapes.reduce(0) { $0 + 16 + $1.json.count }
             let fits = bytes <= WireLimits.standard.frameBytesMax - 4_096
             let text = "the status has up to \(bytes) bytes, and a frame has room for fewer"
+            var status = status
+            status.shapes = shapes
             reply(fits ? .status(status) : .failed(.tooLarge, message: text), into: &effects)
             return
         case .observe(let store, let node, _):
@@ -319,6 +325,7 @@ extension SequencerStatus {
         let sessionBytes = sessions.reduce(0) { sum, session in
             sum + 192 + 130 * session.hosted.count + 65 * session.bridged.count
         }
-        return stores.reduce(sessionBytes) { $0 + 160 + 16 * $1.stopped.count }
+        let shapeBytes = shapes.reduce(0) { $0 + 16 + $1.json.count }
+        return stores.reduce(sessionBytes + shapeBytes) { $0 + 160 + 16 * $1.stopped.count }
     }
 }

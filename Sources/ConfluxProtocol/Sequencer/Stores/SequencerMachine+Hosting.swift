@@ -19,7 +19,10 @@ extension SequencerMachine {
         }
         switch open.subject {
         case .state(let state):
-            directory.bridge(state, version: open.schemaVersion, by: incarnation)
+            directory.bridge(
+                StateBridge(
+                    state: state, schemaVersion: open.schemaVersion, shapes: open.shapes),
+                by: incarnation)
             let outcome = Opened.Outcome.opened(
                 life: .zero, schemaVersion: open.schemaVersion, last: tenure.last,
                 floor: tenure.floor, snapshot: nil)
@@ -171,8 +174,7 @@ extension SequencerMachine {
             thawHosted(name)
         }
         for bridged in hello.bridged where hasRoom(forState: bridged.state) {
-            directory.bridge(
-                bridged.state, version: bridged.schemaVersion, by: incarnation)
+            directory.bridge(bridged, by: incarnation)
         }
     }
 }

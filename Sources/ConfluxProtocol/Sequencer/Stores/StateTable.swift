@@ -12,6 +12,9 @@ struct StateRecord: Sendable, Equatable {
     private var counts: [UInt32: Int] = [:]
     /// The live nodes that bridge it, and the version of each.
     fileprivate(set) var bridges: [Incarnation: UInt32] = [:]
+    /// The shapes of the actions, by version, as the last program told them that came with it.
+    /// *Invariant*: only of versions that a store or a bridge has.
+    fileprivate(set) var shapes: [UInt32: Bytes] = [:]
     /// The load when the stores were looked at last in this tenure, in bytes.
     fileprivate var reviewedBytes: UInt64 = 0
 
@@ -24,7 +27,10 @@ struct StateRecord: Sendable, Equatable {
     fileprivate mutating func remove(_ version: UInt32) {
         guard let count = counts[version] else { return }
         counts[version] = count > 1 ? count - 1 : nil
+        if count == 1 { shapes[version] = nil }
     }
+
+    fileprivate var shapesBytes: Int { shapes.values.reduce(0) { $0 + $1.count } }
 
     fileprivate mutating func bridge(by incarnation: Incarnation, version: UInt32?) {
         if let former = bridges[incarnation] { remove(former) }
@@ -47,6 +53,10 @@ struct StateRecord: Sendable, Equatable {
 struct StateTable: Sendable {
     private var records: [Name: StateRecord] = [:]
     private(set) var seenCount = 0
+    /// The bytes of all shapes. *Use*: their bound.
+    private(set) var shapesBytes = 0
+    /// The most bytes of all shapes: above it nothing is known of an action before it is sent.
+    static let shapesBytesMax = 4 << 20
 
     /// How many are known, each counted once. *Use*: their bound.
     var count: Int { records.count }
@@ -73,18 +83,40 @@ struct StateTable: Sendable {
     }
 
     mutating func removeStore(of name: Name, version: UInt32) {
-        records[name]?.remove(version)
+        changeShapes(of: name) { $0?.remove(version) }
     }
 
-    mutating func bridge(_ name: Name, by incarnation: Incarnation, version: UInt32) {
-        records[name, default: StateRecord()].bridge(by: incarnation, version: version)
+    mutating func bridge(_ bridge: StateBridge, by incarnation: Incarnation) {
+        let version = bridge.schemaVersion
+        changeShapes(of: bridge.state) { record in
+            record = record ?? StateRecord()
+            record?.bridge(by: incarnation, version: version)
+        }
+        guard let shapes = bridge.shapes, shapes.count <= WireLimits.shapesBytesMax else { return }
+        let former = records[bridge.state]?.shapes[version]?.count ?? 0
+        guard shapesBytes - former + shapes.count <= Self.shapesBytesMax else { return }
+        // A copy, since the frame that it came in would stay in memory otherwise.
+        changeShapes(of: bridge.state) { $0?.shapes[version] = Array(shapes)[...] }
+    }
+
+    /// The shapes of a state's actions, by version.
+    func shapes(of name: Name) -> [ActionShapes] {
+        (records[name]?.shapes ?? [:]).sorted { $0.key < $1.key }
+            .map { ActionShapes(schemaVersion: $0.key, json: $0.value) }
+    }
+
+    /// Changes what may have shapes: the one place that counts their bytes.
+    private mutating func changeShapes(of name: Name, _ change: (inout StateRecord?) -> Void) {
+        let former = records[name]?.shapesBytes ?? 0
+        change(&records[name])
+        shapesBytes += (records[name]?.shapesBytes ?? 0) - former
     }
 
     mutating func endBridge(_ name: Name, by incarnation: Incarnation) {
-        records[name]?.bridge(by: incarnation, version: nil)
+        changeShapes(of: name) { $0?.bridge(by: incarnation, version: nil) }
         // What nobody bridges and the log has never seen is not known.
         if let record = records[name], !record.isSeen, record.bridges.isEmpty {
-            records[name] = nil
+            changeShapes(of: name) { $0 = nil }
         }
     }
 

@@ -182,9 +182,9 @@ struct StoreDirectory: Sendable {
     }
 
     /// A live node bridges a state.
-    mutating func bridge(_ state: Name, version: UInt32, by incarnation: Incarnation) {
-        states.bridge(state, by: incarnation, version: version)
-        hosting.add(state, of: incarnation)
+    mutating func bridge(_ bridge: StateBridge, by incarnation: Incarnation) {
+        states.bridge(bridge, by: incarnation)
+        hosting.add(bridge.state, of: incarnation)
     }
 
     mutating func endBridge(_ state: Name, by incarnation: Incarnation) {

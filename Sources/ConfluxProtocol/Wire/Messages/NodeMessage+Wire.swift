@@ -105,10 +105,11 @@ extension Hello: WireField {
         let session = try reader.optional(SessionToken.self, "a session")
         let history = try reader.optional(HistoryMark.self, "a history")
         let hosted = try reader.list(HostedStore.self, "the hosted stores")
+        var bridged = try reader.list(StateBridge.self, "the bridged states")
+        try reader.readShapes(of: &bridged)
         self.init(
             request: request, nonce: nonce, name: name, role: role, process: process,
-            session: session, history: history, hosted: hosted,
-            bridged: try reader.list(StateBridge.self, "the bridged states"))
+            session: session, history: history, hosted: hosted, bridged: bridged)
     }
 
     func write(to writer: inout FrameWriter) {
@@ -122,6 +123,7 @@ extension Hello: WireField {
         writer.optional(history)
         writer.list(hosted)
         writer.list(bridged)
+        writer.shapes(of: bridged)
     }
 }
 
@@ -249,9 +251,10 @@ extension Open: WireField {
         let subject = try HostingSubject(reading: &reader)
         let schemaVersion = try reader.fixed(UInt32.self, "a schema version")
         let events = try reader.list(Name.self, "the handled events")
+        let initial = try EncodedState(reading: &reader)
         self.init(
             request: request, subject: subject, schemaVersion: schemaVersion, events: events,
-            initial: try EncodedState(reading: &reader))
+            initial: initial, shapes: try reader.readShapes(atOpening: subject))
     }
 
     func write(to writer: inout FrameWriter) {
@@ -260,6 +263,10 @@ extension Open: WireField {
         writer.fixed(schemaVersion)
         writer.list(events)
         initial.write(to: &writer)
+        if case .state(let state) = subject {
+            writer.shapes(
+                of: [StateBridge(state: state, schemaVersion: schemaVersion, shapes: shapes)])
+        }
     }
 }
 

@@ -8,7 +8,7 @@ extension Question: WireField {
         let patience = try reader.duration("a question's patience")
         let acknowledged = try reader.fixed(UInt64.self, "a delivery tag")
         let at = reader.offset
-        let body: Body
+        var body: Body
         switch try reader.fixed(UInt8.self, "a question") {
         case 1:
             body = .status
@@ -32,6 +32,7 @@ extension Question: WireField {
         default:
             throw .malformed(at: at, expected: "a question")
         }
+        if body == .status, let state = try reader.readShapesAsked() { body = .shapes(state) }
         self.init(number: number, patience: patience, acknowledged: acknowledged, body: body)
     }
 
@@ -42,6 +43,9 @@ extension Question: WireField {
         switch body {
         case .status:
             writer.fixed(UInt8(1))
+        case .shapes(let state):
+            writer.fixed(UInt8(1))
+            writer.shapes(askedOf: state)
         case .observe(let store, let node, let after):
             writer.fixed(UInt8(2))
             store.write(to: &writer)
@@ -77,7 +81,9 @@ extension Answer: WireField {
         let body: Body
         switch try reader.fixed(UInt8.self, "an answer") {
         case 1:
-            body = .status(try SequencerStatus(reading: &reader))
+            var status = try SequencerStatus(reading: &reader)
+            status.shapes = try reader.readShapes()
+            body = .status(status)
         case 2:
             let store = try StoreName(reading: &reader)
             let sequence = try reader.sequence("a sequence number")
@@ -118,6 +124,7 @@ extension Answer: WireField {
         case .status(let status):
             writer.fixed(UInt8(1))
             status.write(to: &writer)
+            writer.shapes(status.shapes)
         case .state(let store, let sequence, let state):
             writer.fixed(UInt8(2))
             store.write(to: &writer)

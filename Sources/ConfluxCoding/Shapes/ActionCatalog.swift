@@ -1,0 +1,162 @@
+import ConfluxVocabulary
+
+/// The shapes of a type's actions: the names of the cases, and what fields each has.
+///
+/// Who has the type derives it; who has only JSON checks an action by it before it is sent. It refuses only
+/// what the type's own decoding certainly refuses: a name that no case has, a field that no case reads or that
+/// is missing, a value of another kind.
+package struct ActionCatalog: Hashable, Sendable {
+    /// What a field takes.
+    package enum Kind: String, Hashable, Sendable {
+        case any, boolean, integer, number, string, list, object
+    }
+
+    /// A field of an action.
+    package struct Field: Hashable, Sendable {
+        /// What it takes.
+        package var kind: Kind
+        /// Whether it may be left out, or be null.
+        package var isOptional: Bool
+    }
+
+    /// What is known of an action's fields.
+    package enum Fields: Hashable, Sendable {
+        case known([String: Field])
+        /// The type's decoding does not show them.
+        case unknown
+    }
+
+    /// The fields of each action, by its name.
+    package private(set) var actions: [String: Fields]
+
+    init(actions: [String: Fields]) {
+        self.actions = actions
+    }
+
+    // MARK: As JSON
+
+    /// Reads what ``json`` is.
+    ///
+    /// - Parameter json: As another program told it.
+    /// - Throws: ``CodingFailure`` where it is none: nothing can be checked by it then.
+    package init(json: Bytes) throws(CodingFailure) {
+        guard let cases = try JSONValue(json: json).object, !cases.isEmpty else {
+            throw CodingFailure(.wrongType, "expected the shapes of actions")
+        }
+        actions = [:]
+        for action in cases {
+            guard let members = action.value.object else {
+                actions[action.key] = .unknown
+                continue
+            }
+            var fields: [String: Field] = [:]
+            for member in members {
+                let text = member.value.string ?? ""
+                let isOptional = text.hasSuffix("?")
+                // A kind that only newer programs know is not checked.
+                let kind = Kind(rawValue: String(text.dropLast(isOptional ? 1 : 0))) ?? .any
+                fields[member.key] = Field(kind: kind, isOptional: isOptional)
+            }
+            actions[action.key] = .known(fields)
+        }
+    }
+
+    /// The catalog as JSON: `{"add":{"amount":"integer","note":"string?"},"reset":{}}`; null stands for fields
+    /// that are not known.
+    package var json: [UInt8] {
+        var object = JSONObject()
+        for (name, fields) in actions {
+            guard case .known(let fields) = fields else {
+                object[name] = .null
+                continue
+            }
+            var members = JSONObject()
+            for (key, field) in fields {
+                members[key] = .string(field.kind.rawValue + (field.isOptional ? "?" : ""))
+            }
+            object[name] = .object(members)
+        }
+        return Array(JSONValue.object(object).description.utf8)
+    }
+
+    /// The shapes as people write actions: `{"add":{"amount":integer}}`, `reset`.
+    package var lines: [String] {
+        actions.sorted { $0.key < $1.key }.map { name, fields in
+            guard case .known(let fields) = fields else { return "{\"\(name)\":{…}}" }
+            guard !fields.isEmpty else { return name }
+            let members = fields.sorted { $0.key < $1.key }.map { key, field in
+                "\"\(key)\":\(field.kind.rawValue)\(field.isOptional ? "?" : "")"
+            }
+            return "{\"\(name)\":{\(members.joined(separator: ","))}}"
+        }
+    }
+
+    // MARK: Checking
+
+    /// Checks an action.
+    ///
+    /// - Parameters:
+    ///   - action: The action.
+    ///   - nearest: Finds the word that was probably meant.
+    /// - Throws: ``CodingFailure``, which says what was expected and what was probably meant.
+    package func check(
+        _ action: JSONValue, nearest: (_ word: String, _ candidates: [String]) -> String?
+    ) throws(CodingFailure) {
+        func hint(_ word: String, _ candidates: some Collection<String>) -> String {
+            nearest(word, candidates.sorted()).map { ". Did you mean \"\($0)\"?" } ?? ""
+        }
+        let names = actions.keys.sorted()
+        let expected = "expected one of: \(names.joined(separator: ", "))"
+        guard let object = action.object else {
+            throw CodingFailure(.unknownAction, "\(expected); found \(action.kindInWords)")
+        }
+        let members = Array(object)
+        guard members.count == 1, let fields = actions[members[0].key] else {
+            let found = members.prefix(5).map { "\"\($0.key.prefix(40))\"" }
+            let text = found.isEmpty ? "none" : found.joined(separator: ", ")
+            throw CodingFailure(
+                .unknownAction,
+                "\(expected); found \(text)"
+                    + (members.count == 1 ? hint(members[0].key, names) : ""))
+        }
+        let name = members[0].key
+        guard let content = members[0].value.object else {
+            throw CodingFailure(
+                .wrongType,
+                "at /\(name): expected an object, found \(members[0].value.kindInWords)")
+        }
+        guard case .known(let fields) = fields else { return }
+        for member in content {
+            guard let field = fields[member.key] else {
+                throw CodingFailure(
+                    .unknownField,
+                    "at /\(name): nothing has a field \"\(member.key.prefix(40))\""
+                        + hint(member.key, fields.keys))
+            }
+            guard field.takes(member.value) else {
+                throw CodingFailure(
+                    .wrongType,
+                    "at /\(name)/\(member.key): expected \(field.kind.rawValue), found "
+                        + member.value.kindInWords)
+            }
+        }
+        for (key, field) in fields.sorted(by: { $0.key < $1.key })
+        where !field.isOptional && content[key] == nil {
+            throw CodingFailure(.missingField, "at /\(name): expected \"\(key)\"")
+        }
+    }
+}
+
+extension ActionCatalog.Field {
+    /// Whether the value is of its kind.
+    fileprivate func takes(_ value: JSONValue) -> Bool {
+        switch (kind, value) {
+        case (.any, _), (.boolean, .bool), (.string, .string), (.list, .array), (.object, .object):
+            true
+        // Languages with one kind of number write 5.0 where they mean 5.
+        case (.integer, .integer), (.integer, .number), (.number, .integer), (.number, .number):
+            true
+        default: isOptional && value == .null
+        }
+    }
+}

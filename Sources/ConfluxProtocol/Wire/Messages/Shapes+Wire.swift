@@ -1,0 +1,94 @@
+import ConfluxVocabulary
+
+// The one extension of version 1 in messages: the shapes of a state's actions. A peer that does not know it
+// skips it, and nothing is checked before it is sent.
+
+extension Frame {
+    /// The extension that has, or asks for, the shapes of a state's actions.
+    static let shapesTag: UInt16 = 1
+}
+
+extension FrameWriter {
+    /// Writes an extension.
+    private mutating func appendExtension(_ body: (inout FrameWriter) -> Void) {
+        fixed(Frame.shapesTag)
+        let lengthOffset = bytes.count
+        fixed(UInt32(0))
+        body(&self)
+        patch(UInt32(bytes.count - lengthOffset - 4), at: lengthOffset)
+    }
+
+    /// Writes the shapes that a node tells, an extension for each state.
+    mutating func shapes(of bridges: [StateBridge]) {
+        for bridge in bridges {
+            guard let shapes = bridge.shapes else { continue }
+            appendExtension { writer in
+                bridge.state.write(to: &writer)
+                writer.raw(shapes)
+            }
+        }
+    }
+
+    /// Writes that the shapes of a state are asked for.
+    mutating func shapes(askedOf state: Name) {
+        appendExtension { state.write(to: &$0) }
+    }
+
+    /// Writes the shapes that an answer has, an extension for each version.
+    mutating func shapes(_ known: [ActionShapes]) {
+        for shapes in known {
+            appendExtension { writer in
+                writer.fixed(shapes.schemaVersion)
+                writer.raw(shapes.json)
+            }
+        }
+    }
+}
+
+extension FrameReader {
+    /// Reads the extensions that fill the rest, and skips all but those with shapes.
+    private mutating func forEachShapes(
+        _ body: (inout FrameReader) throws(WireError) -> Void
+    ) throws(WireError) {
+        while let (tag, content) = try nextExtension() {
+            guard tag == Frame.shapesTag else { continue }
+            var content = content
+            try body(&content)
+        }
+    }
+
+    /// Reads the shapes of states that a hello names. Those of others are skipped.
+    mutating func readShapes(of bridges: inout [StateBridge]) throws(WireError) {
+        var told: [Name: Bytes] = [:]
+        try forEachShapes { (content) throws(WireError) in
+            told[try Name(reading: &content)] = content.cutRest()
+        }
+        guard !told.isEmpty else { return }
+        for index in bridges.indices { bridges[index].shapes = told[bridges[index].state] }
+    }
+
+    /// Reads the shapes that an open tells of the state that it bridges.
+    mutating func readShapes(atOpening subject: HostingSubject) throws(WireError) -> Bytes? {
+        guard case .state(let state) = subject else { return nil }
+        var bridges = [StateBridge(state: state, schemaVersion: 0)]
+        try readShapes(of: &bridges)
+        return bridges[0].shapes
+    }
+
+    /// Reads of which state the shapes are asked for, if they are.
+    mutating func readShapesAsked() throws(WireError) -> Name? {
+        var state: Name?
+        try forEachShapes { (content) throws(WireError) in state = try Name(reading: &content) }
+        return state
+    }
+
+    /// Reads the shapes that an answer has.
+    mutating func readShapes() throws(WireError) -> [ActionShapes] {
+        var known: [ActionShapes] = []
+        try forEachShapes { (content) throws(WireError) in
+            let version = try content.fixed(UInt32.self, "a schema version")
+            known.append(ActionShapes(schemaVersion: version, json: content.cutRest()))
+        }
+        return known
+    }
+}
