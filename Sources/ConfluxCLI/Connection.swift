@@ -66,7 +66,10 @@ struct Connection: Sendable {
     /// The sequencer's view of itself.
     ///
     /// - Parameter question: Whether shapes are asked for besides.
-    func status(_ question: Question.Body = .status) async throws(CommandFailure) -> SequencerStatus {
+    /// - Returns: The status.
+    /// - Throws: Why there is no answer.
+    func status(_ question: Question.Body = .status) async throws(CommandFailure) -> SequencerStatus
+    {
         guard case .status(let status) = try await ask(question) else {
             throw CommandFailure(.failed, "The sequencer gave an answer to another question.")
         }

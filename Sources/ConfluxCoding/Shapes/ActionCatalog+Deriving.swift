@@ -2,7 +2,9 @@ extension ActionCatalog {
     /// Derives the shapes of a type from how it decodes itself: each case is decoded once from values that are
     /// made up, and what it asks for is noted.
     ///
-    /// - Parameter type: The type of actions. An enum whose `Codable` the compiler makes is always understood.
+    /// - Parameters:
+    ///   - type: The type of actions. An enum whose `Codable` the compiler makes is always understood.
+    ///   - bytesMax: The most bytes of the shapes as JSON.
     /// - Returns: nil if the type does not decode itself as such an enum does, or if the shapes take too many
     ///   bytes: then nothing is known.
     package static func derived<Action: Decodable>(

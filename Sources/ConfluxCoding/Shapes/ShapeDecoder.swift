@@ -86,6 +86,7 @@ struct ShapeDecoder: Decoder, SingleValueDecodingContainer {
     ///   - type: Of what type.
     ///   - kind: Where it is noted what it asks for.
     ///   - depth: How many values it is in.
+    /// - Returns: The value.
     /// - Throws: What the type has against it.
     static func value<T: Decodable>(_ type: T.Type, _ kind: ShapeKind, depth: Int) throws -> T {
         guard depth <= depthMax else { throw ShapeEnd.notUnderstood }

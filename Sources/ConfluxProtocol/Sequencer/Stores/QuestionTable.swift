@@ -148,7 +148,9 @@ extension SequencerMachine {
         case .status, .shapes:
             // Of who hosts how much no bound tells that it fits into a frame.
             var shapes: [ActionShapes] = []
-            if case .shapes(let state) = question.body { shapes = directory.states.shapes(of: state) }
+            if case .shapes(let state) = question.body {
+                shapes = directory.states.shapes(of: state)
+            }
             let bytes = statusBytes + shapes.reduce(0) { $0 + 16 + $1.json.count }
             let fits = bytes <= WireLimits.standard.frameBytesMax - 4_096
             let text = "the status has up to \(bytes) bytes, and a frame has room for fewer"
