@@ -96,7 +96,7 @@ struct BadActionTests {
             sequencer.child.signal(SIGKILL)
             _ = try await sequencer.child.end()
             let again = try await site.sequencer(data: "log", at: sequencer)
-            _ = try await site.event("connected", of: worker)
+            _ = try await site.event("reconnected", of: worker)
             try await expectRefusals(at: again)
         }
     }

@@ -87,10 +87,11 @@ class DocumentTests(unittest.TestCase):
                 octets = bytes.fromhex(golden["frame"])
                 matcher = Matcher(self.rules, octets)
                 self.assertEqual(matcher.ends(("rule", "header"), 0), {24})
-                ends = matcher.ends(("rule", golden["kind"].lower()), 24)
-                self.assertIn(len(octets), ends)
+                message = ("all", [
+                    ("rule", golden["kind"].lower()), ("repeat", 0, None, ("rule", "extension"))])
+                self.assertIn(len(octets), matcher.ends(message, 24))
                 cut = Matcher(self.rules, octets[:-1])
-                self.assertNotIn(len(octets) - 1, cut.ends(("rule", golden["kind"].lower()), 24))
+                self.assertNotIn(len(octets) - 1, cut.ends(message, 24))
 
     def test_a_rule_that_is_missing_is_found(self):
         text = "    a = 1*b\n      / c\n    b = OCTET"

@@ -5,7 +5,7 @@ import random
 import unittest
 
 from conflux import wire
-from conflux.forms import FRAME_BYTES_MAX, Malformed, Reader, Unsupported
+from conflux.forms import FRAME_BYTES_MAX, Malformed, Reader, Unsupported, extensions
 
 from .test_document import golden_frames
 
@@ -42,7 +42,12 @@ class GoldenTests(unittest.TestCase):
             with self.subTest(golden["name"]):
                 octets = wire.encode(
                     golden["kind"], golden["epoch"], golden["value"], golden["session"])
-                self.assertEqual(octets.hex(), golden["frame"])
+                frame = bytes.fromhex(golden["frame"])
+                self.assertEqual(octets.hex(), frame[:len(octets)].hex())
+                # Extensions are in no value.
+                tags = [tag for tag, _ in extensions(Reader(frame[len(octets):]))]
+                self.assertEqual(bool(tags), "with shapes" in golden["name"])
+                self.assertEqual(set(tags), {1} if tags else set())
 
     def test_every_kind_that_is_spoken_has_a_golden_frame(self):
         spoken = {kind.name for kind in wire.KINDS.values() if kind.form is not None}
@@ -65,7 +70,14 @@ class HostileTests(unittest.TestCase):
     def test_every_frame_that_is_cut_is_malformed(self):
         for golden in golden_frames():
             octets = bytes.fromhex(golden["frame"])
-            for end in range(len(octets)):
+            fields = len(wire.encode(
+                golden["kind"], golden["epoch"], golden["value"], golden["session"]))
+            # Before an extension a frame is whole.
+            whole, rest = set(), Reader(octets[fields:])
+            while rest.left:
+                whole.add(fields + rest.at)
+                next(extensions(rest))
+            for end in set(range(len(octets))) - whole:
                 with self.subTest(golden["name"], end=end), self.assertRaises(Malformed):
                     wire.decode(octets[:end], *SPEAKERS)
 
