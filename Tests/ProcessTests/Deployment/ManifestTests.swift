@@ -20,12 +20,13 @@ struct ManifestTests {
         }
     }
 
-    @Test(.enabled(if: Deployment.has("kubectl"), "kubectl is not installed"))
-    func `the manifests of Kubernetes are put together, with the image of this version`()
-        async throws
-    {
-        let outcome = try await Deployment.run(
-            "kubectl", "kustomize", Deployment.path("deploy/kubernetes"))
+    @Test(
+        .enabled(if: Deployment.has("kubectl"), "kubectl is not installed"),
+        arguments: ["deploy/kubernetes", "deploy/kubernetes-etcd"])
+    func `the manifests of Kubernetes are put together, with the image of this version`(
+        folder: String
+    ) async throws {
+        let outcome = try await Deployment.run("kubectl", "kustomize", Deployment.path(folder))
         #expect(outcome.end == .exited(0), "\(outcome.message)")
         let kinds = outcome.output.filter { $0.hasPrefix("kind: ") }
         #expect(
