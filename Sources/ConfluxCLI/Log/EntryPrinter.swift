@@ -29,6 +29,10 @@ final class EntryPrinter: Sendable {
     /// Nothing older is printed.
     private let since: Timestamp?
     private let state = Mutex(Content())
+    private let printed = Atomic(false)
+
+    /// Whether an entry was printed.
+    var hasPrinted: Bool { printed.load(ordering: .relaxed) }
 
     init(_ output: StandardOutput, isJSON: Bool, target: Target?, since: Timestamp? = nil) {
         add = { output.add($0) }
@@ -109,7 +113,7 @@ final class EntryPrinter: Sendable {
             case .event(let event, let owner):
                 learn(event, by: owner, at: sequence)
                 if isNew, wanted.contains(sequence), EntryText.concerns(target, event) {
-                    add(
+                    put(
                         EntryText.line(event, by: owner, at: sequence, in: commit, isJSON: isJSON))
                 }
             case .batch(let incarnation, let batch):
@@ -123,6 +127,11 @@ final class EntryPrinter: Sendable {
         } else {
             flush()
         }
+    }
+
+    private func put(_ line: [UInt8]) {
+        printed.store(true, ordering: .relaxed)
+        add(line)
     }
 
     private func learn(_ event: LogEvent, by owner: Name?, at sequence: SequenceNumber) {
@@ -157,7 +166,7 @@ final class EntryPrinter: Sendable {
                 continue
             }
             let origin = Origin(incarnation: incarnation, counter: batch.firstCounter + offset)
-            add(
+            put(
                 EntryText.line(
                     entry.payload, for: row, by: origin, owner, at: sequence, in: commit,
                     isJSON: isJSON))

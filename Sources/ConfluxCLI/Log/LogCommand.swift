@@ -180,6 +180,14 @@ enum LogCommand {
         return isWhole
     }
 
+    /// Whether there is such a store, or a store or a bridge of such a state.
+    private static func isKnown(_ target: Target, to status: SequencerStatus) -> Bool {
+        status.stores.contains { target.concerns($0.store) }
+            || status.sessions.contains { session in
+                session.bridged.contains { target == .state($0) }
+            }
+    }
+
     private static func show(
         _ environment: CommandEnvironment, _ connection: Connection, _ printer: EntryPrinter
     ) async throws(CommandFailure) -> ExitCode {
@@ -196,6 +204,10 @@ enum LogCommand {
             SequenceNumber(status.last.rawValue - min(count, status.last.rawValue)).next
         }
         let first = max(arguments[from] ?? tail ?? status.floor, status.floor)
+        let isKnown = arguments[target].map { Self.isKnown($0, to: status) } ?? true
+        if isFollowing, !isKnown, let target = arguments[target] {
+            environment.diagnostics.note("there is no \(target) now; its entries are waited for")
+        }
         let last = isFollowing ? nil : min(arguments[to] ?? status.last, status.last)
         if let last, first > last { return .success }
 
@@ -208,7 +220,15 @@ enum LogCommand {
             from: first, through: last, owners: Dictionary(uniqueKeysWithValues: owners))
         connection.core.follow(from: first)
         if let failure = await printer.ended() { throw failure }
-        guard let reason = environment.interruption.reason else { return .success }
+        guard let reason = environment.interruption.reason else {
+            if !isFollowing, !isKnown, !printer.hasPrinted, let target = arguments[target] {
+                throw CommandFailure(
+                    .notFound, code: "nothingThere",
+                    "There is no \(target), and no entry from \(first) on concerns it. conflux status shows "
+                        + "which stores there are.")
+            }
+            return .success
+        }
         return isFollowing && reason != .outputClosed ? .success : reason
     }
 }

@@ -15,6 +15,8 @@ final class StoreObservation: Sendable {
 
     /// For how long one question waits for a change.
     private static let followPatience = Duration.seconds(10)
+    /// How long to wait before it is looked again for a host.
+    private static let hostPause = Duration.milliseconds(200)
     /// How long to wait before a node that is gone is asked again.
     private static let retryPause = Duration.seconds(1)
 
@@ -39,6 +41,7 @@ final class StoreObservation: Sendable {
 
     /// Shows the state in every node, or in one, as it is now.
     func show(_ node: Name?) async throws(CommandFailure) {
+        if node == nil { try await awaitHost() }
         var failure: CommandFailure?
         var sightings: [Sighting] = []
         try await ask(node, after: .zero, patience: connection.timeout) { answer in
@@ -56,6 +59,25 @@ final class StoreObservation: Sendable {
         }
         environment.output.flush()
         if let failure { throw failure }
+    }
+
+    /// Waits until a node hosts the store, if there is such a store: its nodes may be on their way back, as behind a
+    /// restart of the sequencer. Where the time is over the question for the state has its own answer.
+    private func awaitHost() async throws(CommandFailure) {
+        let deadline = ContinuousClock.now + connection.timeout
+        var isNoted = false
+        while ContinuousClock.now < deadline, !Task.isCancelled {
+            let status = try await connection.status()
+            let isHosted = status.sessions.contains { $0.isLive && $0.hosted.contains(store) }
+            guard !isHosted, status.stores.contains(where: { $0.store == store }) else { return }
+            if !isNoted {
+                isNoted = true
+                environment.diagnostics.note(
+                    "no live node hosts \(store); this waits for one for \(connection.timeout) (--timeout)"
+                )
+            }
+            await Pause.wait(for: Self.hostPause)
+        }
     }
 
     // MARK: Again and again
@@ -84,6 +106,7 @@ final class StoreObservation: Sendable {
         await withDiscardingTaskGroup { group in
             do throws(CommandFailure) {
                 // Nobody at the beginning is most likely a mistake; later, a pause.
+                try await awaitHost()
                 guard !(try await hosts()).isEmpty else {
                     try await show(nil)
                     return .success(())

@@ -288,7 +288,7 @@ extension SequencerMachine {
                 + "\(row.schemaVersion)")
     }
 
-    private func unknown(_ target: Target) -> Fault {
+    func unknown(_ target: Target) -> Fault {
         // A state stays known; a store may have been dropped.
         let what =
             if case .store = target {

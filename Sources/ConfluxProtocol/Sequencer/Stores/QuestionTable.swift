@@ -137,6 +137,7 @@ extension SequencerMachine {
             return
         }
         let asked: [Session]
+        let subject: Target
         var endsWithFirst = false
         switch question.body {
         case .alive:
@@ -165,7 +166,8 @@ extension SequencerMachine {
             reply(fits ? .status(status) : .failed(.tooLarge, message: text), into: &effects)
             return
         case .observe(let store, let node, _):
-            let hosts = hosts(of: .store(store))
+            subject = .store(store)
+            let hosts = hosts(of: subject)
             guard let node else {
                 asked = hosts
                 break
@@ -181,10 +183,11 @@ extension SequencerMachine {
             asked = hosts.filter { $0.incarnation == holder }
         case .applied(_, let target):
             endsWithFirst = true
+            subject = target
             asked = hosts(of: target)
         }
         guard !asked.isEmpty else {
-            let text = "no live node hosts what was asked for; known are: \(directory.knownNames)"
+            let text = isThere(subject) ? "no live node hosts \(subject)" : unknown(subject).message
             reply(.failed(.notHosted, message: text), into: &effects)
             return
         }
@@ -200,6 +203,15 @@ extension SequencerMachine {
                 session.connection.map { (session.incarnation, $0) }
             },
             until: now.monotonic + patience, endsWithFirst: endsWithFirst, into: &effects)
+    }
+
+    /// Whether the log has a store, or has seen a state.
+    private func isThere(_ target: Target) -> Bool {
+        switch target {
+        case .store(let name): directory.life(of: name) != nil
+        case .state(let name): directory.states[name] != nil
+        case .event: false
+        }
     }
 
     mutating func answer(

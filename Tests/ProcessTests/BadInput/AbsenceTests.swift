@@ -1,0 +1,52 @@
+import Conflux
+import Foundation
+import Testing
+
+extension ProcessTests {
+    /// What is not there, and what is not there now.
+    struct AbsenceTests {
+        @Test func `the log of what there is not is not found`() async throws {
+            try await withWitness { witness in
+                for target in ["nothing", "counter/other"] {
+                    let outcome = try await witness.run("log", "--target", target)
+                    #expect(outcome.end == .exited(84), "\(target): \(outcome.message)")
+                    #expect(outcome.message.contains("There is no \(target)"), "\(outcome.message)")
+                }
+                // The document has no entry but the one that began it, which is older.
+                let last = try await witness.site.dispatch(
+                    "increment", to: "counter", at: witness.address)
+                let quiet = try await witness.run(
+                    "log", "--target", "document", "--from", "\(last)")
+                #expect(quiet.end == .exited(0), "\(quiet.message)")
+                #expect(quiet.output.isEmpty)
+            }
+        }
+
+        @Test func `observing waits for a node of a store that there is`() async throws {
+            try await withSite { site in
+                let sequencer = try await site.sequencer()
+                let worker = try await site.worker("alpha", of: sequencer)
+                worker.child.signal(SIGTERM)
+                #expect(try await worker.child.end() == .exited(0))
+
+                let options = ["--json", "--connect", sequencer.address]
+                let late = try await Tool.outcome(
+                    of: try site.start(["observe", "counter", "--timeout", "300ms"] + options))
+                #expect(late.end == .exited(84), "\(late.message)")
+                #expect(late.message.contains("no live node hosts counter/shared"))
+
+                for words in [["observe", "counter"], ["observe", "counter", "--follow"]] {
+                    let observing = try site.start(words + ["--timeout", "60s"] + options)
+                    _ = try await observing.errors.first { $0.contains("this waits for one") }
+                    let next = try await site.worker("alpha", of: sequencer)
+                    let line = try await observing.output.first { _ in true }.1
+                    #expect(try Sighting(line, of: "counter").node == "alpha")
+                    observing.signal(SIGINT)
+                    #expect(try await observing.end() == .exited(0))
+                    next.child.signal(SIGTERM)
+                    #expect(try await next.child.end() == .exited(0))
+                }
+            }
+        }
+    }
+}
