@@ -27,6 +27,8 @@ struct Candidacy {
     private(set) var view: SharedLogView?
     /// Since when what the one that serves says is the same.
     private var sameSince = Duration.zero
+    /// When the last look that was quick began.
+    private var lookedAt: Duration?
 
     /// - Parameters:
     ///   - address: Where nodes reach this one.
@@ -45,28 +47,51 @@ struct Candidacy {
     mutating func saw(_ found: SharedLogView, since begun: Duration, at now: Duration) {
         let isNews = view.map { $0.serving != found.serving || $0.epoch != found.epoch } ?? true
         view = found
-        if isNews || now - begun > Self.lookMax { sameSince = now }
+        let isQuick = now - begun <= Self.lookMax
+        if isNews || !isQuick { sameSince = now }
+        if isQuick { lookedAt = begun }
     }
 
     /// The log could not be looked at.
     mutating func failed(at now: Duration) { sameSince = now }
 
-    /// When to try; nil before the log was looked at.
-    var tryAt: Duration? {
-        guard let view else { return nil }
-        guard let serving = view.serving else { return sameSince }
-        switch serving.standing {
-        case .left(let successor) where successor == address: return sameSince
-        case .left(nil): return sameSince + stagger
+    /// What the newest tenure says of itself; nil while it has said nothing. What one before it said counts no more.
+    private var serving: ServingWord? {
+        guard let view, view.serving?.epoch == view.epoch else { return nil }
+        return view.serving
+    }
+
+    /// How long what was found has to stay the same.
+    private var pause: Duration {
+        switch serving?.standing {
+        case .left(let successor) where successor == address: .zero
+        case .left(nil): stagger
         // Also where it has this one's address: that may be a process which has ended, or another one by mistake.
-        case .left, .serving: return sameSince + Self.silenceMax + stagger
+        case .left, .serving: Self.silenceMax + stagger
+        // Nobody has ever served; or somebody is about to.
+        case nil: view?.epoch == Epoch.none ? .zero : Self.silenceMax + stagger
         }
+    }
+
+    /// When to try; nil before the log was looked at.
+    var tryAt: Duration? { view == nil ? nil : sameSince + pause }
+
+    /// Whether to try now. Silence is what a look has found: who was stopped for a while has only not listened.
+    func isDue(at now: Duration) -> Bool {
+        guard let tryAt, now >= tryAt else { return false }
+        return pause < Self.silenceMax || lookedAt.map { $0 >= tryAt } ?? false
+    }
+
+    /// Whether nothing but a look is missing.
+    func needsLook(at now: Duration) -> Bool {
+        guard let tryAt else { return false }
+        return now >= tryAt && !isDue(at: now)
     }
 
     /// Where nodes are sent; nil where it is not known that another one serves. Who is only about to serve is none: two that
     /// stand by would send nodes to each other.
     func server(at now: Duration) -> String? {
-        guard let serving = view?.serving, case .serving = serving.standing,
+        guard let serving, case .serving = serving.standing,
             serving.address != address, now - sameSince <= Self.freshMax
         else { return nil }
         return serving.address

@@ -112,7 +112,9 @@ extension ServingThread {
     private func look() -> Duration {
         guard var standby else { return .zero }
         let now = Moment.now.monotonic
-        if !standby.isLooking, standby.isHinted || now >= standby.lookAt {
+        if !standby.isLooking,
+            standby.isHinted || now >= standby.lookAt || standby.candidacy.needsLook(at: now)
+        {
             standby.isLooking = true
             standby.isHinted = false
             let answers = answers
@@ -148,8 +150,6 @@ extension ServingThread {
             if !isServing { redirectHellos(at: now) }
             return
         case .success(let log):
-            // How long it was read says nothing of when it was looked at.
-            if log.isWarm { standby.candidacy.saw(log.view, since: now, at: now) }
             standby.isWarm = log.isWarm
             standby.last = log.last
             standby.isHinted = standby.isHinted || !log.isWarm
@@ -173,7 +173,7 @@ extension ServingThread {
 
     private func takeOverIfDue() -> Bool {
         guard let standby, standby.isWarm, !standby.isLooking, let view = standby.candidacy.view,
-            let tryAt = standby.candidacy.tryAt, Moment.now.monotonic >= tryAt
+            standby.candidacy.isDue(at: Moment.now.monotonic)
         else { return false }
         failure = "it is about to take over"
         self.standby?.told = nil

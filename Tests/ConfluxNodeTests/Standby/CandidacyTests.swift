@@ -99,4 +99,29 @@ struct CandidacyTests {
         candidacy.saw(view(8, at: own), since: .milliseconds(250), at: .milliseconds(250))
         #expect(candidacy.tryAt == .milliseconds(250) + Candidacy.silenceMax)
     }
+
+    @Test func `one that was stopped itself looks again before it tries`() {
+        var candidacy = candidacy(lot: 0)
+        candidacy.saw(view(1, at: other), since: .zero, at: .zero)
+        let later = Duration.seconds(5)
+        #expect(!candidacy.isDue(at: later) && candidacy.needsLook(at: later))
+        var silent = candidacy
+        silent.saw(view(1, at: other), since: later, at: later)
+        #expect(silent.isDue(at: later) && !silent.needsLook(at: later))
+        candidacy.saw(view(9, at: other), since: later, at: later)
+        #expect(!candidacy.isDue(at: later) && candidacy.tryAt == later + Candidacy.silenceMax)
+    }
+
+    @Test func `what a former tenure said counts no more once there is a newer claim`() {
+        for standing in [
+            ServingWord.Standing.left(successor: own), .left(successor: nil), .serving,
+        ] {
+            var candidacy = candidacy(lot: 0)
+            var found = view(2, standing, at: other)
+            found.epoch = Epoch(4)
+            candidacy.saw(found, since: .zero, at: .zero)
+            #expect(candidacy.tryAt == Candidacy.silenceMax)
+            #expect(candidacy.server(at: .zero) == nil)
+        }
+    }
 }
