@@ -161,7 +161,11 @@ let package = Package(
             name: "FaultyDisk", dependencies: ["CSQLite"], path: "Tests/FaultyDisk",
             swiftSettings: strict),
         // An etcd of a test's own, for the same.
-        .target(name: "EtcdCluster", path: "Tests/EtcdCluster", swiftSettings: strict),
+        .target(
+            name: "EtcdCluster", dependencies: ["Spawning"], path: "Tests/EtcdCluster",
+            swiftSettings: strict),
+        // Processes that inherit nothing from the one that tests.
+        .target(name: "Spawning", path: "Tests/Spawning", swiftSettings: strict),
         .testTarget(
             name: "ConfluxLogTests",
             dependencies: [
@@ -171,7 +175,9 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "ConfluxEtcdTests",
-            dependencies: ["ConfluxEtcd", "ConfluxLog", "ConfluxVocabulary", "EtcdCluster"],
+            dependencies: [
+                "ConfluxEtcd", "ConfluxLog", "ConfluxVocabulary", "EtcdCluster", "Spawning",
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "ConfluxNodeTests",
@@ -216,8 +222,8 @@ let package = Package(
             name: "ProcessTests",
             dependencies: [
                 "Conflux", "ConfluxBuiltins", "ConfluxCLI", "ConfluxLog", "ConfluxProtocol",
-                "ConfluxVocabulary", "CZeroMQ", "EtcdCluster", "TrappingWorker", "VaryingWorker",
-                "poll-worker",
+                "ConfluxVocabulary", "CZeroMQ", "EtcdCluster", "Spawning", "TrappingWorker",
+                "VaryingWorker", "poll-worker",
             ],
             swiftSettings: strict),
         // Reads the repository and checks the house rules.

@@ -3,6 +3,7 @@ import ConfluxLog
 import ConfluxVocabulary
 import EtcdCluster
 import Foundation
+import Spawning
 import Testing
 
 /// Connections that are encrypted, and certificates that are not what they should be.
@@ -138,16 +139,7 @@ private final class Certificates {
     }
 
     private func run(_ arguments: [String]) throws {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/openssl")
-        process.arguments = arguments
-        process.standardOutput = FileHandle.nullDevice
-        let errors = Pipe()
-        process.standardError = errors
-        try process.run()
-        let words = errors.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        try #require(
-            process.terminationStatus == 0, "\(String(decoding: words, as: UTF8.self))")
+        let ended = try Spawning.run("/usr/bin/openssl", arguments)
+        try #require(ended.status == 0, "\(ended.errors)")
     }
 }

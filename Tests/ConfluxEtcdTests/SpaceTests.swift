@@ -3,6 +3,7 @@ import ConfluxLog
 import ConfluxVocabulary
 import EtcdCluster
 import Foundation
+import Spawning
 import Testing
 
 /// What a log takes of etcd's space, and what is too large for one of its values.
@@ -164,7 +165,7 @@ import Testing
         // The key of the log's end has a history as long as the log.
         try cluster.control(["get", "/conflux/end", "--rev=3"])
         for _ in 0..<2 { try log.fill(1, epoch, bytes: 33 << 20) }
-        #expect(throws: EtcdCluster.Failure.self) {
+        #expect(throws: Failure.self) {
             try cluster.control(["get", "/conflux/end", "--rev=3"])
         }
     }

@@ -1,14 +1,10 @@
 import Foundation
+import Spawning
 import Synchronization
 
 /// An etcd of a test's own: members on free ports, with files of their own, which end with the process that
 /// runs the tests, however it ends.
 package final class EtcdCluster: Sendable {
-    /// What went wrong.
-    package struct Failure: Error, CustomStringConvertible {
-        package let description: String
-    }
-
     /// How the members are started.
     package struct Options: Sendable {
         package var memberCount = 3
@@ -113,7 +109,7 @@ package final class EtcdCluster: Sendable {
     package func leader() throws -> Int {
         let text = try control(["endpoint", "status", "--write-out", "json"])
         guard let list = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [[String: Any]]
-        else { throw Failure(description: "no status of etcd: \(text)") }
+        else { throw Failure("no status of etcd: \(text)") }
         for item in list {
             let status = item["Status"] as? [String: Any]
             let header = status?["header"] as? [String: Any]
@@ -124,41 +120,26 @@ package final class EtcdCluster: Sendable {
             else { continue }
             return index
         }
-        throw Failure(description: "no member leads: \(text)")
+        throw Failure("no member leads: \(text)")
     }
 
     /// Runs `etcdctl` against all members.
     @discardableResult
     package func control(_ arguments: [String], input: String = "") throws -> String {
-        guard let program = program("etcdctl") else { throw Failure(description: "no etcdctl") }
+        guard let program = program("etcdctl") else { throw Failure("no etcdctl") }
         let scheme = options.secure == nil ? "http" : "https"
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: program)
-        process.arguments =
+        let ended = try run(
+            program,
             [
                 "--endpoints", endpoints.map { "\(scheme)://\($0)" }.joined(separator: ","),
                 "--dial-timeout=20s", "--command-timeout=20s",
-            ] + (options.secure?.client ?? []) + arguments
-        process.environment = ["ETCDCTL_API": "3", "PATH": "/usr/bin:/bin"]
-        let output = Pipe()
-        let errors = Pipe()
-        let standardInput = Pipe()
-        process.standardOutput = output
-        process.standardError = errors
-        process.standardInput = standardInput
-        try process.run()
-        standardInput.fileHandleForWriting.write(Data(input.utf8))
-        try standardInput.fileHandleForWriting.close()
-        let text = String(
-            decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        let words = String(
-            decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else {
+            ] + (options.secure?.client ?? []) + arguments,
+            ["ETCDCTL_API": "3", "PATH": "/usr/bin:/bin"], input: input)
+        guard ended.status == 0 else {
             throw Failure(
-                description: "etcdctl \(arguments.joined(separator: " ")): \(text)\(words)")
+                "etcdctl \(arguments.joined(separator: " ")): \(ended.output)\(ended.errors)")
         }
-        return text
+        return ended.output
     }
 }
 
@@ -177,35 +158,28 @@ private final class EtcdMember: @unchecked Sendable {
         [ -n "$stays" ] || rm -rf "$folder"
         """
 
-    private let shell = Process()
+    private let shell: pid_t
     private let input: Int32
     private let processID: pid_t
 
     init(folder: String, arguments: [String]) throws {
-        guard let program = program("etcd") else {
-            throw EtcdCluster.Failure(description: "no etcd")
-        }
-        var ends: [Int32] = [0, 0]
-        guard pipe(&ends) == 0 else { throw EtcdCluster.Failure(description: "no pipe") }
-        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        input = ends[1]
-        let output = Pipe()
-        shell.executableURL = URL(fileURLWithPath: "/bin/sh")
-        shell.arguments = ["-c", Self.script, "sh", folder, program] + arguments
-        shell.environment = ["PATH": "/usr/bin:/bin"]
-        shell.standardInput = FileHandle(fileDescriptor: ends[0], closeOnDealloc: true)
-        shell.standardOutput = output
-        try shell.run()
+        guard let program = program("etcd") else { throw Failure("no etcd") }
+        let (feed, answer) = (try uninheritedPipe(), try uninheritedPipe())
+        input = feed.writeEnd
+        let output = FileHandle(fileDescriptor: answer.readEnd, closeOnDealloc: true)
+        defer { for end in [feed.readEnd, answer.writeEnd] { close(end) } }
+        shell = try spawn(
+            "/bin/sh", ["-c", Self.script, "sh", folder, program] + arguments,
+            ["PATH": "/usr/bin:/bin"],
+            descriptors: [feed.readEnd, answer.writeEnd, STDERR_FILENO], isGroupLeader: true)
         var line = Data()
         while line.last != UInt8(ascii: "\n") {
-            let more = try output.fileHandleForReading.read(upToCount: 1) ?? Data()
-            guard !more.isEmpty else {
-                throw EtcdCluster.Failure(description: "no member of etcd was started")
-            }
+            let more = try output.read(upToCount: 1) ?? Data()
+            guard !more.isEmpty else { throw Failure("no member of etcd was started") }
             line += more
         }
         guard let id = pid_t(String(decoding: line.dropLast(), as: UTF8.self)) else {
-            throw EtcdCluster.Failure(description: "no member of etcd was started")
+            throw Failure("no member of etcd was started")
         }
         processID = id
     }
@@ -219,7 +193,7 @@ private final class EtcdMember: @unchecked Sendable {
         // The files stay; where the tests end without a word, they go.
         _ = write(input, "stay\n", 5)
         close(input)
-        shell.waitUntilExit()
+        awaitEnd(of: shell)
         // Whoever adopted it reaps it soon.
         let deadline = ContinuousClock.now + .seconds(10)
         while kill(processID, 0) == 0, ContinuousClock.now < deadline { sched_yield() }
@@ -238,7 +212,7 @@ private func freePorts(_ count: Int) throws -> [UInt16] {
         let port = UInt16.random(in: 20_000..<32_000)
         if !found.contains(port), isFree(port) { found.append(port) }
     }
-    guard found.count == count else { throw EtcdCluster.Failure(description: "no free ports") }
+    guard found.count == count else { throw Failure("no free ports") }
     return found
 }
 

@@ -1,4 +1,5 @@
 import Foundation
+import Spawning
 import Synchronization
 
 /// Connections that never say all of what they are: so many at a time, and new ones for those that end.

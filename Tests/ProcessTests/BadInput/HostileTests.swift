@@ -1,6 +1,7 @@
 import CZeroMQ
 import Conflux
 import Foundation
+import Spawning
 import Testing
 
 /// Peers that do not speak the protocol, or another one: nobody else notices.

@@ -2,6 +2,7 @@ import CZeroMQ
 import ConfluxProtocol
 import ConfluxVocabulary
 import Foundation
+import Spawning
 import Testing
 
 #if os(Linux)

@@ -1,4 +1,5 @@
 import Foundation
+import Spawning
 
 /// A TCP connection that says any bytes.
 struct RawConnection: ~Copyable {

@@ -2,6 +2,7 @@ import CZeroMQ
 import ConfluxProtocol
 import ConfluxVocabulary
 import Foundation
+import Spawning
 
 /// Many nodes in one context. Used by one thread, which may wait in it.
 final class RawCrowd {

@@ -2,6 +2,7 @@ import CZeroMQ
 import ConfluxProtocol
 import ConfluxVocabulary
 import Foundation
+import Spawning
 
 /// A node that says exactly what a test wants, in valid frames, and keeps to no other rule.
 ///

@@ -1,4 +1,5 @@
 import Foundation
+import Spawning
 
 /// The socket of a service manager: what processes send to it, in its order.
 final class ManagerSocket: Sendable {

@@ -1,5 +1,6 @@
 import Conflux
 import Foundation
+import Spawning
 
 #if os(Linux)
     /// A sequencer, three workers and two loads to which faults happen. The last worker and the

@@ -1,5 +1,6 @@
 import Conflux
 import Foundation
+import Spawning
 import Synchronization
 
 /// A dispatch that is fed at a steady rate for as long as a test wishes, and never far ahead of its

@@ -2,6 +2,7 @@ import Conflux
 import ConfluxBuiltins
 import ConfluxVocabulary
 import Foundation
+import Spawning
 
 /// Compares what a load was told with what is in the log.
 final class LoadAudit {

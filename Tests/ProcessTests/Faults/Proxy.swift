@@ -1,4 +1,5 @@
 import Foundation
+import Spawning
 import Synchronization
 
 #if os(Linux)

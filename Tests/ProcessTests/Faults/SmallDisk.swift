@@ -1,4 +1,5 @@
 import Foundation
+import Spawning
 
 #if os(Linux)
     /// A file system of its own with little room.

@@ -1,4 +1,5 @@
 import Foundation
+import Spawning
 import Synchronization
 
 /// A process that a test started: its output line by line, its end, and signals to it.

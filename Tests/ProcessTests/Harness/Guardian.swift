@@ -1,4 +1,5 @@
 import Foundation
+import Spawning
 import Synchronization
 
 /// Kills what this process started and left behind, should it be killed itself.

@@ -1,4 +1,5 @@
 import Foundation
+import Spawning
 import Synchronization
 
 /// The lines that a process writes, kept, and awaited with a deadline.

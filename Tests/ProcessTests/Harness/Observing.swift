@@ -1,5 +1,6 @@
 import Conflux
 import Foundation
+import Spawning
 import Testing
 
 /// A store in one node, as `conflux observe --json` shows it.

@@ -1,5 +1,6 @@
 import CZeroMQ
 import Foundation
+import Spawning
 
 /// A ZeroMQ socket that says what it likes. Each is used by one thread, which may wait in it.
 final class RawPeer {

@@ -1,5 +1,6 @@
 import Conflux
 import Foundation
+import Spawning
 
 /// The program under test, and one run of it to its end.
 enum Tool {

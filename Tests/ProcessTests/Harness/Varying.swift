@@ -1,5 +1,6 @@
 import Conflux
 import Foundation
+import Spawning
 import Testing
 
 /// Workers whose code differs by their names: see Tests/VaryingWorker.

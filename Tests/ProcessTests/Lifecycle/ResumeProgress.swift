@@ -1,4 +1,5 @@
 import Conflux
+import Spawning
 
 /// What the runs of `conflux dispatch --resume KEY --json` printed, one after the other: each of
 /// their lines has an outcome, or had one in a run before.

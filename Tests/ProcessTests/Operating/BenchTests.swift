@@ -1,5 +1,6 @@
 import Conflux
 import Foundation
+import Spawning
 import Testing
 
 extension ProcessTests {

@@ -1,5 +1,6 @@
 #if os(Linux)
     import Foundation
+    import Spawning
     import Testing
 
     /// Network namespaces, one for each machine, on one switch: the addresses and ports are those of the

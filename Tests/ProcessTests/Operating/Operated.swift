@@ -1,5 +1,6 @@
 import Conflux
 import Foundation
+import Spawning
 import Testing
 
 /// Three machines, as the runbook sets them up, on which a test types what a section says.

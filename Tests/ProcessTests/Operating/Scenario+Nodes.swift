@@ -1,6 +1,7 @@
 #if os(Linux)
     import Conflux
     import Foundation
+    import Spawning
     import Testing
 
     /// Stores and nodes in trouble, and their keys.

@@ -1,5 +1,6 @@
 import Conflux
 import Foundation
+import Spawning
 
 /// Actions for a document as a busy application would dispatch them, decided by a seed.
 ///

@@ -1,4 +1,5 @@
 import Foundation
+import Spawning
 
 /// A dispatch with a key that is killed and run again. Its file of generated actions grows.
 actor KeyedStream {

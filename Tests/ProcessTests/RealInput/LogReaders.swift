@@ -1,6 +1,7 @@
 import ConfluxProtocol
 import ConfluxVocabulary
 import Foundation
+import Spawning
 import Synchronization
 
 /// Observers that read the log from its first entry again and again, all on one thread.

@@ -2,6 +2,7 @@ import Conflux
 import ConfluxBuiltins
 import ConfluxVocabulary
 import Foundation
+import Spawning
 import Testing
 
 /// One line of `conflux log --json`.

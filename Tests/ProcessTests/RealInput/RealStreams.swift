@@ -1,4 +1,5 @@
 import Foundation
+import Spawning
 import Testing
 
 /// Two dispatches of generated actions at once, one from a file and one from standard input.

@@ -1,6 +1,7 @@
 import Conflux
 import EtcdCluster
 import Foundation
+import Spawning
 import Testing
 
 extension ProcessTests {

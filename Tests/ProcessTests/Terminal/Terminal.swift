@@ -1,4 +1,5 @@
 import Foundation
+import Spawning
 
 /// A run of the tool at a terminal: its input and its outputs are a pseudo terminal.
 final class Terminal {

@@ -6,7 +6,7 @@ import Synchronization
 private let starting = Mutex(())
 
 /// Makes a pipe that no process inherits.
-func uninheritedPipe() throws -> (readEnd: Int32, writeEnd: Int32) {
+package func uninheritedPipe() throws -> (readEnd: Int32, writeEnd: Int32) {
     try starting.withLock { _ in
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { throw Failure("no pipe: \(systemError())") }
@@ -17,7 +17,7 @@ func uninheritedPipe() throws -> (readEnd: Int32, writeEnd: Int32) {
 
 /// Starts a process with its descriptors 0, 1, 2 …; signals from the terminal do not reach one that
 /// is a group leader.
-func spawn(
+package func spawn(
     _ executable: String, _ arguments: [String], _ environment: [String: String],
     descriptors: [Int32], isGroupLeader: Bool = false
 ) throws -> pid_t {
@@ -63,6 +63,48 @@ func spawn(
     return processID
 }
 
+/// Runs a program to its end, with some input, at most what fits into a pipe.
+///
+/// - Returns: Its exit code, or 128 and the signal that ended it; what it printed.
+/// - Throws: ``Failure`` if it can't be started, and what its pipes throw.
+package func run(
+    _ executable: String, _ arguments: [String], _ environment: [String: String] = [:],
+    input: String = ""
+) throws -> (status: Int32, output: String, errors: String) {
+    let (read, write) = (try uninheritedPipe(), try uninheritedPipe())
+    let errors = try uninheritedPipe()
+    var given = [read.readEnd, write.writeEnd, errors.writeEnd]
+    let feed = FileHandle(fileDescriptor: read.writeEnd, closeOnDealloc: true)
+    let output = FileHandle(fileDescriptor: write.readEnd, closeOnDealloc: true)
+    let words = FileHandle(fileDescriptor: errors.readEnd, closeOnDealloc: true)
+    func closeGiven() {
+        for descriptor in given { close(descriptor) }
+        given = []
+    }
+    defer { closeGiven() }
+    let processID = try spawn(executable, arguments, environment, descriptors: given)
+    closeGiven()
+    try feed.write(contentsOf: Data(input.utf8))
+    try feed.close()
+    let text = try output.readToEnd() ?? Data()
+    let complaint = try words.readToEnd() ?? Data()
+    return (
+        awaitEnd(of: processID), String(decoding: text, as: UTF8.self),
+        String(decoding: complaint, as: UTF8.self)
+    )
+}
+
+/// Waits until a process that this one started has ended.
+///
+/// - Returns: Its exit code, or 128 and the signal that ended it.
+@discardableResult
+package func awaitEnd(of processID: pid_t) -> Int32 {
+    var status: Int32 = 0
+    while waitpid(processID, &status, 0) < 0, errno == EINTR {}
+    let signal = status & 0x7F
+    return signal == 0 ? (status >> 8) & 0xFF : 128 + signal
+}
+
 private func withStrings<Result>(
     _ texts: [String], _ body: ([UnsafeMutablePointer<CChar>?]) -> Result
 ) -> Result {
@@ -71,11 +113,11 @@ private func withStrings<Result>(
     return body(strings + [nil])
 }
 
-func systemError() -> String { String(cString: strerror(errno)) }
+package func systemError() -> String { String(cString: strerror(errno)) }
 
 /// Why a test can't go on.
-struct Failure: Error, CustomStringConvertible {
-    let description: String
+package struct Failure: Error, CustomStringConvertible {
+    package let description: String
 
-    init(_ description: String) { self.description = description }
+    package init(_ description: String) { self.description = description }
 }
