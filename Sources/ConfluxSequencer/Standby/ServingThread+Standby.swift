@@ -10,8 +10,6 @@ extension ServingThread {
     struct Standby {
         let jobs: Mailbox<HeraldJob>
         var candidacy: Candidacy
-        /// Whether no tenure was asked for since the last one. *Invariant*: answers of the log count for no machine then.
-        var isStandingBy = false
         /// Whether the log was followed to its end.
         var isWarm = false
         var last = SequenceNumber.zero
@@ -86,7 +84,7 @@ extension ServingThread {
         let tally = machine.tally
         machine = SequencerMachine(settings: machine.settings, secret: .random())
         machine.tally = tally
-        standby?.isStandingBy = true
+        gate.standBy()
         standby?.isWarm = false
         standby?.isHinted = true
         standby?.reported = nil
@@ -177,8 +175,7 @@ extension ServingThread {
         else { return false }
         failure = "it is about to take over"
         self.standby?.told = nil
-        self.standby?.isStandingBy = false
-        tenure += 1
+        gate.ask()
         jobs.post(.takeOver(.random(), after: view.epoch))
         return true
     }
