@@ -17,7 +17,7 @@ enum EtcdMethod: String {
 /// was heard.
 ///
 /// Confined to one thread at a time.
-final class EtcdClient {
+final class EtcdClient: EtcdStore {
     private let settings: EtcdLogSettings
     private let transfer: EtcdTransfer
     /// The member that answered last.
