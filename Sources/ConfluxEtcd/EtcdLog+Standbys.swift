@@ -84,7 +84,7 @@ final class EtcdHerald: TenureHerald {
     private let reading: EtcdReading
     private let claim: EtcdTenure
     /// What each said last, and since when it says the same.
-    private var heard: [String: (word: StandbyWord, since: ContinuousClock.Instant)] = [:]
+    private var heard: [String: (word: StandbyWord, since: Duration)] = [:]
     private var count = 0
 
     init(_ settings: EtcdLogSettings, _ claim: EtcdTenure) throws(LogError) {
@@ -101,7 +101,7 @@ final class EtcdHerald: TenureHerald {
 
     func say(_ word: ServingWord) throws(LogError) -> [StandbyWord] {
         let layout = reading.layout
-        let now = ContinuousClock.now
+        let now = reading.client.now
         let silent = heard.filter { now - $0.value.since > Self.silenceMax }.keys.sorted()
         // Who serves does not stand by.
         let gone = silent + (silent.contains(word.address) ? [] : [word.address])
@@ -129,7 +129,7 @@ final class EtcdHerald: TenureHerald {
     }
 
     private func note(
-        _ pairs: [EtcdPair], except gone: Set<String>, at now: ContinuousClock.Instant
+        _ pairs: [EtcdPair], except gone: Set<String>, at now: Duration
     ) -> [StandbyWord] {
         var words: [StandbyWord] = []
         for pair in pairs {

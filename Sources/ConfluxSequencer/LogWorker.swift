@@ -72,6 +72,8 @@ package final class LogWorker {
     let herald: ((any TenureHerald, Epoch) -> Void)?
     /// Called, on any thread, when what the one that serves says may have changed.
     let hint: (@Sendable () -> Void)?
+    /// Tells the time, on a clock that only rises.
+    let clock: () -> Duration
     /// What is known of a log that another sequencer appends to.
     var follower = LogFollower()
 
@@ -101,6 +103,7 @@ package final class LogWorker {
     ///   - reopen: Opens the log anew after it failed; it goes on as it is unless given.
     ///   - doubt: Called, on any thread, when the log may have been claimed by somebody else: then
     ///     ``LogJob/review`` is due.
+    ///   - clock: Tells the time, on a clock that only rises.
     ///   - answer: Given what came of each job, before the next one.
     package init(
         log: any ActionLog, checkpoints: CheckpointSchedule = .never,
@@ -109,6 +112,7 @@ package final class LogWorker {
         hint: (@Sendable () -> Void)? = nil,
         reopen: @escaping (any ActionLog) throws(LogError) -> any ActionLog = { $0 },
         doubt: (@Sendable () -> Void)? = nil,
+        clock: @escaping () -> Duration = { Moment.now.monotonic },
         answer: @escaping (SequencerInput) -> Void
     ) {
         self.log = log
@@ -118,6 +122,7 @@ package final class LogWorker {
         self.hint = hint
         self.reopen = reopen
         self.doubt = doubt
+        self.clock = clock
         self.answer = answer
     }
 

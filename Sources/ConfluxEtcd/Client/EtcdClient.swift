@@ -28,6 +28,8 @@ final class EtcdClient: EtcdStore {
     private var isOpenToAll = false
     /// The member that is asked next.
     var member: String { settings.address.members[current] }
+    private let begun = ContinuousClock.now
+    var now: Duration { ContinuousClock.now - begun }
     /// Nobody signals it: what waits for it pauses.
     private let never = DispatchSemaphore(value: 0)
 

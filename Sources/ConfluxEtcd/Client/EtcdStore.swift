@@ -4,6 +4,9 @@ import ConfluxVocabulary
 ///
 /// Confined to one thread at a time.
 package protocol EtcdStore: AnyObject {
+    /// The time, on a clock that only rises.
+    var now: Duration { get }
+
     /// Carries out a transaction.
     ///
     /// - Returns: What came of it. One that was applied while its answer was lost has not succeeded: what its other

@@ -10,7 +10,7 @@ import ConfluxVocabulary
 ///
 ///     says it serves ── silent for `silenceMax`, and a random while ──▶ try
 ///     has left, for this one, or for whoever ─────────────────────────▶ try at once, or after the random while
-struct Candidacy {
+package struct Candidacy {
     /// How long the one that serves may be silent.
     static let silenceMax = Duration.seconds(1)
     /// The longest of the random whiles, so that not all try at once.
@@ -21,10 +21,10 @@ struct Candidacy {
     static let lookMax = Duration.milliseconds(400)
 
     /// Where nodes reach this one.
-    let address: String
+    package let address: String
     private let stagger: Duration
     /// What was found last; nil before.
-    private(set) var view: SharedLogView?
+    package private(set) var view: SharedLogView?
     /// Since when what the one that serves says is the same.
     private var sameSince = Duration.zero
     /// When the last look that was quick began.
@@ -33,7 +33,7 @@ struct Candidacy {
     /// - Parameters:
     ///   - address: Where nodes reach this one.
     ///   - lot: From 0 to below 1, at random.
-    init(address: String, lot: Double) {
+    package init(address: String, lot: Double) {
         self.address = address
         stagger = Self.staggerMax * lot
     }
@@ -44,7 +44,7 @@ struct Candidacy {
     ///   - found: What was found.
     ///   - begun: When the looking began.
     ///   - now: When it ended.
-    mutating func saw(_ found: SharedLogView, since begun: Duration, at now: Duration) {
+    package mutating func saw(_ found: SharedLogView, since begun: Duration, at now: Duration) {
         let isNews = view.map { $0.serving != found.serving || $0.epoch != found.epoch } ?? true
         view = found
         let isQuick = now - begun <= Self.lookMax
@@ -53,7 +53,7 @@ struct Candidacy {
     }
 
     /// The log could not be looked at.
-    mutating func failed(at now: Duration) { sameSince = now }
+    package mutating func failed(at now: Duration) { sameSince = now }
 
     /// What the newest tenure says of itself; nil while it has said nothing. What one before it said counts no more.
     private var serving: ServingWord? {
@@ -74,23 +74,23 @@ struct Candidacy {
     }
 
     /// When to try; nil before the log was looked at.
-    var tryAt: Duration? { view == nil ? nil : sameSince + pause }
+    package var tryAt: Duration? { view == nil ? nil : sameSince + pause }
 
     /// Whether to try now. Silence is what a look has found: who was stopped for a while has only not listened.
-    func isDue(at now: Duration) -> Bool {
+    package func isDue(at now: Duration) -> Bool {
         guard let tryAt, now >= tryAt else { return false }
         return pause < Self.silenceMax || lookedAt.map { $0 >= tryAt } ?? false
     }
 
     /// Whether nothing but a look is missing.
-    func needsLook(at now: Duration) -> Bool {
+    package func needsLook(at now: Duration) -> Bool {
         guard let tryAt else { return false }
         return now >= tryAt && !isDue(at: now)
     }
 
     /// Where nodes are sent; nil where it is not known that another one serves. Who is only about to serve is none: two that
     /// stand by would send nodes to each other.
-    func server(at now: Duration) -> String? {
+    package func server(at now: Duration) -> String? {
         guard let serving, case .serving = serving.standing,
             serving.address != address, now - sameSince <= Self.freshMax
         else { return nil }

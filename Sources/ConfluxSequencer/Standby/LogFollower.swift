@@ -13,7 +13,7 @@ struct LogFollower {
     private(set) var checkpointSize = 0
     /// How often it was said that this one stands by, and when last.
     private var renewal: UInt64 = 0
-    private var saidAt: ContinuousClock.Instant?
+    private var saidAt: Duration?
     /// Whether what the one that serves says is watched.
     var isWatching = false
     /// How many bytes of commits are read before the log is looked at again.
@@ -71,8 +71,7 @@ struct LogFollower {
     }
 
     /// What is to be said of this one, if it is time.
-    mutating func word(of address: String) -> StandbyWord? {
-        let now = ContinuousClock.now
+    mutating func word(of address: String, at now: Duration) -> StandbyWord? {
         if let saidAt, now - saidAt < Self.sayingPause { return nil }
         saidAt = now
         renewal += 1
@@ -121,7 +120,7 @@ extension LogWorker {
         guard !isYielding else { return found }
         let isWarm = try follower.advance(to: view, of: log)
         // Whoever can't take over at once says nothing.
-        if isWarm, let word = follower.word(of: address) { try shared.standBy(word) }
+        if isWarm, let word = follower.word(of: address, at: clock()) { try shared.standBy(word) }
         return FollowedLog(view: view, last: follower.last, isWarm: isWarm, isOver: true)
     }
 

@@ -246,7 +246,7 @@ extension ServingThread {
 
 extension SequencerInput {
     /// A process that goes on standing by tells nodes that its tenure is over.
-    func told(standsBy: Bool) -> SequencerInput {
+    package func told(standsBy: Bool) -> SequencerInput {
         if standsBy, case .logFailed(let reason) = self { .deposed(reason) } else { self }
     }
 }
