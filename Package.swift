@@ -74,8 +74,8 @@ let package = Package(
         .target(
             name: "ConfluxSimulation",
             dependencies: [
-                "ConfluxVocabulary", "ConfluxProtocol", "Conflux", "ConfluxLog",
-                "ConfluxSequencer", "ConfluxNode",
+                "ConfluxVocabulary", "ConfluxProtocol", "Conflux", "ConfluxLog", "ConfluxEtcd",
+                "ConfluxSequencer", "ConfluxNode", "ConfluxZeroMQ",
             ], swiftSettings: strict),
         .target(
             name: "ConfluxBuiltins", dependencies: ["Conflux", "ConfluxNode"],

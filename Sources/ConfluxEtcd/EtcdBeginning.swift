@@ -50,7 +50,7 @@ struct EtcdBeginning {
     /// Where two programs begin a log at once, one of them does.
     private static func begin(_ reading: EtcdReading, _ attempt: String) throws(LogError) {
         let layout = reading.layout
-        let log = LogID.random()
+        let log = reading.newLog ?? .random()
         let genesis = ChainHash.genesis(of: log)
         let end = EtcdEnd(last: .zero, epoch: .none, hash: genesis)
         let floor = EtcdFloor(first: SequenceNumber(1), hash: genesis)

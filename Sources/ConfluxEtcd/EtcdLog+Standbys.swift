@@ -103,12 +103,13 @@ final class EtcdHerald: TenureHerald {
 
     private struct Heard {
         var word: StandbyWord
-        var since: ContinuousClock.Instant
+        var since: Duration
         /// Whether it has said something else since this tenure heard of it: before that, it may be long gone.
         var isThere = false
     }
 
     private var count = 0
+    private var answerMax = answerMax.lowerBound
 
     init(_ settings: EtcdLogSettings, _ claim: EtcdTenure) throws(LogError) {
         do throws(EtcdFailure) {
@@ -120,15 +121,15 @@ final class EtcdHerald: TenureHerald {
         limit(Self.answerMax.lowerBound)
     }
 
-    private func limit(_ answerMax: Duration) {
+    private func limit(_ time: Duration) {
         let range = Self.answerMax
-        reading.client.answerMax = min(max(answerMax, range.lowerBound), range.upperBound)
-        reading.client.callMax = max(Self.callMax, reading.client.answerMax * 2)
+        answerMax = min(max(time, range.lowerBound), range.upperBound)
+        reading.client.limit(answer: answerMax, call: max(Self.callMax, answerMax * 2))
     }
 
     func say(_ word: ServingWord) throws(LogError) -> [StandbyWord] {
         let layout = reading.layout
-        let now = ContinuousClock.now
+        let now = reading.client.now
         let silent = heard.filter { now - $0.value.since > Self.memoryMax }.keys.sorted()
         // Who serves does not stand by.
         let gone = silent + (silent.contains(word.address) ? [] : [word.address])
@@ -143,10 +144,10 @@ final class EtcdHerald: TenureHerald {
                     ] + gone.map { .delete(.key(layout.standby($0))) },
                     failure: [.read(.key(layout.epoch))]))
         } catch {
-            limit(reading.client.answerMax * 2)
+            limit(answerMax * 2)
             throw LogError(error, "Saying who serves")
         }
-        limit((ContinuousClock.now - now) * 4)
+        limit((reading.client.now - now) * 4)
         guard answer.succeeded else {
             guard let pair = answer.pair(0), let standing = EtcdTenure(pair.value, at: pair.key)
             else { throw .damagedKey(layout.epoch) }
@@ -158,7 +159,7 @@ final class EtcdHerald: TenureHerald {
     }
 
     private func note(
-        _ pairs: [EtcdPair], except gone: Set<String>, at now: ContinuousClock.Instant
+        _ pairs: [EtcdPair], except gone: Set<String>, at now: Duration
     ) -> [StandbyWord] {
         var words: [StandbyWord] = []
         for pair in pairs {

@@ -22,6 +22,9 @@ public struct EtcdLogSettings: Sendable, Hashable {
     /// unknown, or the log failed.
     public var callMax = Duration.seconds(6)
 
+    /// What stands for etcd; nil for the one at the address.
+    package var imitation: EtcdImitation?
+
     /// The settings that this documentation names.
     ///
     /// - Parameter address: Where the log is.

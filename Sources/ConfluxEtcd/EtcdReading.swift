@@ -12,7 +12,9 @@ final class EtcdReading {
     /// About how many bytes of commits are asked for at once.
     private static let pageBytes = 4 << 20
 
-    let client: EtcdClient
+    let client: any EtcdStore
+    /// What a log is called that begins here; at random unless it is imitated.
+    let newLog: LogID?
     let layout: EtcdLayout
     /// How many records are asked for at once before any came, or where many were too much.
     private static let windowUsual = 8
@@ -22,7 +24,12 @@ final class EtcdReading {
     private var usualBytes = 0
 
     init(_ settings: EtcdLogSettings) throws(EtcdFailure) {
-        client = try EtcdClient(settings)
+        if let imitation = settings.imitation {
+            client = imitation.connect()
+        } else {
+            client = try EtcdClient(settings)
+        }
+        newLog = settings.imitation?.log
         layout = EtcdLayout(settings.address)
     }
 

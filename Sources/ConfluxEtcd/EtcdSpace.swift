@@ -32,7 +32,7 @@ struct EtcdSpace {
     }
 
     /// Something was written.
-    mutating func wrote(_ byteCount: Int, at revision: UInt64, _ client: EtcdClient) {
+    mutating func wrote(_ byteCount: Int, at revision: UInt64, _ client: any EtcdStore) {
         self.revision = max(self.revision, revision)
         bytesSinceReview += byteCount
         bytesSinceCompaction += byteCount
@@ -47,7 +47,7 @@ struct EtcdSpace {
     ///
     /// - Returns: Whether it is known.
     @discardableResult
-    mutating func review(_ client: EtcdClient) -> Bool {
+    mutating func review(_ client: any EtcdStore) -> Bool {
         let now = ContinuousClock.now
         let isOld = isNearlyFull && reviewed.map { now - $0 >= Self.reviewPause } ?? true
         guard reviewed == nil || bytesSinceReview >= Self.reviewBytes || isOld else {
@@ -65,19 +65,19 @@ struct EtcdSpace {
     }
 
     /// Has history be given up: all of it where space is short, which is awaited then.
-    mutating func giveBack(_ client: EtcdClient, isAwaited: Bool) {
+    mutating func giveBack(_ client: any EtcdStore, isAwaited: Bool) {
         compact(client, to: isAwaited ? revision : marked, isAwaited: isAwaited)
     }
 
     /// Asks anew how much is left.
     ///
     /// - Returns: Whether it is known.
-    mutating func reviewNow(_ client: EtcdClient) -> Bool {
+    mutating func reviewNow(_ client: any EtcdStore) -> Bool {
         reviewed = nil
         return review(client)
     }
 
-    private mutating func compact(_ client: EtcdClient, to revision: UInt64, isAwaited: Bool) {
+    private mutating func compact(_ client: any EtcdStore, to revision: UInt64, isAwaited: Bool) {
         bytesSinceCompaction = 0
         countSinceCompaction = 0
         // What can't be given up now is given up next time; where that never succeeds, space is short.

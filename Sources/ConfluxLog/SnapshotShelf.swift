@@ -17,6 +17,14 @@ package struct SnapshotShelf {
     /// An empty one.
     package init() {}
 
+    /// Makes one with these snapshots, each whole.
+    package init(_ volumes: [(snapshot: SavedSnapshot, bytes: [UInt8])]) {
+        for (snapshot, bytes) in volumes {
+            whole[snapshot.key] = Volume(snapshot: snapshot, bytes: bytes)
+        }
+        count()
+    }
+
     /// As `ActionLog.snapshots()`.
     package func listed(through last: SequenceNumber) -> [SavedSnapshot] {
         whole.values.map(\.snapshot).filter { $0.sequence <= last }

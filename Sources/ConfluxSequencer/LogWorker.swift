@@ -68,6 +68,8 @@ package final class LogWorker {
     private let begin: ((any LogReader, Epoch) -> Void)?
     /// What it has where several sequencers may serve the log.
     let sharing: LogSharing?
+    /// Tells the time, on a clock that only rises.
+    let clock: () -> Duration
     /// What is known of a log that another sequencer appends to.
     var follower = LogFollower()
 
@@ -96,6 +98,7 @@ package final class LogWorker {
     ///   - reopen: Opens the log anew after it failed; it goes on as it is unless given.
     ///   - doubt: Called, on any thread, when the log may have been claimed by somebody else: then
     ///     ``LogJob/review`` is due.
+    ///   - clock: Tells the time, on a clock that only rises.
     ///   - answer: Given what came of each job, before the next one.
     package init(
         log: any ActionLog, checkpoints: CheckpointSchedule = .never,
@@ -103,6 +106,7 @@ package final class LogWorker {
         sharing: LogSharing? = nil,
         reopen: @escaping (any ActionLog) throws(LogError) -> any ActionLog = { $0 },
         doubt: (@Sendable () -> Void)? = nil,
+        clock: @escaping () -> Duration = { Moment.now.monotonic },
         answer: @escaping (SequencerInput) -> Void
     ) {
         self.log = log
@@ -111,6 +115,7 @@ package final class LogWorker {
         self.sharing = sharing
         self.reopen = reopen
         self.doubt = doubt
+        self.clock = clock
         self.answer = answer
     }
 

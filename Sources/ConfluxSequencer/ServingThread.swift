@@ -42,8 +42,8 @@ final class ServingThread {
     var isCutOff = false
     /// Whether it was asked to stop.
     var isStopping = false
-    /// Which tenure of this process it is. Answers to the others are too late.
-    var tenure: UInt64 = 1
+    /// Which answers of the log count.
+    var gate = TenureGate()
     var renewal: TenureRenewal
     /// Whether the log is in memory, so that no append takes long.
     let isMemory: Bool
@@ -118,7 +118,7 @@ final class ServingThread {
             let tally = machine.tally
             machine = SequencerMachine(settings: machine.settings, secret: .random())
             machine.tally = tally
-            tenure += 1
+            gate.ask()
             jobs.post(.renew(.random()))
             reason = serveTenure()
         }
@@ -229,7 +229,7 @@ final class ServingThread {
             case .reloaded(let outcome): reloaded(outcome)
             case .probe(let passed): jobs.post(.probe(passed))
             case .log(let answer):
-                guard answer.tenure == tenure, standby?.isStandingBy != true else { continue }
+                guard gate.admits(answer.tenure) else { continue }
                 perform(answer.input.told(standsBy: standby != nil))
                 if case .appended = answer.input { measureCommit() }
             case .followed(let look, let begun): followed(look, since: begun)
@@ -264,7 +264,7 @@ final class ServingThread {
     /// What comes before the tenure begins is heard then. While that is not to be soon, a hello is told so.
     private func keep(_ input: RouterInput) {
         early.add(input)
-        guard standby?.isStandingBy == true || failure != nil,
+        guard gate.isStandingBy || failure != nil,
             case .message(let route, let frame) = input,
             (try? Frame.header(of: frame))?.kind == .hello
         else { return }

@@ -17,11 +17,11 @@ enum EtcdMethod: String {
 /// was heard.
 ///
 /// Confined to one thread at a time.
-final class EtcdClient {
+final class EtcdClient: EtcdStore {
     private let settings: EtcdLogSettings
     /// How long one member, and all of them together, may take.
-    var answerMax: Duration
-    var callMax: Duration
+    private var answerMax: Duration
+    private var callMax: Duration
     private let transfer: EtcdTransfer
     /// The member that answered last.
     private var current = 0
@@ -31,6 +31,8 @@ final class EtcdClient {
     private var isOpenToAll = false
     /// The member that is asked next.
     var member: String { settings.address.members[current] }
+    private let begun = ContinuousClock.now
+    var now: Duration { ContinuousClock.now - begun }
     /// Nobody signals it: what waits for it pauses.
     private let never = DispatchSemaphore(value: 0)
 
@@ -49,6 +51,11 @@ final class EtcdClient {
         }
         // Not all programs begin with the same one.
         current = Int.random(in: settings.address.members.indices)
+    }
+
+    func limit(answer: Duration, call: Duration) {
+        answerMax = answer
+        callMax = call
     }
 
     /// Carries out a transaction.

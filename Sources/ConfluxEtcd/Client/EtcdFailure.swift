@@ -2,8 +2,8 @@ import ConfluxLog
 import ConfluxVocabulary
 
 /// Why etcd did not do what it was asked to.
-struct EtcdFailure: Error {
-    enum Kind {
+package struct EtcdFailure: Error {
+    package enum Kind: Sendable {
         /// No member answers.
         case unreachable
         /// What answers is no etcd.
@@ -22,13 +22,13 @@ struct EtcdFailure: Error {
         case refused
     }
 
-    var kind: Kind
+    package var kind: Kind
     /// What happened, for people.
-    var message: String
+    package var message: String
     /// Whether what was asked for may have happened, or may yet happen.
-    var mayHaveHappened: Bool
+    package var mayHaveHappened: Bool
 
-    init(_ kind: Kind, _ message: String, mayHaveHappened: Bool = false) {
+    package init(_ kind: Kind, _ message: String, mayHaveHappened: Bool = false) {
         self.kind = kind
         self.message = message
         self.mayHaveHappened = mayHaveHappened

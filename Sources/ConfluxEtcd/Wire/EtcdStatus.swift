@@ -1,13 +1,15 @@
 import ConfluxVocabulary
 
 /// What a member of etcd says of its space.
-struct EtcdStatus {
+package struct EtcdStatus: Sendable {
     /// The size of its file.
-    var fileBytes: UInt64 = 0
+    package var fileBytes: UInt64 = 0
     /// How much of that is in use.
-    var usedBytes: UInt64 = 0
+    package var usedBytes: UInt64 = 0
     /// How large its file may become, from etcd 3.6 on; 0 before.
-    var quotaBytes: UInt64 = 0
+    package var quotaBytes: UInt64 = 0
+
+    package init() {}
 
     init(_ message: Bytes) throws(ProtobufReader.Malformed) {
         var reader = ProtobufReader(message)

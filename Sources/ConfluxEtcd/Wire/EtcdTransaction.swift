@@ -1,10 +1,10 @@
 import ConfluxVocabulary
 
 /// A range of keys: from the first on, before the second.
-struct EtcdRange {
-    var first: String
+package struct EtcdRange: Sendable {
+    package var first: String
     /// nil for the one key alone.
-    var end: String?
+    package var end: String?
 
     static func key(_ key: String) -> EtcdRange { EtcdRange(first: key) }
 
@@ -18,23 +18,23 @@ struct EtcdRange {
 }
 
 /// A transaction of etcd: comparisons, and what is done if all hold, or else.
-struct EtcdTransaction {
-    enum Comparison {
+package struct EtcdTransaction: Sendable {
+    package enum Comparison: Sendable {
         /// The key has this value.
         case value(String, Bytes)
         /// There is no key in the range.
         case absent(EtcdRange)
     }
 
-    enum Operation {
+    package enum Operation: Sendable {
         case read(EtcdRange, limit: Int = 0, keysOnly: Bool = false, revision: UInt64 = 0)
         case put(String, Bytes)
         case delete(EtcdRange)
     }
 
-    var comparisons: [Comparison] = []
-    var success: [Operation]
-    var failure: [Operation] = []
+    package var comparisons: [Comparison] = []
+    package var success: [Operation]
+    package var failure: [Operation] = []
 
     /// Whether it was applied, by what its second branch finds: each key that it reads and the first one puts has
     /// the value that was put. One such key at least has a value that no other transaction puts.
@@ -107,9 +107,14 @@ struct EtcdTransaction {
 }
 
 /// A key and its value.
-struct EtcdPair {
-    var key = ""
-    var value: Bytes = []
+package struct EtcdPair: Sendable {
+    package var key = ""
+    package var value: Bytes = []
+
+    package init(_ key: String, _ value: Bytes) {
+        self.key = key
+        self.value = value
+    }
 
     init(_ message: Bytes) throws(ProtobufReader.Malformed) {
         var reader = ProtobufReader(message)
@@ -124,13 +129,19 @@ struct EtcdPair {
 }
 
 /// What came of a transaction.
-struct EtcdAnswer {
+package struct EtcdAnswer: Sendable {
     /// The cluster's revision then.
-    var revision: UInt64 = 0
+    package var revision: UInt64 = 0
     /// Whether all comparisons held.
-    var succeeded = false
+    package var succeeded = false
     /// What each operation found; nothing where it did not read.
-    var pairs: [[EtcdPair]] = []
+    package var pairs: [[EtcdPair]] = []
+
+    package init(revision: UInt64, succeeded: Bool, pairs: [[EtcdPair]]) {
+        self.revision = revision
+        self.succeeded = succeeded
+        self.pairs = pairs
+    }
 
     init(_ message: Bytes) throws(ProtobufReader.Malformed) {
         var reader = ProtobufReader(message)

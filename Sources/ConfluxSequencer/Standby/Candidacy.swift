@@ -10,7 +10,7 @@ import ConfluxVocabulary
 ///
 ///     says it serves ── silent for twice its usual pause, and a random while ──▶ try
 ///     has left, for this one, or for whoever ─────────────────────────▶ try at once, or after the random while
-struct Candidacy {
+package struct Candidacy {
     /// The longest of the random whiles, so that not all try at once.
     static let staggerMax = Duration.milliseconds(300)
     /// The usual pause between two changes: that of ``HeraldThread``, and what the log takes; or what it was last, on
@@ -20,10 +20,10 @@ struct Candidacy {
     static let successionMax = Duration.milliseconds(500)
 
     /// Where nodes reach this one.
-    let address: String
+    package let address: String
     private let stagger: Duration
     /// What was found last; nil before.
-    private(set) var view: SharedLogView?
+    package private(set) var view: SharedLogView?
     /// Since when that is the same.
     private var sameSince = Duration.zero
     /// When the last look began.
@@ -35,7 +35,7 @@ struct Candidacy {
     /// - Parameters:
     ///   - address: Where nodes reach this one.
     ///   - lot: From 0 to below 1, at random.
-    init(address: String, lot: Double) {
+    package init(address: String, lot: Double) {
         self.address = address
         stagger = Self.staggerMax * lot
     }
@@ -46,7 +46,7 @@ struct Candidacy {
     ///   - found: What was found.
     ///   - begun: When the looking began.
     ///   - now: When it ended.
-    mutating func saw(_ found: SharedLogView, since begun: Duration, at now: Duration) {
+    package mutating func saw(_ found: SharedLogView, since begun: Duration, at now: Duration) {
         if found != view {
             let range = Self.usualPause
             let pause = view == nil ? .zero : now - sameSince
@@ -61,7 +61,7 @@ struct Candidacy {
     }
 
     /// The log could not be looked at.
-    mutating func failed(at now: Duration) { begin(at: now) }
+    package mutating func failed(at now: Duration) { begin(at: now) }
 
     private mutating func begin(at now: Duration) {
         sameSince = now
@@ -89,23 +89,23 @@ struct Candidacy {
     }
 
     /// When to try; nil before the log was looked at.
-    var tryAt: Duration? { view == nil ? nil : sameSince + patience.time }
+    package var tryAt: Duration? { view == nil ? nil : sameSince + patience.time }
 
     /// Whether to try now.
-    func isDue(at now: Duration) -> Bool {
+    package func isDue(at now: Duration) -> Bool {
         guard let tryAt, now >= tryAt else { return false }
         return !patience.isSilence || lookedAt >= tryAt
     }
 
     /// Whether nothing but a look is missing.
-    func needsLook(at now: Duration) -> Bool {
+    package func needsLook(at now: Duration) -> Bool {
         guard let tryAt else { return false }
         return now >= tryAt && !isDue(at: now)
     }
 
     /// Where nodes are sent; nil where it is not known that another one serves. Who is only about to serve is none: two that
     /// stand by would send nodes to each other.
-    func server(at now: Duration) -> String? {
+    package func server(at now: Duration) -> String? {
         guard let serving, case .serving = serving.standing,
             serving.address != address, now - sameSince <= usual * 1.2
         else { return nil }

@@ -13,7 +13,7 @@ struct LogFollower {
     private(set) var checkpointSize = 0
     /// How often it was said that this one stands by; when it was last, and to whom.
     private var renewal: UInt64 = 0
-    private var saidAt: ContinuousClock.Instant?
+    private var saidAt: Duration?
     private var epoch = Epoch.none
     /// Whether what the one that serves says is watched.
     var isWatching = false
@@ -72,8 +72,8 @@ struct LogFollower {
     }
 
     /// What is to be said of this one, if it is time: at once to whoever has begun to serve.
-    mutating func word(of address: String, since epoch: Epoch) -> StandbyWord? {
-        if let saidAt, epoch == self.epoch, ContinuousClock.now - saidAt < Self.sayingPause {
+    mutating func word(of address: String, since epoch: Epoch, at now: Duration) -> StandbyWord? {
+        if let saidAt, epoch == self.epoch, now - saidAt < Self.sayingPause {
             return nil
         }
         self.epoch = epoch
@@ -82,7 +82,7 @@ struct LogFollower {
     }
 
     /// It was said.
-    mutating func said() { saidAt = .now }
+    mutating func said(at now: Duration) { saidAt = now }
 
     /// Whether it ever was.
     var hasSaid: Bool { saidAt != nil }
@@ -114,6 +114,16 @@ package struct LogSharing {
     let confirmed: () -> Void
     /// Called, on any thread, when the one that serves may have said something.
     let hint: @Sendable () -> Void
+
+    package init(
+        address: String, claimed: @escaping (any TenureHerald, Epoch) -> Void,
+        confirmed: @escaping () -> Void, hint: @escaping @Sendable () -> Void
+    ) {
+        self.address = address
+        self.claimed = claimed
+        self.confirmed = confirmed
+        self.hint = hint
+    }
 }
 
 /// A log that another sequencer appends to.
@@ -160,9 +170,9 @@ extension LogWorker {
     /// It is a hint: where it can't be said, it is said with the next look.
     private func sayStandingBy(since epoch: Epoch) {
         guard let (shared, sharing) = try? sharedLog(),
-            let word = follower.word(of: sharing.address, since: epoch)
+            let word = follower.word(of: sharing.address, since: epoch, at: clock())
         else { return }
-        if (try? shared.standBy(word)) != nil { follower.said() }
+        if (try? shared.standBy(word)) != nil { follower.said(at: clock()) }
     }
 
     /// Claims the log, unless somebody else has since this epoch.

@@ -11,8 +11,6 @@ extension ServingThread {
         let jobs: Mailbox<HeraldJob>
         let signs: TenureSigns
         var candidacy: Candidacy
-        /// Whether no tenure was asked for since the last one. *Invariant*: answers of the log count for no machine then.
-        var isStandingBy = false
         /// Whether a claim can follow at once: the log was followed to its end, or is damaged, which a claim finds as well.
         var isReady = false
         var last = SequenceNumber.zero
@@ -106,7 +104,7 @@ extension ServingThread {
         let tally = machine.tally
         machine = SequencerMachine(settings: machine.settings, secret: .random())
         machine.tally = tally
-        standby?.isStandingBy = true
+        gate.standBy()
         standby?.isReady = false
         hinted()
         standby?.reported = nil
@@ -204,8 +202,7 @@ extension ServingThread {
         else { return false }
         failure = nil
         self.standby?.told = nil
-        self.standby?.isStandingBy = false
-        tenure += 1
+        gate.ask()
         jobs.post(.takeOver(.random(), after: view.epoch))
         return true
     }
@@ -273,7 +270,7 @@ extension ServingThread {
 
 extension SequencerInput {
     /// A process that goes on standing by tells nodes that its tenure is over.
-    func told(standsBy: Bool) -> SequencerInput {
+    package func told(standsBy: Bool) -> SequencerInput {
         if standsBy, case .logFailed(let reason) = self { .deposed(reason) } else { self }
     }
 }

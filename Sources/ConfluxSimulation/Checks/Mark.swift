@@ -30,6 +30,10 @@ public enum Mark: String, Sendable, Hashable, CaseIterable {
     case appendUnknownLanded, appendUnknownLost, logFailed, tenureRenewed, logSlow, readSlow,
         applySlow, codingSlow, storeSlow, clockJumped
 
+    // Several sequencers on one log (rules 46, 47)
+    case takeOverTried, redirected, handedOver, tenureGivenUp, followFailed, answerOfOtherTenure
+    case etcdUnreachable, requestDoubled, lateRequestDone, lateRequestRefused, cutOffFromNodes
+
     // Sessions (rules 2, 8, 10)
     case joined, sessionTakenUp, rejoinedAfterLeft, rejoinAsked, sessionForgotten
     case left, forgottenAfterBye, forgottenWhileAway, tableFull

@@ -42,6 +42,8 @@ extension SimulatedCluster {
         case .poison: poison()
         case .upgrade: upgrade()
         case .damage: damage()
+        case .cutFromLog, .cutFromNodes, .stopLog: cut(fault)
+        case .handOver: askHandover()
         }
         if let violation { throw violation }
     }
@@ -104,10 +106,16 @@ extension SimulatedCluster {
             node.isLeaving = true
             schedule(.giveUpLeaving(process: node.process), after: .seconds(5))
             if !node.isPaused { try turn(node) }
-        } else if let listening, let sequencer = sequencers[listening], !sequencer.isPaused {
+        } else if let sequencer = stoppable, !sequencer.isPaused {
             trace.note(now, "sequencer \(sequencer.process) is asked to stop")
+            guard sequencer.standby?.isStandingBy != true else { return remove(sequencer) }
             try handle(.stop, sequencer)
         }
+    }
+
+    private var stoppable: SimulatedSequencer? {
+        guard plan.isShared, random.chance(0.3) else { return server }
+        return pick(sequencers.keys).flatMap { sequencers[$0] }
     }
 
     /// The machine of the sequencers goes dark, with what its disk had not synced.
@@ -189,8 +197,9 @@ extension SimulatedCluster {
     func calmDown() {
         isHostile = false
         trace.note(now, "faults end")
+        (cutFromLog, cutFromNodes, etcdStoppedUntil) = ([:], [:], .zero)
         // Rivals are found and ended. The one that has the address stays, unless a rival has the log.
-        for process in sequencers.keys.sorted() {
+        for process in plan.isShared ? [] : sequencers.keys.sorted() {
             guard let sequencer = sequencers[process] else { continue }
             let isSuperseded = sequencer.isServing && sequencer.machine.epoch != disk.epoch
             if process != listening || isSuperseded { remove(sequencer) }

@@ -192,9 +192,7 @@ extension SimulatedCluster {
 
     /// What comes about while there are entries, and is still missing, in words.
     var whatTakesEntries: String? {
-        guard let listening, let sequencer = sequencers[listening], sequencer.isServing else {
-            return "no sequencer serves"
-        }
+        guard server?.isServing == true else { return "no sequencer serves" }
         let nodes = nodes.values.sorted { $0.slot < $1.slot }
         // What is asked below can be told of stores that have done what they were given.
         if let busy = nodes.first(where: { !$0.late.isIdle }) {

@@ -3,9 +3,15 @@ import ConfluxProtocol
 
 /// When everything is current: what must come true once faults have ended.
 extension SimulatedCluster {
+    /// The sequencer that has the address; where several share a log, the one that serves.
+    var server: SimulatedSequencer? {
+        guard plan.isShared else { return listening.flatMap { sequencers[$0] } }
+        return sequencers.values.first { $0.isServing && $0.machine.epoch == disk.epoch }
+    }
+
     /// What is still missing, in words; nil when all is current.
     var whatIsMissing: String? {
-        guard let listening, let sequencer = sequencers[listening], sequencer.isServing else {
+        guard let sequencer = server, sequencer.isServing else {
             return "no sequencer serves"
         }
         let last = sequencer.machine.last
@@ -22,7 +28,7 @@ extension SimulatedCluster {
     private func whatIsMissing(of node: SimulatedNode, _ last: SequenceNumber) -> String? {
         if node.isLeaving { return "it wants to leave" }
         if !node.machine.isJoined { return "it has not joined" }
-        if node.machine.epoch != sequencers[listening ?? 0]?.machine.epoch {
+        if node.machine.epoch != server?.machine.epoch {
             return "it is in another epoch"
         }
         if !node.pending.isEmpty || !node.unplaced.isEmpty { return "actions have no outcome" }

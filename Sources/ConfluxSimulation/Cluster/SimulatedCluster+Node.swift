@@ -22,6 +22,7 @@ extension SimulatedCluster {
             states: statesOfToday, deaths: drawDeaths(),
             clock: { [unowned self] in now })
         node.isMisnamed = named != slot
+        if plan.isShared { node.round = drawRound() }
         nodes[node.process] = node
         trace.note(now, "\(node.text) starts")
         try handle(.start, node)
@@ -166,11 +167,12 @@ extension SimulatedCluster {
         case .send(let message):
             try observe(message, from: node)
             send(Frame.encode(message, by: node.machine.speaker), from: node)
-        // There is one address.
-        case .connect: break
-        case .subscribe:
-            guard !node.wantsFeed else { break }
+        case .connect(let address): move(node, to: address)
+        case .subscribe(let feed):
+            guard !node.wantsFeed || node.feed != feed else { break }
             node.wantsFeed = true
+            node.feed = feed
+            leaveFeed(node)
             schedule(.subscribe(process: node.process), after: latency)
         case .deliver(let delivery):
             try observe(delivery, node)
@@ -221,7 +223,10 @@ extension SimulatedCluster {
         case .notAllowed(let message):
             throw Violation(promise: "P5", message: "\(node.text) was denied: \(message)")
         case .notServing(let message):
-            throw Violation(promise: "P5", message: "\(node.text) was sent away: \(message)")
+            guard plan.isShared else {
+                throw Violation(
+                    promise: "P5", message: "\(node.text) was sent away: \(message)")
+            }
         case .missed: marks.hit(.missed)
         case .damaged: marks.hit(.damageMet)
         case .disconnected: break

@@ -13,11 +13,13 @@ extension SimulatedCluster {
             disk: disk, nextFault: { [unowned self] in logFault(at: $0) },
             appended: { [unowned self] in appended($0) },
             saved: { [unowned self] in saved($0, $1) })
-        log.isNewestDamaged = strikes(plan.damagedCheckpoint)
+        let isNewestDamaged = strikes(plan.damagedCheckpoint)
+        log.isNewestDamaged = isNewestDamaged
         let sequencer = SimulatedSequencer(
             process: process, settings: settings, log: log,
             checkpointBytes: plan.keeping.checkpointBytes,
-            clockOffset: Int64(random.int(in: -2_000...2_000)) * 1_000_000)
+            clockOffset: Int64(random.int(in: -2_000...2_000)) * 1_000_000,
+            isNewestDamaged: isNewestDamaged)
         sequencers[process] = sequencer
         if let listening, sequencers[listening] != nil {
             marks.hit(.rivalStarted)
@@ -40,7 +42,7 @@ extension SimulatedCluster {
         }
     }
 
-    private func appended(_ commit: LoggedCommit) {
+    func appended(_ commit: LoggedCommit) {
         do throws(Violation) {
             try truth.appended(commit)
             if let commit = truth.branch.commits.last?.commit { try lookAtEvents(of: commit) }
@@ -50,7 +52,7 @@ extension SimulatedCluster {
         }
     }
 
-    private func saved(_ snapshot: SavedSnapshot, _ bytes: Bytes) {
+    func saved(_ snapshot: SavedSnapshot, _ bytes: Bytes) {
         do throws(Violation) {
             try truth.snapshots.saved(snapshot, bytes, in: truth.branch)
             trace.note(
@@ -79,12 +81,13 @@ extension SimulatedCluster {
 
     /// How long the disk takes. Once faults are over it is fast: nothing can be asked of a cluster whose
     /// log grows faster than it is read, or given up.
-    private var logLatency: Duration {
+    var logLatency: Duration {
         isHostile ? random.duration(in: plan.logLatency) : plan.logLatency.lowerBound
     }
 
     func post(_ job: LogJob, _ sequencer: SimulatedSequencer) {
         sequencer.logJobs.append(job)
+        guard sequencer.standby == nil else { return call(sequencer) }
         var takes = logLatency
         if strikes(plan.slowLog) {
             marks.hit(.logSlow)
@@ -97,16 +100,24 @@ extension SimulatedCluster {
 
     func workLog(_ sequencer: SimulatedSequencer) throws(Violation) {
         guard !sequencer.logJobs.isEmpty else { return }
-        let (inputs, rest) = sequencer.work()
+        guard sequencer.standby == nil else { return try hearCall(of: sequencer) }
+        let done = sequencer.work()
         if let violation { throw violation }
+        let isOver = !sequencer.gate.admits(done.tenure)
         // Others have their turn before it goes on.
-        if let rest { post(rest, sequencer) }
+        if let rest = done.rest, !isOver { post(rest, sequencer) }
+        takeReader(of: sequencer)
+        try makeCheckpoint(sequencer)
+        guard !isOver else { return }
+        for input in done.inputs { try handle(input, sequencer) }
+    }
+
+    /// What reads the log for others in a tenure that begins.
+    func takeReader(of sequencer: SimulatedSequencer) {
         if let (epoch, reader) = sequencer.answers.reader {
             sequencer.answers.reader = nil
             read(.reading(through: reader), sequencer, of: epoch)
         }
-        try makeCheckpoint(sequencer)
-        for input in inputs { try handle(input, sequencer) }
     }
 
     /// What the thread that reads for others is to do.
@@ -133,7 +144,7 @@ extension SimulatedCluster {
     }
 
     /// What the thread that makes checkpoints does: its pieces are saved between other jobs.
-    private func makeCheckpoint(_ sequencer: SimulatedSequencer) throws(Violation) {
+    func makeCheckpoint(_ sequencer: SimulatedSequencer) throws(Violation) {
         guard let due = sequencer.answers.due else { return }
         sequencer.answers.due = nil
         do throws(CheckpointFailure) {
@@ -141,6 +152,8 @@ extension SimulatedCluster {
             marks.hit(.checkpointMade)
             for piece in made.pieces(of: 1_024) { post(.save(piece, { _ in }), sequencer) }
         } catch {
+            // Where the log can't be read now, it is made later.
+            guard sequencer.standby == nil else { return }
             throw Violation(
                 promise: "checkpoint", message: "a checkpoint can't be made: \(error.message)")
         }
@@ -156,7 +169,7 @@ extension SimulatedCluster {
         }
         var effects: [SequencerEffect] = []
         sequencer.machine.handle(
-            input, at: moment(offset: sequencer.clockOffset), into: &effects)
+            input, at: moment(of: sequencer), into: &effects)
         if case .received(.fetch, _, _, _) = input, effects.isEmpty { marks.hit(.fetchWaited) }
         for effect in effects {
             try carryOut(effect, sequencer)
@@ -180,7 +193,8 @@ extension SimulatedCluster {
     }
 
     func scheduleTick(_ sequencer: SimulatedSequencer) {
-        guard let due = sequencer.nextDeadline else { return }
+        guard let reading = sequencer.nextDeadline else { return }
+        let due = sequencer.clock.time(of: reading)
         if let at = sequencer.tickAt, at <= due { return }
         sequencer.tickAt = due
         timeline.schedule(.sequencerTick(process: sequencer.process), at: max(due, now))
@@ -258,7 +272,7 @@ extension SimulatedCluster {
             if from > .zero { marks.hit(.startedFromCheckpoint) }
             if disk.shelves.floor > SequenceNumber(1) { marks.hit(.startedAboveFloor) }
         case .checkpointSetAside(let sequence, let reason):
-            if sequencer.log.isNewestDamaged {
+            if sequencer.isNewestDamaged {
                 marks.hit(disk.shelves.floor > SequenceNumber(1) ? .fallbackAboveFloor : .fallback)
                 break
             }
@@ -292,6 +306,7 @@ extension SimulatedCluster {
 
     private func end(_ sequencer: SimulatedSequencer, _ reason: SequencerEnd) {
         trace.note(now, "sequencer \(sequencer.process) ends: \(reason)")
+        guard sequencer.standby == nil else { return endTenure(of: sequencer, reason) }
         switch reason {
         case .stopped, .handedOver: marks.hit(.sequencerStopped)
         case .superseded: marks.hit(.superseded)
@@ -300,6 +315,7 @@ extension SimulatedCluster {
             if random.chance(0.7) {
                 marks.hit(.tenureRenewed)
                 sequencer.beginAnew()
+                sequencer.gate.ask()
                 schedule(
                     .renewTenure(process: sequencer.process),
                     after: random.duration(in: .milliseconds(100)...(.seconds(2))))
@@ -313,7 +329,8 @@ extension SimulatedCluster {
 
     /// The process is gone. What the log's thread was doing was done, or not.
     func crash(_ sequencer: SimulatedSequencer) throws(Violation) {
-        if let job = sequencer.logJobs.first {
+        // What was asked and is not answered yet is the first of its jobs.
+        if let job = sequencer.isLogAsked ? sequencer.logJobs.first : nil {
             guard case .append = job else {
                 if random.chance(0.5) { sequencer.worker.work(job) }
                 if let violation { throw violation }
@@ -338,6 +355,7 @@ extension SimulatedCluster {
         where connection.sequencer == sequencer.process { breakConnection(number) }
         for (number, subscription) in subscriptions.sorted(by: { $0.key < $1.key })
         where subscription.sequencer == sequencer.process { breakSubscription(number) }
+        if let standby = sequencer.standby { return leavePlace(standby.slot) }
         guard listening == sequencer.process else { return }
         listening = nil
         // A log in memory ends with its process.
@@ -357,6 +375,13 @@ extension SimulatedCluster {
         } catch {
             fail(error)
         }
+    }
+
+    /// What the clocks of a sequencer show.
+    func moment(of sequencer: SimulatedSequencer) -> Moment {
+        Moment(
+            monotonic: sequencer.clock.reading(at: now),
+            wall: moment(offset: sequencer.clockOffset).wall)
     }
 
     func moment(offset: Int64 = 0) -> Moment {

@@ -1,4 +1,5 @@
 import Conflux
+import ConfluxEtcd
 import ConfluxLog
 import ConfluxNode
 import ConfluxProtocol
@@ -55,6 +56,17 @@ final class SimulatedCluster {
     var sequencers: [Int: SimulatedSequencer] = [:]
     /// Who has the address: the newest one.
     var listening: Int?
+    /// What several sequencers share; nil where one has a disk.
+    let etcd: SimulatedEtcd?
+    /// What looks at the log in it.
+    var observer: EtcdLog?
+    /// Until when the etcd answers nobody.
+    var etcdStoppedUntil = Duration.zero
+    /// Until when a sequencer's process is cut off from the etcd, and from the nodes.
+    var cutFromLog: [Int: Duration] = [:]
+    var cutFromNodes: [Int: Duration] = [:]
+    /// How much longer the present call of the log takes.
+    var slowness = Duration.zero
     var nodes: [Int: SimulatedNode] = [:]
     var connections: [UInt64: Connection] = [:]
     var subscriptions: [UInt64: Subscription] = [:]
@@ -74,6 +86,7 @@ final class SimulatedCluster {
         let log = LogID.random(using: &self.random)
         damageRandom = SimulationRandom(seed: log.low)
         disk = SimulatedDisk(id: log, durability: plan.durability)
+        etcd = plan.isShared ? SimulatedEtcd() : nil
         truth = Truth(
             log: log,
             states: Dictionary(states.map { ($0.name, $0) }, uniquingKeysWith: { $1 }))
@@ -82,7 +95,16 @@ final class SimulatedCluster {
     // MARK: Beginning
 
     func begin() {
-        timeline.schedule(.startSequencer, at: .zero)
+        if plan.isShared {
+            openEtcd()
+            for slot in 0..<plan.sequencers {
+                schedule(
+                    .startStandby(slot: slot),
+                    after: random.duration(in: .zero...(.milliseconds(500))))
+            }
+        } else {
+            timeline.schedule(.startSequencer, at: .zero)
+        }
         for slot in 0..<plan.slots {
             timeline.schedule(.startNode(slot: slot), at: firstStart(of: slot))
         }
@@ -151,7 +173,9 @@ final class SimulatedCluster {
         case .arriveFeed(let subscription, let frame): try arriveFeed(subscription, frame)
         case .workLog(let process), .workReads(let process), .drained(let process),
             .sequencerTick(let process),
-            .subscribed(let process), .renewTenure(let process):
+            .subscribed(let process), .renewTenure(let process), .answerLog(let process),
+            .watch(let process), .rested(let process), .hinted(let process),
+            .doubted(let process), .say(let process, _), .said(let process, _):
             if let sequencer = running(sequencer: process, event) { try happen(event, sequencer) }
         case .nodeTick(let process), .apply(let process), .tell(let process),
             .dispatch(let process), .background(let process), .workStore(let process):
@@ -159,6 +183,8 @@ final class SimulatedCluster {
         case .connect(let process): try connect(process)
         case .subscribe(let process): subscribe(process)
         case .startSequencer: startSequencer()
+        case .startStandby(let slot): startStandby(slot)
+        case .hearLate(let transaction): hearLate(transaction)
         case .startNode(let slot): try startNode(slot)
         case .fault(let fault): try strike(fault)
         case .resume(let process): resume(process)
@@ -177,12 +203,19 @@ final class SimulatedCluster {
             try handle(.drained, sequencer)
         case .sequencerTick:
             sequencer.tickAt = nil
-            if let due = sequencer.nextDeadline, due <= now {
+            if let due = sequencer.nextDeadline, due <= sequencer.clock.reading(at: now) {
                 try handle(.tick, sequencer)
             }
             scheduleTick(sequencer)
         case .subscribed: try handle(.subscribed, sequencer)
         case .renewTenure: post(.renew(.random(using: &random)), sequencer)
+        case .answerLog: try answerCall(of: sequencer)
+        case .watch: watch(sequencer)
+        case .rested: standBy(sequencer)
+        case .hinted: hint(sequencer)
+        case .doubted: if sequencer.isServing { post(.review, sequencer) }
+        case .say(_, let epoch): say(sequencer, epoch)
+        case .said(_, let epoch): try heard(sequencer, epoch)
         default: preconditionFailure("\(event) is no sequencer's")
         }
     }

@@ -1,3 +1,6 @@
+import ConfluxEtcd
+import ConfluxVocabulary
+
 /// Something that is to happen in a simulated cluster.
 enum ClusterEvent {
     // Frames arrive: the oldest of what is under way there.
@@ -15,6 +18,14 @@ enum ClusterEvent {
     case sequencerTick(process: Int)
     case subscribed(process: Int)
     case renewTenure(process: Int)
+    // Where several sequencers share a log.
+    case answerLog(process: Int)
+    case watch(process: Int)
+    case rested(process: Int)
+    case hinted(process: Int)
+    case doubted(process: Int)
+    case say(process: Int, Epoch)
+    case said(process: Int, Epoch)
     case nodeTick(process: Int)
     case apply(process: Int)
     case tell(process: Int)
@@ -28,6 +39,9 @@ enum ClusterEvent {
     // People, and what goes wrong.
     case dispatch(process: Int)
     case startSequencer
+    case startStandby(slot: Int)
+    /// A request comes to the etcd that nobody waits for any more.
+    case hearLate(EtcdTransaction)
     case startNode(slot: Int)
     case fault(ClusterFault)
     case resume(process: Int)
@@ -38,4 +52,7 @@ enum ClusterEvent {
 public enum ClusterFault: String, CaseIterable, Sendable {
     case breakConnection, crashNode, crashSequencer, pause, leave, losePower, restoreCopy, reopen
     case freeze, spoil, poison, upgrade, damage
+    /// Where several sequencers share a log: one of them is cut off from the log, or from the nodes, the log is there for
+    /// nobody, or one hands over.
+    case cutFromLog, cutFromNodes, stopLog, handOver
 }

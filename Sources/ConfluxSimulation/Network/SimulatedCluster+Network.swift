@@ -9,14 +9,15 @@ extension SimulatedCluster {
     /// A node's socket looks for the sequencer.
     func connect(_ process: Int) throws(Violation) {
         guard let node = nodes[process], node.connection == nil else { return }
-        guard let listening, sequencers[listening] != nil else {
+        guard let reached = target(of: node) else {
+            let isRoundOver = node.round?.moveOn() ?? true
             schedule(
                 .connect(process: process),
-                after: random.duration(in: .milliseconds(20)...(.milliseconds(300))))
+                after: isRoundOver
+                    ? random.duration(in: .milliseconds(20)...(.milliseconds(300))) : latency)
             return
         }
         let number = takeNumber()
-        let reached = reached(from: listening)
         connections[number] = Connection(node: node, sequencer: reached)
         node.connection = number
         trace.note(now, "\(node.text) connects to sequencer \(reached)")
@@ -31,6 +32,17 @@ extension SimulatedCluster {
             try handle(.reconnected, node)
             try turn(node)
         }
+    }
+
+    /// The sequencer that a node's connection leads to; nil where nobody is.
+    private func target(of node: SimulatedNode) -> Int? {
+        if let round = node.round { return process(at: "\(round.current)") }
+        return listening.flatMap { sequencers[$0] == nil ? nil : reached(from: $0) }
+    }
+
+    private func feedTarget(of node: SimulatedNode) -> Int? {
+        if node.round != nil { return process(at: node.feed) }
+        return listening.flatMap { sequencers[$0] == nil ? nil : reached(from: $0) }
     }
 
     /// The sequencer that the address of one leads to. A name that leads to both of two rivals may lead
@@ -111,7 +123,7 @@ extension SimulatedCluster {
     private func tell(_ input: SequencerInput, _ sequencer: SimulatedSequencer) {
         var effects: [SequencerEffect] = []
         sequencer.machine.handle(
-            input, at: moment(offset: sequencer.clockOffset), into: &effects)
+            input, at: moment(of: sequencer), into: &effects)
         precondition(effects.isEmpty, "\(input) had effects")
     }
 
@@ -124,6 +136,9 @@ extension SimulatedCluster {
             return
         }
         guard sequencer.isServing else {
+            guard sequencer.standby == nil else {
+                return try keep(number, connection, sequencer)
+            }
             sequencer.waiting[number, default: 0] += 1
             return
         }
@@ -156,6 +171,7 @@ extension SimulatedCluster {
             return
         }
         guard !connection.down.isEmpty else { return }
+        node.round?.heard()
         let frame = connection.down.removeFirst()
         do {
             let message = try Frame.decodeSequencerMessage(frame[...])
@@ -180,6 +196,7 @@ extension SimulatedCluster {
             marks.hit(.connectionBrokenUnderWay)
         }
         guard let node = nodes[connection.node.process], node.connection == number else { return }
+        _ = node.round?.moveOn()
         trace.note(now, "the connection of \(node.text) breaks")
         node.connection = nil
         // The last frames may not have been written yet: they outlive it.
@@ -194,14 +211,13 @@ extension SimulatedCluster {
 
     func subscribe(_ process: Int) {
         guard let node = nodes[process], node.wantsFeed, node.subscription == nil else { return }
-        guard let listening, sequencers[listening] != nil else {
+        guard let reached = feedTarget(of: node) else {
             schedule(
                 .subscribe(process: process),
                 after: random.duration(in: .milliseconds(20)...(.milliseconds(300))))
             return
         }
         let number = takeNumber()
-        let reached = reached(from: listening)
         subscriptions[number] = Subscription(node: process, sequencer: reached)
         node.subscription = number
         if node.wasSubscribed {
@@ -231,7 +247,7 @@ extension SimulatedCluster {
             guard var subscription = subscriptions[number],
                 subscription.sequencer == sequencer.process
             else { continue }
-            if isFeedLost { continue }
+            if isFeedLost || isCutFromNodes(sequencer.process) { continue }
             if strikes(plan.feedLoss) {
                 marks.hit(.feedLost)
                 continue

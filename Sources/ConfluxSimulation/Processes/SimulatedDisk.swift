@@ -58,6 +58,9 @@ final class SimulatedDisk {
         return epoch
     }
 
+    /// A log that others keep was claimed.
+    func adopt(_ epoch: Epoch) { self.epoch = epoch }
+
     /// Changes what lies beside the commits.
     func change<Result>(
         _ body: (inout Shelves) throws(LogError) -> Result

@@ -2,6 +2,7 @@ import Conflux
 import ConfluxNode
 import ConfluxProtocol
 import ConfluxVocabulary
+import ConfluxZeroMQ
 import Synchronization
 
 /// A node's process: the production machine, outbox, applier and stores, without threads.
@@ -53,6 +54,10 @@ final class SimulatedNode {
     let late = SimulatedExecutor()
     var isStoreWorkScheduled = false
 
+    /// Where it looks for the sequencer, where there are several.
+    var round: AddressRound?
+    /// Where the last welcome said that the feed is.
+    var feed = ""
     var connection: UInt64?
     var reconnectedWhilePaused = false
     /// Frames that wait for a connection.

@@ -10,9 +10,12 @@ final class SimulatedSequencer {
     private let settings: SequencerSettings
     let worker: LogWorker
     let reads: ReadWorker
-    let log: SimulatedLog
+    /// Whether the newest of two checkpoints can't be read.
+    let isNewestDamaged: Bool
     /// What the worker answered, until it is handed to the machine.
     let answers: Answers
+    /// What it found where it looked at a log of others.
+    let looks = LogLooks()
     /// The jobs of the log's thread, oldest first; `logFreeAt` is when it has done the last one.
     var logJobs: [LogJob] = []
     var logFreeAt = Duration.zero
@@ -32,6 +35,10 @@ final class SimulatedSequencer {
     var deferred: [ClusterEvent] = []
     /// How far its wall clock is off.
     var clockOffset: Int64
+    /// Its other clock.
+    let clock: DriftingClock
+    /// What it has besides where several may serve one log.
+    var standby: SimulatedStandby?
 
     /// Filled by the worker while it works.
     final class Answers {
@@ -42,27 +49,38 @@ final class SimulatedSequencer {
         var reader: (epoch: Epoch, reader: any LogReader)?
         /// What is to be kept aside, and is gathered.
         var gathered: AsideRun?
+        /// What says that a tenure serves.
+        var herald: (epoch: Epoch, herald: any TenureHerald)?
+        /// When the log has last shown that no newer claim exists.
+        var confirmedAt = Duration.zero
     }
 
-    /// Which tenure of this process it is, and of which one the worker does the jobs.
-    private var tenure = 1
-    private var workedTenure = 1
+    /// Which answers count, and of which tenure the worker does the jobs.
+    var gate = TenureGate()
+    private var workedTenure: UInt64 = 1
 
     init(
-        process: Int, settings: SequencerSettings, log: SimulatedLog, checkpointBytes: Int,
-        clockOffset: Int64
+        process: Int, settings: SequencerSettings, log: any ActionLog, checkpointBytes: Int,
+        clockOffset: Int64, clock: DriftingClock = .exact, isNewestDamaged: Bool = false,
+        now: @escaping () -> Duration = { .zero },
+        reopen: @escaping (any ActionLog) throws(LogError) -> any ActionLog = { $0 }
     ) {
         self.process = process
         self.settings = settings
         machine = SequencerMachine(settings: settings)
         let answers = Answers()
         self.answers = answers
-        self.log = log
+        self.isNewestDamaged = isNewestDamaged
+        self.clock = clock
         worker = LogWorker(
             log: log,
             checkpoints: CheckpointSchedule(intervalBytes: checkpointBytes) { due in
                 if case .success(let job) = due { answers.due = job }
-            }, begin: { answers.reader = ($1, $0) }, answer: { answers.inputs.append($0) })
+            }, begin: { answers.reader = ($1, $0) },
+            sharing: LogSharing(
+                address: settings.address, claimed: { answers.herald = ($1, $0) },
+                confirmed: { answers.confirmedAt = now() }, hint: {}),
+            reopen: reopen, clock: now, answer: { answers.inputs.append($0) })
         reads = ReadWorker(
             answer: { answers.inputs.append($0) }, save: { answers.gathered = $0 })
         self.clockOffset = clockOffset
@@ -76,23 +94,31 @@ final class SimulatedSequencer {
         machine.nextDeadline
     }
 
+    /// Whether the first of the log's jobs is under way.
+    var isLogAsked: Bool {
+        guard let standby else { return true }
+        return if case .asked = standby.call { true } else { false }
+    }
+
     /// The log has failed: another tenure is to begin, on the same sockets.
     func beginAnew() {
         machine = SequencerMachine(settings: settings)
-        tenure += 1
         isServing = false
     }
 
     /// Does the next job of the log.
     ///
-    /// - Returns: What came of it, nothing of what was asked by a tenure that has failed; and what is
-    ///   left of the job.
-    func work() -> (inputs: [SequencerInput], rest: LogJob?) {
+    /// - Returns: The tenure that it is of, what came of it, and what is left of it.
+    func work() -> LogWorkDone {
         let job = logJobs.removeFirst()
-        if case .renew = job { workedTenure += 1 }
+        switch job {
+        case .renew, .takeOver: workedTenure += 1
+        default: break
+        }
         let rest = worker.work(job)
         defer { answers.inputs = [] }
-        return workedTenure == tenure ? (answers.inputs, rest) : ([], nil)
+        return LogWorkDone(
+            tenure: workedTenure, inputs: answers.inputs, rest: rest, looks: looks.takeAll())
     }
 
     /// Does the next job of what is read for others.

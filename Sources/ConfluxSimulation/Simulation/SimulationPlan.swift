@@ -18,6 +18,18 @@ public struct SimulationPlan: Sendable, Hashable {
 
     /// How many nodes host stores and dispatch.
     public var nodes = 3
+    /// How many sequencers share a log on an etcd; one alone has a log on a disk.
+    public var sequencers = 1
+    /// How far their clocks are off, in a thousand microseconds.
+    var clockDrift = 0
+    /// How likely a request to the etcd is heard twice, the second time behind others.
+    var requestDoubling = 0.0
+    /// The mean times between two sequencers that are cut off from the etcd, or from the nodes, for a while, between two
+    /// stops of the etcd, and between two handovers.
+    var cutFromLogEvery: Duration?
+    var cutFromNodesEvery: Duration?
+    var stopLogEvery: Duration?
+    var handOverEvery: Duration?
     /// How many nodes only follow.
     public var observers = 0
     /// How many processes come, dispatch a little without joining, and go.
@@ -145,8 +157,15 @@ public struct SimulationPlan: Sendable, Hashable {
         case .poison: \.poisonEvery
         case .upgrade: \.upgradeEvery
         case .damage: \.damageEvery
+        case .cutFromLog: \.cutFromLogEvery
+        case .cutFromNodes: \.cutFromNodesEvery
+        case .stopLog: \.stopLogEvery
+        case .handOver: \.handOverEvery
         }
     }
+
+    /// Whether several sequencers share a log.
+    var isShared: Bool { sequencers > 1 }
 
     /// How many processes there are at a time.
     var slots: Int { nodes + observers + visitors }

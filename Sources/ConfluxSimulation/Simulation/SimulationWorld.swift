@@ -21,12 +21,21 @@ public enum SimulationWorld: String, Sendable, Hashable, CaseIterable {
     /// Replicas that differ often, and snapshots that come in many small parts, over connections that
     /// lose messages and break. They are outdated before a log that reads slowly has read them.
     case parted
+    /// Two or three sequencers share a log on an etcd, one serves, and the others stand by. They crash, stop for a while,
+    /// are cut off, and hand over; requests to the etcd are lost, doubled and late; clocks go wrong.
+    case standbys
     /// Entries that processes die of, and are skipped while nodes that have applied them are away.
     /// Little else happens.
     case poisoned
 
     /// The shape of a seed's world.
     init(of seed: UInt64) {
+        // By another number, so that the other seeds have the worlds that they had before.
+        var chance = SimulationRandom(seed: seed ^ 0x1f83_d9ab_fb41_bd6b)
+        guard !chance.chance(0.1) else {
+            self = .standbys
+            return
+        }
         var random = SimulationRandom(seed: seed ^ 0x5bd1_e995_7b93_b1a5)
         self =
             switch random.int(in: 0...19) {
@@ -58,12 +67,15 @@ extension SimulationPlan {
         case .rivals: drawRivals(from: &random)
         case .parted: drawParted(from: &random)
         case .poisoned: drawPoisoned(from: &random)
+        case .standbys: drawStandbys(from: &random)
         }
         if world != .parted { fitParts() }
     }
 
     /// Draws damage from the seed itself, so that worlds without any stay as they were before.
     mutating func drawDamage(of seed: UInt64) {
+        // What several sequencers share is on the disks of others.
+        guard !isShared else { return }
         var random = SimulationRandom(seed: seed ^ 0x9e6c_63d0_876a_9a69)
         damageEvery = Self.often(&random, 0.15)
     }
@@ -216,6 +228,36 @@ extension SimulationPlan {
         keeping.partBytesMax = 64
         keeping.votePatience = .milliseconds(100)
         keeping.partPatience = .milliseconds(100)
+    }
+
+    private mutating func drawStandbys(from random: inout SimulationRandom) {
+        sequencers = random.int(in: 2...3)
+        nodes = random.int(in: 1...3)
+        observers = random.chance(0.2) ? 1 : 0
+        faultsFor = random.duration(in: .seconds(8)...(.seconds(25)))
+        dispatchEvery = random.pick([.milliseconds(60), .milliseconds(300), .seconds(1)])
+        if latency.upperBound > .milliseconds(2), random.chance(0.5) {
+            latency = .microseconds(50)...(.milliseconds(2))
+        }
+        logLatency = random.pick([
+            .microseconds(100)...(.milliseconds(3)), .milliseconds(1)...(.milliseconds(20)),
+            .milliseconds(2)...(.milliseconds(60)),
+        ])
+        (durability, powerLossEvery, oldCopyEvery, hasRivals) = (.fsync, nil, nil, false)
+        damagedCheckpoint = 0
+        let rare: [Duration] = [.seconds(2), .seconds(4), .seconds(8)]
+        sequencerCrashEvery = Self.often(&random, 0.5, rare)
+        pauseEvery = Self.often(&random, 0.6, rare)
+        cutFromLogEvery = Self.often(&random, 0.5, rare)
+        cutFromNodesEvery = Self.often(&random, 0.3, rare)
+        stopLogEvery = Self.often(&random, 0.2, rare)
+        handOverEvery = Self.often(&random, 0.4, rare)
+        clockDrift = random.pick([0, 10, 100, 300])
+        requestDoubling = Self.rate(&random, 0.6)
+        unknownAppend = Self.rate(&random, 0.4) / 2
+        slowLog = Self.rate(&random, 0.3) / 2
+        if random.chance(0.5) { (crashAtEffect, nodeCrashEvery, breakEvery) = (0, nil, nil) }
+        if random.chance(0.7) { (spoilEvery, poisonEvery, freezeEvery) = (nil, nil, nil) }
     }
 
     private mutating func drawPoisoned(from random: inout SimulationRandom) {

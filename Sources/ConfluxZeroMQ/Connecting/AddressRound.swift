@@ -4,7 +4,7 @@
 ///     first ──▶ second ──▶ … ──▶ first      each failure moves on; behind as many as there are addresses a pause
 ///        ▲         │
 ///        └─ hint ◀─┘                        tried once, at once; a failure goes on with the next of the others
-struct AddressRound {
+package struct AddressRound {
     /// *Invariant*: one at least.
     let addresses: [Endpoint]
     private var index = 0
@@ -14,16 +14,16 @@ struct AddressRound {
     /// How many have failed in all. *Use*: of a host with several addresses another one is first each time.
     private(set) var failureCount = 0
 
-    init(_ addresses: [Endpoint]) {
+    package init(_ addresses: [Endpoint]) {
         precondition(!addresses.isEmpty, "a socket connects to one address at least")
         self.addresses = addresses
     }
 
     /// The one that is tried now.
-    var current: Endpoint { hint ?? addresses[index] }
+    package var current: Endpoint { hint ?? addresses[index] }
 
     /// Tries this one next. Behind it the addresses go on where they were.
-    mutating func follow(_ hint: Endpoint) {
+    package mutating func follow(_ hint: Endpoint) {
         advance()
         self.hint = hint
     }
@@ -31,7 +31,7 @@ struct AddressRound {
     /// The present one has failed, or is given up.
     ///
     /// - Returns: Whether a pause is due.
-    mutating func moveOn() -> Bool {
+    package mutating func moveOn() -> Bool {
         failureCount &+= 1
         failures += 1
         advance()
@@ -41,7 +41,7 @@ struct AddressRound {
     }
 
     /// Something was heard from the present one.
-    mutating func heard() { failures = 0 }
+    package mutating func heard() { failures = 0 }
 
     private mutating func advance() {
         // Behind a hint it is the next one's turn already.

@@ -1,0 +1,101 @@
+import ConfluxProtocol
+import ConfluxVocabulary
+import ConfluxZeroMQ
+
+/// Where nodes find the sequencer that serves, of several; and what goes wrong between all of them.
+extension SimulatedCluster {
+    /// The addresses of all sequencers, in an order of the node's own.
+    func drawRound() -> AddressRound {
+        let first = random.int(in: 0...plan.sequencers - 1)
+        return AddressRound(
+            (0..<plan.sequencers).map { place in
+                endpoint(SimulatedStandby.address(of: (first + place) % plan.sequencers))
+            })
+    }
+
+    private func endpoint(_ address: String) -> Endpoint {
+        do throws(ZeroMQError) {
+            return try Endpoint(address)
+        } catch {
+            preconditionFailure("\(error)")
+        }
+    }
+
+    /// The process that is at an address, or has its feed there; nil where none is, or it can't be reached.
+    func process(at address: String) -> Int? {
+        sequencers.values.first { sequencer in
+            guard let slot = sequencer.standby?.slot else { return false }
+            return SimulatedStandby.address(of: slot) == address
+                || SimulatedStandby.feed(of: slot) == address
+        }
+        .flatMap { isCutFromNodes($0.process) ? nil : $0.process }
+    }
+
+    func isCutFromNodes(_ process: Int) -> Bool {
+        now < cutFromNodes[process, default: .zero]
+    }
+
+    /// A node's socket goes elsewhere: to an address, or to the next of its own.
+    func move(_ node: SimulatedNode, to address: String?) {
+        guard node.round != nil else { return }
+        if let address {
+            node.round?.follow(endpoint(address))
+        } else {
+            _ = node.round?.moveOn()
+        }
+        if let number = node.connection {
+            node.connection = nil
+            if let connection = connections[number] {
+                node.unsent = Array(
+                    connection.up.suffix(random.int(in: 0...connection.up.count)))
+            }
+            endConnection(number)
+        }
+        schedule(.connect(process: node.process), after: latency)
+    }
+
+    /// The feed is elsewhere now.
+    func leaveFeed(_ node: SimulatedNode) {
+        guard let number = node.subscription else { return }
+        subscriptions[number] = nil
+        node.subscription = nil
+        node.wasSubscribed = false
+    }
+
+    // MARK: Faults
+
+    /// One sequencer is cut off from the log, or from the nodes, or all are from the log.
+    func cut(_ fault: ClusterFault) {
+        let length = random.duration(
+            in: .milliseconds(200)...(random.chance(0.3) ? .seconds(10) : .seconds(3)))
+        if fault == .stopLog {
+            trace.note(now, "etcd does not answer for \(length.text) s")
+            etcdStoppedUntil = max(etcdStoppedUntil, now + length)
+            return
+        }
+        // Most often the one that serves.
+        let victim =
+            random.chance(0.6) ? server : pick(sequencers.keys).flatMap { sequencers[$0] }
+        guard let process = victim?.process else { return }
+        trace.note(now, "sequencer \(process): \(fault) for \(length.text) s")
+        if fault == .cutFromLog {
+            cutFromLog[process] = now + length
+            return
+        }
+        marks.hit(.cutOffFromNodes)
+        cutFromNodes[process] = now + length
+        for (number, connection) in connections.sorted(by: { $0.key < $1.key })
+        where connection.sequencer == process { breakConnection(number) }
+        for (number, subscription) in subscriptions.sorted(by: { $0.key < $1.key })
+        where subscription.sequencer == process { breakSubscription(number) }
+    }
+
+    /// Somebody has the one that serves hand over.
+    func askHandover() {
+        guard let node = pick(nodes.keys).flatMap({ nodes[$0] }) else { return }
+        let question = Question(
+            number: takeNumber(), patience: .seconds(2), body: .handOver(to: nil))
+        node.tells.inputs.withLock { $0.append(.ask(question)) }
+        schedule(.tell(process: node.process), after: .zero)
+    }
+}

@@ -1,0 +1,273 @@
+import ConfluxEtcd
+import ConfluxLog
+import ConfluxProtocol
+import ConfluxSequencer
+import ConfluxVocabulary
+
+/// Several sequencers on one log: what the thread of each does that serves, and that of its log (rule 47).
+extension SimulatedCluster {
+    // MARK: Processes
+
+    func startStandby(_ slot: Int) {
+        guard !sequencers.values.contains(where: { $0.standby?.slot == slot }) else { return }
+        let process = takeProcess()
+        let drift = plan.clockDrift
+        let clock = DriftingClock(
+            offset: random.duration(in: .zero ... .seconds(3_600)),
+            rate: 1_000 + random.int(in: -drift...drift))
+        let logSettings = etcdSettings(of: process, clock)
+        let log: EtcdLog
+        do throws(LogError) {
+            log = try EtcdLog(logSettings)
+        } catch {
+            trace.note(now, "sequencer \(process) can't open the log: \(error)")
+            leavePlace(slot)
+            return
+        }
+        var settings = settings
+        settings.address = SimulatedStandby.address(of: slot)
+        settings.feed = SimulatedStandby.feed(of: slot)
+        let sequencer = SimulatedSequencer(
+            process: process, settings: settings, log: log,
+            checkpointBytes: plan.keeping.checkpointBytes,
+            clockOffset: Int64(random.int(in: -2_000...2_000)) * 1_000_000, clock: clock,
+            now: { [unowned self] in clock.reading(at: now) },
+            reopen: { (former) throws(LogError) in
+                former.close()
+                return try EtcdLog(logSettings)
+            })
+        sequencer.standby = SimulatedStandby(
+            slot: slot, lot: Double(random.int(in: 0...999)) / 1_000)
+        sequencers[process] = sequencer
+        trace.note(now, "sequencer \(process) starts at \(settings.address)")
+        standBy(sequencer)
+    }
+
+    /// The process in a place is gone.
+    func leavePlace(_ slot: Int) {
+        schedule(
+            .startStandby(slot: slot), after: random.duration(in: .milliseconds(20)...(.seconds(4))))
+    }
+
+    // MARK: Standing by
+
+    /// It begins to stand by, with a machine of its own for the next tenure.
+    func standBy(_ sequencer: SimulatedSequencer) {
+        sequencer.gate.standBy()
+        sequencer.beginAnew()
+        sequencer.standby?.isStandingBy = true
+        sequencer.standby?.isReady = false
+        sequencer.standby?.isHinted = true
+        watch(sequencer)
+    }
+
+    /// Has the log looked at if it is time, or takes over.
+    func watch(_ sequencer: SimulatedSequencer) {
+        guard var standby = sequencer.standby, standby.isStandingBy else { return }
+        defer { sequencer.standby = standby }
+        let reading = sequencer.clock.reading(at: now)
+        if standby.isReady, !standby.isLooking, let view = standby.candidacy.view,
+            standby.candidacy.isDue(at: reading)
+        {
+            marks.hit(.takeOverTried)
+            trace.note(now, "sequencer \(sequencer.process) claims the log after \(view.epoch)")
+            standby.told = nil
+            standby.isStandingBy = false
+            sequencer.gate.ask()
+            sequencer.logJobs.append(.takeOver(.random(using: &random), after: view.epoch))
+        } else {
+            if !standby.isLooking,
+                standby.isHinted || reading >= standby.lookAt
+                    || standby.candidacy.needsLook(at: reading)
+            {
+                standby.isLooking = true
+                standby.isHinted = false
+                standby.lookBegunAt = reading
+                let looks = sequencer.looks
+                sequencer.logJobs.append(
+                    .follow(
+                        reopening: standby.hasFailed,
+                        yielding: reading < standby.yieldsUntil
+                    ) { looks.add($0) })
+                standby.hasFailed = false
+            }
+            var due =
+                standby.isLooking ? reading + SimulatedStandby.lookPause : standby.lookAt
+            if let tryAt = standby.candidacy.tryAt, standby.isReady, !standby.isLooking {
+                due = min(due, tryAt)
+            }
+            timeline.schedule(
+                .watch(process: sequencer.process), at: max(now, sequencer.clock.time(of: due)))
+        }
+        call(&standby, sequencer)
+    }
+
+    private func followed(
+        _ look: LogLook, _ sequencer: SimulatedSequencer
+    ) throws(Violation) {
+        guard var standby = sequencer.standby else { return }
+        let reading = sequencer.clock.reading(at: now)
+        switch look {
+        case .looked(.success(let view)):
+            standby.candidacy.saw(view, since: standby.lookBegunAt, at: reading)
+            if standby.candidacy.server(at: reading) != nil { standby.yieldsUntil = .zero }
+        case .read(.success(let read)):
+            standby.isLooking = false
+            if let read { standby.isReady = read.isWarm }
+            standby.lookAt =
+                read?.isWarm == false ? reading : reading + SimulatedStandby.lookPause
+        case .looked(.failure(let error)), .read(.failure(let error)):
+            trace.note(now, "sequencer \(sequencer.process) can't follow the log: \(error)")
+            marks.hit(.followFailed)
+            standby.isLooking = false
+            standby.candidacy.failed(at: reading)
+            standby.isReady = false
+            standby.hasFailed = true
+            standby.lookAt = reading + SimulatedStandby.failurePause
+        }
+        sequencer.standby = standby
+        guard !sequencer.isServing else { return }
+        try redirectHellos(to: sequencer)
+        watch(sequencer)
+    }
+
+    /// The one that serves may have said something.
+    func hint(_ sequencer: SimulatedSequencer) {
+        sequencer.standby?.isHinted = true
+        watch(sequencer)
+    }
+
+    // MARK: The log's thread
+
+    /// Has the next job done, unless one is under way.
+    func call(_ sequencer: SimulatedSequencer) {
+        guard var standby = sequencer.standby else { return }
+        call(&standby, sequencer)
+        sequencer.standby = standby
+    }
+
+    private func call(_ standby: inout SimulatedStandby, _ sequencer: SimulatedSequencer) {
+        guard case .none = standby.call, !sequencer.logJobs.isEmpty else { return }
+        standby.call = .asked
+        schedule(.workLog(process: sequencer.process), after: logLatency)
+    }
+
+    /// The log hears what is asked of it.
+    func hearCall(of sequencer: SimulatedSequencer) throws(Violation) {
+        guard case .asked = sequencer.standby?.call else { return }
+        slowness = .zero
+        let done = sequencer.work()
+        if let violation { throw violation }
+        sequencer.standby?.call = .answered(done)
+        var takes = logLatency + slowness
+        if strikes(plan.slowLog) {
+            marks.hit(.logSlow)
+            takes += random.duration(in: .milliseconds(50)...(.seconds(3)))
+        }
+        schedule(.answerLog(process: sequencer.process), after: takes)
+    }
+
+    /// Its answer has come.
+    func answerCall(of sequencer: SimulatedSequencer) throws(Violation) {
+        guard case .answered(let done) = sequencer.standby?.call else { return }
+        sequencer.standby?.call = .none
+        if let rest = done.rest { post(rest, sequencer) }
+        takeReader(of: sequencer)
+        try makeCheckpoint(sequencer)
+        beginHerald(of: sequencer)
+        for look in done.looks { try followed(look, sequencer) }
+        for input in done.inputs {
+            guard sequencer.gate.admits(done.tenure) else {
+                marks.hit(.answerOfOtherTenure)
+                continue
+            }
+            try handle(input.told(standsBy: true), sequencer)
+        }
+        if sequencers[sequencer.process] != nil { call(sequencer) }
+    }
+
+    // MARK: Ends
+
+    func endTenure(of sequencer: SimulatedSequencer, _ reason: SequencerEnd) {
+        sequencer.isServing = false
+        switch reason {
+        case .stopped:
+            marks.hit(.sequencerStopped)
+            leave(sequencer, to: sequencer.machine.bestStandby?.address)
+            remove(sequencer)
+        case .handedOver(let successor):
+            marks.hit(.handedOver)
+            leave(sequencer, to: successor)
+            sequencer.standby?.yieldsUntil =
+                sequencer.clock.reading(at: now) + SimulatedStandby.yieldMax
+            standBy(sequencer)
+        case .superseded:
+            marks.hit(.superseded)
+            sequencer.standby?.herald = nil
+            standBy(sequencer)
+        case .logFailed:
+            marks.hit(.tenureRenewed)
+            sequencer.standby?.herald = nil
+            sequencer.standby?.hasFailed = true
+            schedule(
+                .rested(process: sequencer.process),
+                after: random.duration(in: .milliseconds(100)...(.seconds(2))))
+        case .logDamaged(let what):
+            fail(Violation(promise: "order", message: "the log is damaged: \(what)"))
+        }
+    }
+
+    // MARK: Nodes
+
+    /// What comes before a tenure is kept; a hello is answered at once.
+    func keep(
+        _ number: UInt64, _ connection: Connection, _ sequencer: SimulatedSequencer
+    ) throws(Violation) {
+        let kept = sequencer.waiting[number] ?? 0
+        guard kept < connection.up.count else { return }
+        guard isHello(connection.up[kept]) else {
+            sequencer.waiting[number] = kept + 1
+            return
+        }
+        // With a hello a connection begins anew.
+        connection.up.removeFirst(kept)
+        sequencer.waiting[number] = 1
+        try answer(hello: connection.up[0], from: number, sequencer)
+    }
+
+    private func isHello(_ frame: [UInt8]) -> Bool {
+        (try? Frame.header(of: frame[...]))?.kind == .hello
+    }
+
+    private func answer(
+        hello frame: [UInt8], from number: UInt64, _ sequencer: SimulatedSequencer
+    ) throws(Violation) {
+        guard
+            case .hello(let hello)? = try? Frame.decodeNodeMessage(
+                frame[...], limits: sequencer.machine.limits)
+        else { return }
+        let server = sequencer.standby?.candidacy.server(at: sequencer.clock.reading(at: now))
+        if let server {
+            marks.hit(.redirected)
+            try send(
+                .redirect(Redirect(request: hello.request, address: server)), to: number, sequencer)
+        } else {
+            try send(
+                .bye(Bye(code: .notServing, message: "it stands by")), to: number, sequencer)
+        }
+    }
+
+    /// Those that wait here are told once another sequencer serves.
+    private func redirectHellos(to sequencer: SimulatedSequencer) throws(Violation) {
+        let server = sequencer.standby?.candidacy.server(at: sequencer.clock.reading(at: now))
+        guard server != sequencer.standby?.told else { return }
+        sequencer.standby?.told = server
+        guard server != nil else { return }
+        for (number, kept) in sequencer.waiting.sorted(by: { $0.key < $1.key }) where kept > 0 {
+            guard let connection = connections[number], let frame = connection.up.first,
+                isHello(frame)
+            else { continue }
+            try answer(hello: frame, from: number, sequencer)
+        }
+    }
+}
