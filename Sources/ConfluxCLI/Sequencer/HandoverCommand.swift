@@ -34,7 +34,15 @@ enum HandoverCommand {
             () async throws(CommandFailure) -> (String, Epoch) in
             let events = connection.core.eventStream
             let chosen = try await connection.handOver(to: wished)
-            return (chosen, try await connection.nextTenure(events))
+            let epoch = try await connection.nextTenure(events)
+            let serving = try await connection.sequencers().first(where: \.isServing)?.address
+            guard serving == chosen else {
+                throw CommandFailure(
+                    .failed,
+                    "\(chosen) did not take over in time; \(serving ?? "another sequencer") serves, epoch "
+                        + "\(epoch). Look at conflux status, and hand over again.")
+            }
+            return (chosen, epoch)
         }
         await connection.close()
         if environment.isJSON {

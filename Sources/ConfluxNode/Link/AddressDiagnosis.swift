@@ -20,10 +20,8 @@ final class AddressDiagnosis: Sendable {
     private let state = Mutex(Content())
     /// How long whoever listens may take to answer.
     private static let patience = Duration.seconds(2)
-    /// How long a sequencer that does not serve may take to do so again.
-    private static let servingPatience = Duration.seconds(1)
-    /// How long it takes until one of several sequencers serves, where the one that did has ended.
-    private static let takeoverPatience = Duration.seconds(4)
+    /// How long a sequencer that does not serve may take to do so again, or another one to take over.
+    private static let servingPatience = Duration.seconds(4)
 
     init(of addresses: [Endpoint]) { self.addresses = addresses }
 
@@ -74,9 +72,7 @@ final class AddressDiagnosis: Sendable {
         }
         guard isFirst else { return }
         DispatchQueue.global().asyncAfter(
-            deadline: .now()
-                + (addresses.count > 1 ? Self.takeoverPatience : Self.servingPatience)
-                .dispatchInterval
+            deadline: .now() + Self.servingPatience.dispatchInterval
         ) { [self] in conclude(error) }
     }
 

@@ -16,7 +16,12 @@ extension LinkThread {
     func move(to address: String?) {
         guard let address else { return dealer.moveOn() }
         do throws(ZeroMQError) {
-            try dealer.move(to: Endpoint(address))
+            let endpoint = try Endpoint(address)
+            if case .ipc = endpoint.transport, case .tcp? = dealer.endpoint?.transport {
+                throw ZeroMQError(
+                    .invalidEndpoint, "\(address) is on this machine, and who said so is not.")
+            }
+            try dealer.move(to: endpoint)
         } catch {
             // The node goes on saying hello, and trying its own addresses.
             events(.unreadableFrame("A redirect can't be followed. \(error.message)"))

@@ -231,6 +231,9 @@ extension ServingThread {
         }
         if !isServing, let server = standby?.candidacy.server(at: Moment.now.monotonic) {
             send(.redirect(Redirect(request: hello.request, address: server)), to: connection)
+            // One that knows no redirect is told as well. Who follows it has left by then.
+            let text = "it stands by. Connect to \(server)."
+            send(.bye(Bye(code: .notServing, message: text)), to: connection)
         } else {
             let text = (failure ?? "it stands by, and no other sequencer is known to serve") + "."
             send(.bye(Bye(code: .notServing, message: text)), to: connection)

@@ -31,7 +31,8 @@ extension SimulatedCluster {
                     schedule(
                         .hearLate(transaction),
                         after: random.duration(
-                            in: .milliseconds(1)...(random.chance(0.5) ? .milliseconds(100) : .seconds(8))
+                            in: .milliseconds(
+                                1)...(random.chance(0.5) ? .milliseconds(100) : .seconds(8))
                         ))
                 })
         }
@@ -124,7 +125,8 @@ extension SimulatedCluster {
         }
         if view.last < disk.last {
             return fail(
-                Violation(promise: "P2", message: "the log ended at \(disk.last), now at \(view.last)"))
+                Violation(
+                    promise: "P2", message: "the log ended at \(disk.last), now at \(view.last)"))
         }
         if view.last > disk.last {
             let commits = try observer.read(from: disk.last.next, limitBytes: .max)

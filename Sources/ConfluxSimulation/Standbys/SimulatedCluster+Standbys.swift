@@ -46,7 +46,8 @@ extension SimulatedCluster {
     /// The process in a place is gone.
     func leavePlace(_ slot: Int) {
         schedule(
-            .startStandby(slot: slot), after: random.duration(in: .milliseconds(20)...(.seconds(4))))
+            .startStandby(slot: slot), after: random.duration(in: .milliseconds(20)...(.seconds(4)))
+        )
     }
 
     // MARK: Standing by

@@ -122,7 +122,6 @@ final class SimulatedEtcdLink: EtcdStore, @unchecked Sendable {
     // Nobody waits here.
     func limit(answer: Duration, call: Duration) {}
 
-
     func transact(_ transaction: EtcdTransaction) throws(EtcdFailure) -> EtcdAnswer {
         switch fate() {
         case .done: return etcd.apply(transaction)

@@ -43,9 +43,10 @@ extension ClientSocket {
     }
 
     /// Gives up the present connection, or the attempt at it, and goes on with the next address; does nothing where
-    /// there is none but the present one.
+    /// there is none but the present one, or a pause is under way: no pause is cut short.
     public func moveOn() {
         guard hasAlternatives, !isClosed else { return }
+        if case .pausing = phase { return }
         drop()
         let isRoundOver = round?.moveOn() ?? true
         phase = .pausing(

@@ -33,6 +33,8 @@ NOBODY = "00" * 16
 CONNECTED = zmq.EVENT_HANDSHAKE_SUCCEEDED
 RETRY_SECONDS, RETRY_SECONDS_MAX = 1.0, 8.0
 REDIRECT_SECONDS = 0.25
+#: How long an address may bring no welcome before the next one is tried.
+SEEK_SECONDS = 2.0
 FETCH_BYTES = 1 << 20
 PART_BYTES = 256 << 10
 #: The largest snapshot that is loaded, and the most octets that are kept aside for a store.
@@ -65,12 +67,13 @@ class Client:
         """Makes a client; nothing is said before the first step.
 
         Args:
-            address: Where the sequencer listens.
+            address: Where the sequencer listens; with commas between them where there are several.
             name: The node's name, which no other live node may have.
             hears: Told each message of the feed, as octets; what it returns false for is lost. For
                 tests of what a lossy feed does.
         """
-        self.address, self.name, self.hears = address, name, hears
+        self.given = address.split(",")
+        self.address, self.name, self.hears = self.given[0], name, hears
         self.context = zmq.Context()
         self.dealer = self.dealer_monitor = self.feed = self.feed_monitor = None
         self.redirected_at = 0.0
@@ -190,7 +193,16 @@ class Client:
         # The window bounds what is on its way.
         self.dealer.setsockopt(zmq.SNDHWM, 0)
         self.dealer.connect(self.address)
-        self.heard_at = time.monotonic()
+        self.heard_at = self.sought_at = time.monotonic()
+
+    def seek(self):
+        """Goes on with the next of the given addresses: also where a redirect led nowhere."""
+        if self.given == [self.address]:
+            return
+        self.given = self.given[1:] + self.given[:1]
+        self.disconnect()
+        self.address = self.given[0]
+        self.connect()
 
     def connect_feed(self):
         """Connects to the feed that the welcome names, unless we are."""
@@ -434,9 +446,12 @@ class Client:
     def keep_up(self, now):
         """Says whatever is due."""
         if self.awaits_welcome:
+            if now - self.sought_at >= SEEK_SECONDS:
+                self.seek()
             if now - self.hello_at >= RETRY_SECONDS:
                 self.say_hello(is_same=True)
             return
+        self.sought_at = now
         limits = self.welcome["limits"]
         beat, silence = limits["beatInterval"] / SECOND, limits["silenceMax"] / SECOND
         if self.feed is not None and now - self.heard_at > max(1.0, 10 * beat):

@@ -7,6 +7,9 @@ import subprocess
 import sys
 import unittest
 
+import zmq
+
+from conflux import wire
 from conflux.client import Client
 from conflux.counter import Counter
 
@@ -80,6 +83,30 @@ class ClusterTests(unittest.TestCase):
         client.hears = None
         client.wait(lambda: client.replicas[STORE].position >= dispatched[-1].sequence)
         self.assert_same(client, 3 * (40 * (1 + 2 + 3 + 4 + 5) * 2 + 50))
+
+    def test_one_that_is_led_nowhere_comes_back_to_what_it_was_given(self):
+        context = zmq.Context()
+        guide = context.socket(zmq.ROUTER)
+        nowhere = "tcp://127.0.0.1:1"
+        try:
+            port = guide.bind_to_random_port("tcp://127.0.0.1")
+            client = Client(f"tcp://127.0.0.1:{port},{self.cluster.address}")
+            self.addCleanup(client.close)
+
+            def is_led_away():
+                while guide.poll(0):
+                    route, octets = guide.recv_multipart()
+                    hello = wire.decode(octets, "node")
+                    redirect = {"request": hello.value["request"], "address": nowhere}
+                    guide.send_multipart([route, wire.encode("redirect", 0, redirect)])
+                return client.address == nowhere
+
+            client.wait(is_led_away)
+            client.open(STORE, Counter())
+            self.assertEqual(client.address, self.cluster.address)
+        finally:
+            guide.close(0)
+            context.term()
 
     def test_what_is_asked_while_it_says_hello_is_asked_again(self):
         client = self.join()
