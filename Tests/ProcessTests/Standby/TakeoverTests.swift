@@ -106,7 +106,7 @@ extension ProcessTests {
 }
 
 /// A dispatch that is given its next action with each receipt.
-private final class EndlessStream: Sendable {
+final class EndlessStream: Sendable {
     let child: Child
     private let site: Site
     private let path: String

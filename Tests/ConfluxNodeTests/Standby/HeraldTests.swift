@@ -1,0 +1,110 @@
+import ConfluxLog
+import ConfluxVocabulary
+import ConfluxZeroMQ
+import Foundation
+import Synchronization
+import Testing
+
+@testable import ConfluxSequencer
+
+/// What says that a tenure serves, and when it gives the tenure up.
+struct HeraldTests {
+    private let epoch = Epoch(7)
+    private let limit = Duration.seconds(30)
+
+    /// Says what a test wants, and counts how often.
+    private final class Scripted: TenureHerald, Sendable {
+        private let failure: LogError?
+        let renewals = Mutex<[UInt64]>([])
+        let said = DispatchSemaphore(value: 0)
+
+        init(failing failure: LogError? = nil) { self.failure = failure }
+
+        func say(_ word: ServingWord) throws(LogError) -> [StandbyWord] {
+            renewals.withLock { $0.append(word.renewal) }
+            said.signal()
+            if let failure { throw failure }
+            return []
+        }
+    }
+
+    /// A thread that says it, and what it told.
+    private final class Running: Sendable {
+        let jobs: Mailbox<HeraldJob>
+        let signs = TenureSigns()
+        let ends = Mutex<[SequencerEnd]>([])
+        let ended = DispatchSemaphore(value: 0)
+        private let thread = Mutex<NamedThread?>(nil)
+
+        init() throws {
+            jobs = Mailbox(capacity: 16, waker: try Waker())
+            signs.turn(at: Moment.now.monotonic)
+            let herald = Handover(
+                HeraldThread(jobs: jobs, address: "tcp://a:1", signs: signs) {
+                    [weak self] news, _ in
+                    guard let self, case .deposed(let end) = news else { return }
+                    ends.withLock { $0.append(end) }
+                    ended.signal()
+                })
+            let started = try NamedThread("herald", stackBytes: 1 << 20) { herald.value.run() }
+            thread.withLock { $0 = started }
+        }
+
+        func stop() {
+            jobs.post(.close)
+            thread.withLock { $0 }?.join()
+        }
+    }
+
+    private func wait(for semaphore: DispatchSemaphore) -> Bool {
+        semaphore.wait(timeout: .now() + limit / .seconds(1)) == .success
+    }
+
+    @Test func `a tenure is told to be over until it is`() throws {
+        let running = try Running()
+        defer { running.stop() }
+        let scripted = Scripted(failing: LogError(.superseded, "Another one claimed the log."))
+        running.jobs.post(.begin(Handover(scripted), epoch))
+        for _ in 0..<2 { #expect(wait(for: running.ended)) }
+        #expect(running.ends.withLock { $0.allSatisfy { $0 == .superseded } })
+        running.jobs.post(.fall)
+    }
+
+    @Test func `a tenure whose appends succeed is not given up because a word can't be said`()
+        throws
+    {
+        let running = try Running()
+        defer { running.stop() }
+        running.signs.turn(at: Moment.now.monotonic + .seconds(3_600))
+        running.signs.confirm(at: Moment.now.monotonic + .seconds(3_600))
+        let scripted = Scripted(failing: LogError(.unreachable, "Nobody answers."))
+        running.jobs.post(.begin(Handover(scripted), epoch))
+        let begun = ContinuousClock.now
+        // For longer than it would be given up without them.
+        while ContinuousClock.now - begun < .seconds(3) { #expect(wait(for: scripted.said)) }
+        #expect(running.ends.withLock { $0.isEmpty })
+        running.signs.confirm(at: .zero)
+        #expect(wait(for: running.ended))
+        guard case .logFailed? = running.ends.withLock({ $0.first }) else {
+            Issue.record("it is not said that the log failed")
+            return
+        }
+    }
+
+    @Test func `one whose serving thread hangs is silent`() throws {
+        let running = try Running()
+        defer { running.stop() }
+        running.signs.turn(at: Moment.now.monotonic - .seconds(60))
+        let hanging = Scripted()
+        let well = Scripted()
+        running.jobs.post(.begin(Handover(hanging), epoch))
+        let deadline = ContinuousClock.now + limit
+        while running.jobs.count > 0, ContinuousClock.now < deadline { sched_yield() }
+        running.signs.turn(at: Moment.now.monotonic)
+        // By then the first one has had its turn.
+        running.jobs.post(.begin(Handover(well), epoch))
+        #expect(wait(for: well.said))
+        #expect(well.renewals.withLock { $0.first } == 1)
+        #expect(hanging.renewals.withLock { $0.isEmpty })
+    }
+}
