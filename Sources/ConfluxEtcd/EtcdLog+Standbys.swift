@@ -29,17 +29,23 @@ extension EtcdLog: SharedActionLog {
             serving: answer.pair(3).flatMap { ServingWord($0.value, at: layout.serving) })
     }
 
-    /// Begins a tenure, if nobody has since that epoch.
+    /// Begins a tenure, if nobody has since that epoch, and says in the same transaction who serves.
     ///
     /// - Parameters:
     ///   - step: By how much the epoch rises, 1 or more.
     ///   - epoch: The newest claim's epoch, as it was found.
+    ///   - address: Where nodes reach the one that claims it.
+    ///   - won: Given what says that the tenure serves, before the end of the log is verified.
     /// - Returns: The new epoch, and where the log ends.
     /// - Throws: `superseded` where there was another claim; else as ``claim(raisingEpochBy:)``.
     public func claim(
-        raisingEpochBy step: UInt64, after epoch: Epoch
+        raisingEpochBy step: UInt64, after epoch: Epoch, as address: String,
+        _ won: (any TenureHerald, Epoch) -> Void
     ) throws(LogError) -> LogClaim {
-        try claim(raisingEpochBy: step, ifNewest: epoch)
+        let candidate = EtcdCandidate(former: epoch, address: address)
+        let (claim, answer) = try raiseEpoch(by: step, for: candidate)
+        won(try EtcdHerald(settings, claim), claim.epoch)
+        return try begin(claim, answer)
     }
 
     /// Says that a sequencer stands by.
@@ -59,24 +65,33 @@ extension EtcdLog: SharedActionLog {
         watch(\.serving, tell)
     }
 
-    /// Makes what says that the present tenure serves.
+    /// Says that a sequencer stands by no more.
     ///
-    /// - Returns: What says it.
-    /// - Throws: `notClaimed`, `failed`, `closed`.
-    public func makeHerald() throws(LogError) -> any TenureHerald {
-        _ = try openReading()
-        guard let tenure else { throw .notClaimed }
-        return try EtcdHerald(settings, tenure.claim)
+    /// - Parameter address: Where nodes reached it.
+    /// - Throws: `unreachable`, `denied`, `failed`, `closed`.
+    public func standDown(_ address: String) throws(LogError) {
+        let key = try openReading().layout.standby(address)
+        _ = try transact(EtcdTransaction(success: [.delete(.key(key))]), "Standing by no more")
     }
+}
+
+/// Who claims a log that several may.
+struct EtcdCandidate {
+    /// The newest claim, as it was found.
+    let former: Epoch
+    /// Where nodes reach this one.
+    let address: String
 }
 
 /// Says that a tenure serves, and reads who stands by, in one transaction that compares the claim.
 final class EtcdHerald: TenureHerald {
-    /// How long one member, and all of them together, may take.
-    private static let answerMax = Duration.milliseconds(400)
+    /// How long one member may take: several times as long as the last one did, and longer behind each failure. All
+    /// of them together may take twice that, and a second in any case.
+    private static let answerMax = Duration.milliseconds(400)...Duration.seconds(1)
     private static let callMax = Duration.seconds(1)
-    /// How long a sequencer that stands by may be silent.
-    private static let silenceMax = Duration.seconds(10)
+    /// How long a sequencer that stands by may be silent to count as one, and until it is forgotten.
+    private static let silenceMax = Duration.seconds(3)
+    private static let memoryMax = Duration.seconds(10)
     private static let standbysMax = 64
     /// After how many words etcd gives up the history of what was said. An append of the log does as well.
     private static let compactCount = 2_000
@@ -84,25 +99,38 @@ final class EtcdHerald: TenureHerald {
     private let reading: EtcdReading
     private let claim: EtcdTenure
     /// What each said last, and since when it says the same.
-    private var heard: [String: (word: StandbyWord, since: Duration)] = [:]
+    private var heard: [String: Heard] = [:]
+
+    private struct Heard {
+        var word: StandbyWord
+        var since: Duration
+        /// Whether it has said something else since this tenure heard of it: before that, it may be long gone.
+        var isThere = false
+    }
+
     private var count = 0
+    private var answerMax = answerMax.lowerBound
 
     init(_ settings: EtcdLogSettings, _ claim: EtcdTenure) throws(LogError) {
-        var settings = settings
-        settings.answerMax = min(settings.answerMax, Self.answerMax)
-        settings.callMax = Self.callMax
         do throws(EtcdFailure) {
             reading = try EtcdReading(settings)
         } catch {
             throw LogError(error, "Opening the log")
         }
         self.claim = claim
+        limit(Self.answerMax.lowerBound)
+    }
+
+    private func limit(_ time: Duration) {
+        let range = Self.answerMax
+        answerMax = min(max(time, range.lowerBound), range.upperBound)
+        reading.client.limit(answer: answerMax, call: max(Self.callMax, answerMax * 2))
     }
 
     func say(_ word: ServingWord) throws(LogError) -> [StandbyWord] {
         let layout = reading.layout
         let now = reading.client.now
-        let silent = heard.filter { now - $0.value.since > Self.silenceMax }.keys.sorted()
+        let silent = heard.filter { now - $0.value.since > Self.memoryMax }.keys.sorted()
         // Who serves does not stand by.
         let gone = silent + (silent.contains(word.address) ? [] : [word.address])
         let answer: EtcdAnswer
@@ -116,8 +144,10 @@ final class EtcdHerald: TenureHerald {
                     ] + gone.map { .delete(.key(layout.standby($0))) },
                     failure: [.read(.key(layout.epoch))]))
         } catch {
+            limit(answerMax * 2)
             throw LogError(error, "Saying who serves")
         }
+        limit((reading.client.now - now) * 4)
         guard answer.succeeded else {
             guard let pair = answer.pair(0), let standing = EtcdTenure(pair.value, at: pair.key)
             else { throw .damagedKey(layout.epoch) }
@@ -137,7 +167,12 @@ final class EtcdHerald: TenureHerald {
             guard !gone.contains(address),
                 let word = StandbyWord(pair.value, at: pair.key, of: address)
             else { continue }
-            if heard[address]?.word != word { heard[address] = (word, now) }
+            let former = heard[address]
+            if former?.word != word {
+                heard[address] = Heard(word: word, since: now, isThere: former != nil)
+            }
+            guard let known = heard[address], known.isThere, now - known.since <= Self.silenceMax
+            else { continue }
             words.append(word)
         }
         return words

@@ -91,16 +91,13 @@ public final class EtcdLog: ActionLog {
     /// - Throws: `unknownOutcome`: an epoch may have been used up; claim again. `damaged` if the end of the log is.
     ///   `unreachable`, `denied`, `full`, `failed`, `closed`.
     public func claim(raisingEpochBy step: UInt64) throws(LogError) -> LogClaim {
-        try claim(raisingEpochBy: step, ifNewest: nil)
+        let (claim, answer) = try raiseEpoch(by: step, for: nil)
+        return try begin(claim, answer)
     }
 
-    /// Begins a tenure behind the newest claim, which must be that one where one is named.
-    func claim(
-        raisingEpochBy step: UInt64, ifNewest former: Epoch?
-    ) throws(LogError) -> LogClaim {
+    /// Begins the tenure of a claim.
+    func begin(_ claim: EtcdTenure, _ answer: EtcdAnswer) throws(LogError) -> LogClaim {
         let reading = try openReading()
-        tenure = nil
-        let (claim, answer) = try raiseEpoch(by: step, ifNewest: former, reading)
         let layout = reading.layout
         guard let endPair = answer.pair(1), let end = EtcdEnd(endPair.value, at: layout.end) else {
             throw .damagedKey(layout.end)
@@ -126,11 +123,15 @@ public final class EtcdLog: ActionLog {
         return LogClaim(epoch: claim.epoch, last: end.last, lastEpoch: end.epoch)
     }
 
+    /// Claims the log behind the newest claim, which must be the one that the candidate knows, if there is one.
+    ///
     /// - Returns: The claim, and what stands in etcd with it: its second to fourth read are `end`, `floor` and what
     ///   was unfinished.
-    private func raiseEpoch(
-        by step: UInt64, ifNewest newest: Epoch?, _ reading: EtcdReading
+    func raiseEpoch(
+        by step: UInt64, for candidate: EtcdCandidate?
     ) throws(LogError) -> (EtcdTenure, EtcdAnswer) {
+        let reading = try openReading()
+        tenure = nil
         let layout = reading.layout
         let attempt = "Claiming the log"
         let known = try reading.look([.read(.key(layout.epoch))], attempt)
@@ -138,11 +139,14 @@ public final class EtcdLog: ActionLog {
         for _ in 0..<Self.claimsMax {
             guard let value = former?.value, let standing = EtcdTenure(value, at: layout.epoch)
             else { throw .damagedKey(layout.epoch) }
-            if let newest, standing.epoch != newest {
-                throw .superseded(newest, by: standing.epoch)
+            if let candidate, standing.epoch != candidate.former {
+                throw .superseded(candidate.former, by: standing.epoch)
             }
             let claim = EtcdTenure(epoch: standing.epoch.raised(by: step), nonce: .random())
             let change = EtcdChange(nonce: claim.nonce)
+            let word = candidate.map {
+                ServingWord(epoch: claim.epoch, address: $0.address, renewal: 0, standing: .serving)
+            }
             let reads: [EtcdTransaction.Operation] = [
                 .read(.key(layout.end)), .read(.key(layout.floor)), .read(.below(layout.uploads)),
             ]
@@ -150,7 +154,8 @@ public final class EtcdLog: ActionLog {
                 EtcdTransaction(
                     comparisons: [.value(layout.epoch, value)],
                     success: [.put(layout.epoch, claim.value(at: layout.epoch))] + reads
-                        + [.put(layout.change, change.value(at: layout.change))],
+                        + [.put(layout.change, change.value(at: layout.change))]
+                        + (word.map { [.put(layout.serving, $0.value(at: layout.serving))] } ?? []),
                     failure: [.read(.key(layout.epoch))] + reads), attempt)
             if answer.succeeded { return (claim, answer) }
             former = answer.pair(0)

@@ -12,14 +12,21 @@ public protocol SharedActionLog: ActionLog {
     /// - Throws: `damaged`, `unreachable`, `denied`, `failed`, `closed`.
     func look() throws(LogError) -> SharedLogView
 
-    /// Begins a tenure as `claim(raisingEpochBy:)`, if nobody has since that epoch.
+    /// Begins a tenure as `claim(raisingEpochBy:)`, if nobody has since that epoch, and says with it who serves: nobody sees
+    /// the claim without that.
     ///
     /// - Parameters:
     ///   - step: By how much the epoch rises, 1 or more.
     ///   - epoch: The newest claim's epoch, as ``look()`` has found it.
+    ///   - address: Where nodes reach the one that claims it.
+    ///   - won: Given what says that the tenure serves, for another thread and with connections of its own, as soon as
+    ///     the claim is made: what else is to be done may take long, and others take silence for a sign.
     /// - Returns: The new epoch, and where the log ends.
     /// - Throws: `superseded` where there was another claim; else as `claim(raisingEpochBy:)`.
-    func claim(raisingEpochBy step: UInt64, after epoch: Epoch) throws(LogError) -> LogClaim
+    func claim(
+        raisingEpochBy step: UInt64, after epoch: Epoch, as address: String,
+        _ won: (any TenureHerald, Epoch) -> Void
+    ) throws(LogError) -> LogClaim
 
     /// Says that a sequencer stands by. Say it again every second: one that falls silent is forgotten.
     ///
@@ -32,11 +39,11 @@ public protocol SharedActionLog: ActionLog {
     /// - Parameter tell: Called on a thread of the engine's; it must not wait. It is a hint, as ``look()`` tells.
     func watchServing(_ tell: @escaping @Sendable () -> Void)
 
-    /// Makes what says that the present tenure serves, for another thread and with connections of its own.
+    /// Says that a sequencer stands by no more.
     ///
-    /// - Returns: What says it.
-    /// - Throws: `notClaimed`, `failed`, `closed`.
-    func makeHerald() throws(LogError) -> any TenureHerald
+    /// - Parameter address: Where nodes reached it.
+    /// - Throws: `unreachable`, `denied`, `failed`, `closed`.
+    func standDown(_ address: String) throws(LogError)
 }
 
 /// Says beside the log that a tenure serves. One thread at a time owns it.
@@ -44,9 +51,9 @@ public protocol TenureHerald: AnyObject {
     /// Says it once more, if the tenure's claim is still the newest.
     ///
     /// - Parameter word: What to say.
-    /// - Returns: Who stands by. Those that said nothing for a while are forgotten.
+    /// - Returns: Who stands by: each has said something during the last seconds of this tenure.
     /// - Throws: `superseded`; `unreachable`, `denied`, `full`, `failed`, `unknownOutcome`: it was not said, or may have
-    ///   been. No call takes longer than about a second.
+    ///   been. No call takes longer than some two seconds.
     func say(_ word: ServingWord) throws(LogError) -> [StandbyWord]
 }
 

@@ -6,11 +6,9 @@ import ConfluxZeroMQ
 /// What the thread that owns the log works on, one after the other.
 package enum LogJob: Sendable {
     case claim(Nonce)
-    /// Looks at a log that another sequencer may append to, and folds what is new, as the one with this address that
-    /// stands by; opens it anew first, where it failed; folds nothing where it yields.
-    case follow(
-        as: String, reopening: Bool, yielding: Bool,
-        @Sendable (Result<FollowedLog, LogError>) -> Void)
+    /// Looks at a log that another sequencer may append to, and folds what is new; opens it anew first, where it
+    /// failed; folds nothing where it yields.
+    case follow(reopening: Bool, yielding: Bool, @Sendable (LogLook) -> Void)
     /// Claims the log, unless somebody else has since this epoch.
     case takeOver(Nonce, after: Epoch)
     /// Opens the log anew, after it failed, and claims it.
@@ -68,10 +66,8 @@ package final class LogWorker {
     private let checkpoints: CheckpointSchedule
     /// Given what reads the log for others, before anybody is told of the tenure that it is of.
     private let begin: ((any LogReader, Epoch) -> Void)?
-    /// Given what says that a tenure serves, where several sequencers may.
-    let herald: ((any TenureHerald, Epoch) -> Void)?
-    /// Called, on any thread, when what the one that serves says may have changed.
-    let hint: (@Sendable () -> Void)?
+    /// What it has where several sequencers may serve the log.
+    let sharing: LogSharing?
     /// Tells the time, on a clock that only rises.
     let clock: () -> Duration
     /// What is known of a log that another sequencer appends to.
@@ -98,8 +94,7 @@ package final class LogWorker {
     ///   - checkpoints: When a checkpoint is due, and who makes it; nobody unless given.
     ///   - begin: Given a reader for each tenure, which reads for others beside this; none is made
     ///     unless given.
-    ///   - herald: Given what says that a tenure serves, where several sequencers may; before anybody is told of it.
-    ///   - hint: Called, on any thread, when the one that serves may have said something.
+    ///   - sharing: What it has where several sequencers may serve the log.
     ///   - reopen: Opens the log anew after it failed; it goes on as it is unless given.
     ///   - doubt: Called, on any thread, when the log may have been claimed by somebody else: then
     ///     ``LogJob/review`` is due.
@@ -108,8 +103,7 @@ package final class LogWorker {
     package init(
         log: any ActionLog, checkpoints: CheckpointSchedule = .never,
         begin: ((any LogReader, Epoch) -> Void)? = nil,
-        herald: ((any TenureHerald, Epoch) -> Void)? = nil,
-        hint: (@Sendable () -> Void)? = nil,
+        sharing: LogSharing? = nil,
         reopen: @escaping (any ActionLog) throws(LogError) -> any ActionLog = { $0 },
         doubt: (@Sendable () -> Void)? = nil,
         clock: @escaping () -> Duration = { Moment.now.monotonic },
@@ -118,8 +112,7 @@ package final class LogWorker {
         self.log = log
         self.checkpoints = checkpoints
         self.begin = begin
-        self.herald = herald
-        self.hint = hint
+        self.sharing = sharing
         self.reopen = reopen
         self.doubt = doubt
         self.clock = clock
@@ -154,13 +147,8 @@ package final class LogWorker {
         case .renew(let nonce):
             try openAnew()
             try claim(nonce)
-        case .follow(let address, let reopening, let isYielding, let done):
-            done(
-                Result { () throws(LogError) in
-                    try follow(as: address, reopening: reopening, isYielding: isYielding) {
-                        done(.success($0))
-                    }
-                })
+        case .follow(let reopening, let isYielding, let tell):
+            follow(reopening: reopening, isYielding: isYielding, tell)
         case .takeOver(let nonce, let former): try takeOver(nonce, after: former)
         case .readCheckpoint(let last): answer(.checkpointRead(readCheckpoint(through: last)))
         case .read(let from):
@@ -169,12 +157,14 @@ package final class LogWorker {
             answer(.logRead(bodies))
         case .append(let append):
             try self.append(append)
+            sharing?.confirmed()
             last = append.last
             answer(.appended)
             uncoveredBytes += append.commits.reduce(0) { $0 + $1.frame.count }
             wishForCheckpoint()
         case .confirm:
             try log.confirm()
+            sharing?.confirmed()
             answer(.tenureConfirmed)
         case .review: try review()
         case .save(let piece, let done):
@@ -183,7 +173,7 @@ package final class LogWorker {
             // What may have happened, or may yet happen, ends with the tenure.
             if let error, error.code == .unknownOutcome { throw error }
         case .probe(let passed): passed()
-        case .close: log.close()
+        case .close: close()
         case .rest: preconditionFailure("the rest of a job is done as that job")
         }
         return true
@@ -231,6 +221,9 @@ package final class LogWorker {
                     lastEpoch: claim.lastEpoch, floor: log.floor, nonce: nonce),
                 knowing: known))
     }
+
+    /// A tenure of before is over, and nothing is done for it any more.
+    func endTenure() { epoch = .none }
 
     /// What was followed is not read again, and counts for the next checkpoint.
     func goOn(from checkpoint: SequenceNumber?, byteCount: Int, checkpointSize: Int) {

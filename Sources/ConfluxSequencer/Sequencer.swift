@@ -191,7 +191,7 @@ public final class Sequencer: Sendable {
                     begin: { reader, epoch in
                         reads.post(ReadTask(epoch: epoch, job: .reading(through: reader)))
                     },
-                    herald: heralds?.begin, hint: { answers.post(.hinted) },
+                    sharing: heralds?.sharing { answers.post(.hinted) },
                     reopen: { (log) throws(LogError) in try reopen(log, storage) },
                     doubt: { jobs.post(.review) },
                     answer: answer)
@@ -203,7 +203,7 @@ public final class Sequencer: Sendable {
                     waker: waker, answers: answers, jobs: jobs, appender: appender, reads: reads,
                     pace: pace, isMemory: storage.isMemory,
                     renewal: TenureRenewal(pauseMax: configuration.renewalPauseMax),
-                    standby: heralds.map { ServingThread.Standby(of: $0, at: settings.address) },
+                    standby: heralds.map { ServingThread.Standby(of: $0) },
                     authorized: keys,
                     reloads: KeyReloads(read: readKeys) { answers.post(.reloaded($0)) },
                     meter: meter, events: events))

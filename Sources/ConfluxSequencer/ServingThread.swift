@@ -159,20 +159,12 @@ final class ServingThread {
     /// Behind each turn: as often as is due.
     func publish() {
         let now = Moment.now.monotonic
+        standby?.signs.turn(at: now)
         guard now - publishedAt >= Self.publishInterval else { return }
         publishedAt = now
         meter.publish(
             machine.gauges, machine.tally, commitTimes,
-            bounds: bounds("router", router.levels) + bounds("feed", feed.levels), at: now)
-    }
-
-    private func bounds(_ socket: String, _ levels: ServingLevels) -> [Bound] {
-        [
-            Bound(
-                "\(socket)Connections", levels.connections.level, of: levels.connections.most),
-            Bound("\(socket)Handshakes", levels.handshakes.level, of: levels.handshakes.most),
-            Bound("\(socket)QueueBytes", levels.queueBytes.level, of: levels.queueBytes.most),
-        ]
+            bounds: router.levels.bounds(of: "router") + feed.levels.bounds(of: "feed"), at: now)
     }
 
     private func tellOmissions() {
@@ -211,8 +203,8 @@ final class ServingThread {
     }
 
     private var timeout: Duration {
-        let due = machine.nextDeadline.map { max(.zero, $0 - Moment.now.monotonic) }
-        return min(due ?? Self.publishInterval, Self.publishInterval)
+        guard end == nil, let due = machine.nextDeadline else { return Self.publishInterval }
+        return min(max(.zero, due - Moment.now.monotonic), Self.publishInterval)
     }
 
     func perform(_ input: SequencerInput) {
@@ -240,7 +232,7 @@ final class ServingThread {
                 guard gate.admits(answer.tenure) else { continue }
                 perform(answer.input.told(standsBy: standby != nil))
                 if case .appended = answer.input { measureCommit() }
-            case .followed(let found, let begun): followed(found, since: begun)
+            case .followed(let look, let begun): followed(look, since: begun)
             case .hinted: hinted()
             case .news(let news, let epoch): take(news, of: epoch)
             case .read(let answer):
@@ -269,10 +261,11 @@ final class ServingThread {
         } while Moment.now.monotonic - begun < Self.turnMax
     }
 
-    /// What comes before the tenure begins is heard then. While the log fails, a hello is told so.
+    /// What comes before the tenure begins is heard then. While that is not to be soon, a hello is told so.
     private func keep(_ input: RouterInput) {
         early.add(input)
-        guard standby != nil || failure != nil, case .message(let route, let frame) = input,
+        guard gate.isStandingBy || failure != nil,
+            case .message(let route, let frame) = input,
             (try? Frame.header(of: frame))?.kind == .hello
         else { return }
         answer(hello: frame, from: route)
@@ -340,7 +333,10 @@ final class ServingThread {
             if noteLimit.admits(note, at: Moment.now.monotonic) { events(.note(note)) }
         case .end(let reason):
             end = reason
-            if standby != nil { isServing = false }
+            if standby != nil {
+                isServing = false
+                failure = "its tenure is over"
+            }
         }
     }
 

@@ -21,6 +21,17 @@ import Testing
         ServingWord(epoch: epoch, address: address, renewal: renewal, standing: standing)
     }
 
+    /// Claims a log behind the newest claim.
+    private func claim(
+        _ log: EtcdLog, after epoch: Epoch, as address: String = "tcp://a:1"
+    ) throws -> (claim: LogClaim, herald: any TenureHerald) {
+        var herald: (any TenureHerald)?
+        let claim = try log.claim(raisingEpochBy: 1, after: epoch, as: address) {
+            herald = $0; _ = $1
+        }
+        return (claim, try #require(herald))
+    }
+
     @Test func `who stands by sees what is appended, and reads it`() throws {
         let (one, two) = try pair()
         let empty = try two.look()
@@ -45,30 +56,37 @@ import Testing
     @Test func `a claim counts only behind the epoch that was seen`() throws {
         let (one, two) = try pair()
         let seen = try two.look().epoch
-        let first = try one.claim(raisingEpochBy: 3, after: seen)
-        let late = failure { _ = try two.claim(raisingEpochBy: 5, after: seen) }
+        let first = try claim(one, after: seen).claim
+        var hasWon = false
+        let late = failure {
+            _ = try two.claim(raisingEpochBy: 5, after: seen, as: "tcp://b:1") { _, _ in
+                hasWon = true
+            }
+        }
         #expect(late.error?.code == .superseded)
+        #expect(!hasWon)
         try one.confirm()
         _ = try one.fill(1, first.epoch)
         #expect(try two.look().epoch == first.epoch)
-        let second = try two.claim(raisingEpochBy: 1, after: first.epoch)
+        let second = try claim(two, after: first.epoch).claim
         #expect(second.last == one.last)
         #expect(failure { try one.confirm() }.error?.code == .superseded)
     }
 
-    @Test func `what the one that serves says is seen, and nothing of who served before`() throws {
+    @Test func `no claim is seen without who made it, and what it says ends with the next one`()
+        throws
+    {
         let (one, two) = try pair()
-        let former = try one.claim().epoch
-        let old = try one.makeHerald()
-        #expect(try old.say(word(former)).isEmpty)
-        #expect(try two.look().serving == word(former))
-        #expect(failure { _ = try two.makeHerald() }.error?.code == .notClaimed)
-        let epoch = try two.claim(raisingEpochBy: 1, after: former).epoch
-        let new = try two.makeHerald()
-        _ = try new.say(word(epoch, "tcp://b:1"))
-        let late = failure { _ = try old.say(word(former, renewal: 2)) }
+        let (former, old) = try claim(one, after: .none)
+        #expect(try two.look().serving == word(former.epoch, renewal: 0))
+        #expect(try old.say(word(former.epoch)).isEmpty)
+        #expect(try two.look().serving == word(former.epoch))
+        let (later, new) = try claim(two, after: former.epoch, as: "tcp://b:1")
+        let epoch = later.epoch
+        #expect(try one.look().serving == word(epoch, "tcp://b:1", renewal: 0))
+        let late = failure { _ = try old.say(word(former.epoch, renewal: 2)) }
         #expect(late.error?.code == .superseded)
-        #expect(try one.look().serving == word(epoch, "tcp://b:1"))
+        #expect(try one.look().serving == word(epoch, "tcp://b:1", renewal: 0))
         let left = word(epoch, "tcp://b:1", renewal: 2, .left(successor: "tcp://a:1"))
         _ = try new.say(left)
         #expect(try one.look().serving == left)
@@ -77,27 +95,32 @@ import Testing
         #expect(try one.look().serving == nobody)
     }
 
-    @Test func `the one that serves hears who stands by, and is not among them`() throws {
+    @Test func `the one that serves hears who is there to stand by`() throws {
         let (one, two) = try pair()
-        let epoch = try one.claim().epoch
-        let herald = try one.makeHerald()
-        let standby = StandbyWord(address: "tcp://b:1", last: SequenceNumber(4), renewal: 1)
+        let (tenure, herald) = try claim(one, after: .none)
+        var standby = StandbyWord(address: "tcp://b:1", last: SequenceNumber(4), renewal: 1)
         try two.standBy(standby)
-        // It did so itself once.
+        // It did so itself once, and another one may be long gone.
         try one.standBy(StandbyWord(address: "tcp://a:1", last: .zero, renewal: 9))
-        #expect(try herald.say(word(epoch)) == [standby])
-        #expect(try herald.say(word(epoch, renewal: 2)) == [standby])
+        try two.standBy(StandbyWord(address: "tcp://c:1", last: .zero, renewal: 3))
+        #expect(try herald.say(word(tenure.epoch)).isEmpty)
+        standby.renewal += 1
+        try two.standBy(standby)
+        #expect(try herald.say(word(tenure.epoch, renewal: 2)) == [standby])
+        #expect(try herald.say(word(tenure.epoch, renewal: 3)) == [standby])
+        try two.standDown("tcp://b:1")
+        #expect(try herald.say(word(tenure.epoch, renewal: 4)).isEmpty)
     }
 
     @Test func `a hint that was damaged is none, and harms nothing`() throws {
         let (one, two) = try pair()
-        let epoch = try one.claim().epoch
-        _ = try one.makeHerald().say(word(epoch))
+        let (tenure, herald) = try claim(one, after: .none)
+        let epoch = tenure.epoch
         let cluster = try EtcdCluster.shared.get()
         try cluster.control(["put", "/\(prefix)/serving", "nonsense"])
         try cluster.control(["put", "/\(prefix)/standbys/tcp://c:1", "nonsense"])
         #expect(try two.look().serving == nil)
-        #expect(try one.makeHerald().say(word(epoch, renewal: 2)).isEmpty)
+        #expect(try herald.say(word(epoch, renewal: 2)).isEmpty)
         #expect(try two.look().serving == word(epoch, renewal: 2))
         // A program that opens the log takes the keys for its own.
         #expect(try open(cluster, prefix).id == one.id)
@@ -105,8 +128,8 @@ import Testing
 
     @Test func `whoever watches is told when the one that serves says something`() throws {
         let (one, two) = try pair()
-        let epoch = try one.claim().epoch
-        let herald = try one.makeHerald()
+        let (tenure, herald) = try claim(one, after: .none)
+        let epoch = tenure.epoch
         let told = DispatchSemaphore(value: 0)
         two.watchServing { told.signal() }
         // It is told as well when it begins to watch.

@@ -19,6 +19,9 @@ enum EtcdMethod: String {
 /// Confined to one thread at a time.
 final class EtcdClient: EtcdStore {
     private let settings: EtcdLogSettings
+    /// How long one member, and all of them together, may take.
+    private var answerMax: Duration
+    private var callMax: Duration
     private let transfer: EtcdTransfer
     /// The member that answered last.
     private var current = 0
@@ -39,6 +42,8 @@ final class EtcdClient: EtcdStore {
 
     init(_ settings: EtcdLogSettings) throws(EtcdFailure) {
         self.settings = settings
+        answerMax = settings.answerMax
+        callMax = settings.callMax
         do throws(TransferFailure) {
             transfer = try EtcdTransfer(settings.address.isSecure ? settings.security : nil)
         } catch {
@@ -46,6 +51,11 @@ final class EtcdClient: EtcdStore {
         }
         // Not all programs begin with the same one.
         current = Int.random(in: settings.address.members.indices)
+    }
+
+    func limit(answer: Duration, call: Duration) {
+        answerMax = answer
+        callMax = call
     }
 
     /// Carries out a transaction.
@@ -118,15 +128,15 @@ final class EtcdClient: EtcdStore {
 
     private func call(_ method: EtcdMethod, _ message: [UInt8]) throws(EtcdFailure) -> Bytes {
         let clock = ContinuousClock()
-        let deadline = clock.now + settings.callMax
+        let deadline = clock.now + callMax
         let members = settings.address.members
         var trial = EtcdTrial(memberCount: members.count)
         var pause = Self.pauseMin
         while true {
             let left = deadline - clock.now
-            guard left > .zero else { throw trial.failure(within: settings.callMax) }
+            guard left > .zero else { throw trial.failure(within: callMax) }
             let member = members[current]
-            switch attempt(method, of: member, message, within: min(left, settings.answerMax)) {
+            switch attempt(method, of: member, message, within: min(left, answerMax)) {
             case .answered(let body): return body
             case .failed(var failure):
                 failure.mayHaveHappened = failure.mayHaveHappened || trial.mayHaveHappened
@@ -138,7 +148,7 @@ final class EtcdClient: EtcdStore {
                 // It has run out, and the member is well; or it never knows one.
                 if trial.countsToken() { continue }
             }
-            if trial.areAllDenied { throw trial.failure(within: settings.callMax) }
+            if trial.areAllDenied { throw trial.failure(within: callMax) }
             current = (current + 1) % members.count
             guard trial.isRoundOver else { continue }
             let rest = max(.zero, min(pause, deadline - clock.now))

@@ -7,6 +7,9 @@ package protocol EtcdStore: AnyObject {
     /// The time, on a clock that only rises.
     var now: Duration { get }
 
+    /// Sets how long one member, and all of them together, may take from now on.
+    func limit(answer: Duration, call: Duration)
+
     /// Carries out a transaction.
     ///
     /// - Returns: What came of it. One that was applied while its answer was lost has not succeeded: what its other

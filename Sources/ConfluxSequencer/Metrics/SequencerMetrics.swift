@@ -1,5 +1,6 @@
 import ConfluxProtocol
 import ConfluxVocabulary
+import ConfluxZeroMQ
 
 /// A sequencer's counters and measurements at one moment: see ``Sequencer/metrics()``.
 public struct SequencerMetrics: Sendable {
@@ -127,4 +128,15 @@ public struct SequencerMetrics: Sendable {
 
 extension Duration {
     fileprivate var wholeSeconds: Int64 { components.seconds }
+}
+
+extension ServingLevels {
+    /// The bounds of a socket.
+    func bounds(of socket: String) -> [Bound] {
+        [
+            Bound("\(socket)Connections", connections.level, of: connections.most),
+            Bound("\(socket)Handshakes", handshakes.level, of: handshakes.most),
+            Bound("\(socket)QueueBytes", queueBytes.level, of: queueBytes.most),
+        ]
+    }
 }

@@ -9,7 +9,7 @@ enum ServingInput: Sendable {
     /// What was read of the log for others.
     case read(ReadThread.Answer)
     /// The log was looked at, since that time, while another sequencer may serve.
-    case followed(Result<FollowedLog, LogError>, since: Duration)
+    case followed(LogLook, since: Duration)
     /// The one that serves may have said something.
     case hinted
     /// What the thread that says who serves has found, of a tenure.

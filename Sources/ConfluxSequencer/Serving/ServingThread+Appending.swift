@@ -37,7 +37,9 @@ extension ServingThread {
     var relief: () -> Duration? {
         { [weak self] in
             guard let self else { return nil }
-            lead.relieve(isOver: { self.end != nil }, turn: { self.turn() })
+            // One that may stand by goes on telling nodes that its tenure is over, until the append is.
+            lead.relieve(
+                isOver: { self.end != nil && self.standby == nil }, turn: { self.turn() })
             return lead.watchInterval
         }
     }

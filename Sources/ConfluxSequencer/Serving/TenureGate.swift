@@ -5,7 +5,8 @@
 package struct TenureGate: Sendable {
     /// Which tenure was asked for last: 1, 2 … Where several sequencers may serve, 1 is none.
     private var newest: UInt64 = 1
-    private var isStandingBy = false
+    /// Whether none was asked for since the last one.
+    package private(set) var isStandingBy = false
 
     /// Makes one for a process that asks for its first tenure.
     package init() {}

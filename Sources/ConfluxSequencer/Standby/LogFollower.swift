@@ -11,9 +11,10 @@ struct LogFollower {
     private(set) var byteCount = 0
     /// How many bytes that has.
     private(set) var checkpointSize = 0
-    /// How often it was said that this one stands by, and when last.
+    /// How often it was said that this one stands by; when it was last, and to whom.
     private var renewal: UInt64 = 0
     private var saidAt: Duration?
+    private var epoch = Epoch.none
     /// Whether what the one that serves says is watched.
     var isWatching = false
     /// How many bytes of commits are read before the log is looked at again.
@@ -70,25 +71,59 @@ struct LogFollower {
         return true
     }
 
-    /// What is to be said of this one, if it is time.
-    mutating func word(of address: String, at now: Duration) -> StandbyWord? {
-        if let saidAt, now - saidAt < Self.sayingPause { return nil }
-        saidAt = now
+    /// What is to be said of this one, if it is time: at once to whoever has begun to serve.
+    mutating func word(of address: String, since epoch: Epoch, at now: Duration) -> StandbyWord? {
+        if let saidAt, epoch == self.epoch, now - saidAt < Self.sayingPause {
+            return nil
+        }
+        self.epoch = epoch
         renewal += 1
         return StandbyWord(address: address, last: last, renewal: renewal)
     }
+
+    /// It was said.
+    mutating func said(at now: Duration) { saidAt = now }
+
+    /// Whether it ever was.
+    var hasSaid: Bool { saidAt != nil }
+}
+
+/// How far a log that another sequencer appends to was read.
+package struct FollowedLog: Sendable {
+    /// Up to where it is folded.
+    package var last: SequenceNumber
+    /// Whether that is the end that was found.
+    package var isWarm: Bool
 }
 
 /// What came of looking at a log that another sequencer appends to.
-package struct FollowedLog: Sendable {
-    /// What was found.
-    package var view: SharedLogView
-    /// Up to where it is folded.
-    package var last: SequenceNumber
-    /// Whether that is its end.
-    package var isWarm: Bool
-    /// Whether it was read: at first it is told what was found, and then how far it was read.
-    package var isOver: Bool
+package enum LogLook: Sendable {
+    /// What was found, before it is read; or why it could not be looked at.
+    case looked(Result<SharedLogView, LogError>)
+    /// How far it was read; nil where nothing was to be read.
+    case read(Result<FollowedLog?, LogError>)
+}
+
+/// What a worker has besides where several sequencers may serve its log.
+package struct LogSharing {
+    /// Where nodes reach this one.
+    let address: String
+    /// Given what says that a tenure serves, as soon as the log is claimed.
+    let claimed: (any TenureHerald, Epoch) -> Void
+    /// Called when the log has shown that no newer claim exists.
+    let confirmed: () -> Void
+    /// Called, on any thread, when the one that serves may have said something.
+    let hint: @Sendable () -> Void
+
+    package init(
+        address: String, claimed: @escaping (any TenureHerald, Epoch) -> Void,
+        confirmed: @escaping () -> Void, hint: @escaping @Sendable () -> Void
+    ) {
+        self.address = address
+        self.claimed = claimed
+        self.confirmed = confirmed
+        self.hint = hint
+    }
 }
 
 /// A log that another sequencer appends to.
@@ -96,52 +131,78 @@ extension LogWorker {
     /// Looks at the log and folds what is new; says that this one stands by, now and then.
     ///
     /// - Parameters:
-    ///   - address: Where nodes reach this one.
     ///   - reopening: Whether to open the log anew first.
     ///   - isYielding: Whether to read nothing, and only look.
-    ///   - tell: Told what was found, before that is read.
-    /// - Returns: How far it was read.
-    /// - Throws: What the log does.
-    func follow(
-        as address: String, reopening: Bool, isYielding: Bool, _ tell: (FollowedLog) -> Void
-    ) throws(LogError) -> FollowedLog {
+    ///   - tell: Told what was found, before that is read, and how far it was read.
+    func follow(reopening: Bool, isYielding: Bool, _ tell: (LogLook) -> Void) {
+        let view: SharedLogView
+        do throws(LogError) {
+            view = try look(reopening: reopening)
+        } catch {
+            return tell(.looked(.failure(error)))
+        }
+        tell(.looked(.success(view)))
+        guard !isYielding else { return tell(.read(.success(nil))) }
+        tell(
+            .read(
+                Result { () throws(LogError) in
+                    let isWarm = try follower.advance(to: view, of: log)
+                    // Whoever can't take over at once says nothing.
+                    if isWarm { sayStandingBy(since: view.epoch) }
+                    return FollowedLog(last: follower.last, isWarm: isWarm)
+                }))
+    }
+
+    private func look(reopening: Bool) throws(LogError) -> SharedLogView {
+        endTenure()
         if reopening {
             try openAnew()
             follower.isWatching = false
         }
-        let shared = try sharedLog()
-        if !follower.isWatching, let hint {
-            shared.watchServing(hint)
+        let (shared, sharing) = try sharedLog()
+        if !follower.isWatching {
+            shared.watchServing(sharing.hint)
             follower.isWatching = true
         }
-        let view = try shared.look()
-        let found = FollowedLog(view: view, last: follower.last, isWarm: false, isOver: false)
-        tell(found)
-        guard !isYielding else { return found }
-        let isWarm = try follower.advance(to: view, of: log)
-        // Whoever can't take over at once says nothing.
-        if isWarm, let word = follower.word(of: address, at: clock()) { try shared.standBy(word) }
-        return FollowedLog(view: view, last: follower.last, isWarm: isWarm, isOver: true)
+        return try shared.look()
+    }
+
+    /// It is a hint: where it can't be said, it is said with the next look.
+    private func sayStandingBy(since epoch: Epoch) {
+        guard let (shared, sharing) = try? sharedLog(),
+            let word = follower.word(of: sharing.address, since: epoch, at: clock())
+        else { return }
+        if (try? shared.standBy(word)) != nil { follower.said(at: clock()) }
     }
 
     /// Claims the log, unless somebody else has since this epoch.
     func takeOver(_ nonce: Nonce, after former: Epoch) throws(LogError) {
-        let shared = try sharedLog()
-        let claim = try shared.claim(raisingEpochBy: Self.epochStep(nonce), after: former)
+        let (shared, sharing) = try sharedLog()
+        let claim = try shared.claim(
+            raisingEpochBy: Self.epochStep(nonce), after: former, as: sharing.address,
+            sharing.claimed)
         let (byteCount, checkpointSize) = (follower.byteCount, follower.checkpointSize)
         let known = follower.take()
         follower = LogFollower()
-        if let herald { herald(try shared.makeHerald(), claim.epoch) }
         if let known {
             goOn(from: known.checkpoint, byteCount: byteCount, checkpointSize: checkpointSize)
         }
         try begin(claim, nonce, knowing: known)
     }
 
-    private func sharedLog() throws(LogError) -> any SharedActionLog {
-        guard let shared = log as? any SharedActionLog else {
+    /// Nobody hands over to one that has ended.
+    func close() {
+        if follower.hasSaid, let (shared, sharing) = try? sharedLog() {
+            // Where it can't be said it is forgotten soon.
+            try? shared.standDown(sharing.address)
+        }
+        log.close()
+    }
+
+    private func sharedLog() throws(LogError) -> (any SharedActionLog, LogSharing) {
+        guard let shared = log as? any SharedActionLog, let sharing else {
             throw LogError(.failed, "This log is not for several sequencers.")
         }
-        return shared
+        return (shared, sharing)
     }
 }

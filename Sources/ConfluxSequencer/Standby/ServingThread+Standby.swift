@@ -9,19 +9,17 @@ extension ServingThread {
     /// What a sequencer has besides, that may stand by.
     struct Standby {
         let jobs: Mailbox<HeraldJob>
+        let signs: TenureSigns
         var candidacy: Candidacy
-        /// Whether the log was followed to its end.
-        var isWarm = false
+        /// Whether a claim can follow at once: the log was followed to its end, or is damaged, which a claim finds as well.
+        var isReady = false
         var last = SequenceNumber.zero
-        /// Whether it is being looked at.
-        var isLooking = false
-        /// Whether it is to be looked at as soon as it can be.
-        var isHinted = true
-        /// When it is looked at in any case.
-        var lookAt = Duration.zero
+        var look = Look.due(at: .zero)
         /// Until when nothing is read of the log: this one has handed over, and its nodes wait to be told that the
-        /// successor serves.
+        /// successor serves; or what was read is damaged.
         var yieldsUntil = Duration.zero
+        /// The pause before a log that is damaged is read again; nil where none is.
+        var damagePause: Duration?
         /// Whether the log has failed since it was opened.
         var hasFailed = false
         /// Whom nodes were told of last.
@@ -29,9 +27,24 @@ extension ServingThread {
         /// What was told last to who watches.
         var reported: SequencerEvent.Standing?
 
-        init(of heralds: Heralds, at address: String) {
+        /// When the log is looked at.
+        enum Look {
+            /// Then in any case, and sooner behind a hint.
+            case due(at: Duration)
+            /// It is being looked at, and again at once behind a hint.
+            case underWay(isHinted: Bool)
+        }
+
+        init(of heralds: Heralds) {
             jobs = heralds.jobs
-            candidacy = Candidacy(address: address, lot: .random(in: 0..<1))
+            signs = heralds.signs
+            candidacy = Candidacy(address: heralds.address, lot: .random(in: 0..<1))
+        }
+
+        /// The log was looked at.
+        mutating func lookEnded(nextAt due: Duration) {
+            guard case .underWay(let isHinted) = look else { return }
+            look = .due(at: isHinted ? .zero : due)
         }
     }
 
@@ -41,25 +54,31 @@ extension ServingThread {
     private static let lookPause = Duration.milliseconds(250)
     /// The pause where it could not be looked at.
     private static let failurePause = Duration.milliseconds(500)
+    /// The pauses before a log that is damaged is read again: somebody may restore it, or a checkpoint behind the damage
+    /// may come.
+    private static let damagePause = Duration.seconds(1)...Duration.seconds(60)
 
     /// Stands by and serves until it is asked to stop, or the log is damaged.
     ///
     /// - Returns: Why it ended.
     func runStandingBy() -> SequencerEnd {
         while true {
-            guard standBy() else { return isCutOff ? end ?? .stopped : .stopped }
+            guard standBy() else { return end ?? .stopped }
             let reason = serveTenure()
             leave(because: reason)
-            guard !isCutOff, !isStopping else { return reason }
+            guard !isCutOff else { return reason }
             switch reason {
             case .stopped, .logDamaged: return reason
+            case _ where isStopping: return .stopped
+            // Another one was quicker.
+            case .superseded where machine.epoch == .none: break
             case .superseded, .handedOver: events(.steppedDown(reason))
             case .logFailed(let message, let summary):
                 guard let pause = renewal.pause(after: .now) else { return reason }
                 failure = "its log fails: \(summary). It tries again by itself"
                 standby?.hasFailed = true
                 events(.tenureFailed(message: message, pause: pause))
-                guard rest(for: pause) else { return isCutOff ? end ?? reason : .stopped }
+                guard rest(for: pause) else { return end ?? .stopped }
             }
         }
     }
@@ -77,7 +96,8 @@ extension ServingThread {
 
     /// Follows the log until it is time to try to take over.
     ///
-    /// - Returns: Whether the log was asked for a tenure; false when it was asked to stop, or the sockets failed.
+    /// - Returns: Whether the log was asked for a tenure; false when it was asked to stop, the sockets failed, or the log
+    ///   can't be looked at since it is damaged.
     private func standBy() -> Bool {
         isServing = false
         end = nil
@@ -85,10 +105,10 @@ extension ServingThread {
         machine = SequencerMachine(settings: machine.settings, secret: .random())
         machine.tally = tally
         gate.standBy()
-        standby?.isWarm = false
-        standby?.isHinted = true
+        standby?.isReady = false
+        hinted()
         standby?.reported = nil
-        while !isStopping {
+        while !isStopping, end == nil {
             do {
                 let readiness = try poller.wait(timeout: look())
                 publish()
@@ -108,72 +128,79 @@ extension ServingThread {
     ///
     /// - Returns: How long to wait for what comes next.
     private func look() -> Duration {
-        guard var standby else { return .zero }
+        guard let standby else { return .zero }
         let now = Moment.now.monotonic
-        if !standby.isLooking,
-            standby.isHinted || now >= standby.lookAt || standby.candidacy.needsLook(at: now)
-        {
-            standby.isLooking = true
-            standby.isHinted = false
-            let answers = answers
-            jobs.post(
-                .follow(
-                    as: standby.candidacy.address, reopening: standby.hasFailed,
-                    yielding: now < standby.yieldsUntil
-                ) { found in
-                    answers.post(.followed(found, since: now))
-                })
-            standby.hasFailed = false
-            self.standby = standby
-        }
-        var due = standby.isLooking ? now + Self.lookPause : standby.lookAt
-        if let tryAt = standby.candidacy.tryAt, standby.isWarm, !standby.isLooking {
-            due = min(due, tryAt)
-        }
-        return max(.zero, due - now)
+        guard case .due(var due) = standby.look else { return Self.lookPause }
+        if standby.isReady, let tryAt = standby.candidacy.tryAt { due = min(due, tryAt) }
+        guard now >= due || standby.candidacy.needsLook(at: now) else { return due - now }
+        let answers = answers
+        jobs.post(
+            .follow(reopening: standby.hasFailed, yielding: now < standby.yieldsUntil) {
+                answers.post(.followed($0, since: now))
+            })
+        self.standby?.look = .underWay(isHinted: false)
+        self.standby?.hasFailed = false
+        return Self.lookPause
     }
 
     /// The log was looked at.
-    func followed(_ found: Result<FollowedLog, LogError>, since begun: Duration) {
+    func followed(_ look: LogLook, since begun: Duration) {
         guard var standby else { return }
         let now = Moment.now.monotonic
-        standby.isLooking = false
-        switch found {
-        case .success(let log) where !log.isOver:
-            // If it is read now, nodes need not wait for that; it is looked at again behind a hint.
-            standby.candidacy.saw(log.view, since: begun, at: now)
-            standby.lookAt = now + Self.lookPause
-            if standby.candidacy.server(at: now) != nil { standby.yieldsUntil = .zero }
-            self.standby = standby
-            if !isServing { redirectHellos(at: now) }
-            return
-        case .success(let log):
-            standby.isWarm = log.isWarm
-            standby.last = log.last
-            standby.isHinted = standby.isHinted || !log.isWarm
-            standby.lookAt = now + Self.lookPause
-            renewal.stoodBy()
-        case .failure(let error):
+        var fault: LogError?
+        switch look {
+        case .looked(.success(let view)):
+            // If it is read now, nodes need not wait for that.
+            standby.candidacy.saw(view, since: begun, at: now)
+            if standby.candidacy.server(at: now) != nil, standby.damagePause == nil {
+                standby.yieldsUntil = .zero
+            }
+        case .read(.success(let read)):
+            if let read {
+                standby.isReady = read.isWarm
+                standby.last = read.last
+                standby.damagePause = nil
+                renewal.stoodBy()
+            }
+            standby.lookEnded(nextAt: read?.isWarm == false ? now : now + Self.lookPause)
+        case .read(.failure(let error)) where error.code == .damaged:
+            fault = error
+            standby.isReady = true
+            let pause = standby.damagePause.map { $0 * 2 } ?? Self.damagePause.lowerBound
+            standby.damagePause = min(pause, Self.damagePause.upperBound)
+            standby.yieldsUntil = now + pause
+            standby.lookEnded(nextAt: now + Self.lookPause)
+        case .looked(.failure(let error)), .read(.failure(let error)):
+            fault = error
             standby.candidacy.failed(at: now)
-            standby.isWarm = false
+            standby.isReady = false
             standby.hasFailed = true
-            standby.lookAt = now + Self.failurePause
-            failure = "it stands by, and its log fails: \(error.code.summary)"
+            standby.lookEnded(nextAt: now + Self.failurePause)
+            // Nobody can claim it.
+            if error.code == .damaged, !isServing { end = .logDamaged(error.message) }
         }
+        if let fault { failure = "it stands by, and its log fails: \(fault.code.summary)" }
         self.standby = standby
         guard !isServing else { return }
-        report(found)
+        if case .looked(.success) = look {} else { report(fault) }
         redirectHellos(at: now)
     }
 
     /// A hint that the one that serves has said something.
-    func hinted() { standby?.isHinted = true }
+    func hinted() {
+        switch standby?.look {
+        case .due: standby?.look = .due(at: .zero)
+        case .underWay: standby?.look = .underWay(isHinted: true)
+        case nil: break
+        }
+    }
 
     private func takeOverIfDue() -> Bool {
-        guard let standby, standby.isWarm, !standby.isLooking, let view = standby.candidacy.view,
+        guard !isStopping, let standby, standby.isReady, case .due = standby.look,
+            let view = standby.candidacy.view,
             standby.candidacy.isDue(at: Moment.now.monotonic)
         else { return false }
-        failure = "it is about to take over"
+        failure = nil
         self.standby?.told = nil
         gate.ask()
         jobs.post(.takeOver(.random(), after: view.epoch))
@@ -221,22 +248,19 @@ extension ServingThread {
 
     // MARK: Who watches
 
-    private func report(_ found: Result<FollowedLog, LogError>) {
-        let standing: SequencerEvent.Standing
-        switch found {
-        case .success(let log):
-            let now = Moment.now.monotonic
+    private func report(_ fault: LogError?) {
+        let now = Moment.now.monotonic
+        var standing = SequencerEvent.Standing(server: nil, failure: fault?.message)
+        if fault == nil {
             failure = nil
             // What is about to take over need not be told of.
-            guard log.isWarm, let standby, standby.candidacy.tryAt.map({ $0 > now }) ?? false else {
-                return
-            }
-            let server = standby.candidacy.server(at: now)
-            guard server != nil || standby.reported?.failure != nil || standby.reported == nil
+            guard let standby, standby.isReady, standby.candidacy.tryAt.map({ $0 > now }) ?? false
             else { return }
-            standing = SequencerEvent.Standing(server: server, failure: nil)
-        case .failure(let error):
-            standing = SequencerEvent.Standing(server: nil, failure: error.message)
+            standing.server = standby.candidacy.server(at: now)
+            guard
+                standing.server != nil || standby.reported?.failure != nil
+                    || standby.reported == nil
+            else { return }
         }
         guard standing != standby?.reported else { return }
         standby?.reported = standing

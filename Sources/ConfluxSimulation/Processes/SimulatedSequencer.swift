@@ -51,6 +51,8 @@ final class SimulatedSequencer {
         var gathered: AsideRun?
         /// What says that a tenure serves.
         var herald: (epoch: Epoch, herald: any TenureHerald)?
+        /// When the log has last shown that no newer claim exists.
+        var confirmedAt = Duration.zero
     }
 
     /// Which answers count, and of which tenure the worker does the jobs.
@@ -74,7 +76,10 @@ final class SimulatedSequencer {
             log: log,
             checkpoints: CheckpointSchedule(intervalBytes: checkpointBytes) { due in
                 if case .success(let job) = due { answers.due = job }
-            }, begin: { answers.reader = ($1, $0) }, herald: { answers.herald = ($1, $0) },
+            }, begin: { answers.reader = ($1, $0) },
+            sharing: LogSharing(
+                address: settings.address, claimed: { answers.herald = ($1, $0) },
+                confirmed: { answers.confirmedAt = now() }, hint: {}),
             reopen: reopen, clock: now, answer: { answers.inputs.append($0) })
         reads = ReadWorker(
             answer: { answers.inputs.append($0) }, save: { answers.gathered = $0 })

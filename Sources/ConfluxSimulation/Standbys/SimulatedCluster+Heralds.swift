@@ -54,7 +54,7 @@ extension SimulatedCluster {
             news = .deposed(.superseded)
         case .failure(let error):
             due = reading + SimulatedHerald.failurePause
-            guard reading - herald.saidAt >= SimulatedHerald.doubtMax else { break }
+            guard reading - max(herald.saidAt, sequencer.answers.confirmedAt) >= SimulatedHerald.doubtMax else { break }
             marks.hit(.tenureGivenUp)
             due = reading + SimulatedHerald.pause
             news = .deposed(.logFailed(error.message))

@@ -56,7 +56,7 @@ extension SimulatedCluster {
         sequencer.gate.standBy()
         sequencer.beginAnew()
         sequencer.standby?.isStandingBy = true
-        sequencer.standby?.isWarm = false
+        sequencer.standby?.isReady = false
         sequencer.standby?.isHinted = true
         watch(sequencer)
     }
@@ -66,7 +66,7 @@ extension SimulatedCluster {
         guard var standby = sequencer.standby, standby.isStandingBy else { return }
         defer { sequencer.standby = standby }
         let reading = sequencer.clock.reading(at: now)
-        if standby.isWarm, !standby.isLooking, let view = standby.candidacy.view,
+        if standby.isReady, !standby.isLooking, let view = standby.candidacy.view,
             standby.candidacy.isDue(at: reading)
         {
             marks.hit(.takeOverTried)
@@ -86,14 +86,14 @@ extension SimulatedCluster {
                 let looks = sequencer.looks
                 sequencer.logJobs.append(
                     .follow(
-                        as: standby.candidacy.address, reopening: standby.hasFailed,
+                        reopening: standby.hasFailed,
                         yielding: reading < standby.yieldsUntil
                     ) { looks.add($0) })
                 standby.hasFailed = false
             }
             var due =
                 standby.isLooking ? reading + SimulatedStandby.lookPause : standby.lookAt
-            if let tryAt = standby.candidacy.tryAt, standby.isWarm, !standby.isLooking {
+            if let tryAt = standby.candidacy.tryAt, standby.isReady, !standby.isLooking {
                 due = min(due, tryAt)
             }
             timeline.schedule(
@@ -103,26 +103,25 @@ extension SimulatedCluster {
     }
 
     private func followed(
-        _ found: Result<FollowedLog, LogError>, _ sequencer: SimulatedSequencer
+        _ look: LogLook, _ sequencer: SimulatedSequencer
     ) throws(Violation) {
         guard var standby = sequencer.standby else { return }
         let reading = sequencer.clock.reading(at: now)
-        switch found {
-        case .success(let log) where !log.isOver:
-            standby.candidacy.saw(log.view, since: standby.lookBegunAt, at: reading)
-            standby.lookAt = reading + SimulatedStandby.lookPause
+        switch look {
+        case .looked(.success(let view)):
+            standby.candidacy.saw(view, since: standby.lookBegunAt, at: reading)
             if standby.candidacy.server(at: reading) != nil { standby.yieldsUntil = .zero }
-        case .success(let log):
+        case .read(.success(let read)):
             standby.isLooking = false
-            standby.isWarm = log.isWarm
-            standby.isHinted = standby.isHinted || !log.isWarm
-            standby.lookAt = reading + SimulatedStandby.lookPause
-        case .failure(let error):
+            if let read { standby.isReady = read.isWarm }
+            standby.lookAt =
+                read?.isWarm == false ? reading : reading + SimulatedStandby.lookPause
+        case .looked(.failure(let error)), .read(.failure(let error)):
             trace.note(now, "sequencer \(sequencer.process) can't follow the log: \(error)")
             marks.hit(.followFailed)
             standby.isLooking = false
             standby.candidacy.failed(at: reading)
-            standby.isWarm = false
+            standby.isReady = false
             standby.hasFailed = true
             standby.lookAt = reading + SimulatedStandby.failurePause
         }

@@ -119,6 +119,10 @@ final class SimulatedEtcdLink: EtcdStore, @unchecked Sendable {
 
     var now: Duration { clock() }
 
+    // Nobody waits here.
+    func limit(answer: Duration, call: Duration) {}
+
+
     func transact(_ transaction: EtcdTransaction) throws(EtcdFailure) -> EtcdAnswer {
         switch fate() {
         case .done: return etcd.apply(transaction)

@@ -11,7 +11,7 @@ struct SimulatedStandby {
     var candidacy: Candidacy
     /// Whether it stands by, and looks at the log.
     var isStandingBy = false
-    var isWarm = false
+    var isReady = false
     var isLooking = false
     var isHinted = true
     var lookAt = Duration.zero
@@ -57,16 +57,16 @@ struct LogWorkDone {
     var tenure: UInt64
     var inputs: [SequencerInput]
     var rest: LogJob?
-    var looks: [Result<FollowedLog, LogError>]
+    var looks: [LogLook]
 }
 
 /// What came of looking at the log, until it is handed over.
 final class LogLooks: Sendable {
-    private let looks = Mutex<[Result<FollowedLog, LogError>]>([])
+    private let looks = Mutex<[LogLook]>([])
 
-    func add(_ look: Result<FollowedLog, LogError>) { looks.withLock { $0.append(look) } }
+    func add(_ look: LogLook) { looks.withLock { $0.append(look) } }
 
-    func takeAll() -> [Result<FollowedLog, LogError>] {
+    func takeAll() -> [LogLook] {
         looks.withLock { looks in
             defer { looks = [] }
             return looks

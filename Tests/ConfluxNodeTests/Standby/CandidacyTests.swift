@@ -6,6 +6,7 @@ import Testing
 
 /// When a sequencer that stands by tries to take over, and where it sends nodes.
 struct CandidacyTests {
+    private let silenceMax = Candidacy.usualPause.lowerBound * 2
     private let own = "tcp://a:1"
     private let other = "tcp://b:1"
 
@@ -39,7 +40,7 @@ struct CandidacyTests {
         for step in 1...40 {
             let now = Duration.milliseconds(250 * step)
             candidacy.saw(view(UInt64(step), at: other), since: now, at: now)
-            #expect(candidacy.tryAt ?? .zero > now + Candidacy.silenceMax)
+            #expect(candidacy.tryAt ?? .zero > now + silenceMax)
             #expect(candidacy.server(at: now) == other)
         }
     }
@@ -54,10 +55,10 @@ struct CandidacyTests {
             early.saw(view(1, at: other), since: now, at: now)
             late.saw(view(1, at: other), since: now, at: now)
         }
-        #expect(early.tryAt == Candidacy.silenceMax)
-        #expect(late.tryAt ?? .zero > Candidacy.silenceMax)
-        #expect(late.tryAt ?? .zero < Candidacy.silenceMax + Candidacy.staggerMax)
-        #expect(early.server(at: Candidacy.freshMax) == other)
+        #expect(early.tryAt == silenceMax)
+        #expect(late.tryAt ?? .zero > silenceMax)
+        #expect(late.tryAt ?? .zero < silenceMax + Candidacy.staggerMax)
+        #expect(early.server(at: .milliseconds(600)) == other)
         #expect(early.server(at: .milliseconds(800)) == nil)
     }
 
@@ -65,11 +66,32 @@ struct CandidacyTests {
         var failed = candidacy(lot: 0)
         failed.saw(view(1, at: other), since: .zero, at: .zero)
         failed.failed(at: .seconds(5))
-        #expect(failed.tryAt == .seconds(5) + Candidacy.silenceMax)
+        #expect(failed.tryAt == .seconds(5) + silenceMax)
         var slow = candidacy(lot: 0)
         slow.saw(view(1, at: other), since: .zero, at: .zero)
         slow.saw(view(1, at: other), since: .seconds(1), at: .seconds(3))
-        #expect(slow.tryAt == .seconds(3) + Candidacy.silenceMax)
+        #expect(slow.tryAt == .seconds(2) + silenceMax)
+        #expect(!slow.isDue(at: .seconds(3)))
+    }
+
+    @Test func `whoever appends is not silent, and one that says little is waited for longer`() {
+        var candidacy = candidacy(lot: 0)
+        var found = view(1, at: other)
+        candidacy.saw(found, since: .zero, at: .zero)
+        for step in 1...20 {
+            let now = Duration.milliseconds(900 * step)
+            found.last = found.last.next
+            candidacy.saw(found, since: now, at: now)
+            #expect(candidacy.tryAt ?? .zero >= now + .milliseconds(step == 1 ? 100 : 800))
+            #expect(!candidacy.isDue(at: now + .milliseconds(900)))
+            #expect(candidacy.server(at: now) == other)
+        }
+        // What it took once is not what it takes for ever.
+        for renewal in UInt64(2)...3 {
+            let now = Duration.seconds(19) + .milliseconds(100 * renewal)
+            candidacy.saw(view(renewal, at: other), since: now, at: now)
+        }
+        #expect(candidacy.tryAt == .milliseconds(19_300) + silenceMax)
     }
 
     @Test func `a successor takes over at once, and others wait for it`() {
@@ -79,7 +101,7 @@ struct CandidacyTests {
         #expect(named.server(at: .zero) == nil)
         var unnamed = candidacy(lot: 0)
         unnamed.saw(view(2, .left(successor: "tcp://c:1"), at: other), since: .zero, at: .zero)
-        #expect(unnamed.tryAt == Candidacy.silenceMax)
+        #expect(unnamed.tryAt == Candidacy.successionMax)
         // It does not serve yet.
         #expect(unnamed.server(at: .zero) == nil)
     }
@@ -94,10 +116,10 @@ struct CandidacyTests {
     func `one that has its own address, by mistake or from before, is waited for as any other`() {
         var candidacy = candidacy(lot: 0)
         candidacy.saw(view(7, at: own), since: .zero, at: .zero)
-        #expect(candidacy.tryAt == Candidacy.silenceMax)
+        #expect(candidacy.tryAt == silenceMax)
         #expect(candidacy.server(at: .zero) == nil)
         candidacy.saw(view(8, at: own), since: .milliseconds(250), at: .milliseconds(250))
-        #expect(candidacy.tryAt == .milliseconds(250) + Candidacy.silenceMax)
+        #expect(candidacy.tryAt == .milliseconds(250) + silenceMax)
     }
 
     @Test func `one that was stopped itself looks again before it tries`() {
@@ -109,7 +131,7 @@ struct CandidacyTests {
         silent.saw(view(1, at: other), since: later, at: later)
         #expect(silent.isDue(at: later) && !silent.needsLook(at: later))
         candidacy.saw(view(9, at: other), since: later, at: later)
-        #expect(!candidacy.isDue(at: later) && candidacy.tryAt == later + Candidacy.silenceMax)
+        #expect(!candidacy.isDue(at: later) && (candidacy.tryAt ?? .zero) >= later + silenceMax)
     }
 
     @Test func `what a former tenure said counts no more once there is a newer claim`() {
@@ -120,7 +142,7 @@ struct CandidacyTests {
             var found = view(2, standing, at: other)
             found.epoch = Epoch(4)
             candidacy.saw(found, since: .zero, at: .zero)
-            #expect(candidacy.tryAt == Candidacy.silenceMax)
+            #expect(candidacy.tryAt == silenceMax)
             #expect(candidacy.server(at: .zero) == nil)
         }
     }
