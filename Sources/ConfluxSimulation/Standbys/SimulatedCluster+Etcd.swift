@@ -78,7 +78,10 @@ extension SimulatedCluster {
 
     /// A request is heard when nobody waits for it any more.
     func hearLate(_ transaction: EtcdTransaction) {
-        guard let etcd, !transaction.comparisons.isEmpty else { return }
+        let changesNothing = transaction.success.allSatisfy {
+            if case .read = $0 { true } else { false }
+        }
+        guard let etcd, !changesNothing else { return }
         let isDone = etcd.apply(transaction).succeeded
         marks.hit(isDone ? .lateRequestDone : .lateRequestRefused)
     }

@@ -1,0 +1,89 @@
+extension PlantedBug {
+    private static let log = "ConfluxEtcd/EtcdLog.swift"
+
+    /// Several sequencers on one log: what fences.
+    static let standbys: [PlantedBug] = [
+        PlantedBug(
+            name: "a tenure that was confirmed once is trusted for good", rule: 29,
+            file: "ConfluxSequencer/LogWorker.swift",
+            original: """
+                        case .confirm:
+                            try log.confirm()
+                """,
+            planted: """
+                        case .confirm:
+                            if !PLANTED { try log.confirm() }
+                """,
+            world: "standbys"),
+        PlantedBug(
+            name: "an answer to the tenure before is trusted", rule: 47,
+            file: "ConfluxSequencer/Serving/TenureGate.swift",
+            original: """
+                tenure == newest && !isStandingBy
+                """,
+            planted: """
+                PLANTED || tenure == newest && !isStandingBy
+                """,
+            world: "standbys"),
+        PlantedBug(
+            name: "an append does not compare the claim", rule: 1, file: log,
+            original: """
+                                .value(layout.epoch, tenure.claim.value(at: layout.epoch)),
+                                .value(layout.end, tenure.end.value(at: layout.end)),
+                            ],
+                """,
+            planted: """
+                                .value(layout.epoch, tenure.claim.value(at: layout.epoch)),
+                                .value(layout.end, tenure.end.value(at: layout.end)),
+                            ].suffix(PLANTED ? 1 : 2),
+                """,
+            world: "standbys"),
+        PlantedBug(
+            name: "an append does not compare the end of the log", rule: 1, file: log,
+            original: """
+                        let record = EtcdRecord(commits, behind: tenure.end.hash)
+                        try writeParts(of: record, commits)
+                        let end = EtcdEnd(last: record.last, epoch: record.epoch, hash: record.hash)
+                        let value = record.value
+                        let answer = try transact(
+                            EtcdTransaction(
+                                comparisons: [
+                """,
+            planted: """
+                        let record = EtcdRecord(commits, behind: tenure.end.hash)
+                        try writeParts(of: record, commits)
+                        let end = EtcdEnd(last: record.last, epoch: record.epoch, hash: record.hash)
+                        let value = record.value
+                        let answer = try transact(
+                            EtcdTransaction(
+                                comparisons: PLANTED ? [
+                                    .value(layout.epoch, tenure.claim.value(at: layout.epoch))
+                                ] : [
+                """,
+            world: "standbys"),
+        PlantedBug(
+            name: "a claim does not compare the one before", rule: 1, file: log,
+            original: """
+                                comparisons: [.value(layout.epoch, value)],
+                """,
+            planted: """
+                                comparisons: PLANTED ? [] : [.value(layout.epoch, value)],
+                """,
+            world: "standbys"),
+        PlantedBug(
+            name: "what lies beside the commits is changed without comparing", rule: 1, file: log,
+            original: """
+                                comparisons: [
+                                    .value(layout.epoch, tenure.claim.value(at: layout.epoch)),
+                                    .value(key, tenure.change.value(at: key)),
+                                ], success: operations
+                """,
+            planted: """
+                                comparisons: PLANTED ? [] : [
+                                    .value(layout.epoch, tenure.claim.value(at: layout.epoch)),
+                                    .value(key, tenure.change.value(at: key)),
+                                ], success: operations
+                """,
+            world: "standbys"),
+    ]
+}
