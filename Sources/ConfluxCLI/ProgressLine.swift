@@ -9,7 +9,7 @@ final class ProgressLine: Sendable {
     private static let interval = Duration.milliseconds(200)
 
     /// - Parameter isOn: Whether the command shows one at all; it does so on a terminal alone.
-    init(isOn: Bool) { isShown = isOn && isatty(STDERR_FILENO) == 1 }
+    init(isOn: Bool) { isShown = isOn && Appearance.ofErrors.canRedraw }
 
     /// Says it, unless it was said a moment ago.
     func show(_ text: @autoclosure () -> String) {

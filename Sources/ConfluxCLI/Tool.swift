@@ -63,14 +63,9 @@ enum Tool {
             // Where the line can't be understood, its words alone tell whether it asks for JSON.
             let environment = ProcessInfo.processInfo.environment
             let isJSON = arguments.contains("--json") || environment["CONFLUX_JSON"] == "true"
-            Diagnostics.write(isJSON ? json(error).description : error.description)
+            Diagnostics.report(error, isJSON: isJSON)
             return .usage
         }
-    }
-
-    /// What is wrong with a command line, in the form of other failures.
-    private static func json(_ error: UsageError) -> JSONValue {
-        ["error": ["code": "usage", "message": .string(error.description)]]
     }
 
     /// Runs a parsed command line.

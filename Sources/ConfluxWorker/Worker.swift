@@ -80,7 +80,7 @@ public enum Worker {
                     interruption: .watchSignals())
             }
         } catch {
-            Diagnostics.write(error.description)
+            Diagnostics.report(error)
             return .usage
         }
     }

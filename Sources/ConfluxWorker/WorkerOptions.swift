@@ -105,7 +105,8 @@ extension ValueParser where Value == Target {
     package static var target: ValueParser<Target> {
         ValueParser(
             "TARGET",
-            expecting: "a target: state or state/instance, each 1 to 64 characters of a-z 0-9 . _ -"
+            expecting:
+                "a target: state, state/instance or state/*, with names of 1 to 64 characters of a-z 0-9 . _ -"
         ) { Target($0) }
     }
 }

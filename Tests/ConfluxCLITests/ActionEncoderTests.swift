@@ -42,7 +42,7 @@ import Testing
         #expect(try payload(#"{ "b" : 1,  "a":2 }"#, for: "custom") == #"{ "b" : 1,  "a":2 }"#)
         #expect(try failure("{", for: "custom").exitCode == .invalidInput)
         #expect(try failure(#"{"a":1,"a":2}"#, for: "custom").exitCode == .invalidInput)
-        let encoder = ActionEncoder(try #require(Target("custom")), payloadBytesMax: 10)
+        let encoder = ActionEncoder(try #require(Target("custom/*")), payloadBytesMax: 10)
         #expect(throws: CommandFailure.self) { try encoder.payload([0x22, 0xFF, 0x22]) }
     }
 
@@ -62,7 +62,7 @@ import Testing
                 ActionShapes(schemaVersion: 1, json: Array(#"{"old":{}}"#.utf8)[...]),
                 ActionShapes(schemaVersion: 2, json: Array(json.utf8)[...]),
             ])
-        var encoder = ActionEncoder(try #require(Target("custom")), payloadBytesMax: 1_000)
+        var encoder = ActionEncoder(try #require(Target("custom/*")), payloadBytesMax: 1_000)
         try await encoder.prepare(schemaVersion: version, isChecking: isChecking) { _ in status }
         return encoder
     }

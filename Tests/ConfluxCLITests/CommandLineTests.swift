@@ -53,14 +53,14 @@ import Testing
         #expect(try mistake("worker", "--stor", "counter").suggestion == "--store")
         #expect(try mistake("dispach", "counter").suggestion == "dispatch")
         #expect(
-            try mistake("dispatch", "counter", "increment", "--wait", "comitted").suggestion
+            try mistake("dispatch", "counter/*", "increment", "--wait", "comitted").suggestion
                 == "committed")
     }
 
     @Test func `an action comes from the line or from a file, not from both`() throws {
-        #expect(try mistake("dispatch", "counter").code == .missingParameter)
+        #expect(try mistake("dispatch", "counter/*").code == .missingParameter)
         #expect(
-            try mistake("dispatch", "counter", "increment", "--file", "x").code == .conflict)
+            try mistake("dispatch", "counter/*", "increment", "--file", "x").code == .conflict)
     }
 
     @Test func `the log is in a folder or in memory, not in both`() throws {

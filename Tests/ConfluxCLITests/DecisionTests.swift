@@ -103,7 +103,7 @@ import Testing
     {
         try await `A tour of the commands`.withNodes("alpha") { connect in
             let run = try await Run.tool(
-                ["dispatch", "counter", "increment", "--wait", "applied"] + connect)
+                ["dispatch", "counter/*", "increment", "--wait", "applied"] + connect)
             let line = try #require(run.lines.first)
             let sequence = try #require(JSONValue(json: line)["/sequence"]?.integer)
             #expect(
@@ -121,7 +121,10 @@ import Testing
             _ = try await node.store(NewerCounter.self)
             await node.close()
             let newer = try await Run.tool(
-                ["dispatch", "counter", "increment", "--schema-version", "9", "--wait", "applied"]
+                [
+                    "dispatch", "counter/*", "increment", "--schema-version", "9", "--wait",
+                    "applied",
+                ]
                     + connect)
             #expect(newer.exitCode == .storeStopped)
             let failure = try JSONValue(json: try #require(newer.lines.first))
@@ -141,7 +144,7 @@ import Testing
         try await `A tour of the commands`.withNodes("alpha") { connect in
             #expect(try await Run.tool([decision, "counter"] + connect).exitCode == .success)
             let run = try await Run.tool(
-                ["dispatch", "counter", "increment", "--wait", "applied"] + connect)
+                ["dispatch", "counter/*", "increment", "--wait", "applied"] + connect)
             #expect(run.exitCode == .concernedNobody)
             let failure = try JSONValue(json: try #require(run.lines.first))
             #expect(failure["/error/code"]?.string == "concernedNobody")

@@ -14,7 +14,7 @@ import Testing
         let total = DispatchFeed.itemsMax * 3 / 2
         let file = try TemporaryFile(String(repeating: "\n", count: total))
         let reader = try LineReader(path: file.path, lineBytesMax: 100)
-        let encoder = ActionEncoder(try #require(Target("counter")), payloadBytesMax: 100)
+        let encoder = ActionEncoder(try #require(Target("counter/*")), payloadBytesMax: 100)
         let feed = DispatchFeed(.lines(reader), encoder, core)
         feed.start()
         var portions = feed.portions.makeAsyncIterator()

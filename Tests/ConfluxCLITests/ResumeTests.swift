@@ -40,21 +40,22 @@ import Testing
             let lines = "increment\n\n{\"add\":{\"amount\":10}}\n{nonsense\n"
             let first = try TemporaryFile(lines)
             let arguments = ["--resume", "k", "--wait", "applied"] + connect
-            let one = try await Run.tool(["dispatch", "counter", "--file", first.path] + arguments)
+            let one = try await Run.tool(
+                ["dispatch", "counter/*", "--file", first.path] + arguments)
             #expect(one.exitCode == .invalidInput)
             try #require(one.lines.count == 3)
             #expect(one.lines[0].contains(#""sequence":"#))
             #expect(one.lines[2].contains(#""code":"invalidAction""#))
 
             let again = try await Run.tool(
-                ["dispatch", "counter", "--file", first.path] + arguments)
+                ["dispatch", "counter/*", "--file", first.path] + arguments)
             #expect(again.exitCode == .success)
             #expect(
                 again.lines == [1, 3, 4].map { #"{"line":\#($0),"resumed":true}"# })
 
             let longer = try TemporaryFile(lines + "{\"add\":{\"amount\":100}}\n")
             let more = try await Run.tool(
-                ["dispatch", "counter", "--file", longer.path] + arguments)
+                ["dispatch", "counter/*", "--file", longer.path] + arguments)
             #expect(more.exitCode == .success)
             #expect(more.lines.dropLast() == again.lines[...])
             #expect(more.lines.last?.contains(#""sequence":"#) == true)
@@ -62,10 +63,10 @@ import Testing
 
             // Another key is another run.
             let other = try await Run.tool(
-                ["dispatch", "counter", "--file", first.path, "--resume", "other"] + connect)
+                ["dispatch", "counter/*", "--file", first.path, "--resume", "other"] + connect)
             #expect(other.exitCode == .invalidInput)
             let last = try await Run.tool(
-                ["dispatch", "counter", "increment", "--wait", "applied"] + connect)
+                ["dispatch", "counter/*", "increment", "--wait", "applied"] + connect)
             #expect(last.exitCode == .success)
             #expect(try await Self.count(connect) == 123)
         }
@@ -80,7 +81,7 @@ import Testing
                 key: SessionKey("k"))
             try await former.connected(within: .seconds(20))
             let target = BatchTarget(
-                target: try #require(Target("counter")), schemaVersion: 1, coding: .json)
+                target: try #require(Target("counter/*")), schemaVersion: 1, coding: .json)
             var sequences: [UInt64] = []
             for _ in 0..<3 {
                 let handle = former.submit(target, Array(#"{"increment":{}}"#.utf8))
@@ -91,7 +92,10 @@ import Testing
             // Judged were three: a batch that reaches beyond them would lose what is behind.
             let file = try TemporaryFile(String(repeating: "increment\n", count: 200))
             let run = try await Run.tool(
-                ["dispatch", "counter", "--file", file.path, "--resume", "k", "--wait", "applied"]
+                [
+                    "dispatch", "counter/*", "--file", file.path, "--resume", "k", "--wait",
+                    "applied",
+                ]
                     + connect)
             #expect(run.exitCode == .success)
             let found = try run.lines.map {
@@ -108,9 +112,9 @@ import Testing
             let long = #"{"x":""# + String(repeating: "x", count: 300) + #""}"#
             let file = try TemporaryFile("1\n\(long)\n3\n")
             let arguments =
-                ["dispatch", "counter", "--file", file.path, "--resume", "k"] + connect
+                ["dispatch", "counter/*", "--file", file.path, "--resume", "k"] + connect
             // Of a state that the tool does not know; bridged, so that it is known to the log.
-            let words = arguments.map { $0 == "counter" ? "plain" : $0 }
+            let words = arguments.map { $0 == "counter/*" ? "plain/*" : $0 }
             let run = try await Run.tool(words + ["--payload-max", "100"])
             try #require(run.lines.count == 3)
             #expect(run.lines[0].contains("unknownTarget"))
@@ -129,13 +133,13 @@ import Testing
             try await holder.connected(within: .seconds(20))
             let file = try TemporaryFile("increment\n")
             let run = try await Run.tool(
-                ["dispatch", "counter", "--file", file.path, "--resume", "k"] + connect)
+                ["dispatch", "counter/*", "--file", file.path, "--resume", "k"] + connect)
             #expect(run.exitCode == .nodeRefused)
             #expect(run.lines == [])
             holder.leave(timeout: .zero)
             await holder.ended()
             let again = try await Run.tool(
-                ["dispatch", "counter", "--file", file.path, "--resume", "k"] + connect)
+                ["dispatch", "counter/*", "--file", file.path, "--resume", "k"] + connect)
             #expect(again.exitCode == .success)
         }
     }
@@ -146,7 +150,7 @@ import Testing
     ])
     func `a key goes with a stream, and has 1 to 256 bytes`(words: [String]) async throws {
         await #expect(throws: UsageError.self) {
-            _ = try await Run.tool(["dispatch", "counter"] + words)
+            _ = try await Run.tool(["dispatch", "counter/*"] + words)
         }
     }
 }

@@ -50,6 +50,32 @@ import Testing
         await core.ended()
     }
 
+    @Test func `a state's name alone is one store for each command, and every store says so`()
+        async throws
+    {
+        try await Self.withNodes("alpha") { connect in
+            func dispatched(to target: String) async throws -> String {
+                let run = try await Run.tool(
+                    ["dispatch", target, #"{"set":{"at":"/a","value":1}}"#, "--wait", "applied"]
+                        + connect)
+                return "\(run.exitCode) \(run.lines.joined())"
+            }
+            // There is document/prefs, and no document/shared.
+            for words in [["observe", "document"], ["drop", "document"], ["freeze", "document"]] {
+                let run = try await Run.tool(words + connect)
+                #expect(run.exitCode == .notFound, "\(words)")
+            }
+            let one = try await dispatched(to: "document")
+            #expect(one.hasPrefix("rejected") && one.contains("document/shared"), "\(one)")
+            let every = try await dispatched(to: "document/*")
+            #expect(every.hasPrefix("success") && every.contains(#""target":"document/*""#))
+            let log = try await Run.tool(["log", "--target", "document"] + connect)
+            #expect(log.lines.count == 1 && log.lines[0].contains(#""target":"document/*""#))
+            let more = try await Run.tool(["log", "--target", "document/*"] + connect)
+            #expect(more.lines.contains { $0.contains(#""store":"document/prefs""#) })
+        }
+    }
+
     @Test func `a stream's results stand in the order of its lines`() async throws {
         try await Self.withNodes("alpha") { connect in
             let input = try TemporaryFile(
@@ -61,10 +87,10 @@ import Testing
                 decrement
                 """)
             let run = try await Run.tool(
-                ["dispatch", "counter", "--file", input.path, "--wait", "applied"] + connect)
+                ["dispatch", "counter/*", "--file", input.path, "--wait", "applied"] + connect)
             try #require(run.lines.count == 4)
             #expect(run.lines[0].hasPrefix(#"{"epoch":"#))
-            #expect(run.lines[0].contains(#""target":"counter","timestamp":"#))
+            #expect(run.lines[0].contains(#""target":"counter/*","timestamp":"#))
             #expect(run.lines[1].hasPrefix(#"{"error":{"code":"invalidAction","message":"#))
             #expect(run.lines[1].hasSuffix(#"},"line":3}"#))
             #expect(run.lines[2].hasPrefix(#"{"error":{"code":"refused","message":"#))
@@ -79,11 +105,11 @@ import Testing
         try await Self.withNodes("alpha") { connect in
             let input = try TemporaryFile(
                 String(repeating: "{\"increment\":{}}\n", count: 20_000))
-            let run = try await Run.tool(["dispatch", "counter", "--file", input.path] + connect)
+            let run = try await Run.tool(["dispatch", "counter/*", "--file", input.path] + connect)
             #expect(run.exitCode == .success)
             #expect(run.lines.count == 20_000)
             let last = try await Run.tool(
-                ["dispatch", "counter", "increment", "--wait", "applied"] + connect)
+                ["dispatch", "counter/*", "increment", "--wait", "applied"] + connect)
             #expect(last.exitCode == .success)
             let state = try await Run.tool(["observe", "counter"] + connect)
             #expect(state.lines.first?.contains(#""state":{"count":20001}"#) == true)
@@ -129,7 +155,8 @@ import Testing
     @Test func `the log has each entry once, from wherever it is read`() async throws {
         try await Self.withNodes("alpha") { connect in
             let input = try TemporaryFile(String(repeating: "increment\n", count: 50))
-            let sent = try await Run.tool(["dispatch", "counter", "--file", input.path] + connect)
+            let sent = try await Run.tool(
+                ["dispatch", "counter/*", "--file", input.path] + connect)
             #expect(sent.exitCode == .success)
             let all = try await Run.tool(["log"] + connect).lines
             let numbers = try all.map { line in
@@ -171,7 +198,7 @@ import Testing
 
     @Test func `a store is dropped, and another one begins under its name`() async throws {
         try await Self.withNodes("alpha") { connect in
-            _ = try await Run.tool(["dispatch", "counter", "increment"] + connect)
+            _ = try await Run.tool(["dispatch", "counter/*", "increment"] + connect)
             let run = try await Run.tool(["drop", "counter"] + connect)
             #expect(run.exitCode == .success)
             let line = try JSONValue(json: try #require(run.lines.first))

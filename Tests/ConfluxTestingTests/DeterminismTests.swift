@@ -336,11 +336,11 @@ struct DeterminismTests {
     @Test func `actions of a log`() async {
         let log = """
             {"epoch":5,"kind":"claim","nonce":1,"sequence":1}
-            {"action":{"put":{"_0":"a"}},"epoch":5,"kind":"action","origin":"6:1","sequence":7,"target":"bag","timestamp":12}
-            {"action":{"other":{}},"epoch":5,"kind":"action","origin":"6:1","sequence":8,"target":"counter","timestamp":13}
+            {"action":{"put":{"_0":"a"}},"epoch":5,"kind":"action","origin":"6:1","sequence":7,"target":"bag/*","timestamp":12}
+            {"action":{"other":{}},"epoch":5,"kind":"action","origin":"6:1","sequence":8,"target":"counter/*","timestamp":13}
             {"action":{"turn":{}}}
-            {"action":{"turn":{}},"kind":"action","sequence":10,"target":"bag"}
-            {"kind":"skipped","sequence":12,"skipped":10,"target":"bag"}
+            {"action":{"turn":{}},"kind":"action","sequence":10,"target":"bag/*"}
+            {"kind":"skipped","sequence":12,"skipped":10,"target":"bag/*"}
             {"action":{"put":{"_0":"b"}},"kind":"action","sequence":13,"target":"bag/shared"}
             {"action":{"no":{}},"kind":"action","sequence":14,"target":"bag/other"}
 

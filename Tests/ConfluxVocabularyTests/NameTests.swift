@@ -22,11 +22,20 @@ struct NameTests {
         #expect(StoreName(text) == nil)
     }
 
-    @Test func `a target with a slash is a store, without one a state`() throws {
-        let room = try #require(StoreName("room/42"))
-        #expect(Target("room/42") == .store(room))
-        #expect(Target("room") == .state(room.state))
-        #expect(Target("room/") == nil)
+    @Test(arguments: ["room", "room/shared", "room/42"])
+    func `a target names one store, as a store's name does`(text: String) throws {
+        #expect(Target(text) == .store(try #require(StoreName(text))))
+    }
+
+    @Test func `what is for every store says so, and is read as it is written`() throws {
+        let target = Target.state(try #require(Name("room")))
+        #expect(Target("room/*") == target)
+        #expect(target.description == "room/*")
+    }
+
+    @Test(arguments: ["room/", "*", "*/*", "/*", "room/4*", "room/4/*", "Room/*"])
+    func `a malformed target is refused`(text: String) {
+        #expect(Target(text) == nil)
     }
 }
 

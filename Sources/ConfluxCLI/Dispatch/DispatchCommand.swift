@@ -14,7 +14,10 @@ enum DispatchCommand {
 
     private static let target = Operand(
         "TARGET", parse: .target,
-        summary: "A state (every store of it) or one store: state/instance.")
+        summary: """
+            The store: state/instance, or a state's name for its shared store. state/* is every \
+            store of the state.
+            """)
     private static let action = Operand<String?>(
         optional: "ACTION", parse: .text,
         summary: """
@@ -50,7 +53,7 @@ enum DispatchCommand {
             """)
 
     static let description = Command(
-        "dispatch", summary: "Dispatch actions to a state or to one store.",
+        "dispatch", summary: "Dispatch actions to a store, or to every store of a state.",
         discussion: """
             Actions are checked before they are sent: names, fields and kinds of values. A node \
             that hosts a state tells the sequencer the shapes of the state's actions. If no live \
@@ -70,7 +73,8 @@ enum DispatchCommand {
         ] + Connection.parameters,
         groups: [.exactlyOne(action, file)],
         examples: [
-            .init("Add one to every counter", "conflux dispatch counter increment"),
+            .init("Add one to the shared counter", "conflux dispatch counter increment"),
+            .init("Add one to every counter", "conflux dispatch 'counter/*' increment"),
             .init(
                 "Change one document, and see whether it was refused",
                 #"conflux dispatch document/prefs '{"set":{"at":"/theme","value":"dark"}}' --wait applied"#

@@ -45,7 +45,9 @@ final class DispatchReport: Sendable {
             tally.first = tally.first ?? receipt.sequence
             tally.last = receipt.sequence
         }
-        if environment.isJSON { environment.output.add(Self.line(receipt, targetText)) }
+        if environment.isJSON {
+            environment.output.add(json: Array(Self.line(receipt, targetText).utf8))
+        }
     }
 
     /// The JSON of a receipt, keys sorted. A target's name needs no escapes.
@@ -59,7 +61,9 @@ final class DispatchReport: Sendable {
     /// A run before this one printed how a line ended.
     func resumed(line: Int) {
         tally.withLock { $0.resumed += 1 }
-        if environment.isJSON { environment.output.add(#"{"line":\#(line),"resumed":true}"#) }
+        if environment.isJSON {
+            environment.output.add(json: Array(#"{"line":\#(line),"resumed":true}"#.utf8))
+        }
     }
 
     /// An action was handed to the node.
@@ -74,7 +78,7 @@ final class DispatchReport: Sendable {
             tally.exitCode = tally.exitCode ?? failure.exitCode
         }
         guard !environment.isJSON else {
-            environment.output.add(Self.line(line, failure).description)
+            environment.output.add(json: Array(Self.line(line, failure).description.utf8))
             return
         }
         progress.clear()
@@ -139,7 +143,8 @@ final class DispatchReport: Sendable {
         guard isStream else {
             guard tally.succeeded == 1 else { return }
             let place = tally.first.map { " as entry \($0)" } ?? ""
-            environment.output.add("\(verb)\(place): \(targetText)")
+            environment.output.add(
+                "\(environment.output.appearance.paint(verb, .green))\(place): \(targetText)")
             return
         }
         var text = "\(verb): \(tally.succeeded) of \(tally.succeeded + tally.failed) actions"

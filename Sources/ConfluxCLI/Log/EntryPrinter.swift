@@ -25,6 +25,7 @@ final class EntryPrinter: Sendable {
     private let add: @Sendable ([UInt8]) -> Void
     private let flush: @Sendable () -> Void
     private let isJSON: Bool
+    private let look: Appearance
     private let target: Target?
     /// Nothing older is printed.
     private let since: Timestamp?
@@ -35,7 +36,8 @@ final class EntryPrinter: Sendable {
     var hasPrinted: Bool { printed.load(ordering: .relaxed) }
 
     init(_ output: StandardOutput, isJSON: Bool, target: Target?, since: Timestamp? = nil) {
-        add = { output.add($0) }
+        look = output.appearance
+        add = { isJSON ? output.add(json: $0) : output.add($0) }
         flush = { output.flush() }
         self.isJSON = isJSON
         self.target = target
@@ -46,6 +48,7 @@ final class EntryPrinter: Sendable {
     init(_ add: @escaping @Sendable ([UInt8]) -> Void) {
         self.add = add
         flush = {}
+        look = .plain
         isJSON = false
         target = nil
         since = nil
@@ -114,7 +117,8 @@ final class EntryPrinter: Sendable {
                 learn(event, by: owner, at: sequence)
                 if isNew, wanted.contains(sequence), EntryText.concerns(target, event) {
                     put(
-                        EntryText.line(event, by: owner, at: sequence, in: commit, isJSON: isJSON))
+                        EntryText.line(
+                            event, by: owner, at: sequence, in: commit, isJSON: isJSON, look))
                 }
             case .batch(let incarnation, let batch):
                 guard isNew else { break }
@@ -169,7 +173,7 @@ final class EntryPrinter: Sendable {
             put(
                 EntryText.line(
                     entry.payload, for: row, by: origin, owner, at: sequence, in: commit,
-                    isJSON: isJSON))
+                    isJSON: isJSON, look))
         }
     }
 }

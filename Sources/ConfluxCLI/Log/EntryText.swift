@@ -1,6 +1,7 @@
 import ConfluxNode
 import ConfluxProtocol
 import ConfluxVocabulary
+import ConfluxWorker
 import Foundation
 
 /// Entries as they are printed.
@@ -33,12 +34,15 @@ enum EntryText {
 
     static func line(
         _ payload: Bytes, for row: BatchTarget, by origin: Origin, _ owner: Name?,
-        at sequence: SequenceNumber, in commit: Commit, isJSON: Bool
+        at sequence: SequenceNumber, in commit: Commit, isJSON: Bool,
+        _ look: Appearance = .plain
     ) -> [UInt8] {
         let action = json(payload, of: row.target.state, row.coding)
         guard isJSON else {
-            return Array("\(sequence)  \(time(commit.timestamp))  \(row.target)  ".utf8) + action
-                + Array("  by \(origin)\(owner.map { " (\($0))" } ?? "")".utf8)
+            let words = look.hasColours ? JSONLayout.bytes(action, look, columns: nil)[...] : action
+            let place = "\(start(sequence, commit, look))\(look.paint("\(row.target)", .cyan))  "
+            let by = look.paint("  by \(origin)\(owner.map { " (\($0))" } ?? "")", .faint)
+            return Array(place.utf8) + words + Array(by.utf8)
         }
         let head = #"{"action":"#
         let tail = """
@@ -79,11 +83,11 @@ enum EntryText {
 
     static func line(
         _ event: LogEvent, by owner: Name?, at sequence: SequenceNumber, in commit: Commit,
-        isJSON: Bool
+        isJSON: Bool, _ look: Appearance = .plain
     ) -> [UInt8] {
         guard isJSON else {
             let by = owner.map { "  by the key \($0)" } ?? ""
-            return Array("\(sequence)  \(time(commit.timestamp))  \(words(event))\(by)".utf8)
+            return Array("\(start(sequence, commit, look))\(words(event))\(by)".utf8)
         }
         var fields: JSONObject = [
             "epoch": .number(commit.epoch), "kind": .string("\(event.kind)"),
@@ -155,6 +159,13 @@ enum EntryText {
         case .digestPoint(let store, _): "digest point: \(store)"
         case .skipped(let skipped, let target): "skipped: entry \(skipped) for \(target)"
         }
+    }
+
+    /// Which entry, and when.
+    private static func start(
+        _ sequence: SequenceNumber, _ commit: Commit, _ look: Appearance
+    ) -> String {
+        "\(sequence)  \(look.paint(time(commit.timestamp), .faint))  "
     }
 
     /// ISO 8601 in UTC, to the millisecond.

@@ -29,8 +29,8 @@ enum LogCommand {
     private static let target = Option<Target?>(
         "--target", parse: .target,
         summary: """
-            Only entries that concern a state and its stores, or one store. Actions for its \
-            whole state concern a store, too.
+            Only entries that concern one store, or every store of a state: state/*. Actions for \
+            every store of its state concern a store, too.
             """)
 
     private static let verify = Option<String?>(

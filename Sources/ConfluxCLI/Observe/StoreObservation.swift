@@ -52,7 +52,7 @@ final class StoreObservation: Sendable {
         }
         for sighting in sightings.sorted(by: { ($0.node?.text ?? "~") < ($1.node?.text ?? "~") }) {
             do throws(CommandFailure) {
-                environment.output.add(try line(sighting))
+                add(try line(sighting))
             } catch {
                 failure = failure ?? error
             }
@@ -154,7 +154,8 @@ final class StoreObservation: Sendable {
                         guard sighting.node == node, sighting.sequence > last else { return }
                         last = sighting.sequence
                         do throws(CommandFailure) {
-                            environment.output.print(try line(sighting))
+                            add(try line(sighting))
+                            environment.output.flush()
                         } catch {
                             environment.diagnostics.report(error)
                         }
@@ -208,12 +209,23 @@ final class StoreObservation: Sendable {
 
     // MARK: Lines
 
+    private func add(_ line: [UInt8]) {
+        if environment.isJSON {
+            environment.output.add(json: line)
+        } else {
+            environment.output.add(line)
+        }
+    }
+
     private func line(_ sighting: Sighting) throws(CommandFailure) -> [UInt8] {
         let state = try part(of: sighting)
         let node = sighting.node.map { "\"\($0)\"" } ?? "null"
         guard environment.isJSON else {
             let title = "\(sighting.node?.text ?? "(no name)") at \(sighting.sequence): "
-            return Array(title.utf8) + state
+            let look = environment.output.appearance
+            guard look.isTerminal else { return Array(title.utf8) + state }
+            let lines = JSONLayout.bytes(state, look, from: title.count, columns: look.columns)
+            return Array(look.paint(title, .bold).utf8) + lines
         }
         let head = #"{"node":\#(node),"sequence":\#(sighting.sequence),"state":"#
         return Array(head.utf8) + state + Array(#","store":"\#(store)"}"#.utf8)

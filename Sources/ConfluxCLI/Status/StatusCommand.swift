@@ -66,8 +66,9 @@ enum StatusCommand {
             environment.output.print(json(status, of: sequencers, at: address))
             return
         }
-        var lines = StatusText.lines(status, of: sequencers, at: address)
-        if replacing, isatty(STDOUT_FILENO) == 1 {
+        let look = environment.output.appearance
+        var lines = StatusText.lines(status, of: sequencers, at: address, look)
+        if replacing, look.canRedraw {
             // Home; each line to its end, then all below.
             lines = lines.enumerated().map { ($0 == 0 ? "\u{1B}[H" : "") + "\($1)\u{1B}[K" }
             lines[lines.count - 1] += "\u{1B}[J"

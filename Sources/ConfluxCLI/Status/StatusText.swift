@@ -1,5 +1,6 @@
 import ConfluxNode
 import ConfluxProtocol
+import ConfluxWorker
 
 /// `conflux status` for people, in 80 columns unless names are too long for that.
 enum StatusText {
@@ -7,7 +8,8 @@ enum StatusText {
     static let storeTitles = ["STORE", "SINCE", "HOSTS", "VERSION", "SNAPSHOT", "IS"]
 
     static func lines(
-        _ status: SequencerStatus, of sequencers: [SequencerPlace] = [], at address: String
+        _ status: SequencerStatus, of sequencers: [SequencerPlace] = [], at address: String,
+        _ look: Appearance = .plain
     ) -> [String] {
         let checkpoint =
             status.checkpoint == .zero ? "no checkpoint yet" : "checkpoint at \(status.checkpoint)"
@@ -18,17 +20,19 @@ enum StatusText {
         ]
         if !sequencers.isEmpty {
             lines += TextTable(["SEQUENCER", "IS", "LAST"], sequencers.map(row)).lines(
-                columns: columns)
+                columns: columns, look)
         }
         let gone = status.sessions.count { isForgettable($0) }
         lines += TextTable(
             ["NODE", "NUMBER", "IS", "LAG", "DISPATCHED", "HOSTS"],
             status.sessions.filter { !isForgettable($0) }.map { row($0, last: status.last) }
-        ).lines(columns: columns)
+        ).lines(columns: columns, look)
         if gone > 0 { lines += ["", "left, without a name: \(gone)"] }
-        lines += TextTable(storeTitles, status.stores.map(row)).lines(columns: columns)
+        lines += TextTable(storeTitles, status.stores.map(row)).lines(columns: columns, look)
         let findings = findings(status)
-        if !findings.isEmpty { lines += [""] + findings.flatMap(wrapped) }
+        if !findings.isEmpty {
+            lines += [""] + findings.flatMap(wrapped).map { look.paint($0, .yellow) }
+        }
         return lines
     }
 

@@ -1,3 +1,5 @@
+import ConfluxWorker
+
 /// Rows under their titles, in columns.
 struct TextTable {
     struct Row {
@@ -17,9 +19,11 @@ struct TextTable {
 
     /// Lays the table out.
     ///
-    /// - Parameter columns: How wide it is at most, unless a row has one word and that is too long.
+    /// - Parameters:
+    ///   - columns: How wide it is at most, unless a row has one word and that is too long.
+    ///   - look: How the titles look.
     /// - Returns: The table behind an empty line; nothing where there are no rows.
-    func lines(columns: Int) -> [String] {
+    func lines(columns: Int, _ look: Appearance = .plain) -> [String] {
         guard !rows.isEmpty else { return [] }
         let widths = titles.indices.dropLast().map { column in
             rows.reduce(titles[column].count) { max($0, $1.cells[column].count) }
@@ -30,7 +34,7 @@ struct TextTable {
                 cell + String(repeating: " ", count: width - cell.count + 2)
             }.joined() + last
         }
-        return ["", line(Array(titles.dropLast()), titles[titles.count - 1])]
+        return ["", look.paint(line(Array(titles.dropLast()), titles[titles.count - 1]), .bold)]
             + rows.map { line($0.cells, Self.cut($0.list, to: room)) }
     }
 

@@ -13,7 +13,9 @@ enum Confirmation {
     static func require(
         _ question: String, _ interruption: Interruption
     ) async throws(CommandFailure) {
-        guard isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1 else { return }
+        guard Appearance(of: STDIN_FILENO).isTerminal, Appearance.ofErrors.isTerminal else {
+            return
+        }
         Diagnostics.write(raw: "\(question) [y/N] ")
         let answer = await withCheckedContinuation { continuation in
             let waiter = Mutex<CheckedContinuation<String?, Never>?>(continuation)

@@ -12,12 +12,13 @@ final class Screen: Sendable {
     /// - Throws: Where there is none.
     init() throws(CommandFailure) {
         var settings = termios()
-        guard isatty(STDIN_FILENO) == 1, isatty(STDOUT_FILENO) == 1,
+        guard Appearance(of: STDIN_FILENO).isTerminal, Appearance(of: STDOUT_FILENO).canRedraw,
             tcgetattr(STDIN_FILENO, &settings) == 0
         else {
             throw CommandFailure(
                 .usage, code: "noTerminal",
-                "conflux top needs a terminal. Use conflux status --watch --json in a pipe.")
+                "conflux top needs a terminal, and TERM to name it. Use conflux status --watch --json in a pipe."
+            )
         }
         former = settings
         settings.c_lflag &= ~tcflag_t(ICANON | ECHO)

@@ -106,7 +106,7 @@ extension SimulatedCluster {
         let row =
             random.chance(0.5)
             ? BatchTarget(
-                target: Target(random.pick(["nowhere", "nowhere/7"])) ?? .state(.shared),
+                target: Target(random.pick(["nowhere/*", "nowhere/7"])) ?? .state(.shared),
                 schemaVersion: 1, coding: .json)
             : BatchTarget(
                 target: .state(random.pick(states).name), schemaVersion: 1 << 30 | 1, coding: .json)

@@ -26,6 +26,10 @@ extension Work {
     /// - Throws: ``CheckFailure`` for a line that is none of a log's.
     init(log: String, store: String, from snapshot: State.Snapshot?) throws(CheckFailure) {
         self.init(from: snapshot)
+        guard let name = StoreName(store) else {
+            throw CheckFailure(
+                message: "\"\(store)\" is no store; expected one as in \"stock/north\"")
+        }
         var lines: [(number: Int, line: LogLine)] = []
         var skipped: Set<UInt64> = []
         for (index, text) in log.split(separator: "\n", omittingEmptySubsequences: false)
@@ -33,7 +37,9 @@ extension Work {
         {
             do {
                 let line = try CanonicalCoder().decode(LogLine.self, from: Array(text.utf8))
-                guard [State.name, store].contains(line.target ?? store) else { continue }
+                if let text = line.target {
+                    guard Target(text).map({ $0.concerns(name) }) ?? false else { continue }
+                }
                 if line.kind == "skipped", let number = line.skipped { skipped.insert(number) }
                 if line.kind ?? "action" == "action" { lines.append((index + 1, line)) }
             } catch {

@@ -56,13 +56,19 @@ package struct CommandEnvironment: Sendable {
         let level = EventLevel(of: event)
         guard level >= eventLevelMin else { return }
         guard isJSON else {
-            output.print(text)
+            let look = output.appearance
+            switch level {
+            case .info: output.print(text)
+            case .warning: output.print(look.paint(text, .yellow))
+            case .error: output.print(look.paint(text, .red))
+            }
             return
         }
         var fields = fields
         fields["event"] = .string(event)
         fields["level"] = .string(level.rawValue)
-        output.print(.object(fields))
+        // One line each, also on a terminal: what a service prints is a journal.
+        output.print(JSONValue.object(fields).description)
     }
 
     /// Runs a command and says how the process ends.

@@ -1,3 +1,4 @@
+import ConfluxArguments
 import ConfluxNode
 import Foundation
 import Synchronization
@@ -18,6 +19,8 @@ package final class StandardOutput: Sendable {
     private let state = Mutex(Content())
     private let descriptor: Int32
     private let whenClosed: @Sendable () -> Void
+    /// How lines look where they go.
+    package let appearance: Appearance
 
     /// Makes an output.
     ///
@@ -28,6 +31,7 @@ package final class StandardOutput: Sendable {
         descriptor: Int32 = STDOUT_FILENO, whenClosed: @escaping @Sendable () -> Void = {}
     ) {
         self.descriptor = descriptor
+        appearance = Appearance(of: descriptor)
         self.whenClosed = whenClosed
     }
 
@@ -75,9 +79,16 @@ package final class StandardOutput: Sendable {
         flush()
     }
 
-    /// Adds a line of JSON and writes it out.
+    /// Adds a value to the buffer: one line, or on a terminal as many as a person can read.
+    package func add(json: [UInt8]) {
+        guard appearance.isTerminal else { return add(json) }
+        add(JSONLayout.bytes(json, appearance, columns: appearance.columns))
+    }
+
+    /// Adds a value, as ``add(json:)`` does, and writes it out.
     package func print(_ value: JSONValue) {
-        print(value.description)
+        add(json: Array(value.description.utf8))
+        flush()
     }
 
     /// How a command ends whose results could not be written; nil where they were.
@@ -141,13 +152,33 @@ package struct Diagnostics: Sendable {
     /// Says why the command fails.
     package func report(_ failure: CommandFailure) {
         guard isJSON else {
-            note(failure.message)
+            Self.write("\(Appearance.ofErrors.paint("\(program):", .red)) \(failure.message)")
             return
         }
-        let value: JSONValue = [
-            "error": ["code": .string(failure.code), "message": .string(failure.message)]
-        ]
-        Self.write(value.description)
+        Self.report(code: failure.code, failure.message)
+    }
+
+    /// Says why a command line can't be understood.
+    ///
+    /// - Parameters:
+    ///   - error: What is wrong with it.
+    ///   - isJSON: Whether failures are JSON.
+    package static func report(_ error: UsageError, isJSON: Bool = false) {
+        guard isJSON else {
+            let command = "\(error.command):"
+            let text = error.description.dropFirst(command.count)
+            write(Appearance.ofErrors.paint(command, .red) + text)
+            return
+        }
+        report(code: "usage", error.description)
+    }
+
+    private static func report(code: String, _ message: String) {
+        let value: JSONValue = ["error": ["code": .string(code), "message": .string(message)]]
+        let json = Array(value.description.utf8)
+        let look = Appearance.ofErrors
+        let lines = look.isTerminal ? JSONLayout.bytes(json, look, columns: look.columns) : json
+        write(String(decoding: lines, as: UTF8.self))
     }
 
     /// Says something for people alone, which `--json` leaves as it is.

@@ -16,7 +16,7 @@ import Testing
     @Test func `the tail is the last entries, or all of them if there are fewer`() async throws {
         try await `A tour of the commands`.withNodes("alpha") { connect in
             for _ in 0..<3 {
-                _ = try await Run.tool(["dispatch", "counter", "increment"] + connect)
+                _ = try await Run.tool(["dispatch", "counter/*", "increment"] + connect)
             }
             let all = try Self.sequences(try await Run.tool(["log"] + connect))
             let tail = try Self.sequences(try await Run.tool(["log", "--tail", "2"] + connect))
@@ -24,14 +24,14 @@ import Testing
             let more = try Self.sequences(try await Run.tool(["log", "--tail", "900"] + connect))
             #expect(more == all)
             let none = try await Run.tool(
-                ["log", "--tail", "2", "--target", "document"] + connect)
+                ["log", "--tail", "2", "--target", "document/*"] + connect)
             #expect(none.lines == [] && none.exitCode == .success)
         }
     }
 
     @Test func `nothing older than a duration is shown`() async throws {
         try await `A tour of the commands`.withNodes("alpha") { connect in
-            _ = try await Run.tool(["dispatch", "counter", "increment"] + connect)
+            _ = try await Run.tool(["dispatch", "counter/*", "increment"] + connect)
             let all = try await Run.tool(["log"] + connect)
             #expect(try await Run.tool(["log", "--since", "1h"] + connect).lines == all.lines)
             let output = try TemporaryFile()

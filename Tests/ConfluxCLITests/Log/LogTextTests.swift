@@ -32,9 +32,10 @@ import Testing
     }
 
     @Test(arguments: [
-        ("counter", "counter", true), ("counter", "counter/a", true), ("counter", "other", false),
-        ("counter/a", "counter", true), ("counter/a", "counter/a", true),
-        ("counter/a", "counter/b", false),
+        ("counter/*", "counter/*", true), ("counter/*", "counter/a", true),
+        ("counter/*", "other/*", false), ("counter/a", "counter/*", true),
+        ("counter/a", "counter/a", true), ("counter/a", "counter/b", false),
+        ("counter", "counter/shared", true), ("counter", "counter/a", false),
     ])
     func `a store is concerned by its state's actions, and a state by its stores'`(
         wanted: String, target: String, isConcerned: Bool

@@ -81,7 +81,7 @@ struct NodeBoundTests {
         let bytesMax = 100
         let outbox = Outbox(bytesMax: bytesMax, policy: .wait, wake: {})
         let target = BatchTarget(
-            target: try #require(Target("tally")), schemaVersion: 1, coding: .json)
+            target: try #require(Target("tally/*")), schemaVersion: 1, coding: .json)
         let total = 5_000
         let done = DispatchSemaphore(value: 0)
         DispatchQueue(label: "dispatches").async {

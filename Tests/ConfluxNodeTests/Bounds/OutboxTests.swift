@@ -14,7 +14,7 @@ struct OutboxTests {
             limits: try WireLimits(batchBytesMax: 600, payloadBytesMax: 100), wake: {})
         let aim = Outbox.Aim(
             BatchTarget(
-                target: try #require(Target("tally")), schemaVersion: 1, coding: .json))
+                target: try #require(Target("tally/*")), schemaVersion: 1, coding: .json))
         let payload: [UInt8] = [1, 2, 3, 4]
         var waiting = 0
         for _ in 0..<30 {
@@ -40,7 +40,7 @@ struct OutboxTests {
         let outbox = Outbox(bytesMax: 100, policy: .wait, wake: {})
         let aim = Outbox.Aim(
             BatchTarget(
-                target: try #require(Target("tally")), schemaVersion: 1, coding: .json))
+                target: try #require(Target("tally/*")), schemaVersion: 1, coding: .json))
         let payload = [UInt8](repeating: 1, count: 50)
         // More tasks than threads run tasks.
         let codes = try await withThrowingTaskGroup(of: DispatchError.Code?.self) { group in
@@ -71,7 +71,7 @@ struct OutboxTests {
         let outbox = Outbox(bytesMax: 1, policy: .wait, wake: {})
         let aim = Outbox.Aim(
             BatchTarget(
-                target: try #require(Target("tally")), schemaVersion: 1, coding: .json))
+                target: try #require(Target("tally/*")), schemaVersion: 1, coding: .json))
         _ = outbox.submit(aim, [1, 2], mayWait: false)
         let waiting = Task { await outbox.waitForRoom() }
         outbox.close()
@@ -81,7 +81,7 @@ struct OutboxTests {
     @Test func `counters that are skipped stand between the actions around them`() throws {
         let outbox = makeOutbox()
         let target = BatchTarget(
-            target: try #require(Target("tally")), schemaVersion: 1, coding: .json)
+            target: try #require(Target("tally/*")), schemaVersion: 1, coding: .json)
         let aim = Outbox.Aim(target)
         outbox.skip(2)
         outbox.skip(3)
@@ -106,7 +106,7 @@ struct OutboxTests {
         let passedOn = Mutex<[Int]>([])
         let outbox = makeOutbox { index, _ in passedOn.withLock { $0.append(index) } }
         let target = BatchTarget(
-            target: try #require(Target("tally")), schemaVersion: 1, coding: .json)
+            target: try #require(Target("tally/*")), schemaVersion: 1, coding: .json)
         let aim = Outbox.Aim(target)
         let handles = (0..<3).map { _ in outbox.submit(aim, [1], mayWait: false) }
         #expect(try await handles[1].withdraw() == nil)
@@ -125,7 +125,7 @@ struct OutboxTests {
         weak let gone = outbox
         let aim = Outbox.Aim(
             BatchTarget(
-                target: try #require(Target("tally")), schemaVersion: 1, coding: .json))
+                target: try #require(Target("tally/*")), schemaVersion: 1, coding: .json))
         let handle = outbox?.submit(aim, [1], mayWait: false)
         outbox = nil
         #expect(gone == nil)

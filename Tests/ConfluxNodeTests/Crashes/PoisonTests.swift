@@ -86,7 +86,7 @@ struct PoisonTests {
         setup.restore(other, life: SequenceNumber(2), ApplierSetup.state(0))
         setup.deliver(.attach(.store(other)))
         setup.deliver(
-            .commit(try commit([add(1), add(2), add(4)], target: "tally"), byteCount: 100))
+            .commit(try commit([add(1), add(2), add(4)], target: "tally/*"), byteCount: 100))
         #expect(setup.store.computed.count == 1)
         #expect(store.computed.count == 7)
     }

@@ -61,15 +61,15 @@ struct RightsScenarios {
         peers.principals[1] = try principal("api", [.dispatch: ["list"]])
         peers.join(1)
         _ = peers.heard(on: 1)
-        peers.say(try batch(from: 1, to: ["list", "cart/1", "list/shared", "cart"]), on: 1)
+        peers.say(try batch(from: 1, to: ["list/*", "cart/1", "list/shared", "cart/*"]), on: 1)
         var told = outcomes(peers.heard(on: 1))
         #expect(told.done == [1, 3] && told.denied == [2, 4])
         // Atomic actions stand or fall together.
-        peers.say(try batch(from: 5, to: ["list", "cart/1"], isAtomic: true), on: 1)
+        peers.say(try batch(from: 5, to: ["list/*", "cart/1"], isAtomic: true), on: 1)
         told = outcomes(peers.heard(on: 1))
         #expect(told.done.isEmpty && told.denied == [5, 6])
         // It is not said again in another way, either.
-        peers.say(try batch(from: 5, to: ["list", "cart/1"], isAtomic: true), on: 1)
+        peers.say(try batch(from: 5, to: ["list/*", "cart/1"], isAtomic: true), on: 1)
         #expect(outcomes(peers.heard(on: 1)).done.isEmpty)
     }
 
@@ -203,7 +203,7 @@ struct RightsScenarios {
         // 20 more than a second's: for two seconds nothing is taken, nor lost.
         for _ in 0..<19 {
             peers.cluster.pass(.milliseconds(100))
-            peers.say(try batch(from: 31, to: ["list"]), on: 1)
+            peers.say(try batch(from: 31, to: ["list/*"]), on: 1)
         }
         var heard = peers.heard(on: 1)
         #expect(outcomes(heard).done.isEmpty)
@@ -212,7 +212,7 @@ struct RightsScenarios {
                 if case .expected(let expected) = $0 { expected.reason == .full } else { false }
             })
         peers.cluster.pass(.milliseconds(200))
-        peers.say(try batch(from: 31, to: ["list"]), on: 1)
+        peers.say(try batch(from: 31, to: ["list/*"]), on: 1)
         #expect(outcomes(peers.heard(on: 1)).done == [31])
         peers.cluster.pass(.seconds(1))
         if let large = peers.batch(32, bytes: 4) { peers.say(large, on: 1) }
@@ -241,8 +241,8 @@ struct RightsScenarios {
             peers.join(connection)
         }
         peers.say(try batch(from: 1, to: Array(repeating: "list", count: 10_000)), on: 1)
-        let aboveRate = try batch(from: 10_001, to: ["list"])
-        let outOfOrder = try batch(from: 9, to: ["list"])
+        let aboveRate = try batch(from: 10_001, to: ["list/*"])
+        let outOfOrder = try batch(from: 9, to: ["list/*"])
         // Nodes still say hello, and speak to the tenure before.
         for _ in 0..<50_000 { peers.tell(outOfOrder, on: 1) }
         peers.cluster.pass(peers.cluster.settings.wasteGrace)

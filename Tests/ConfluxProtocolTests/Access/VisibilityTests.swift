@@ -90,8 +90,8 @@ struct VisibilityTests {
         }
         try add("cart/1", "\"mine\"")
         try add("list/shared", "\"theirs\"")
-        try add("cart", "\"ours\"")
-        try add("list", "\"all of theirs\"")
+        try add("cart/*", "\"ours\"")
+        try add("list/*", "\"all of theirs\"")
         var builder = CommitBuilder(
             log: Identifier(high: 1, low: 2), epoch: Epoch(3), predecessor: Epoch(3),
             first: SequenceNumber(5))

@@ -62,7 +62,7 @@ struct RawPeers {
 
     /// A batch of one action of so many bytes.
     func batch(
-        _ counter: UInt64, to target: String = "list", bytes: Int = 1, settled: UInt64 = 0
+        _ counter: UInt64, to target: String = "list/*", bytes: Int = 1, settled: UInt64 = 0
     ) -> NodeMessage? {
         guard let target = Target(target) else { return nil }
         var builder = BatchBuilder()

@@ -9,7 +9,7 @@ struct ReadingBoundTests {
     private func started(_ adjust: (inout SequencerSettings) -> Void = { _ in }) -> RawPeers {
         var peers = RawPeers(adjust)
         peers.cluster.addNode(1, named: "alpha", store: "list")
-        for text in ["a", "b", "c"] { peers.cluster.dispatch([text], to: "list", from: 1) }
+        for text in ["a", "b", "c"] { peers.cluster.dispatch([text], to: "list/*", from: 1) }
         for connection in 1...4 as ClosedRange<UInt64> { peers.join(connection, role: .observer) }
         return peers
     }

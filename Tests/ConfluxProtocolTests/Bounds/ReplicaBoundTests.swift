@@ -10,12 +10,12 @@ struct ReplicaBoundTests {
         cluster.startSequencer()
         cluster.addNode(1, store: "list")
         cluster.addNode(2, store: "other") { $0.recentBytesMax = 1 }
-        for round in 0..<20 { cluster.dispatch(["l\(round)"], to: "list", from: 1) }
+        for round in 0..<20 { cluster.dispatch(["l\(round)"], to: "list/*", from: 1) }
         cluster.entriesDelay = .milliseconds(50)
         cluster.open("list", on: 2)
         // What comes while the store catches up is above the bound at once.
         for round in 20..<40 {
-            cluster.dispatch(["l\(round)"], to: "list", from: 1)
+            cluster.dispatch(["l\(round)"], to: "list/*", from: 1)
             let recent = cluster.nodes[2]?.machine.catchUps.recent.byteCount
             #expect((recent ?? 0) <= 1)
             cluster.pass(.milliseconds(10))

@@ -41,10 +41,10 @@ struct SequencerBoundTests {
         for id in 1...4 { cluster.addNode(id, store: "list") }
         cluster.isDiskSlow = true
         // The first is on its way to the disk at once; the others gather.
-        cluster.dispatch(["first"], to: "list", from: 3)
+        cluster.dispatch(["first"], to: "list/*", from: 3)
         cluster.published.removeAll()
         for id in 1...4 {
-            cluster.dispatch([String(repeating: "\(id)", count: 3_800)], to: "list", from: id)
+            cluster.dispatch([String(repeating: "\(id)", count: 3_800)], to: "list/*", from: id)
         }
         let discarded = cluster.published.count {
             guard case .send(.expected(let expected), _) = $0 else { return false }
@@ -103,7 +103,8 @@ struct SequencerBoundTests {
         for count in [65_535, 65_536] {
             var builder = BatchBuilder()
             for index in 0..<count {
-                let target = try #require(Target(index.isMultiple(of: 2) ? "nobody" : "nothing"))
+                let target = try #require(
+                    Target(index.isMultiple(of: 2) ? "nobody/*" : "nothing/*"))
                 builder.append(
                     target: BatchTarget(target: target, schemaVersion: 1, coding: .json),
                     payload: [])

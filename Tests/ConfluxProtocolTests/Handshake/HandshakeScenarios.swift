@@ -113,7 +113,7 @@ struct HandshakeScenarios {
         var node = LoneNode()
         node.welcome(1)
         var builder = BatchBuilder()
-        let target = try #require(Target("list"))
+        let target = try #require(Target("list/*"))
         builder.append(
             target: BatchTarget(target: target, schemaVersion: 1, coding: .json), payload: [0x78])
         // A first hello waits at a sequencer that is busy, and names nothing yet.

@@ -14,7 +14,7 @@ struct KeyHolderScenarios {
             return
         }
         #expect(message.contains("key"))
-        cluster.dispatch(["1"], to: "list", from: 1)
+        cluster.dispatch(["1"], to: "list/*", from: 1)
         #expect(cluster.workersTexts == ["1"])
     }
 
@@ -45,7 +45,7 @@ struct KeyHolderScenarios {
         #expect(cluster.nodes[2]?.machine.isJoined == false)
         cluster.pass(.milliseconds(200))
         #expect(cluster.nodes[2]?.machine.isJoined == true)
-        cluster.dispatch(["1"], to: "list", from: 2)
+        cluster.dispatch(["1"], to: "list/*", from: 2)
 
         // The first one was only stopped: what it says now counts no more.
         cluster.nodes[1] = sleeper
@@ -55,7 +55,7 @@ struct KeyHolderScenarios {
             Issue.record("not refused: \(String(describing: cluster.nodes[1]?.end))")
             return
         }
-        cluster.dispatch(["2"], to: "list", from: 2)
+        cluster.dispatch(["2"], to: "list/*", from: 2)
         #expect(cluster.workersTexts == ["1", "2"])
     }
 
@@ -118,8 +118,8 @@ struct KeyHolderScenarios {
     @Test func `a takeover waits until what its predecessor submitted is in the log`() {
         var cluster = Cluster.withKeyedProcess()
         cluster.isDiskSlow = true
-        cluster.dispatch(["1"], to: "list", from: 1)
-        cluster.dispatch(["2"], to: "list", from: 1)
+        cluster.dispatch(["1"], to: "list/*", from: 1)
+        cluster.dispatch(["2"], to: "list/*", from: 1)
         cluster.removeNode(1)
         cluster.addNode(2, key: "k")
         cluster.pass(.seconds(2))
@@ -128,8 +128,8 @@ struct KeyHolderScenarios {
         cluster.pass(.seconds(3))
         #expect(cluster.resumption(of: 2) == Resumption(settled: 0, lastCounter: 2))
         // Cut otherwise than they were.
-        cluster.dispatch(["1", "2"], to: "list", from: 2)
-        cluster.dispatch(["3"], to: "list", from: 2)
+        cluster.dispatch(["1", "2"], to: "list/*", from: 2)
+        cluster.dispatch(["3"], to: "list/*", from: 2)
         #expect(cluster.workersTexts == ["1", "2", "3"])
         #expect((1...3).allSatisfy { cluster.isCommitted(by: 2, $0) })
     }

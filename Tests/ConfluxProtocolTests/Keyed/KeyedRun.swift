@@ -91,7 +91,7 @@ struct KeyedRun {
             cluster.input(.skipped(UInt32(last - first + 1)), to: process)
         } else {
             while last > first, !(first...last).allSatisfy({ !badLines.contains($0) }) { last -= 1 }
-            cluster.submit((first...last).map { "\($0)" }, to: "list", from: process)
+            cluster.submit((first...last).map { "\($0)" }, to: "list/*", from: process)
         }
         next = last + 1
     }

@@ -7,7 +7,7 @@ import Testing
 struct KeyedScenarios {
     @Test func `the next process goes on behind what was told`() {
         var cluster = Cluster.withKeyedProcess()
-        cluster.dispatch(["1", "2", "3"], to: "list", from: 1)
+        cluster.dispatch(["1", "2", "3"], to: "list/*", from: 1)
         cluster.input(.told(2), to: 1)
         cluster.input(.leave, to: 1)
         cluster.run()
@@ -15,15 +15,15 @@ struct KeyedScenarios {
         cluster.addNode(2, key: "k")
         #expect(cluster.resumption(of: 2) == Resumption(settled: 2, lastCounter: 3))
         #expect(cluster.nodes[2]?.machine.nextCounter == 3)
-        cluster.dispatch(["3"], to: "list", from: 2)
-        cluster.dispatch(["4"], to: "list", from: 2)
+        cluster.dispatch(["3"], to: "list/*", from: 2)
+        cluster.dispatch(["4"], to: "list/*", from: 2)
         #expect(cluster.workersTexts == ["1", "2", "3", "4"])
         #expect(cluster.isCommitted(by: 2, 3) && cluster.isCommitted(by: 2, 4))
     }
 
     @Test func `what was told reaches the sequencer without a bye`() {
         var cluster = Cluster.withKeyedProcess()
-        cluster.dispatch(["1", "2", "3"], to: "list", from: 1)
+        cluster.dispatch(["1", "2", "3"], to: "list/*", from: 1)
         cluster.input(.told(3), to: 1)
         cluster.pass(cluster.settings.beatInterval * 2)
         cluster.removeNode(1)
@@ -35,12 +35,12 @@ struct KeyedScenarios {
     @Test func `a lost answer about a part of what the process before submitted comes again`() {
         var cluster = Cluster.withKeyedProcess()
         let lines = (1...100).map { "\($0)" }
-        cluster.dispatch(lines, to: "list", from: 1)
+        cluster.dispatch(lines, to: "list/*", from: 1)
         cluster.removeNode(1)
         cluster.addNode(2, key: "k")
         cluster.pass(.seconds(2))
         #expect(cluster.resumption(of: 2) == Resumption(settled: 0, lastCounter: 100))
-        cluster.submit(Array(lines.prefix(10)), to: "list", from: 2)
+        cluster.submit(Array(lines.prefix(10)), to: "list/*", from: 2)
         while case .toSequencer = cluster.queue.first {
             cluster.deliver(cluster.queue.removeFirst())
         }
@@ -54,7 +54,7 @@ struct KeyedScenarios {
 
     @Test func `another key has another session, and a process without one begins with 1`() {
         var cluster = Cluster.withKeyedProcess()
-        cluster.dispatch(["1"], to: "list", from: 1)
+        cluster.dispatch(["1"], to: "list/*", from: 1)
         cluster.addNode(2, key: "other")
         #expect(cluster.resumption(of: 2) == Resumption(settled: 0, lastCounter: 0))
         cluster.addNode(3)
@@ -64,7 +64,7 @@ struct KeyedScenarios {
 
     @Test func `a keyed session outlives its bye and the sequencer`() throws {
         var cluster = Cluster.withKeyedProcess()
-        cluster.dispatch(["1"], to: "list", from: 1)
+        cluster.dispatch(["1"], to: "list/*", from: 1)
         let incarnation = try #require(cluster.nodes[1]?.machine.incarnation)
         cluster.input(.told(1), to: 1)
         cluster.input(.leave, to: 1)
@@ -106,7 +106,7 @@ struct KeyedScenarios {
         cluster.startSequencer()
         for (id, key) in [(1, "a"), (2, "b")] {
             cluster.addNode(id, key: key)
-            cluster.dispatch(["x"], to: "nowhere", from: id)
+            cluster.dispatch(["x"], to: "nowhere/*", from: id)
             cluster.input(.leave, to: id)
             cluster.run()
             cluster.removeNode(id)
@@ -121,8 +121,8 @@ struct KeyedScenarios {
     @Test func `a sequencer that restarts while its log has less than was judged loses no line`() {
         var cluster = Cluster.withKeyedProcess()
         cluster.isDiskSlow = true
-        cluster.dispatch(["1"], to: "list", from: 1)
-        cluster.dispatch(["2"], to: "list", from: 1)
+        cluster.dispatch(["1"], to: "list/*", from: 1)
+        cluster.dispatch(["2"], to: "list/*", from: 1)
         // The second was admitted, and dies with the sequencer; so does the process.
         let append = cluster.waitingAppends.removeFirst()
         cluster.disk.append(append)
@@ -132,8 +132,8 @@ struct KeyedScenarios {
         cluster.addNode(2, key: "k")
         cluster.pass(.seconds(2))
         #expect(cluster.resumption(of: 2) == Resumption(settled: 0, lastCounter: 1))
-        cluster.submit(["1"], to: "list", from: 2)
-        cluster.submit(["2", "3"], to: "list", from: 2)
+        cluster.submit(["1"], to: "list/*", from: 2)
+        cluster.submit(["2", "3"], to: "list/*", from: 2)
         // And once more, in the middle of the resumed run.
         cluster.restartSequencer()
         cluster.pass(.seconds(1))
@@ -143,7 +143,7 @@ struct KeyedScenarios {
 
     @Test func `lines that were void at the end are void again after a restart`() {
         var cluster = Cluster.withKeyedProcess()
-        cluster.dispatch(["1"], to: "list", from: 1)
+        cluster.dispatch(["1"], to: "list/*", from: 1)
         cluster.input(.skipped(2), to: 1)
         cluster.run()
         #expect(cluster.nodes[1]?.outcomes.count == 3)
@@ -152,9 +152,9 @@ struct KeyedScenarios {
         cluster.addNode(2, key: "k")
         cluster.pass(.seconds(2))
         #expect(cluster.resumption(of: 2) == Resumption(settled: 0, lastCounter: 1))
-        cluster.submit(["1"], to: "list", from: 2)
+        cluster.submit(["1"], to: "list/*", from: 2)
         cluster.input(.skipped(2), to: 2)
-        cluster.submit(["4"], to: "list", from: 2)
+        cluster.submit(["4"], to: "list/*", from: 2)
         cluster.run()
         #expect(cluster.workersTexts == ["1", "4"])
         #expect(cluster.nodes[2]?.outcomes.count == 4)
@@ -162,19 +162,19 @@ struct KeyedScenarios {
 
     @Test func `lines that were void are not asked about, and what follows them is dispatched`() {
         var cluster = Cluster.withKeyedProcess()
-        cluster.dispatch(["1"], to: "list", from: 1)
+        cluster.dispatch(["1"], to: "list/*", from: 1)
         cluster.input(.skipped(2), to: 1)
         cluster.run()
         cluster.removeNode(1)
         cluster.addNode(2, key: "k")
         cluster.pass(.seconds(2))
         #expect(cluster.resumption(of: 2) == Resumption(settled: 0, lastCounter: 3))
-        cluster.submit(["1"], to: "list", from: 2)
+        cluster.submit(["1"], to: "list/*", from: 2)
         cluster.input(.skipped(2), to: 2)
         // In the middle of it the sequencer restarts, and remembers of the void lines nothing.
         cluster.restartSequencer()
         cluster.pass(.seconds(1))
-        cluster.dispatch(["4"], to: "list", from: 2)
+        cluster.dispatch(["4"], to: "list/*", from: 2)
         cluster.pass(.seconds(1))
         #expect(cluster.workersTexts == ["1", "4"])
         #expect(cluster.nodes[2]?.outcomes.count == 4)
@@ -182,8 +182,8 @@ struct KeyedScenarios {
 
     @Test func `a rejection that is known and not told yet is not judged again after a restart`() {
         var cluster = Cluster.withKeyedProcess()
-        cluster.dispatch(["1"], to: "list", from: 1)
-        cluster.submit(["nowhere:2", "elsewhere:3"], to: "list", from: 1)
+        cluster.dispatch(["1"], to: "list/*", from: 1)
+        cluster.submit(["nowhere/*:2", "elsewhere/*:3"], to: "list/*", from: 1)
         cluster.deliver(cluster.queue.removeFirst())
         // The first rejection arrives, the second is lost with the connection.
         let first = cluster.queue.removeFirst()
@@ -197,7 +197,7 @@ struct KeyedScenarios {
         cluster.pass(.seconds(1))
         #expect(cluster.nodes[1]?.outcomes.count == 3)
         #expect(cluster.nodes[9]?.texts(of: "nowhere") == [])
-        cluster.dispatch(["4"], to: "list", from: 1)
+        cluster.dispatch(["4"], to: "list/*", from: 1)
         #expect(cluster.workersTexts == ["1", "4"])
         // A process after this one is told of it as of any line.
         cluster.removeNode(1)
@@ -210,8 +210,8 @@ struct KeyedScenarios {
         throws
     {
         var cluster = Cluster.withKeyedProcess()
-        cluster.dispatch(["1"], to: "list", from: 1)
-        cluster.submit(["2", "3"], to: "list", from: 1)
+        cluster.dispatch(["1"], to: "list/*", from: 1)
+        cluster.submit(["2", "3"], to: "list/*", from: 1)
         cluster.killSequencer()
         cluster.disk = Cluster.Disk(id: Identifier(high: 7, low: 2))
         cluster.removeNode(9)

@@ -16,7 +16,7 @@ struct LifeScenarios {
 
     @Test func `a drop ends a store in every node, by one entry`() throws {
         var cluster = Cluster.twoNodes()
-        cluster.dispatch(["1"], to: "list", from: 1)
+        cluster.dispatch(["1"], to: "list/*", from: 1)
         let asked = cluster.drop("list", by: 1)
         let askedToo = cluster.drop("list", by: 2)
         cluster.run()
@@ -49,12 +49,12 @@ struct LifeScenarios {
 
     @Test func `who opens a dropped store begins another one`() throws {
         var cluster = Cluster.twoNodes()
-        cluster.dispatch(["1"], to: "list", from: 1)
+        cluster.dispatch(["1"], to: "list/*", from: 1)
         let former = try #require(life(of: "list", on: 1, in: cluster))
         _ = cluster.drop("list", by: 1)
         cluster.run()
         cluster.open("list", on: 2)
-        cluster.dispatch(["2"], to: "list", from: 2)
+        cluster.dispatch(["2"], to: "list/*", from: 2)
         #expect(life(of: "list", on: 2, in: cluster).map { $0 > former } == true)
         #expect(cluster.nodes[2]?.texts(of: "list") == ["2"])
         #expect(cluster.nodes[1]?.texts(of: "list") == [])
@@ -66,7 +66,7 @@ struct LifeScenarios {
         let former = try #require(life(of: "list", on: 1, in: cluster))
         // While one append is on its way, the life ends and the next begins in the commit behind.
         cluster.isDiskSlow = true
-        cluster.dispatch(["before"], to: "list", from: 1)
+        cluster.dispatch(["before"], to: "list/*", from: 1)
         _ = cluster.drop("list", by: 2)
         cluster.run()
         let target = "list/shared"
@@ -120,11 +120,11 @@ struct LifeScenarios {
         var cluster = Cluster.twoNodes()
         let sleeper = cluster.nodes[2]
         cluster.removeNode(2)
-        cluster.dispatch(["1"], to: "list", from: 1)
+        cluster.dispatch(["1"], to: "list/*", from: 1)
         _ = cluster.drop("list", by: 1)
         cluster.run()
         cluster.open("list", on: 1)
-        cluster.dispatch(["2"], to: "list", from: 1)
+        cluster.dispatch(["2"], to: "list/*", from: 1)
         cluster.restartSequencer()
         cluster.nodes[2] = sleeper
         cluster.reconnect(2)

@@ -17,13 +17,13 @@ struct DamageScenarios {
         let lost = cluster.disk.last.next
         cluster.nodes[2]?.feedDrops = 1
         cluster.damaged = lost...lost
-        for text in ["a", "b"] { cluster.dispatch([text], to: "list", from: 1) }
+        for text in ["a", "b"] { cluster.dispatch([text], to: "list/*", from: 1) }
         #expect(cluster.nodes[1]?.outcomes.count == 2)
         cluster.pass(.seconds(40))
         #expect(cluster.ends.isEmpty)
         #expect(damages(of: 2, in: cluster).map(\.first) == [lost])
         #expect(damages(of: 1, in: cluster).isEmpty && damages(of: 3, in: cluster).isEmpty)
-        cluster.dispatch(["c"], to: "list", from: 2)
+        cluster.dispatch(["c"], to: "list/*", from: 2)
         cluster.expectAgreement()
         #expect(cluster.nodes[2]?.texts(of: "list") == cluster.nodes[1]?.texts(of: "list"))
         let notes = cluster.notes.count { if case .damaged = $0 { true } else { false } }
@@ -36,7 +36,7 @@ struct DamageScenarios {
         var cluster = Cluster.twoNodes()
         cluster.open("other", on: 1)
         let damaged = cluster.disk.last.next
-        cluster.dispatch(["a"], to: "list", from: 1)
+        cluster.dispatch(["a"], to: "list/*", from: 1)
         for node in 1...2 { cluster.disconnect(node) }
         for node in 1...2 { cluster.nodes[node] = nil }
         cluster.pass(cluster.settings.silenceMax * 2)
@@ -59,7 +59,7 @@ struct DamageScenarios {
             if case .send(.entries, _) = effect { true } else { false }
         }
         #expect(answers == 0)
-        cluster.dispatch(["b"], to: "other", from: 3)
+        cluster.dispatch(["b"], to: "other/*", from: 3)
         #expect(cluster.nodes[3]?.texts(of: "other") == ["b"])
         #expect(cluster.ends.isEmpty)
     }

@@ -8,7 +8,7 @@ import Testing
 struct LostHistoryScenarios {
     @Test func `what was applied of a history that is lost is no progress in the next one`() {
         var cluster = Cluster.twoNodes()
-        for text in ["1", "2", "3", "4", "5"] { cluster.dispatch([text], to: "list", from: 1) }
+        for text in ["1", "2", "3", "4", "5"] { cluster.dispatch([text], to: "list/*", from: 1) }
         cluster.killSequencer()
         cluster.disk = Cluster.Disk(id: Identifier(high: 7, low: 2))
         cluster.restartSequencer()
@@ -27,7 +27,7 @@ struct LostHistoryScenarios {
         var cluster = Cluster.twoNodes()
         cluster.addNode(3)
         cluster.isDiskSlow = true
-        cluster.dispatch(["lost"], to: "list", from: 3)
+        cluster.dispatch(["lost"], to: "list/*", from: 3)
         cluster.killSequencer()
         cluster.isDiskSlow = false
         cluster.disk = Cluster.Disk(id: Identifier(high: 7, low: 2))
@@ -39,7 +39,7 @@ struct LostHistoryScenarios {
 
     @Test func `who follows a history that is lost follows the next one from what both share`() {
         var cluster = Cluster.twoNodes()
-        for text in ["1", "2", "3", "4", "5"] { cluster.dispatch([text], to: "list", from: 1) }
+        for text in ["1", "2", "3", "4", "5"] { cluster.dispatch([text], to: "list/*", from: 1) }
         cluster.addNode(3)
         cluster.input(.follow(from: cluster.disk.last), to: 3)
         cluster.open("list", on: 3)
@@ -48,7 +48,7 @@ struct LostHistoryScenarios {
         cluster.disk = Cluster.Disk(id: Identifier(high: 7, low: 2))
         cluster.restartSequencer()
         cluster.pass(.milliseconds(300))
-        cluster.dispatch(["new"], to: "list", from: 3)
+        cluster.dispatch(["new"], to: "list/*", from: 3)
         #expect(cluster.nodes[3]?.machine.live == cluster.disk.last)
         #expect(cluster.nodes[3]?.texts(of: "list") == ["new"])
     }
@@ -71,7 +71,7 @@ struct LostHistoryScenarios {
 
     @Test func `a node that skipped what the log then lost notices it`() {
         var cluster = Cluster.twoNodes()
-        for text in ["1", "2", "3"] { cluster.dispatch([text], to: "list", from: 1) }
+        for text in ["1", "2", "3"] { cluster.dispatch([text], to: "list/*", from: 1) }
         cluster.addNode(3)
         cluster.bridge("list", on: 3)
         #expect(cluster.nodes[3]?.machine.live == cluster.disk.last)
@@ -79,7 +79,7 @@ struct LostHistoryScenarios {
         cluster.disk.bodies.removeLast(4)
         cluster.restartSequencer()
         cluster.pass(.milliseconds(300))
-        for text in ["4", "5", "6", "7"] { cluster.dispatch([text], to: "list", from: 1) }
+        for text in ["4", "5", "6", "7"] { cluster.dispatch([text], to: "list/*", from: 1) }
         // The numbers that were lost are others' now, and are heard of all the same.
         #expect(cluster.nodes[3]?.bridgedTexts.suffix(4).map { $0.last } == ["4", "5", "6", "7"])
     }
@@ -90,7 +90,7 @@ struct LostHistoryScenarios {
     ) throws {
         var cluster = Cluster.twoNodes()
         let list = try #require(StoreName("list"))
-        cluster.dispatch(["1"], to: "list", from: 1)
+        cluster.dispatch(["1"], to: "list/*", from: 1)
         let first = cluster.disk.last
         cluster.addNode(3, named: "gamma")
         cluster.bridge("other", on: 3)
@@ -116,7 +116,7 @@ struct LostHistoryScenarios {
         cluster.nodes[3]?.feedDrops = 0
         cluster.restartSequencer()
         cluster.pass(.seconds(2))
-        cluster.dispatch(["2"], to: "list", from: 1)
+        cluster.dispatch(["2"], to: "list/*", from: 1)
         #expect(cluster.nodes[3]?.resets == 1)
         // It asked again, and the store was upgraded again.
         let version = cluster.nodes[3]?.schemaVersion
@@ -130,7 +130,7 @@ struct LostHistoryScenarios {
         cluster.input(.follow(from: SequenceNumber(1)), to: 3)
         cluster.run()
         cluster.nodes[3]?.feedDrops = 4
-        for text in ["1", "2", "3"] { cluster.dispatch([text], to: "list", from: 1) }
+        for text in ["1", "2", "3"] { cluster.dispatch([text], to: "list/*", from: 1) }
         cluster.floor = cluster.disk.last.next
         cluster.pass(.seconds(1))
         let missed = ReplicaEvent.missed(from: SequenceNumber(1), through: cluster.disk.last)
@@ -149,7 +149,7 @@ struct LostHistoryScenarios {
         cluster.startSequencer()
         cluster.addNode(1, named: "alpha", store: "list")
         cluster.addNode(2, named: "beta", store: "list")
-        cluster.dispatch(["1", "2"], to: "list", from: 1)
+        cluster.dispatch(["1", "2"], to: "list/*", from: 1)
         let kept = cluster.disk.bodies.count
         // It is silent, has left, and is forgotten; it comes back, and joins anew.
         let sleeper = cluster.nodes[1]
@@ -164,7 +164,7 @@ struct LostHistoryScenarios {
         cluster.disk.bodies.removeLast(cluster.disk.bodies.count - kept)
         cluster.restartSequencer()
         cluster.pass(.seconds(3))
-        cluster.dispatch(["3"], to: "list", from: 1)
+        cluster.dispatch(["3"], to: "list/*", from: 1)
         cluster.pass(.seconds(1))
         #expect(cluster.nodes[2]?.texts(of: "list") == ["1", "2", "3"])
     }
@@ -176,7 +176,7 @@ struct LostHistoryScenarios {
         let empty = cluster.disk
         cluster.restartSequencer()
         cluster.addNode(1, named: "alpha", store: "list")
-        cluster.dispatch(["1", "2", "3"], to: "list", from: 1)
+        cluster.dispatch(["1", "2", "3"], to: "list/*", from: 1)
         let first = cluster.nodes[1]?.machine.incarnation
         let copy = cluster.disk
         // The log loses all of it, and the process joins anew, under the same number.
@@ -185,28 +185,28 @@ struct LostHistoryScenarios {
         cluster.restartSequencer()
         cluster.pass(.seconds(3))
         #expect(cluster.nodes[1]?.machine.incarnation == first)
-        cluster.dispatch(["lost"], to: "list", from: 1)
+        cluster.dispatch(["lost"], to: "list/*", from: 1)
         #expect(cluster.nodes[1]?.texts(of: "list") == ["lost"])
         // The log is put back to what it was: with a session of that number, and its three actions.
         cluster.killSequencer()
         cluster.disk = copy
         cluster.restartSequencer()
         cluster.pass(.seconds(3))
-        cluster.dispatch(["4"], to: "list", from: 1)
+        cluster.dispatch(["4"], to: "list/*", from: 1)
         cluster.pass(.seconds(1))
         #expect(cluster.nodes[1]?.texts(of: "list") == ["1", "2", "3", "4"])
     }
 
     @Test func `what waits behind a hole does not outlive its tenure`() {
         var cluster = Cluster.twoNodes()
-        cluster.dispatch(["1"], to: "list", from: 1)
+        cluster.dispatch(["1"], to: "list/*", from: 1)
         let copy = cluster.disk
         // In the next tenure the answer that brings its claim is slow; what stands behind it waits.
         cluster.entriesDelay = .seconds(1)
         cluster.restartSequencer()
         cluster.pass(cluster.settings.beatInterval)
-        cluster.dispatch(["lost"], to: "list", from: 1)
-        cluster.dispatch(["lost, too"], to: "list", from: 1)
+        cluster.dispatch(["lost"], to: "list/*", from: 1)
+        cluster.dispatch(["lost, too"], to: "list/*", from: 1)
         #expect(cluster.nodes[2].map { $0.machine.bufferedBytes > 0 } == true)
         // The log is put back to a copy of the tenure before: the next one has the same epoch, and
         // gives the same numbers again.
@@ -215,7 +215,7 @@ struct LostHistoryScenarios {
         cluster.entriesDelay = .zero
         cluster.nodes[2]?.feedDrops = 1
         cluster.restartSequencer()
-        cluster.dispatch(["kept"], to: "list", from: 1)
+        cluster.dispatch(["kept"], to: "list/*", from: 1)
         cluster.pass(.seconds(1))
         #expect(cluster.nodes[1]?.texts(of: "list") == ["1", "kept"])
         #expect(cluster.nodes[2]?.texts(of: "list") == ["1", "kept"])
@@ -228,7 +228,7 @@ struct LostHistoryScenarios {
         cluster.entriesDelay = .seconds(60)
         cluster.nodes[2]?.feedDrops = 4
         for text in ["lost 1", "lost 2", "lost 3", "lost 4"] {
-            cluster.dispatch([text], to: "list", from: 1)
+            cluster.dispatch([text], to: "list/*", from: 1)
         }
         cluster.pass(cluster.settings.beatInterval * 2)
         cluster.removeNode(1)
@@ -254,7 +254,7 @@ struct LostHistoryScenarios {
         cluster.removeNode(2)
         cluster.restartSequencer()
         for text in ["lost 1", "lost 2", "lost 3", "lost 4"] {
-            cluster.dispatch([text], to: "list", from: 1)
+            cluster.dispatch([text], to: "list/*", from: 1)
         }
         cluster.restartSequencer()
         cluster.nodes[2] = sleeper
@@ -273,7 +273,7 @@ struct LostHistoryScenarios {
         cluster.startSequencer()
         cluster.addNode(3, named: "gamma", store: "list")
         for text in ["kept 1", "kept 2", "kept 3", "kept 4", "kept 5", "kept 6"] {
-            cluster.dispatch([text], to: "list", from: 3)
+            cluster.dispatch([text], to: "list/*", from: 3)
         }
         cluster.nodes[2] = reader
         cluster.reconnect(2)
@@ -285,7 +285,9 @@ struct LostHistoryScenarios {
         var cluster = Cluster.twoNodes()
         let copy = cluster.disk
         cluster.restartSequencer()
-        for text in ["lost 1", "lost 2", "lost 3"] { cluster.dispatch([text], to: "list", from: 1) }
+        for text in ["lost 1", "lost 2", "lost 3"] {
+            cluster.dispatch([text], to: "list/*", from: 1)
+        }
         // The next tenure has the same epoch. The second node's feed is connected anew, and its
         // connection is not yet.
         let cutOff = cluster.nodes[2]
@@ -296,7 +298,7 @@ struct LostHistoryScenarios {
         cluster.published.removeAll()
         cluster.handle(.subscribed)
         cluster.addNode(3, named: "gamma", store: "list")
-        for index in 1...6 { cluster.dispatch(["kept \(index)"], to: "list", from: 3) }
+        for index in 1...6 { cluster.dispatch(["kept \(index)"], to: "list/*", from: 3) }
         cluster.nodes[2] = cutOff
         cluster.input(.feedReconnected, to: 2)
         for effect in cluster.published {
@@ -323,7 +325,7 @@ struct LostHistoryScenarios {
         var cluster = Cluster.eager()
         cluster.nodes[2]?.isVotingLate = true
         let copy = cluster.disk
-        cluster.grow("list", by: 200, from: 1, text: "lost")
+        cluster.grow("list/*", by: 200, from: 1, text: "lost")
         let vote = try #require(cluster.nodes[2]?.heldVotes.first)
         cluster.killSequencer()
         cluster.disk = copy
@@ -350,7 +352,7 @@ struct LostHistoryScenarios {
     @Test func `what is said of a tenure that is over is no vote in the next one`() throws {
         var cluster = Cluster.eager()
         for node in [1, 2] { cluster.nodes[node]?.isVotingLate = true }
-        cluster.grow("list", by: 200, from: 1)
+        cluster.grow("list/*", by: 200, from: 1)
         let vote = try #require(cluster.nodes[2]?.heldVotes.first)
         let connection = try #require(cluster.connection(of: 2))
         func count() -> Int? {

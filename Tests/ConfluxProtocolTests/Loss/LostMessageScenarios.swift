@@ -48,7 +48,7 @@ struct LostMessageScenarios {
         #expect(cluster.nextLoss == nil)
         // Each is answered, by a rejection.
         for round in 0..<20 {
-            cluster.dispatch(["\(round)"], to: "nowhere", from: 2)
+            cluster.dispatch(["\(round)"], to: "nowhere/*", from: 2)
             cluster.pass(.milliseconds(200))
         }
         #expect(cluster.nodes[2]?.opened.count == 2)
@@ -59,7 +59,7 @@ struct LostMessageScenarios {
         var cluster = started()
         cluster.addNode(2)
         cluster.nextLoss = { if case .receipts = $0 { true } else { false } }
-        cluster.dispatch(["x"], to: "list", from: 2)
+        cluster.dispatch(["x"], to: "list/*", from: 2)
         #expect(cluster.nextLoss == nil)
         #expect(cluster.nodes[2]?.outcomes.isEmpty == true)
         cluster.pass(aWhile)
@@ -74,7 +74,7 @@ struct LostMessageScenarios {
         var cluster = started()
         cluster.addNode(2)
         cluster.nextLoss = { if case .rejection = $0 { true } else { false } }
-        cluster.dispatch(["x"], to: "nowhere", from: 2)
+        cluster.dispatch(["x"], to: "nowhere/*", from: 2)
         #expect(cluster.nextLoss == nil)
         #expect(cluster.nodes[2]?.outcomes.isEmpty == true)
         cluster.pass(aWhile)
@@ -88,9 +88,9 @@ struct LostMessageScenarios {
         var cluster = started()
         cluster.addNode(2)
         cluster.nextLoss = { if case .expected = $0 { true } else { false } }
-        cluster.submit(["lost"], to: "list", from: 2)
+        cluster.submit(["lost"], to: "list/*", from: 2)
         cluster.loseQueue()
-        cluster.dispatch(["x"], to: "list", from: 2)
+        cluster.dispatch(["x"], to: "list/*", from: 2)
         #expect(cluster.nextLoss == nil)
         cluster.pass(aWhile)
         #expect(cluster.nodes[1]?.texts(of: "list") == ["lost", "x"])
@@ -102,8 +102,8 @@ struct LostMessageScenarios {
         cluster.addNode(2)
         cluster.isDiskSlow = true
         cluster.nextLoss = { if case .expected = $0 { true } else { false } }
-        cluster.dispatch(["a"], to: "list", from: 2)
-        cluster.dispatch(["b"], to: "list", from: 2)
+        cluster.dispatch(["a"], to: "list/*", from: 2)
+        cluster.dispatch(["b"], to: "list/*", from: 2)
         #expect(cluster.nextLoss == nil)
         cluster.finishAppends()
         cluster.pass(aWhile)
@@ -113,14 +113,14 @@ struct LostMessageScenarios {
 
     @Test(arguments: [true, false]) func `entries`(_ isCatchingUp: Bool) {
         var cluster = started()
-        for text in ["a", "b"] { cluster.dispatch([text], to: "list", from: 1) }
+        for text in ["a", "b"] { cluster.dispatch([text], to: "list/*", from: 1) }
         cluster.nextLoss = { if case .entries = $0 { true } else { false } }
         if isCatchingUp {
             cluster.addNode(2, store: "list")
         } else {
             cluster.nodes[1]?.feedDrops = 1
             cluster.addNode(2)
-            cluster.dispatch(["c"], to: "list", from: 2)
+            cluster.dispatch(["c"], to: "list/*", from: 2)
             cluster.pass(cluster.settings.beatInterval * 2)
         }
         #expect(cluster.nextLoss == nil)
@@ -238,7 +238,7 @@ struct LostMessageScenarios {
             cluster.killSequencer()
             cluster.startSequencer()
             cluster.nextLoss = isLost
-            cluster.dispatch(["x"], to: "list", from: 2)
+            cluster.dispatch(["x"], to: "list/*", from: 2)
             cluster.pass(aWhile)
             #expect(cluster.nodes[1]?.texts(of: "list") == ["x"])
         case .forgotten:
@@ -271,7 +271,7 @@ struct LostMessageScenarios {
         #expect(cluster.nodes[1]?.machine.isJoined == true)
         cluster.startSequencer()
         cluster.pass(aWhile)
-        cluster.dispatch(["x"], to: "list", from: 1)
+        cluster.dispatch(["x"], to: "list/*", from: 1)
         cluster.pass(aWhile)
         #expect(cluster.nodes[1]?.texts(of: "list") == ["x"])
     }

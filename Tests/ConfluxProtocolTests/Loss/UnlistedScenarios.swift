@@ -59,7 +59,7 @@ struct UnlistedScenarios {
         #expect(cluster.notes.contains(.snapshotsUnlisted("The list is damaged.")))
         // The store keeps the log for nobody, and stays held off with what was given up since.
         for round in 0..<4 {
-            cluster.grow("other", by: 20_000, from: 3, text: "\(round)")
+            cluster.grow("other/*", by: 20_000, from: 3, text: "\(round)")
             try cluster.saveCheckpoint()
             cluster.pass(.seconds(2))
         }
@@ -75,7 +75,7 @@ struct UnlistedScenarios {
     @Test func `a replica that has the store gives another snapshot`() throws {
         var cluster = Cluster.eager()
         for round in 0..<4 {
-            cluster.grow("list", by: 20_000, from: 1, text: "\(round)")
+            cluster.grow("list/*", by: 20_000, from: 1, text: "\(round)")
             try cluster.saveCheckpoint()
             cluster.pass(.seconds(2))
         }
@@ -92,7 +92,7 @@ struct UnlistedScenarios {
         var cluster = Cluster.eager()
         func grow(_ rounds: Range<Int>, in cluster: inout Cluster) throws {
             for round in rounds {
-                cluster.grow("list", by: 20_000, from: 1, text: "\(round)")
+                cluster.grow("list/*", by: 20_000, from: 1, text: "\(round)")
                 try cluster.saveCheckpoint()
                 cluster.pass(.seconds(2))
             }
@@ -152,7 +152,7 @@ struct UnlistedScenarios {
 
     @Test func `nothing is migrated from another snapshot than what is missing`() throws {
         var cluster = Cluster.eager()
-        cluster.grow("list", by: 200, from: 1, text: "a")
+        cluster.grow("list/*", by: 200, from: 1, text: "a")
         #expect(cluster.base(of: "list") != cluster.life(of: Self.list))
         func openNewer(_ node: Int) {
             cluster.addNode(node, named: "node\(node)")
@@ -188,7 +188,7 @@ struct UnlistedScenarios {
 
     @Test func `what the log has all entries of is served from before`() throws {
         var cluster = Cluster.eager()
-        for round in 0..<4 { cluster.grow("list", by: 200, from: 1, text: "\(round)") }
+        for round in 0..<4 { cluster.grow("list/*", by: 200, from: 1, text: "\(round)") }
         #expect(cluster.base(of: "list") != cluster.life(of: Self.list))
         cluster.unlisted = (nil, { _ in true })
         cluster.restartFromDisk()

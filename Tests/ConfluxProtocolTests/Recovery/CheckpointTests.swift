@@ -46,7 +46,7 @@ struct CheckpointTests {
             default:
                 guard id > 0, cluster.nodes[id]?.machine.isJoined == true else { continue }
                 let texts = (0...below(4)).map { below(4) == 0 ? "nowhere:\($0)" : "\($0)" }
-                cluster.submit(texts, to: "list", from: id, isAtomic: below(5) == 0)
+                cluster.submit(texts, to: "list/*", from: id, isAtomic: below(5) == 0)
                 if below(3) > 0 { cluster.run() }
             }
             cluster.nodes = cluster.nodes.filter { $0.value.end == nil }
@@ -112,7 +112,7 @@ struct CheckpointTests {
         var cluster = Cluster()
         cluster.startSequencer()
         cluster.addNode(1, key: "job", store: "list")
-        cluster.dispatch(["1", "2", "3", "4"], to: "list", from: 1)
+        cluster.dispatch(["1", "2", "3", "4"], to: "list/*", from: 1)
         var fold = try cluster.disk.fold(commits: cluster.disk.bodies.count)
         let incarnation = try #require(fold.sessions.incarnations.first)
         fold.sessions.change(incarnation) { $0.settle(through: 2) }
@@ -127,10 +127,10 @@ struct CheckpointTests {
         var cluster = Cluster()
         cluster.startSequencer()
         cluster.addNode(1, named: "alpha", store: "list")
-        for text in ["1", "2", "3"] { cluster.dispatch([text], to: "list", from: 1) }
+        for text in ["1", "2", "3"] { cluster.dispatch([text], to: "list/*", from: 1) }
         cluster.restartSequencer()
         cluster.pass(.seconds(1))
-        for text in ["4", "5"] { cluster.dispatch([text], to: "list", from: 1) }
+        for text in ["4", "5"] { cluster.dispatch([text], to: "list/*", from: 1) }
         cluster.killSequencer()
         cluster.disk.checkpoints = []
         cluster.notes = []
@@ -211,7 +211,7 @@ struct CheckpointTests {
         cluster.startSequencer()
         cluster.reconnect(1)
         cluster.pass(.seconds(1))
-        cluster.dispatch(["6", "7", "8"], to: "list", from: 1)
+        cluster.dispatch(["6", "7", "8"], to: "list/*", from: 1)
         cluster.killSequencer()
         cluster.notes = []
         var fold = try cluster.disk.fold(commits: cluster.disk.bodies.count - 1)

@@ -47,16 +47,16 @@ struct StandbyScenarios {
     @Test func `a handover commits what was admitted, gives the receipts, and then ends`() {
         var cluster = started()
         cluster.isDiskSlow = true
-        cluster.submit(["1"], to: "list", from: 1)
+        cluster.submit(["1"], to: "list/*", from: 1)
         cluster.run()
-        cluster.submit(["2"], to: "list", from: 2)
+        cluster.submit(["2"], to: "list/*", from: 2)
         cluster.run()
         let begun = cluster.published.count
         ask(.handOver(to: nil), in: &cluster)
         #expect(cluster.nodes[3]?.answers.first?.body == .handingOver(to: "tcp://b:1"))
         #expect(cluster.ends.isEmpty)
         // What comes now is for the successor.
-        cluster.submit(["3"], to: "list", from: 1)
+        cluster.submit(["3"], to: "list/*", from: 1)
         cluster.run()
         cluster.finishAppends()
         #expect(cluster.ends == [.handedOver(to: "tcp://b:1")])
@@ -101,7 +101,7 @@ struct StandbyScenarios {
         var cluster = started()
         cluster.isDiskSlow = true
         cluster.isConfirmSlow = true
-        cluster.submit(["1"], to: "list", from: 1)
+        cluster.submit(["1"], to: "list/*", from: 1)
         cluster.input(.barrier(request: 7), to: 2)
         cluster.run()
         var machine = cluster.sequencer
@@ -180,7 +180,7 @@ struct StandbyScenarios {
         other.disk.bodies.removeLast()
         other.startSequencer()
         other.addNode(8, named: "omega", store: "other")
-        for text in ["x", "y", "z"] { other.dispatch([text], to: "other", from: 8) }
+        for text in ["x", "y", "z"] { other.dispatch([text], to: "other/*", from: 8) }
         let found = try recovery(of: other.disk, knowing: known)
         #expect(try found.fold == other.disk.fold(commits: other.disk.bodies.count))
         #expect(found.read.contains(.entries(from: SequenceNumber(1))))
@@ -202,7 +202,7 @@ struct StandbyScenarios {
 
     private func history() -> Cluster.Disk {
         var cluster = Cluster.twoNodes()
-        for text in ["a", "b", "c"] { cluster.dispatch([text], to: "list", from: 1) }
+        for text in ["a", "b", "c"] { cluster.dispatch([text], to: "list/*", from: 1) }
         return cluster.disk
     }
 }

@@ -8,7 +8,7 @@ struct SupersededReadingTests {
     /// A sequencer that reads a log, the first commits of which are given up meanwhile.
     private func reading() -> (machine: SequencerMachine, effects: [SequencerEffect]) {
         var cluster = Cluster.twoNodes()
-        for text in ["a", "b", "c"] { cluster.dispatch([text], to: "list", from: 1) }
+        for text in ["a", "b", "c"] { cluster.dispatch([text], to: "list/*", from: 1) }
         var machine = SequencerMachine(settings: cluster.settings)
         var effects: [SequencerEffect] = []
         let claim = ClaimedLog(

@@ -22,7 +22,7 @@ struct AdmissionScenarios {
     private func dispatch(
         _ count: Int, in cluster: inout Cluster, over time: Duration
     ) {
-        for _ in 0..<count { cluster.submit([text], to: "list", from: 1) }
+        for _ in 0..<count { cluster.submit([text], to: "list/*", from: 1) }
         cluster.run()
         cluster.pass(time)
     }

@@ -13,7 +13,7 @@ struct BarrierScenarios {
         var cluster = Cluster.twoNodes()
         // The other node loses everything that the feed brings of it.
         cluster.nodes[2]?.feedDrops = 1
-        cluster.dispatch(["x"], to: "list", from: 1)
+        cluster.dispatch(["x"], to: "list/*", from: 1)
         #expect(cluster.nodes[1]?.outcomes.count == 1)
         #expect(cluster.nodes[2]?.texts(of: "list") == [])
         cluster.input(.barrier(request: 100), to: 2)
@@ -59,7 +59,7 @@ struct BarrierScenarios {
 
     @Test func `a superseded sequencer answers nobody`() {
         var cluster = Cluster.twoNodes()
-        cluster.dispatch(["1"], to: "list", from: 1)
+        cluster.dispatch(["1"], to: "list/*", from: 1)
         cluster.isConfirmSlow = true
         cluster.input(.barrier(request: 1), to: 2)
         cluster.run()
@@ -69,7 +69,7 @@ struct BarrierScenarios {
         rival.disk = cluster.disk
         rival.startSequencer()
         rival.addNode(9, named: "gamma")
-        rival.dispatch(["2"], to: "list", from: 9)
+        rival.dispatch(["2"], to: "list/*", from: 9)
         rival.pass(.seconds(1))
         #expect(rival.nodes[9]?.outcomes.count == 1)
 
@@ -98,7 +98,7 @@ struct BarrierScenarios {
         // Other traffic must not make the node believe that all is well.
         for text in ["1", "2", "3", "4"] {
             cluster.pass(.milliseconds(400))
-            cluster.dispatch([text], to: "list", from: 2)
+            cluster.dispatch([text], to: "list/*", from: 2)
         }
         cluster.pass(.milliseconds(400))
         #expect(cluster.nodes[2]?.reached.count == 1)
@@ -107,10 +107,10 @@ struct BarrierScenarios {
 
     @Test func `a barrier whose number was named is not asked again in a new tenure`() {
         var cluster = Cluster.twoNodes()
-        cluster.dispatch(["1"], to: "list", from: 1)
+        cluster.dispatch(["1"], to: "list/*", from: 1)
         // Nothing more reaches the node on the feed, nor by fetching.
         cluster.nodes[2]?.feedDrops = 1_000
-        cluster.dispatch(["2"], to: "list", from: 1)
+        cluster.dispatch(["2"], to: "list/*", from: 1)
         cluster.input(.barrier(request: 1), to: 2)
         while cluster.nodes[2]?.due[1] == nil, !cluster.queue.isEmpty {
             cluster.deliver(cluster.queue.removeFirst())
@@ -138,7 +138,7 @@ struct BarrierScenarios {
         let copy = cluster.disk
         // Nothing of what is lost later reaches the node, but the number of its barrier.
         cluster.nodes[2]?.feedDrops = 1_000
-        cluster.dispatch(["lost"], to: "list", from: 1)
+        cluster.dispatch(["lost"], to: "list/*", from: 1)
         cluster.input(.barrier(request: 1), to: 2)
         while cluster.nodes[2]?.due[1] == nil, !cluster.queue.isEmpty {
             cluster.deliver(cluster.queue.removeFirst())
@@ -193,7 +193,7 @@ struct BarrierScenarios {
     @Test func `a receipt is waited for until its number is applied`() {
         var cluster = Cluster.twoNodes()
         cluster.nodes[2]?.feedDrops = 1
-        cluster.dispatch(["x"], to: "list", from: 1)
+        cluster.dispatch(["x"], to: "list/*", from: 1)
         guard let receipt = receipt(cluster, of: 1) else {
             Issue.record("no receipt")
             return
@@ -217,7 +217,7 @@ struct BarrierScenarios {
     func `a node that has a lost history's entry of a receipt's number waits for the receipt's`() {
         var cluster = Cluster.twoNodes()
         let copy = cluster.disk
-        for _ in 1...6 { cluster.dispatch(["lost"], to: "list", from: 1) }
+        for _ in 1...6 { cluster.dispatch(["lost"], to: "list/*", from: 1) }
         #expect(cluster.nodes[2]?.texts(of: "list").count == 6)
         // An earlier copy of the log is put back, and another node gets a receipt there.
         cluster.killSequencer()
@@ -225,7 +225,7 @@ struct BarrierScenarios {
         restored.disk = copy
         restored.startSequencer()
         restored.addNode(9, named: "gamma")
-        for text in ["1", "2", "3"] { restored.dispatch([text], to: "list", from: 9) }
+        for text in ["1", "2", "3"] { restored.dispatch([text], to: "list/*", from: 9) }
         restored.pass(.seconds(1))
         guard let receipt = receipt(restored, of: 9), receipt.sequence <= cluster.disk.last else {
             Issue.record("no receipt below what the node has")
@@ -255,7 +255,7 @@ struct BarrierScenarios {
 
     @Test func `a barrier waits for stores that begin anew after a history was lost`() {
         var cluster = Cluster.twoNodes()
-        for text in ["1", "2"] { cluster.dispatch([text], to: "list", from: 1) }
+        for text in ["1", "2"] { cluster.dispatch([text], to: "list/*", from: 1) }
         cluster.killSequencer()
         cluster.input(.barrier(request: 1), to: 2)
         cluster.disk = Cluster.Disk(id: Identifier(high: 7, low: 2))

@@ -14,9 +14,9 @@ struct FeedScenarios {
 
     @Test func `a hole in the feed is fetched`() {
         var cluster = started()
-        cluster.dispatch(["a"], to: "list", from: 1)
+        cluster.dispatch(["a"], to: "list/*", from: 1)
         cluster.nodes[2]?.feedDrops = 3
-        for text in ["b", "c", "d", "e"] { cluster.dispatch([text], to: "list", from: 1) }
+        for text in ["b", "c", "d", "e"] { cluster.dispatch([text], to: "list/*", from: 1) }
         #expect(cluster.nodes[2]?.texts(of: "list") == ["a", "b", "c", "d", "e"])
         #expect(
             cluster.nodes[2]?.sent.contains { if case .fetch = $0 { true } else { false } } == true)
@@ -25,7 +25,7 @@ struct FeedScenarios {
     @Test func `a lost last commit is seen within one beat`() {
         var cluster = started()
         cluster.nodes[2]?.feedDrops = 1
-        cluster.dispatch(["last"], to: "list", from: 1)
+        cluster.dispatch(["last"], to: "list/*", from: 1)
         #expect(cluster.nodes[2]?.texts(of: "list") == [])
         cluster.pass(cluster.settings.beatInterval)
         #expect(cluster.nodes[2]?.texts(of: "list") == ["last"])
@@ -38,10 +38,10 @@ struct FeedScenarios {
         for id in 1...2 { cluster.addNode(id, store: "list") }
         cluster.published.removeAll()
         cluster.isDiskSlow = true
-        cluster.dispatch(["first"], to: "list", from: 1)
+        cluster.dispatch(["first"], to: "list/*", from: 1)
         // These gather meanwhile: many small ones, and one that is larger than a message by itself.
         let texts = (1...20).map { String(repeating: "x", count: $0 == 10 ? 5_000 : 90) + "\($0)" }
-        for text in texts { cluster.dispatch([text], to: "list", from: 1) }
+        for text in texts { cluster.dispatch([text], to: "list/*", from: 1) }
         #expect(cluster.waitingAppends.map(\.commits.count) == [1])
         cluster.finishAppends()
         let frames = cluster.published.compactMap { effect in
@@ -87,7 +87,7 @@ struct FeedScenarios {
         let patience = ReplicaSettings(name: nil, role: .member).fetchPatience
         cluster.nodes[2]?.feedDrops = 3
         cluster.entriesDelay = patience * 5 / 2
-        for text in ["a", "b", "c"] { cluster.dispatch([text], to: "list", from: 1) }
+        for text in ["a", "b", "c"] { cluster.dispatch([text], to: "list/*", from: 1) }
         cluster.pass(patience * 3)
         #expect(cluster.nodes[2]?.texts(of: "list") == ["a", "b", "c"])
         let fetches =
@@ -113,7 +113,7 @@ struct FeedScenarios {
     @Test func `a dispatch gets its outcome though its commit was lost on the feed`() {
         var cluster = started()
         cluster.nodes[1]?.feedDrops = 1
-        cluster.dispatch(["x"], to: "list", from: 1)
+        cluster.dispatch(["x"], to: "list/*", from: 1)
         // The receipt came, but this node has not applied the action: no outcome yet (P6).
         #expect(cluster.nodes[1]?.outcomes.isEmpty == true)
         cluster.pass(cluster.settings.beatInterval)
@@ -123,7 +123,7 @@ struct FeedScenarios {
 
     @Test func `a late joiner becomes current`() {
         var cluster = started()
-        for round in 0..<30 { cluster.dispatch(["\(round)"], to: "list", from: 1 + round % 2) }
+        for round in 0..<30 { cluster.dispatch(["\(round)"], to: "list/*", from: 1 + round % 2) }
         cluster.addNode(3, store: "list")
         #expect(cluster.nodes[3]?.texts(of: "list") == (0..<30).map(String.init))
         #expect(cluster.nodes[3]?.opened.count == 1)
@@ -133,16 +133,16 @@ struct FeedScenarios {
         var cluster = started()
         cluster.open("other", on: 1)
         for round in 0..<20 {
-            cluster.submit(["o\(round)"], to: "other", from: 1)
-            cluster.submit(["l\(round)"], to: "list", from: 1)
+            cluster.submit(["o\(round)"], to: "other/*", from: 1)
+            cluster.submit(["l\(round)"], to: "list/*", from: 1)
             cluster.run()
         }
         cluster.nodes[2]?.open("other")
         while let input = cluster.nodes[2]?.takeInput() { cluster.input(input, to: 2) }
         // Under way: entries arrive while the store catches up, step by step.
         for round in 20..<40 {
-            cluster.submit(["o\(round)"], to: "other", from: 1)
-            cluster.submit(["l\(round)"], to: "list", from: 1)
+            cluster.submit(["o\(round)"], to: "other/*", from: 1)
+            cluster.submit(["l\(round)"], to: "list/*", from: 1)
             for _ in 0..<3 where !cluster.queue.isEmpty {
                 cluster.deliver(cluster.queue.removeFirst())
             }
@@ -156,12 +156,12 @@ struct FeedScenarios {
 
     @Test func `an action for a store that is just being opened is told after it is applied`() {
         var cluster = started(nodes: 1)
-        cluster.dispatch(["before"], to: "list", from: 1)
+        cluster.dispatch(["before"], to: "list/*", from: 1)
         cluster.addNode(2)
         cluster.bridge("list", on: 2)
         cluster.nodes[2]?.open("list")
         while let input = cluster.nodes[2]?.takeInput() { cluster.input(input, to: 2) }
-        cluster.submit(["early"], to: "list", from: 2)
+        cluster.submit(["early"], to: "list/*", from: 2)
         // The feed is faster than the answer to the open.
         while let next = cluster.queue.firstIndex(where: { step in
             if case .toNode(2, _, _) = step { false } else { true }
@@ -178,11 +178,11 @@ struct FeedScenarios {
 
     @Test func `two stores of different ages catch up together`() {
         var cluster = started(nodes: 1)
-        for round in 0..<10 { cluster.dispatch(["l\(round)"], to: "list", from: 1) }
+        for round in 0..<10 { cluster.dispatch(["l\(round)"], to: "list/*", from: 1) }
         cluster.open("young", on: 1)
         for round in 0..<10 {
-            cluster.dispatch(["y\(round)"], to: "young", from: 1)
-            cluster.dispatch(["l\(round + 10)"], to: "list", from: 1)
+            cluster.dispatch(["y\(round)"], to: "young/*", from: 1)
+            cluster.dispatch(["l\(round + 10)"], to: "list/*", from: 1)
         }
         cluster.addNode(2)
         cluster.nodes[2]?.open("young")
@@ -201,7 +201,7 @@ struct FeedScenarios {
             cluster.addNode(id)
             cluster.bridge("bus", on: id)
         }
-        for round in 0..<10 { cluster.dispatch(["\(round)"], to: "bus", from: 1 + round % 2) }
+        for round in 0..<10 { cluster.dispatch(["\(round)"], to: "bus/*", from: 1 + round % 2) }
         let first = cluster.nodes[1]?.bridgedTexts ?? []
         #expect(first.count == 10)
         #expect(cluster.nodes[2]?.bridgedTexts == first)
@@ -225,31 +225,31 @@ struct FeedScenarios {
         throws
     {
         var cluster = bridgedWithoutStore()
-        cluster.dispatch(["a"], to: "bus", from: 1)
-        cluster.dispatch(["b"], to: "bus", from: 2)
+        cluster.dispatch(["a"], to: "bus/*", from: 1)
+        cluster.dispatch(["b"], to: "bus/*", from: 2)
         #expect(cluster.nodes[1]?.isSubscribed == false)
         #expect(cluster.nodes[1]?.outcomes.count == 1)
         // It has heard of "a" by its receipt, and of "b" not yet.
         let bus = try #require(Name("bus"))
         let inhabited = try #require(cluster.nodes[1]?.inhabit(bus))
         cluster.input(inhabited, to: 1)
-        cluster.dispatch(["c"], to: "bus", from: 2)
+        cluster.dispatch(["c"], to: "bus/*", from: 2)
         cluster.pass(cluster.settings.beatInterval)
-        cluster.dispatch(["d"], to: "bus", from: 1)
+        cluster.dispatch(["d"], to: "bus/*", from: 1)
         #expect(cluster.nodes[1]?.bridgedTexts.map { $0.last } == ["b", "c", "d"])
         #expect(cluster.nodes[2]?.bridgedTexts.map { $0.last } == ["a", "b", "c", "d"])
     }
 
     @Test func `a node that follows no feed asks from time to time where the log ends`() throws {
         var cluster = bridgedWithoutStore()
-        cluster.dispatch(["b"], to: "bus", from: 2)
+        cluster.dispatch(["b"], to: "bus/*", from: 2)
         cluster.pass(cluster.settings.silenceMax / 4)
         #expect(cluster.nodes[1]?.machine.live == cluster.disk.last)
         let bus = try #require(Name("bus"))
         let inhabited = try #require(cluster.nodes[1]?.inhabit(bus))
         cluster.input(inhabited, to: 1)
         cluster.pass(cluster.settings.beatInterval)
-        cluster.dispatch(["c"], to: "bus", from: 2)
+        cluster.dispatch(["c"], to: "bus/*", from: 2)
         #expect(cluster.nodes[1]?.bridgedTexts.map { $0.last } == ["c"])
     }
 
@@ -258,7 +258,7 @@ struct FeedScenarios {
         `what is lost of a node that follows no feed comes again though it asks where the log ends`()
     {
         var cluster = bridgedWithoutStore(silenceMax: .seconds(2))
-        cluster.submit(["a"], to: "bus", from: 1)
+        cluster.submit(["a"], to: "bus/*", from: 1)
         cluster.queue.removeAll()
         for _ in 0..<100 where cluster.nodes[1]?.outcomes.isEmpty == true {
             cluster.pass(.milliseconds(100))
@@ -301,7 +301,7 @@ struct FeedScenarios {
                 windowBytes: 1 << 20, batchBytesMax: 1 << 20, payloadBytesMax: 1 << 10,
                 beatInterval: .milliseconds(100), silenceMax: .seconds(10)))
         machine.handle(.received(.welcome(welcome), epoch: Epoch(1)), at: moment, into: &effects)
-        for round in 0..<50 { cluster.dispatch(["\(round)"], to: "list", from: 1) }
+        for round in 0..<50 { cluster.dispatch(["\(round)"], to: "list/*", from: 1) }
         effects.removeAll()
         for item in cluster.disk.bodies {
             guard let commit = try? Commit.decode(body: item.body) else { continue }
@@ -333,13 +333,13 @@ struct FeedScenarios {
             return
         }
         cluster.nodes[3]?.feedDrops = 3
-        for text in ["a", "b", "c"] { cluster.dispatch([text], to: "list", from: 1) }
+        for text in ["a", "b", "c"] { cluster.dispatch([text], to: "list/*", from: 1) }
         // The log is cut before the hole can be fetched.
         cluster.floor = from.advanced(by: 2)
         cluster.pass(cluster.settings.beatInterval)
         #expect(
             cluster.nodes[3]?.events.contains(.missed(from: from, through: from.next)) == true)
-        cluster.dispatch(["d"], to: "list", from: 1)
+        cluster.dispatch(["d"], to: "list/*", from: 1)
         #expect(cluster.nodes[3]?.bridgedTexts.last?.hasSuffix("list d") == true)
     }
 
@@ -348,7 +348,7 @@ struct FeedScenarios {
         cluster.startSequencer()
         cluster.addNode(1)
         cluster.bridge("bus", on: 1)
-        for text in ["a", "b"] { cluster.dispatch([text], to: "bus", from: 1) }
+        for text in ["a", "b"] { cluster.dispatch([text], to: "bus/*", from: 1) }
         cluster.addNode(2)
         cluster.nodes[2]?.bridge("bus")
         let open = cluster.nodes[2]?.takeInput()
@@ -358,7 +358,7 @@ struct FeedScenarios {
         cluster.input(.beaten(beat, epoch: Epoch(1)), to: 2)
         cluster.pass(.milliseconds(300))
         #expect(cluster.nodes[2]?.bridgedTexts == [])
-        cluster.dispatch(["c"], to: "bus", from: 1)
+        cluster.dispatch(["c"], to: "bus/*", from: 1)
         #expect(cluster.nodes[2]?.bridgedTexts.map { $0.last } == ["c"])
     }
 }

@@ -23,11 +23,11 @@ struct HostileScenarios {
             let instance = String(String(1_000 + index % 250).reversed()) + long.dropFirst(4)
             texts += ["good", "\(long)/\(instance):bad"]
         }
-        cluster.dispatch(texts, to: "list", from: 1)
+        cluster.dispatch(texts, to: "list/*", from: 1)
         cluster.pass(.seconds(1))
         #expect(cluster.nodes[1]?.outcomes.count == texts.count)
         let count = cluster.nodes[1]?.texts(of: "list").count
-        cluster.dispatch(["after"], to: "list", from: 1)
+        cluster.dispatch(["after"], to: "list/*", from: 1)
         #expect(cluster.nodes[1]?.texts(of: "list").count == (count ?? 0) + 1)
         #expect(cluster.nodes[1]?.texts(of: "list").last == "after")
     }
@@ -40,13 +40,13 @@ struct HostileScenarios {
         }
         let large = String(repeating: "x", count: 20_000)
         #expect(cluster.nodes[1]?.machine.canSubmit(bytes: large.utf8.count) == true)
-        cluster.dispatch([large], to: "list", from: 1)
+        cluster.dispatch([large], to: "list/*", from: 1)
         cluster.pass(.seconds(2))
         guard case .rejected(.payloadTooLarge, _) = cluster.nodes[1]?.outcomes[1] else {
             Issue.record("not rejected: \(cluster.nodes[1]?.outcomes ?? [:])")
             return
         }
-        cluster.dispatch(["after"], to: "list", from: 1)
+        cluster.dispatch(["after"], to: "list/*", from: 1)
         #expect(cluster.nodes[1]?.texts(of: "list") == ["after"])
     }
 
@@ -194,7 +194,7 @@ struct HostileScenarios {
         #expect(cluster.sequencer?.sessions[first]?.connection == shared)
         cluster.isDiskSlow = true
         var builder = BatchBuilder()
-        let target = try #require(Target("list"))
+        let target = try #require(Target("list/*"))
         builder.append(
             target: BatchTarget(target: target, schemaVersion: 1, coding: .json), payload: [0x78])
         say(.submit(builder.finish(firstCounter: 1, settled: 0)))
@@ -250,7 +250,7 @@ struct HostileScenarios {
         var builder = BatchBuilder()
         builder.append(
             target: BatchTarget(
-                target: try #require(Target("list")), schemaVersion: 1, coding: .json),
+                target: try #require(Target("list/*")), schemaVersion: 1, coding: .json),
             payload: [0x78])
         let batch = builder.finish(firstCounter: far + 1, settled: 0)
         cluster.handle(
@@ -260,7 +260,7 @@ struct HostileScenarios {
         // The log says only that the session went from 1 to the counter far above.
         cluster.restartSequencer()
         cluster.pass(.milliseconds(300))
-        cluster.dispatch(["after"], to: "list", from: 2)
+        cluster.dispatch(["after"], to: "list/*", from: 2)
         #expect(cluster.nodes[2]?.texts(of: "list") == ["x", "after"])
         #expect(cluster.nodes[2]?.outcomes.count == 1)
     }

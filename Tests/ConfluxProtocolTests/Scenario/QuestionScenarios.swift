@@ -25,7 +25,7 @@ struct QuestionScenarios {
 
     @Test func `the status names sessions and stores`() throws {
         var cluster = started()
-        cluster.dispatch(["x"], to: "list", from: 1)
+        cluster.dispatch(["x"], to: "list/*", from: 1)
         cluster.pass(.seconds(3))
         ask(.status, in: &cluster)
         guard case .status(let status) = cluster.nodes[3]?.answers.first?.body else {
@@ -184,7 +184,7 @@ struct QuestionScenarios {
 
     @Test func `the first good answer ends a question about an entry`() throws {
         var cluster = started()
-        let target = try #require(Target("list"))
+        let target = try #require(Target("list/*"))
         ask(.applied(SequenceNumber(4), target), in: &cluster)
         let first = try #require(cluster.nodes[1]?.asked.first)
         let second = try #require(cluster.nodes[2]?.asked.first)
@@ -204,7 +204,7 @@ struct QuestionScenarios {
 
     @Test func `an answer to a question of an earlier tenure answers no other`() throws {
         var cluster = started()
-        let target = try #require(Target("list"))
+        let target = try #require(Target("list/*"))
         ask(.applied(SequenceNumber(4), target), in: &cluster)
         let former = try #require(cluster.nodes[2]?.asked.last)
         cluster.restartSequencer()
@@ -223,7 +223,7 @@ struct QuestionScenarios {
 
     @Test func `a node that leaves while it is asked is not waited for`() throws {
         var cluster = started()
-        ask(.applied(SequenceNumber(4), try #require(Target("list"))), in: &cluster)
+        ask(.applied(SequenceNumber(4), try #require(Target("list/*"))), in: &cluster)
         cluster.input(.leave, to: 1)
         cluster.run()
         cluster.input(.leave, to: 2)

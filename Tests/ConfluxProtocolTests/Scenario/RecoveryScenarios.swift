@@ -8,7 +8,7 @@ struct RecoveryScenarios {
     @Test func `a batch of which only a part is in the log has all outcomes after a restart`() {
         var cluster = Cluster.twoNodes()
         cluster.isDiskSlow = true
-        cluster.dispatch(["nowhere:1", "2", "nowhere:3", "nowhere:4"], to: "list", from: 1)
+        cluster.dispatch(["nowhere/*:1", "2", "nowhere/*:3", "nowhere/*:4"], to: "list/*", from: 1)
         // The disk has what was admitted, and the sequencer dies before it says so.
         for append in cluster.waitingAppends {
             cluster.disk.append(append)
@@ -16,7 +16,7 @@ struct RecoveryScenarios {
         cluster.isDiskSlow = false
         cluster.restartSequencer()
         cluster.pass(.seconds(2))
-        cluster.dispatch(["5"], to: "list", from: 1)
+        cluster.dispatch(["5"], to: "list/*", from: 1)
         cluster.pass(.milliseconds(300))
         let outcomes = cluster.nodes[1]?.outcomes ?? [:]
         #expect(outcomes.count == 5)
@@ -96,7 +96,7 @@ struct RecoveryScenarios {
         var cluster = Cluster.twoNodes()
         let copy = cluster.disk
         cluster.restartSequencer()
-        cluster.dispatch(["lost"], to: "list", from: 1)
+        cluster.dispatch(["lost"], to: "list/*", from: 1)
         // The log is put back to a copy of two tenures before, and answers slowly.
         cluster.killSequencer()
         cluster.restartSequencer()
@@ -129,7 +129,7 @@ struct RecoveryScenarios {
         cluster.addNode(2)
         cluster.nodes[2]?.open("list")
         cluster.nodes[2]?.feedDrops = 1
-        cluster.submit(["early"], to: "list", from: 2)
+        cluster.submit(["early"], to: "list/*", from: 2)
         cluster.run()
         #expect(cluster.nodes[2]?.outcomes.isEmpty == true)
         cluster.pass(cluster.settings.beatInterval * 2)
@@ -141,7 +141,7 @@ struct RecoveryScenarios {
         var cluster = Cluster.twoNodes()
         let list = try #require(StoreName("list"))
         cluster.nodes[2]?.feedDrops = 1
-        cluster.dispatch(["x"], to: "list", from: 2)
+        cluster.dispatch(["x"], to: "list/*", from: 2)
         #expect(cluster.nodes[2]?.outcomes.isEmpty == true)
         cluster.nextLoss = { if case .opened = $0 { true } else { false } }
         cluster.input(.reported(.reload(list), resets: 0), to: 2)
@@ -176,7 +176,7 @@ struct RecoveryScenarios {
 
     @Test func `nobody waits for the catching up of a store that was closed`() throws {
         var cluster = Cluster.twoNodes()
-        for text in ["1", "2", "3"] { cluster.dispatch([text], to: "list", from: 1) }
+        for text in ["1", "2", "3"] { cluster.dispatch([text], to: "list/*", from: 1) }
         cluster.addNode(3)
         cluster.bridge("list", on: 3)
         let name = try #require(StoreName("list"))
@@ -193,7 +193,7 @@ struct RecoveryScenarios {
 
     @Test func `a store that catches up goes on when its node is back`() {
         var cluster = Cluster.twoNodes()
-        for text in ["1", "2", "3"] { cluster.dispatch([text], to: "list", from: 1) }
+        for text in ["1", "2", "3"] { cluster.dispatch([text], to: "list/*", from: 1) }
         cluster.addNode(3) { $0.catchUpBytesMax = 1 }
         cluster.bridge("list", on: 3)
         cluster.nodes[3]?.open("list")
@@ -218,7 +218,7 @@ struct RecoveryScenarios {
     @Test func `hellos that waited together take nothing from whom they welcome`() {
         var cluster = Cluster.twoNodes()
         cluster.isDiskSlow = true
-        cluster.dispatch(["x"], to: "list", from: 1)
+        cluster.dispatch(["x"], to: "list/*", from: 1)
         // The disk has it, and the sequencer dies before it says so.
         for append in cluster.waitingAppends {
             cluster.disk.append(append)

@@ -42,7 +42,7 @@ struct SessionScenarios {
         var builder = BatchBuilder()
         builder.append(
             target: BatchTarget(
-                target: try #require(Target("list")), schemaVersion: 1, coding: .json),
+                target: try #require(Target("list/*")), schemaVersion: 1, coding: .json),
             payload: [0x78])
         let batch = builder.finish(firstCounter: 1, settled: 0)
         let last = cluster.disk.last
@@ -64,10 +64,10 @@ struct SessionScenarios {
     @Test
     func `after a broken connection what has no outcome is submitted again, and applied once`() {
         var cluster = Cluster.twoNodes()
-        cluster.dispatch(["a"], to: "list", from: 1)
+        cluster.dispatch(["a"], to: "list/*", from: 1)
         // The batch arrives, its receipt is lost with the connection, and so is the commit.
         cluster.isDiskSlow = true
-        cluster.dispatch(["b"], to: "list", from: 1)
+        cluster.dispatch(["b"], to: "list/*", from: 1)
         cluster.nodes[1]?.feedDrops = 1
         cluster.isDiskSlow = false
         for append in cluster.waitingAppends { cluster.queue.append(.logged(append)) }
@@ -82,22 +82,22 @@ struct SessionScenarios {
 
     @Test func `a restarted sequencer goes on with the sessions of its log`() {
         var cluster = Cluster.twoNodes()
-        cluster.dispatch(["a"], to: "list", from: 1)
-        cluster.submit(["in flight"], to: "list", from: 1)
+        cluster.dispatch(["a"], to: "list/*", from: 1)
+        cluster.submit(["in flight"], to: "list/*", from: 1)
         cluster.restartSequencer()
         cluster.pass(.milliseconds(300))
         #expect(cluster.disk.epoch == Epoch(2))
         #expect(cluster.nodes[1]?.texts(of: "list") == ["a", "in flight"])
         #expect(cluster.nodes[2]?.texts(of: "list") == ["a", "in flight"])
         #expect(cluster.nodes[1]?.outcomes.count == 2)
-        cluster.dispatch(["b"], to: "list", from: 2)
+        cluster.dispatch(["b"], to: "list/*", from: 2)
         #expect(cluster.nodes[1]?.texts(of: "list") == ["a", "in flight", "b"])
     }
 
     @Test func `an action committed just before a crash is not applied again after it`() {
         var cluster = Cluster.twoNodes()
         cluster.isDiskSlow = true
-        cluster.dispatch(["once"], to: "list", from: 1)
+        cluster.dispatch(["once"], to: "list/*", from: 1)
         // The disk has it, and the sequencer dies before it says so.
         for append in cluster.waitingAppends {
             cluster.disk.append(append)
@@ -116,10 +116,10 @@ struct SessionScenarios {
 
     @Test func `rejected counters before a restart do not stop what follows`() {
         var cluster = Cluster.twoNodes()
-        cluster.dispatch(["1"], to: "list", from: 1)
-        cluster.dispatch(["2"], to: "nowhere", from: 1)
+        cluster.dispatch(["1"], to: "list/*", from: 1)
+        cluster.dispatch(["2"], to: "nowhere/*", from: 1)
         cluster.restartSequencer()
-        cluster.dispatch(["3"], to: "list", from: 1)
+        cluster.dispatch(["3"], to: "list/*", from: 1)
         cluster.pass(.milliseconds(300))
         #expect(cluster.nodes[2]?.texts(of: "list") == ["1", "3"])
         #expect(cluster.nodes[1]?.outcomes.count == 3)
@@ -127,9 +127,9 @@ struct SessionScenarios {
 
     @Test func `a log that is another one ends in unknown outcomes and new stores`() throws {
         var cluster = Cluster.twoNodes()
-        cluster.dispatch(["old"], to: "list", from: 1)
+        cluster.dispatch(["old"], to: "list/*", from: 1)
         let mark = try #require(cluster.nodes[1]?.machine.live)
-        cluster.submit(["in flight"], to: "list", from: 1)
+        cluster.submit(["in flight"], to: "list/*", from: 1)
         cluster.killSequencer()
         cluster.disk = Cluster.Disk(id: Identifier(high: 7, low: 2))
         cluster.restartSequencer()
@@ -138,16 +138,16 @@ struct SessionScenarios {
         #expect(node.events.contains(.historyLost(from: SequenceNumber(1), through: mark)))
         #expect(node.events.contains(.sessionForgotten))
         #expect(node.texts(of: "list") == [])
-        cluster.dispatch(["new"], to: "list", from: 2)
+        cluster.dispatch(["new"], to: "list/*", from: 2)
         #expect(cluster.nodes[1]?.texts(of: "list") == ["new"])
         #expect(cluster.nodes[2]?.texts(of: "list") == ["new"])
     }
 
     @Test func `a log that lost its tail is noticed`() throws {
         var cluster = Cluster.twoNodes()
-        cluster.dispatch(["kept"], to: "list", from: 1)
+        cluster.dispatch(["kept"], to: "list/*", from: 1)
         let kept = cluster.disk.last
-        cluster.dispatch(["lost"], to: "list", from: 1)
+        cluster.dispatch(["lost"], to: "list/*", from: 1)
         let lost = cluster.disk.last
         cluster.killSequencer()
         cluster.disk.bodies.removeLast()
@@ -167,7 +167,7 @@ struct SessionScenarios {
             Issue.record("not refused: \(String(describing: cluster.nodes[3]?.end))")
             return
         }
-        cluster.dispatch(["x"], to: "list", from: 1)
+        cluster.dispatch(["x"], to: "list/*", from: 1)
         #expect(cluster.nodes[1]?.texts(of: "list") == ["x"])
     }
 
@@ -318,7 +318,7 @@ struct SessionScenarios {
         cluster.removeNode(2)
         cluster.pass(.seconds(14))
         #expect(cluster.notes.contains(.left(silent.machine.incarnation, name: Name("beta"))))
-        cluster.dispatch(["meanwhile"], to: "list", from: 1)
+        cluster.dispatch(["meanwhile"], to: "list/*", from: 1)
         cluster.nodes[2] = silent
         cluster.reconnect(2)
         cluster.pass(.milliseconds(300))
@@ -328,7 +328,7 @@ struct SessionScenarios {
 
     @Test func `a node that leaves with everything settled is forgotten`() throws {
         var cluster = Cluster.twoNodes()
-        cluster.dispatch(["x"], to: "list", from: 2)
+        cluster.dispatch(["x"], to: "list/*", from: 2)
         let incarnation = try #require(cluster.nodes[2]?.machine.incarnation)
         cluster.input(.leave, to: 2)
         cluster.run()
@@ -339,7 +339,7 @@ struct SessionScenarios {
 
     @Test func `an observer makes no entries, and reads the log`() throws {
         var cluster = Cluster.twoNodes()
-        cluster.dispatch(["x", "y"], to: "list", from: 1)
+        cluster.dispatch(["x", "y"], to: "list/*", from: 1)
         let last = cluster.disk.last
         cluster.addNode(3, role: .observer)
         cluster.input(.follow(from: SequenceNumber(1)), to: 3)
@@ -363,7 +363,7 @@ struct SessionScenarios {
     @Test func `a stopped sequencer commits what it admitted and says bye`() {
         var cluster = Cluster.twoNodes()
         cluster.isDiskSlow = true
-        cluster.dispatch(["last words"], to: "list", from: 1)
+        cluster.dispatch(["last words"], to: "list/*", from: 1)
         cluster.handle(.stop)
         #expect(cluster.ends.isEmpty)
         cluster.finishAppends()
@@ -396,7 +396,7 @@ struct SessionScenarios {
         cluster.disk = Cluster.Disk(id: Identifier(high: 7, low: 2))
         cluster.restartSequencer()
         cluster.pass(.milliseconds(300))
-        for text in ["a", "b", "c"] { cluster.dispatch([text], to: "bus", from: 1) }
+        for text in ["a", "b", "c"] { cluster.dispatch([text], to: "bus/*", from: 1) }
         #expect(cluster.nodes[1]?.bridgedTexts.map { $0.last } == ["a", "b", "c"])
     }
 
@@ -423,13 +423,13 @@ struct SessionScenarios {
 
     @Test func `an observer may begin in the middle of a commit`() {
         var cluster = Cluster.twoNodes()
-        cluster.dispatch(["a", "b", "c", "d"], to: "list", from: 1)
+        cluster.dispatch(["a", "b", "c", "d"], to: "list/*", from: 1)
         let last = cluster.disk.last
         cluster.addNode(3, role: .observer)
         cluster.input(.follow(from: last), to: 3)
         cluster.pass(.milliseconds(200))
         #expect(cluster.nodes[3]?.machine.live == last)
-        cluster.dispatch(["e"], to: "list", from: 1)
+        cluster.dispatch(["e"], to: "list/*", from: 1)
         #expect(cluster.nodes[3]?.machine.live == last.next)
     }
 

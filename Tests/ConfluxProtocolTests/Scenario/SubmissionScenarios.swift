@@ -8,7 +8,7 @@ struct SubmissionScenarios {
     @Test func `all replicas apply the same actions in the same order`() {
         var cluster = Cluster.twoNodes()
         for round in 0..<20 {
-            cluster.submit(["a\(round)", "b\(round)"], to: "list", from: 1)
+            cluster.submit(["a\(round)", "b\(round)"], to: "list/*", from: 1)
             cluster.submit(["c\(round)"], to: "list/shared", from: 2)
             cluster.run()
         }
@@ -22,7 +22,7 @@ struct SubmissionScenarios {
         var cluster = Cluster.twoNodes()
         cluster.isDiskSlow = true
         cluster.published.removeAll()
-        cluster.dispatch(["x"], to: "list", from: 1)
+        cluster.dispatch(["x"], to: "list/*", from: 1)
         cluster.pass(.seconds(2))
         let said = cluster.published.filter { effect in
             switch effect {
@@ -41,9 +41,9 @@ struct SubmissionScenarios {
     @Test func `what arrives while the log is busy becomes one commit`() {
         var cluster = Cluster.twoNodes()
         cluster.isDiskSlow = true
-        cluster.dispatch(["first"], to: "list", from: 1)
-        for text in ["a", "b", "c"] { cluster.dispatch([text], to: "list", from: 1) }
-        cluster.dispatch(["d"], to: "list", from: 2)
+        cluster.dispatch(["first"], to: "list/*", from: 1)
+        for text in ["a", "b", "c"] { cluster.dispatch([text], to: "list/*", from: 1) }
+        cluster.dispatch(["d"], to: "list/*", from: 2)
         let before = cluster.disk.bodies.count
         cluster.finishAppends()
         #expect(cluster.disk.bodies.count == before + 2)
@@ -53,7 +53,7 @@ struct SubmissionScenarios {
     @Test func `a batch that comes twice is applied once and gets its first outcome again`() throws
     {
         var cluster = Cluster.twoNodes()
-        cluster.dispatch(["x", "y"], to: "list", from: 1)
+        cluster.dispatch(["x", "y"], to: "list/*", from: 1)
         let outcomes = try #require(cluster.nodes[1]?.outcomes)
         let submit = try #require(
             cluster.nodes[1]?.sent.last { if case .submit = $0 { true } else { false } })
@@ -75,9 +75,9 @@ struct SubmissionScenarios {
 
     @Test func `a batch behind a lost one is discarded and both come again in order`() throws {
         var cluster = Cluster.twoNodes()
-        cluster.submit(["lost"], to: "list", from: 1)
+        cluster.submit(["lost"], to: "list/*", from: 1)
         cluster.queue.removeAll()
-        cluster.submit(["behind"], to: "list", from: 1)
+        cluster.submit(["behind"], to: "list/*", from: 1)
         cluster.run()
         #expect(cluster.nodes[2]?.texts(of: "list") == [])
         cluster.pass(.milliseconds(100))
@@ -87,7 +87,7 @@ struct SubmissionScenarios {
 
     @Test func `an unknown target is rejected with the names that are known`() throws {
         var cluster = Cluster.twoNodes()
-        cluster.dispatch(["1", "nowhere:2", "3"], to: "list", from: 1)
+        cluster.dispatch(["1", "nowhere/*:2", "3"], to: "list/*", from: 1)
         #expect(cluster.nodes[2]?.texts(of: "list") == ["1", "3"])
         let node = try #require(cluster.nodes[1])
         guard case .rejected(.unknownTarget, let message) = node.outcomes[2] else {
@@ -96,7 +96,7 @@ struct SubmissionScenarios {
         }
         #expect(message.contains("nowhere") && message.contains("list"))
         // The rejection took no place in the log, and the node goes on behind it.
-        cluster.dispatch(["4"], to: "list", from: 1)
+        cluster.dispatch(["4"], to: "list/*", from: 1)
         #expect(cluster.nodes[2]?.texts(of: "list") == ["1", "3", "4"])
         #expect(cluster.nodes[1]?.outcomes.count == 4)
     }
@@ -112,11 +112,11 @@ struct SubmissionScenarios {
 
     @Test func `an atomic batch with one bad target is rejected whole`() {
         var cluster = Cluster.twoNodes()
-        cluster.submit(["1", "nowhere:2", "3"], to: "list", from: 1, isAtomic: true)
+        cluster.submit(["1", "nowhere/*:2", "3"], to: "list/*", from: 1, isAtomic: true)
         cluster.run()
         #expect(cluster.nodes[2]?.texts(of: "list") == [])
         #expect(cluster.nodes[1]?.outcomes.count == 3)
-        cluster.dispatch(["4"], to: "list", from: 1)
+        cluster.dispatch(["4"], to: "list/*", from: 1)
         #expect(cluster.nodes[2]?.texts(of: "list") == ["4"])
     }
 
@@ -126,7 +126,7 @@ struct SubmissionScenarios {
         cluster.startSequencer()
         cluster.addNode(1, store: "list")
         let long = String(repeating: "x", count: 101)
-        cluster.dispatch(["a", long, "b"], to: "list", from: 1)
+        cluster.dispatch(["a", long, "b"], to: "list/*", from: 1)
         #expect(cluster.nodes[1]?.texts(of: "list") == ["a", "b"])
         guard case .rejected(.payloadTooLarge, _) = cluster.nodes[1]?.outcomes[2] else {
             Issue.record("not rejected: \(cluster.nodes[1]?.outcomes ?? [:])")
@@ -138,8 +138,8 @@ struct SubmissionScenarios {
         var cluster = Cluster.twoNodes()
         cluster.isDiskSlow = true
         cluster.published.removeAll()
-        cluster.dispatch(["1"], to: "list", from: 1)
-        cluster.dispatch(["2"], to: "nowhere", from: 1)
+        cluster.dispatch(["1"], to: "list/*", from: 1)
+        cluster.dispatch(["2"], to: "nowhere/*", from: 1)
         #expect(cluster.nodes[1]?.outcomes.isEmpty == true)
         cluster.finishAppends()
         let order = cluster.published.compactMap { effect -> String? in
@@ -160,7 +160,7 @@ struct SubmissionScenarios {
         cluster.isDiskSlow = true
         let long = String(repeating: "x", count: 1 << 20)
         // A node that keeps to its window never gets here: this one does not ask first.
-        for _ in 0..<8 { cluster.dispatch([long], to: "list", from: 1) }
+        for _ in 0..<8 { cluster.dispatch([long], to: "list/*", from: 1) }
         let discarded = cluster.published.filter {
             if case .send(.expected(let expected), _) = $0 {
                 expected.reason == .full
@@ -180,7 +180,7 @@ struct SubmissionScenarios {
         cluster.isDiskSlow = true
         let window = Int(cluster.settings.windowBytes)
         #expect(cluster.nodes[1]?.machine.canSubmit(bytes: window) == true)
-        cluster.dispatch(["x"], to: "list", from: 1)
+        cluster.dispatch(["x"], to: "list/*", from: 1)
         #expect(cluster.nodes[1]?.machine.canSubmit(bytes: window) == false)
         cluster.finishAppends()
         #expect(cluster.nodes[1]?.machine.canSubmit(bytes: window) == true)
@@ -188,11 +188,11 @@ struct SubmissionScenarios {
 
     @Test func `counters that nobody can have reached change nothing`() throws {
         var cluster = Cluster.twoNodes()
-        cluster.dispatch(["x"], to: "list", from: 1)
+        cluster.dispatch(["x"], to: "list/*", from: 1)
         let highest = UInt64(Int64.max) - 1
         var builder = BatchBuilder()
         let target = BatchTarget(
-            target: try #require(Target("list")), schemaVersion: 1, coding: .json)
+            target: try #require(Target("list/*")), schemaVersion: 1, coding: .json)
         builder.append(target: target, payload: [1])
         let hostile = builder.finish(firstCounter: highest, settled: highest - 1)
         let speaker = cluster.speaker(try #require(cluster.connection(of: 1)))
@@ -208,7 +208,7 @@ struct SubmissionScenarios {
         throws
     {
         var cluster = Cluster.twoNodes()
-        cluster.submit(["stale"], to: "list", from: 1)
+        cluster.submit(["stale"], to: "list/*", from: 1)
         guard case .toSequencer(_, let frame) = cluster.queue.removeLast() else {
             Issue.record("no submit")
             return
@@ -240,8 +240,8 @@ struct SubmissionScenarios {
 
     @Test func `a submit that can't be read is rejected by its counters, and its node goes on`() {
         var cluster = Cluster.twoNodes()
-        cluster.dispatch(["1"], to: "list", from: 1)
-        cluster.submit(["2", "3"], to: "list", from: 1)
+        cluster.dispatch(["1"], to: "list/*", from: 1)
+        cluster.submit(["2", "3"], to: "list/*", from: 1)
         guard case .toSequencer(_, let frame) = cluster.queue.removeLast(),
             let outline = try? Frame.outline(ofSubmit: frame[...]).batch
         else {
@@ -253,7 +253,7 @@ struct SubmissionScenarios {
             .unreadableSubmit(
                 outline, .unsupported, message: "an extension",
                 by: cluster.speaker(connection, epoch: Epoch(1)), from: connection))
-        cluster.dispatch(["4"], to: "list", from: 1)
+        cluster.dispatch(["4"], to: "list/*", from: 1)
         #expect(cluster.nodes[2]?.texts(of: "list") == ["1", "4"])
         let codes = [UInt64(2), 3].compactMap { counter -> RejectionCode? in
             guard case .rejected(let code, _) = cluster.nodes[1]?.outcomes[counter] else {
@@ -289,29 +289,29 @@ struct SubmissionScenarios {
         var cluster = Cluster.twoNodes()
         // A flipped bit, and a version that nothing has.
         for version in [1_073_741_825, 2, 0] as [UInt32] {
-            try dispatch(to: "list", version: version, from: 1, in: &cluster)
+            try dispatch(to: "list/*", version: version, from: 1, in: &cluster)
         }
         try dispatch(to: "list/shared", version: 0, from: 1, in: &cluster)
         for counter in 1...4 as ClosedRange<UInt64> {
             #expect(rejection(counter, of: 1, in: cluster) == .schemaVersion)
         }
-        cluster.dispatch(["goes on"], to: "list", from: 2)
+        cluster.dispatch(["goes on"], to: "list/*", from: 2)
         #expect(cluster.nodes[1]?.texts(of: "list") == ["goes on"])
         // A bridge makes its version known, and what the log has stays known when it is gone.
         cluster.nodes[2]?.bridge("list", schemaVersion: 3)
         cluster.flushInputs(of: 2)
         cluster.run()
-        try dispatch(to: "list", version: 3, from: 1, in: &cluster)
+        try dispatch(to: "list/*", version: 3, from: 1, in: &cluster)
         #expect(cluster.nodes[1]?.outcomes[5] != nil && rejection(5, of: 1, in: cluster) == nil)
         cluster.reconnect(2)
-        try dispatch(to: "list", version: 3, from: 1, in: &cluster)
+        try dispatch(to: "list/*", version: 3, from: 1, in: &cluster)
         #expect(cluster.nodes[1]?.outcomes[6] != nil && rejection(6, of: 1, in: cluster) == nil)
         cluster.removeNode(2)
         try cluster.disk.expectCheckpointsToFit()
         cluster.restartSequencer()
         cluster.pass(.seconds(1))
-        try dispatch(to: "list", version: 4, from: 1, in: &cluster)
-        try dispatch(to: "list", version: 3, from: 1, in: &cluster)
+        try dispatch(to: "list/*", version: 4, from: 1, in: &cluster)
+        try dispatch(to: "list/*", version: 3, from: 1, in: &cluster)
         #expect(rejection(7, of: 1, in: cluster) == .schemaVersion)
         #expect(cluster.nodes[1]?.outcomes[8] != nil && rejection(8, of: 1, in: cluster) == nil)
     }
@@ -323,7 +323,7 @@ struct SubmissionScenarios {
         cluster.run()
         cluster.restartSequencer()
         cluster.pass(.seconds(1))
-        try dispatch(to: "list", version: 3, from: 1, in: &cluster)
+        try dispatch(to: "list/*", version: 3, from: 1, in: &cluster)
         #expect(cluster.nodes[1]?.outcomes[1] != nil && rejection(1, of: 1, in: cluster) == nil)
     }
 
@@ -354,7 +354,7 @@ struct SubmissionScenarios {
             return
         }
         // What fits it is admitted, and stands behind it.
-        cluster.dispatch(["fits"], to: "list", from: 1)
+        cluster.dispatch(["fits"], to: "list/*", from: 1)
         #expect(cluster.nodes[1]?.texts(of: "list") == ["fits"])
     }
 }

@@ -12,7 +12,7 @@ struct WithdrawalScenarios {
 
     @Test func `what is withdrawn before it arrives is in no log, what is around it is`() {
         var cluster = Cluster.twoNodes()
-        cluster.submit(["a", "b", "c"], to: "list", from: 1)
+        cluster.submit(["a", "b", "c"], to: "list/*", from: 1)
         cluster.queue.removeAll()
         cluster.withdraw(2...2, from: 1)
         cluster.run()
@@ -27,7 +27,7 @@ struct WithdrawalScenarios {
     @Test func `what is ordered already gets its receipt`() {
         var cluster = Cluster.twoNodes()
         cluster.isDiskSlow = true
-        cluster.dispatch(["a", "b", "c"], to: "list", from: 1)
+        cluster.dispatch(["a", "b", "c"], to: "list/*", from: 1)
         cluster.withdraw(2...3, from: 1)
         cluster.run()
         #expect(cluster.nodes[1]?.outcomes.isEmpty == true)
@@ -43,24 +43,24 @@ struct WithdrawalScenarios {
         cluster.withdraw(1...9, from: 1)
         cluster.run()
         #expect(cluster.disk.last == last)
-        cluster.dispatch(["d"], to: "list", from: 1)
+        cluster.dispatch(["d"], to: "list/*", from: 1)
         #expect(cluster.nodes[2]?.texts(of: "list") == ["a", "b", "c", "d"])
     }
 
     @Test func `atomic actions are withdrawn together`() {
         var cluster = Cluster.twoNodes()
-        cluster.submit(["a", "b", "c"], to: "list", from: 1, isAtomic: true)
+        cluster.submit(["a", "b", "c"], to: "list/*", from: 1, isAtomic: true)
         cluster.queue.removeAll()
         cluster.withdraw(2...2, from: 1)
         cluster.pass(.milliseconds(100))
         #expect((1...3).map { code(cluster, $0) } == [.withdrawn, .withdrawn, .withdrawn])
-        cluster.dispatch(["d"], to: "list", from: 1)
+        cluster.dispatch(["d"], to: "list/*", from: 1)
         #expect(cluster.nodes[2]?.texts(of: "list") == ["d"])
     }
 
     @Test func `without a sequencer a withdrawal waits, and outlives restarts`() {
         var cluster = Cluster.twoNodes()
-        cluster.submit(["a", "b"], to: "list", from: 1)
+        cluster.submit(["a", "b"], to: "list/*", from: 1)
         cluster.killSequencer()
         cluster.withdraw(1...1, from: 1)
         cluster.pass(.seconds(1))
@@ -71,19 +71,19 @@ struct WithdrawalScenarios {
         #expect(code(cluster, 1) == .withdrawn)
         #expect(cluster.nodes[2]?.texts(of: "list") == ["b"])
         cluster.restartSequencer()
-        cluster.dispatch(["c"], to: "list", from: 1)
+        cluster.dispatch(["c"], to: "list/*", from: 1)
         cluster.pass(.milliseconds(300))
         #expect(cluster.nodes[2]?.texts(of: "list") == ["b", "c"])
     }
 
     @Test func `an outcome of withdrawn actions is told behind the receipts before it`() {
         var cluster = Cluster.twoNodes()
-        cluster.submit(["lost"], to: "list", from: 1)
+        cluster.submit(["lost"], to: "list/*", from: 1)
         cluster.queue.removeAll()
         cluster.withdraw(1...1, from: 1)
         cluster.isDiskSlow = true
-        cluster.dispatch(["a"], to: "list", from: 1)
-        cluster.submit(["b"], to: "list", from: 1)
+        cluster.dispatch(["a"], to: "list/*", from: 1)
+        cluster.submit(["b"], to: "list/*", from: 1)
         cluster.queue.removeAll()
         cluster.withdraw(3...3, from: 1)
         cluster.run()
@@ -99,7 +99,7 @@ struct WithdrawalScenarios {
         cluster.addNode(1, store: "list")
         cluster.isDiskSlow = true
         let long = String(repeating: "x", count: 1 << 20)
-        for _ in 0..<4 { cluster.dispatch([long], to: "list", from: 1) }
+        for _ in 0..<4 { cluster.dispatch([long], to: "list/*", from: 1) }
         cluster.withdraw(4...4, from: 1)
         cluster.pass(.milliseconds(100))
         cluster.finishAppends()
@@ -111,7 +111,8 @@ struct WithdrawalScenarios {
     @Test func `a batch in parts, of which only some is in the log, has all outcomes`() {
         var cluster = Cluster.twoNodes()
         cluster.isDiskSlow = true
-        cluster.dispatch(["1", "nowhere:2", "3", "nowhere:4", "nowhere:5"], to: "list", from: 1)
+        cluster.dispatch(
+            ["1", "nowhere/*:2", "3", "nowhere/*:4", "nowhere/*:5"], to: "list/*", from: 1)
         // Withdrawn, but judged before.
         cluster.withdraw(2...3, from: 1)
         cluster.run()
@@ -128,14 +129,14 @@ struct WithdrawalScenarios {
             return
         }
         #expect(cluster.nodes[2]?.texts(of: "list") == ["1", "3"])
-        cluster.dispatch(["6"], to: "list", from: 1)
+        cluster.dispatch(["6"], to: "list/*", from: 1)
         #expect(cluster.nodes[2]?.texts(of: "list") == ["1", "3", "6"])
     }
 
     @Test func `a rejection that was told is not judged again after a restart`() throws {
         var cluster = Cluster.twoNodes()
-        cluster.dispatch(["1"], to: "list", from: 1)
-        cluster.submit(["nowhere:2", "elsewhere:3"], to: "list", from: 1)
+        cluster.dispatch(["1"], to: "list/*", from: 1)
+        cluster.submit(["nowhere/*:2", "elsewhere/*:3"], to: "list/*", from: 1)
         cluster.deliver(cluster.queue.removeFirst())
         // The first rejection arrives, the second is lost with the connection.
         let first = cluster.queue.removeFirst()
@@ -149,7 +150,7 @@ struct WithdrawalScenarios {
         cluster.pass(.seconds(1))
         #expect(cluster.nodes[1]?.outcomes.count == 3)
         #expect(cluster.nodes[2]?.texts(of: "nowhere") == [])
-        cluster.dispatch(["4"], to: "list", from: 1)
+        cluster.dispatch(["4"], to: "list/*", from: 1)
         #expect(cluster.nodes[2]?.texts(of: "list") == ["1", "4"])
     }
 
@@ -166,7 +167,7 @@ struct WithdrawalScenarios {
                     let texts = (1...UInt64(1 + below(5))).map { "\(count + $0)" }
                         .map { below(6) == 0 ? "nowhere:\($0)" : $0 }
                     cluster.submit(
-                        texts, to: "list", from: 1, isAtomic: below(5) == 0)
+                        texts, to: "list/*", from: 1, isAtomic: below(5) == 0)
                     count += UInt64(texts.count)
                 case 4 where count > 0, 5 where count > 0:
                     let first = max(1, count - min(count - 1, UInt64(below(8))))

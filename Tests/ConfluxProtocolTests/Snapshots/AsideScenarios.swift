@@ -19,7 +19,7 @@ struct AsideScenarios {
         for round in 0..<4 {
             cluster.grow("list/shared", by: 20_000, from: 1, text: "\(round)")
             // Of the whole state: for the abandoned store, too.
-            if round == 1 { cluster.dispatch(["all"], to: "list", from: 1) }
+            if round == 1 { cluster.dispatch(["all"], to: "list/*", from: 1) }
             try cluster.saveCheckpoint()
             cluster.pass(.seconds(2))
         }
@@ -51,7 +51,7 @@ struct AsideScenarios {
             cluster.grow("list/shared", by: 20_000, from: 1, text: "\(round)")
         }
         // It concerns the store, and is newer than what the log could be cut of.
-        cluster.dispatch(["all"], to: "list", from: 1)
+        cluster.dispatch(["all"], to: "list/*", from: 1)
         cluster.pass(.seconds(2))
         let kept = try #require(cluster.sequencer?.directory.store(name)?.aside)
         #expect(kept.reference == nil && kept.through > lost && cluster.disk.floor < lost)
@@ -75,7 +75,7 @@ struct AsideScenarios {
         let name = try #require(StoreName("list/old"))
         #expect(cluster.sequencer?.directory.store(name)?.freezing?.reason == .abandoned)
         // Frozen, it is left out of what is for the whole state.
-        cluster.dispatch(["left out"], to: "list", from: 1)
+        cluster.dispatch(["left out"], to: "list/*", from: 1)
         cluster.addNode(3, named: "gamma", store: "list/old")
         cluster.pass(.seconds(2))
         #expect(cluster.sequencer?.directory.store(name)?.isFrozen == false)

@@ -22,7 +22,7 @@ struct DivergenceScenarios {
 
     @Test func `the only one's vote counts`() {
         var cluster = Cluster.eager(nodes: ["alpha"])
-        cluster.grow("list", by: 200, from: 1)
+        cluster.grow("list/*", by: 200, from: 1)
         #expect(cluster.taken.count == 1)
         #expect(cluster.divergences.isEmpty)
     }
@@ -30,7 +30,7 @@ struct DivergenceScenarios {
     @Test func `of two that differ neither begins anew, and both are told`() {
         var cluster = Cluster.eager()
         diverge(2, in: &cluster)
-        cluster.grow("list", by: 200, from: 1)
+        cluster.grow("list/*", by: 200, from: 1)
         #expect(cluster.divergences.first?.isMajority == false)
         #expect(cluster.divergences.last?.path == "/0")
         for node in [1, 2] {
@@ -47,7 +47,7 @@ struct DivergenceScenarios {
         var cluster = Cluster.eager()
         diverge(1, in: &cluster)
         cluster.nodes[2]?.isVotingLate = true
-        cluster.grow("list", by: 200, from: 1)
+        cluster.grow("list/*", by: 200, from: 1)
         let vote = try #require(cluster.nodes[2]?.heldVotes.first)
         cluster.nodes[2]?.heldVotes = []
         cluster.input(.reported(.digested(vote), resets: 0), to: 2)
@@ -67,7 +67,7 @@ struct DivergenceScenarios {
 
     @Test func `a vote for a point of another tenure is not said again`() throws {
         var cluster = Cluster.eager()
-        cluster.grow("list", by: 200, from: 1)
+        cluster.grow("list/*", by: 200, from: 1)
         cluster.restartSequencer()
         cluster.pass(.seconds(1))
         func votes() -> Int? {
@@ -84,14 +84,14 @@ struct DivergenceScenarios {
     @Test func `of three the one that differs says where, and begins anew`() {
         var cluster = Cluster.eager(nodes: ["alpha", "beta", "gamma"])
         diverge(1, in: &cluster)
-        cluster.grow("list", by: 200, from: 1)
+        cluster.grow("list/*", by: 200, from: 1)
         #expect(cluster.divergences.last?.path == "/0")
         #expect(cluster.nodes[1]?.compared.map(\.divergence.mustReload) == [true])
         #expect(cluster.nodes[2]?.compared.map(\.divergence.mustReload) == [false])
         #expect(cluster.nodes[1]?.texts(of: "list").contains("wrong") == false)
         cluster.addNode(4, store: "list")
         cluster.expectAgreement()
-        cluster.grow("list", by: 300, from: 2)
+        cluster.grow("list/*", by: 300, from: 2)
         #expect(cluster.notes.contains { if case .converged = $0 { true } else { false } })
         #expect(cluster.sequencer?.directory.life(of: list)?.work.votes.divergence == nil)
         cluster.expectBounds()
@@ -101,7 +101,7 @@ struct DivergenceScenarios {
         var cluster = Cluster.eager(nodes: ["alpha", "beta", "gamma"])
         diverge(3, in: &cluster)
         cluster.nodes[3]?.isVotingLate = true
-        cluster.grow("list", by: 200, from: 1)
+        cluster.grow("list/*", by: 200, from: 1)
         #expect(cluster.taken.isEmpty)
         cluster.pass(cluster.settings.votePatience)
         #expect(cluster.taken.count == 1)
@@ -118,7 +118,7 @@ struct DivergenceScenarios {
         var cluster = Cluster.eager(nodes: ["alpha", "beta", "gamma"])
         diverge(1, in: &cluster)
         for node in [2, 3] { cluster.nodes[node]?.isVotingLate = true }
-        cluster.grow("list", by: 200, from: 1)
+        cluster.grow("list/*", by: 200, from: 1)
         cluster.pass(cluster.settings.votePatience)
         let first = try #require(cluster.taken.first)
         let saved = try #require(cluster.disk.snapshots[first])
@@ -140,7 +140,7 @@ struct DivergenceScenarios {
         var cluster = Cluster.eager()
         cluster.nodes[2]?.isVotingLate = true
         cluster.addNode(3, named: "gamma")
-        cluster.grow("list", by: 200, from: 1)
+        cluster.grow("list/*", by: 200, from: 1)
         var vote = try #require(cluster.nodes[2]?.heldVotes.first)
         func count() -> Int? {
             cluster.sequencer?.directory.life(of: list)?.work.votes.round?.votes.count
@@ -164,7 +164,7 @@ struct DivergenceScenarios {
         var cluster = Cluster.eager(nodes: ["alpha", "beta", "gamma"])
         cluster.nodes[3]?.isVotingLate = true
         diverge(3, in: &cluster)
-        cluster.grow("list", by: 200, from: 1)
+        cluster.grow("list/*", by: 200, from: 1)
         let vote = try #require(cluster.nodes[3]?.heldVotes.first)
         for _ in 1...5 { cluster.input(.reported(.digested(vote), resets: 0), to: 3) }
         cluster.run()
@@ -175,20 +175,20 @@ struct DivergenceScenarios {
     @Test func `a vote may name any size`() throws {
         var cluster = Cluster.eager(nodes: ["alpha"]) { $0.digestRatioMin = 16 }
         cluster.nodes[1]?.isVotingLate = true
-        cluster.grow("list", by: 200, from: 1)
+        cluster.grow("list/*", by: 200, from: 1)
         var vote = try #require(cluster.nodes[1]?.heldVotes.first)
         vote.byteCount = UInt64(Int64.max)
         cluster.input(.reported(.digested(vote), resets: 0), to: 1)
         cluster.run()
         #expect(cluster.failed.count == 1)
-        cluster.grow("list", by: 1_000, from: 1)
+        cluster.grow("list/*", by: 1_000, from: 1)
         cluster.expectBounds()
     }
 
     @Test func `a node that leaves is not waited for`() {
         var cluster = Cluster.eager(nodes: ["alpha", "beta"])
         cluster.nodes[2]?.isVotingLate = true
-        cluster.grow("list", by: 200, from: 1)
+        cluster.grow("list/*", by: 200, from: 1)
         #expect(cluster.taken.isEmpty)
         cluster.input(.close(.store(list)), to: 2)
         cluster.pass(cluster.settings.beatInterval * 2)

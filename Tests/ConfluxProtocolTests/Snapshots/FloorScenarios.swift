@@ -7,7 +7,7 @@ import Testing
 struct FloorScenarios {
     /// The log grows by what gives the marks something to mark, with a checkpoint behind it.
     private func grow(
-        _ cluster: inout Cluster, times: Int = 1, target: String = "list"
+        _ cluster: inout Cluster, times: Int = 1, target: String = "list/*"
     ) throws {
         for _ in 0..<times {
             cluster.grow(target, by: 20_000, from: 1)
@@ -78,7 +78,7 @@ struct FloorScenarios {
     @Test func `a quiet store that keeps the log is digested`() throws {
         var cluster = Cluster.eager { $0.digestBytesMin = 10_000 }
         cluster.open("quiet", on: 2)
-        cluster.dispatch(["a"], to: "quiet", from: 2)
+        cluster.dispatch(["a"], to: "quiet/*", from: 2)
         try grow(&cluster, times: 3)
         let base = try #require(cluster.base(of: "quiet"))
         #expect(try cluster.points(of: "quiet").count <= 1)
@@ -107,7 +107,7 @@ struct FloorScenarios {
     {
         var cluster = Cluster.eager { $0.digestBytesMin = 10_000 }
         cluster.open("quiet", on: 2)
-        cluster.dispatch(["a"], to: "quiet", from: 2)
+        cluster.dispatch(["a"], to: "quiet/*", from: 2)
         cluster.nodes[2]?.isVotingLate = true
         try grow(&cluster, times: 2)
         let last = cluster.disk.last
@@ -131,7 +131,7 @@ struct FloorScenarios {
             cluster.reconnect(node)
         }
         cluster.pass(.seconds(3))
-        cluster.dispatch(["last"], to: "list", from: 2)
+        cluster.dispatch(["last"], to: "list/*", from: 2)
         cluster.expectAgreement()
         #expect(cluster.nodes[1]?.texts(of: "list").count == 4)
         let missed = cluster.nodes[3]?.events.contains { event in
@@ -149,7 +149,7 @@ struct FloorScenarios {
         try grow(&cluster, times: 3)
         #expect(cluster.base(of: "quiet") == life && cluster.disk.floor > life.next)
         cluster.addNode(3, store: "quiet")
-        cluster.dispatch(["a"], to: "quiet", from: 3)
+        cluster.dispatch(["a"], to: "quiet/*", from: 3)
         #expect(cluster.nodes[3]?.texts(of: "quiet") == ["a"])
         #expect(cluster.nodes[2]?.texts(of: "quiet") == ["a"])
         try grow(&cluster, times: 2)
@@ -167,8 +167,8 @@ struct FloorScenarios {
         try expectNoneMissed(cluster)
         cluster.addNode(3, store: "list")
         cluster.open("quiet", on: 3)
-        cluster.dispatch(["a"], to: "quiet", from: 3)
-        cluster.dispatch(["b"], to: "list", from: 3)
+        cluster.dispatch(["a"], to: "quiet/*", from: 3)
+        cluster.dispatch(["b"], to: "list/*", from: 3)
         #expect(cluster.nodes[2]?.texts(of: "quiet") == cluster.nodes[3]?.texts(of: "quiet"))
         cluster.expectAgreement()
         try grow(&cluster, times: 2)
@@ -177,12 +177,12 @@ struct FloorScenarios {
 
     @Test func `a snapshot that is lost while it is loaded is loaded from another point`() throws {
         var cluster = Cluster.eager()
-        cluster.grow("list", by: 3_000, from: 1)
+        cluster.grow("list/*", by: 3_000, from: 1)
         cluster.disk.snapshots = [:]
         cluster.addNode(3, named: "gamma", store: "list")
         #expect(cluster.nodes[3]?.replicas.isEmpty == true)
         cluster.pass(.seconds(5))
-        cluster.dispatch(["a"], to: "list", from: 1)
+        cluster.dispatch(["a"], to: "list/*", from: 1)
         cluster.pass(.seconds(5))
         #expect(cluster.nodes[3]?.texts(of: "list").count == 2)
         cluster.expectAgreement()

@@ -37,7 +37,7 @@ struct FreezingScenarios {
         cluster.dispatch(["list/shared:a"], to: "list/shared", from: 2)
         #expect(isRejected(1, of: 2, in: cluster))
         // What is for the whole state passes it by.
-        cluster.dispatch(["state:list:b"], to: "list", from: 1)
+        cluster.dispatch(["state:list:b"], to: "list/*", from: 1)
         _ = freeze(false, by: 2, in: &cluster)
         cluster.run()
         cluster.dispatch(["list/shared:c"], to: "list/shared", from: 2)
@@ -61,10 +61,10 @@ struct FreezingScenarios {
 
     @Test func `a store that is frozen is not digested, and has its state after a start`() throws {
         var cluster = Cluster.eager { $0.digestBytesMin = 1_000 }
-        cluster.grow("list", by: 900, from: 1)
+        cluster.grow("list/*", by: 900, from: 1)
         _ = freeze(true, by: 1, in: &cluster)
         cluster.run()
-        cluster.grow("list", by: 5_000, from: 1)
+        cluster.grow("list/*", by: 5_000, from: 1)
         #expect(try cluster.points(of: "list").isEmpty)
         try cluster.disk.expectCheckpointsToFit()
         try cluster.saveCheckpoint()
@@ -74,7 +74,7 @@ struct FreezingScenarios {
         cluster.run()
         // What passed it by is no load of its own.
         #expect(cluster.sequencer?.directory.load(of: list) ?? 0 < 1_000)
-        cluster.grow("list", by: 900, from: 1)
+        cluster.grow("list/*", by: 900, from: 1)
         #expect(try cluster.points(of: "list").count == 1)
         cluster.expectAgreement()
     }
@@ -104,7 +104,7 @@ struct FreezingScenarios {
     @Test func `a store whose replicas never agree is frozen`() {
         var cluster = Cluster.eager { $0.unconfirmedBytesMax = 1_000 }
         cluster.nodes[2]?.replicas[list]?.texts.append("wrong")
-        for _ in 1...6 { cluster.grow("list", by: 900, from: 1) }
+        for _ in 1...6 { cluster.grow("list/*", by: 900, from: 1) }
         #expect(cluster.sequencer?.directory.store(list)?.freezing?.reason == .unconfirmed)
     }
 
@@ -112,7 +112,7 @@ struct FreezingScenarios {
         var cluster = Cluster.eager { $0.unconfirmedBytesMax = 1_000 }
         for node in [1, 2] { cluster.nodes[node]?.isVotingLate = true }
         for _ in 1...6 {
-            cluster.grow("list", by: 900, from: 1)
+            cluster.grow("list/*", by: 900, from: 1)
             cluster.pass(cluster.settings.votePatience + .seconds(1))
         }
         let failures = cluster.notes.count {
@@ -131,10 +131,10 @@ struct FreezingScenarios {
     {
         var cluster = Cluster.eager { $0.digestBytesMin = 1_000 }
         cluster.nodes[2]?.poisons = ["bad"]
-        cluster.dispatch(["a"], to: "list", from: 1)
-        cluster.dispatch(["bad"], to: "list", from: 1)
+        cluster.dispatch(["a"], to: "list/*", from: 1)
+        cluster.dispatch(["bad"], to: "list/*", from: 1)
         let stopped = try #require(cluster.nodes[2]?.replicas[list]?.stoppedAt)
-        cluster.dispatch(["b"], to: "list", from: 1)
+        cluster.dispatch(["b"], to: "list/*", from: 1)
         #expect(cluster.nodes[2]?.texts(of: "list") == ["a"])
         cluster.pass(.seconds(1))
         guard case .failed(.passed, _)? = skip(stopped, by: 2, in: &cluster) else {
@@ -151,7 +151,7 @@ struct FreezingScenarios {
     {
         var cluster = Cluster.eager { $0.digestBytesMin = 1_000 }
         cluster.nodes[2]?.poisons = ["bad"]
-        for text in ["a", "bad", "b"] { cluster.dispatch([text], to: "list", from: 1) }
+        for text in ["a", "bad", "b"] { cluster.dispatch([text], to: "list/*", from: 1) }
         let stopped = try #require(cluster.nodes[2]?.replicas[list]?.stoppedAt)
         _ = freeze(true, by: 1, in: &cluster)
         cluster.pass(.seconds(1))
@@ -170,9 +170,9 @@ struct FreezingScenarios {
     @Test func `an entry at which all stopped is skipped, and later openers are told`() throws {
         var cluster = Cluster.eager { $0.digestBytesMin = 1_000 }
         for node in [1, 2] { cluster.nodes[node]?.poisons = ["bad"] }
-        cluster.dispatch(["a"], to: "list", from: 1)
-        cluster.dispatch(["bad"], to: "list", from: 1)
-        cluster.dispatch(["b"], to: "list", from: 1)
+        cluster.dispatch(["a"], to: "list/*", from: 1)
+        cluster.dispatch(["bad"], to: "list/*", from: 1)
+        cluster.dispatch(["b"], to: "list/*", from: 1)
         let stopped = try #require(cluster.nodes[2]?.replicas[list]?.stoppedAt)
         cluster.pass(.seconds(1))
         guard case .due? = skip(stopped, by: 1, in: &cluster) else {
@@ -183,12 +183,12 @@ struct FreezingScenarios {
         cluster.addNode(3, named: "gamma")
         cluster.nodes[3]?.poisons = ["bad"]
         cluster.open("list", on: 3)
-        cluster.dispatch(["c"], to: "list", from: 3)
+        cluster.dispatch(["c"], to: "list/*", from: 3)
         for node in [1, 2, 3] {
             #expect(cluster.nodes[node]?.texts(of: "list") == ["a", "b", "c"])
         }
         // All of them digest alike, the refused entry among it.
-        cluster.grow("list", by: 2_000, from: 1)
+        cluster.grow("list/*", by: 2_000, from: 1)
         #expect(cluster.taken.count == 1 && cluster.divergences.isEmpty)
         try cluster.disk.expectCheckpointsToFit()
     }
@@ -197,7 +197,7 @@ struct FreezingScenarios {
         throws
     {
         var cluster = Cluster.eager()
-        cluster.dispatch(["a"], to: "list", from: 1)
+        cluster.dispatch(["a"], to: "list/*", from: 1)
         cluster.pass(.seconds(1))
         let entry = cluster.disk.last
         // Who stopped there may be dead, and begins with it when it is started again.

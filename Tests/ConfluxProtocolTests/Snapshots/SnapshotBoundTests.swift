@@ -25,7 +25,7 @@ struct SnapshotBoundTests {
 
     @Test func `one commit has so many digest points, and the next one others`() throws {
         var cluster = manyStores(100)
-        cluster.grow("many", by: 1_100, from: 1)
+        cluster.grow("many/*", by: 1_100, from: 1)
         var points: [Int] = []
         for entry in cluster.disk.bodies {
             let blocks = try Commit.decode(body: entry.body).blocks
@@ -41,7 +41,7 @@ struct SnapshotBoundTests {
     @Test func `so many snapshots are on their way to the log, and others wait`() {
         var cluster = manyStores(10) { $0.uploadsMax = 3 }
         cluster.isSavingSlow = true
-        cluster.grow("many", by: 1_100, from: 1)
+        cluster.grow("many/*", by: 1_100, from: 1)
         #expect(cluster.waitingSaves.count == 3)
         #expect(cluster.sequencer?.directory.lives.uploadCount == 10)
         cluster.expectBounds()
@@ -53,7 +53,7 @@ struct SnapshotBoundTests {
     @Test func `many that wait for nodes that are gone are given up together`() {
         var cluster = manyStores(150) { $0.uploadsMax = 1 }
         cluster.isSavingSlow = true
-        cluster.grow("many", by: 1_100, from: 1)
+        cluster.grow("many/*", by: 1_100, from: 1)
         cluster.pass(.milliseconds(500))
         let waiting = cluster.sequencer?.directory.lives.uploadCount ?? 0
         #expect(waiting > 100)
@@ -67,7 +67,7 @@ struct SnapshotBoundTests {
 
     @Test func `so many snapshots are on their way to a node, and others wait`() {
         var cluster = manyStores(10)
-        cluster.grow("many", by: 1_100, from: 1)
+        cluster.grow("many/*", by: 1_100, from: 1)
         #expect(cluster.taken.count == 10)
         cluster.addNode(2, named: "beta") { $0.loadsMax = 2 }
         for index in 0..<10 { cluster.nodes[2]?.open("many/\(index)") }
@@ -93,7 +93,7 @@ struct SnapshotBoundTests {
 
     @Test func `a store that is closed while its snapshot comes makes room for the next`() throws {
         var cluster = manyStores(3)
-        cluster.grow("many", by: 1_100, from: 1)
+        cluster.grow("many/*", by: 1_100, from: 1)
         #expect(cluster.taken.count == 3)
         cluster.addNode(2, named: "beta") { $0.loadsMax = 1 }
         for index in 0..<3 { cluster.nodes[2]?.open("many/\(index)") }
@@ -118,10 +118,10 @@ struct SnapshotBoundTests {
 
     @Test func `of a state above the bound no snapshot is taken, and a node loads none`() {
         var cluster = Cluster.eager { $0.snapshotBytesMax = 1_000 }
-        cluster.grow("list", by: 1_500, from: 1)
+        cluster.grow("list/*", by: 1_500, from: 1)
         #expect(cluster.taken.isEmpty && cluster.failed.count == 1)
         cluster = Cluster.eager()
-        cluster.grow("list", by: 1_500, from: 1)
+        cluster.grow("list/*", by: 1_500, from: 1)
         #expect(cluster.taken.count == 1)
         cluster.addNode(3, named: "gamma") { $0.snapshotBytesMax = 1_000 }
         cluster.open("list", on: 3)
@@ -135,10 +135,10 @@ struct SnapshotBoundTests {
     @Test func `so many entries are skipped, and no more`() throws {
         var cluster = Cluster.eager { $0.digestBytesMin = 1 << 20 }
         for node in [1, 2] { cluster.nodes[node]?.poisons = ["bad"] }
-        cluster.dispatch(["bad"], to: "list", from: 1)
+        cluster.dispatch(["bad"], to: "list/*", from: 1)
         let first = try #require(cluster.nodes[1]?.replicas[list]?.stoppedAt)
         let texts = Array(repeating: "x", count: SkipTable.countMax + 1)
-        cluster.dispatch(texts, to: "list", from: 1)
+        cluster.dispatch(texts, to: "list/*", from: 1)
         cluster.pass(.seconds(1))
         // Both stopped before, so that nobody has any of them.
         for offset in 1...UInt64(SkipTable.countMax) + 1 {

@@ -23,8 +23,8 @@ struct UpgradeScenarios {
         throws
     {
         var cluster = Cluster.eager()
-        cluster.grow("list", by: 200, from: 1)
-        cluster.dispatch(["a"], to: "list", from: 1)
+        cluster.grow("list/*", by: 200, from: 1)
+        cluster.dispatch(["a"], to: "list/*", from: 1)
         let base = try #require(cluster.base(of: "list"))
         add(3, version: 2, to: &cluster)
         #expect(try upgrades(in: cluster) == [base])
@@ -40,18 +40,18 @@ struct UpgradeScenarios {
 
     @Test func `two newer nodes descend from one snapshot, whatever is between them`() throws {
         var cluster = Cluster.eager { $0.digestBytesMin = 1_000 }
-        cluster.dispatch(["a"], to: "list", from: 1)
+        cluster.dispatch(["a"], to: "list/*", from: 1)
         let life = try #require(cluster.base(of: "list"))
         add(3, version: 2, to: &cluster)
-        cluster.dispatch(["b"], to: "list", from: 3)
+        cluster.dispatch(["b"], to: "list/*", from: 3)
         cluster.restartFromDisk()
         add(4, version: 2, to: &cluster)
-        cluster.dispatch(["c"], to: "list", from: 4)
+        cluster.dispatch(["c"], to: "list/*", from: 4)
         #expect(try upgrades(in: cluster) == [life])
         #expect(cluster.nodes[3]?.texts(of: "list") == ["migrated", "a", "b", "c"])
         #expect(cluster.nodes[4]?.texts(of: "list") == cluster.nodes[3]?.texts(of: "list"))
         // Those of the newer version alone say what the store is.
-        cluster.grow("list", by: 2_000, from: 4)
+        cluster.grow("list/*", by: 2_000, from: 4)
         #expect(try #require(cluster.base(of: "list")) > life)
         #expect(cluster.divergences.isEmpty)
         add(5, version: 2, to: &cluster)
@@ -62,7 +62,7 @@ struct UpgradeScenarios {
         var cluster = Cluster.eager()
         let life = try #require(cluster.base(of: "list"))
         cluster.isSavingSlow = true
-        cluster.grow("list", by: 200, from: 1)
+        cluster.grow("list/*", by: 200, from: 1)
         #expect(cluster.waitingSaves.count == 1)
         add(3, version: 2, to: &cluster)
         #expect(try upgrades(in: cluster).isEmpty)

@@ -18,7 +18,7 @@ struct UploadScenarios {
     @Test func `a snapshot is taken of a voter once the log grew`() throws {
         var cluster = Cluster.eager()
         cluster.isRecording = true
-        cluster.grow("list", by: 2_000, from: 1)
+        cluster.grow("list/*", by: 2_000, from: 1)
         let point = try #require(try cluster.points(of: "list").first)
         #expect(cluster.taken.map(\.sequence) == [point])
         #expect(cluster.base(of: "list") == point)
@@ -26,7 +26,7 @@ struct UploadScenarios {
         #expect(Digest(of: saved.bytes) == saved.reference.digest && saved.bytes.count == 2_004)
         #expect(requests(cluster) == [[1, 0], [1, 1_024]])
         // A little more is not worth another one.
-        cluster.dispatch(["a"], to: "list", from: 2)
+        cluster.dispatch(["a"], to: "list/*", from: 2)
         #expect(try cluster.points(of: "list") == [point])
         cluster.addNode(3, store: "list")
         #expect(cluster.nodes[3]?.texts(of: "list").count == 2)
@@ -38,7 +38,7 @@ struct UploadScenarios {
         var cluster = Cluster.eager()
         cluster.isRecording = true
         cluster.isSavingSlow = true
-        cluster.grow("list", by: 2_000, from: 1)
+        cluster.grow("list/*", by: 2_000, from: 1)
         #expect(cluster.waitingSaves.count == 1)
         let alpha = cluster.nodes[1]
         cluster.nodes[1] = nil
@@ -53,7 +53,7 @@ struct UploadScenarios {
         var cluster = Cluster.eager(nodes: ["alpha", "beta"])
         cluster.isRecording = true
         cluster.nextLoss = { if case .snapshotRequest = $0 { true } else { false } }
-        cluster.grow("list", by: 500, from: 1)
+        cluster.grow("list/*", by: 500, from: 1)
         #expect(cluster.taken.isEmpty)
         cluster.pass(cluster.settings.snapshotPatience * 2)
         #expect(requests(cluster) == [[1, 0], [2, 0]])
@@ -63,7 +63,7 @@ struct UploadScenarios {
     @Test func `a source that has the state no longer is passed over at once`() {
         var cluster = Cluster.eager()
         cluster.nodes[1]?.giving = .nothing
-        cluster.grow("list", by: 2_000, from: 1)
+        cluster.grow("list/*", by: 2_000, from: 1)
         #expect(cluster.taken.count == 1)
         #expect(cluster.failed.isEmpty)
     }
@@ -71,15 +71,15 @@ struct UploadScenarios {
     @Test func `bytes that do not have the digest are given up until the next point`() throws {
         var cluster = Cluster.eager()
         cluster.nodes[1]?.giving = .lies
-        cluster.grow("list", by: 2_000, from: 1)
+        cluster.grow("list/*", by: 2_000, from: 1)
         #expect(cluster.failed.count == 1)
-        cluster.dispatch(["a"], to: "list", from: 1)
+        cluster.dispatch(["a"], to: "list/*", from: 1)
         cluster.pass(.seconds(5))
         // What fails is not tried again with each commit.
         #expect(try cluster.points(of: "list").count == 1)
         #expect(cluster.taken.isEmpty && cluster.disk.snapshots.isEmpty)
         cluster.nodes[1]?.giving = .whatItHas
-        cluster.grow("list", by: 3_000, from: 1)
+        cluster.grow("list/*", by: 3_000, from: 1)
         #expect(cluster.taken.count == 1)
         cluster.addNode(3, store: "list")
         cluster.expectAgreement()
@@ -88,19 +88,19 @@ struct UploadScenarios {
     @Test func `what can't be saved is given up until the next point`() throws {
         var cluster = Cluster.eager()
         cluster.savingFailure = "no space is left"
-        cluster.grow("list", by: 2_000, from: 1)
+        cluster.grow("list/*", by: 2_000, from: 1)
         cluster.pass(.seconds(5))
         #expect(cluster.failed.count == 1)
         #expect(try cluster.points(of: "list").count == 1)
         cluster.savingFailure = nil
-        cluster.grow("list", by: 3_000, from: 1)
+        cluster.grow("list/*", by: 3_000, from: 1)
         #expect(cluster.taken.count == 1)
     }
 
     @Test func `where nobody is there any more nothing is saved`() {
         var cluster = Cluster.eager(nodes: ["alpha"])
         cluster.isSavingSlow = true
-        cluster.grow("list", by: 2_000, from: 1)
+        cluster.grow("list/*", by: 2_000, from: 1)
         cluster.input(.leave, to: 1)
         cluster.run()
         cluster.removeNode(1)
@@ -113,7 +113,7 @@ struct UploadScenarios {
         var cluster = Cluster.eager(nodes: ["alpha", "beta", "gamma"])
         for node in [2, 3] { cluster.nodes[node]?.isVotingLate = true }
         cluster.isSavingSlow = true
-        cluster.grow("list", by: 200, from: 1)
+        cluster.grow("list/*", by: 200, from: 1)
         cluster.pass(cluster.settings.votePatience + .seconds(1))
         let first = try #require(try cluster.points(of: "list").first)
         #expect(cluster.waitingSaves.count == 1)
@@ -137,12 +137,12 @@ struct UploadScenarios {
     @Test func `an answer for a part of a life that is over changes nothing`() throws {
         var cluster = Cluster.eager(nodes: ["alpha"])
         cluster.isSavingSlow = true
-        cluster.grow("list", by: 200, from: 1)
+        cluster.grow("list/*", by: 200, from: 1)
         #expect(cluster.waitingSaves.count == 1)
         _ = cluster.drop("list", by: 1)
         cluster.run()
         cluster.open("list", on: 1)
-        cluster.grow("list", by: 200, from: 1)
+        cluster.grow("list/*", by: 200, from: 1)
         let list = try #require(StoreName("list"))
         let second = try #require(cluster.sequencer?.directory.life(of: list)?.record.life)
         #expect(cluster.waitingSaves.count == 2)
@@ -159,7 +159,7 @@ struct UploadScenarios {
     /// Both replicas take long to say what they are.
     private func slow(_ cluster: inout Cluster) {
         for node in [1, 2] { cluster.nodes[node]?.isVotingLate = true }
-        for _ in 0..<4 { cluster.grow("list", by: 2_000, from: 1) }
+        for _ in 0..<4 { cluster.grow("list/*", by: 2_000, from: 1) }
     }
 
     @Test func `a store whose votes are awaited has no further point until time is up`() throws {
@@ -182,7 +182,7 @@ struct UploadScenarios {
             }
         }
         cluster.run()
-        cluster.dispatch(["a"], to: "list", from: 2)
+        cluster.dispatch(["a"], to: "list/*", from: 2)
         #expect(try cluster.points(of: "list").count == 1)
         #expect(cluster.taken.count == 1)
     }

@@ -46,7 +46,7 @@ struct SubmissionsTests {
         for count in [3, 4] {
             var builder = BatchBuilder()
             let target = BatchTarget(
-                target: try #require(Target("list")), schemaVersion: 1, coding: .json)
+                target: try #require(Target("list/*")), schemaVersion: 1, coding: .json)
             for _ in 0..<count { builder.append(target: target, payload: [1]) }
             submissions.add(builder, isAtomic: false)
         }

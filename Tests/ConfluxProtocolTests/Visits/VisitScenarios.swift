@@ -35,7 +35,7 @@ import Testing
         var cluster = visited()
         let before = cluster.disk.bodies.count
         let last = cluster.disk.last
-        cluster.dispatch(["a"], to: "list", from: 2)
+        cluster.dispatch(["a"], to: "list/*", from: 2)
         #expect(isCommitted(cluster.nodes[2]?.outcomes[1]))
         #expect(texts(cluster) == ["a"])
         let added = try commits(cluster).dropFirst(before)
@@ -64,7 +64,7 @@ import Testing
     @Test(arguments: [true, false])
     func `nothing is logged when it leaves, falls silent or breaks off`(isSaid: Bool) {
         var cluster = visited { $0.forgetAfter = .seconds(15) }
-        cluster.dispatch(["a"], to: "list", from: 2)
+        cluster.dispatch(["a"], to: "list/*", from: 2)
         let last = cluster.disk.last
         if isSaid { cluster.input(.leave, to: 2) }
         cluster.run()
@@ -78,7 +78,7 @@ import Testing
         var cluster = visited()
         let last = cluster.disk.last
         cluster.nextLoss = { if case .receipts = $0 { true } else { false } }
-        cluster.dispatch(["once"], to: "list", from: 2)
+        cluster.dispatch(["once"], to: "list/*", from: 2)
         #expect(cluster.nodes[2]?.outcomes.isEmpty == true)
         cluster.pass(.seconds(3))
         #expect(isCommitted(cluster.nodes[2]?.outcomes[1]))
@@ -88,7 +88,7 @@ import Testing
 
     @Test func `a visit whose connection broke before it arrived is said again`() {
         var cluster = visited()
-        cluster.submit(["once"], to: "list", from: 2)
+        cluster.submit(["once"], to: "list/*", from: 2)
         cluster.reconnect(2)
         cluster.pass(.milliseconds(100))
         #expect(isCommitted(cluster.nodes[2]?.outcomes[1]))
@@ -99,7 +99,7 @@ import Testing
     func `a visit goes on in the next tenure, whether the log has it or not`(isLogged: Bool) {
         var cluster = visited()
         cluster.isDiskSlow = true
-        cluster.dispatch(["once"], to: "list", from: 2)
+        cluster.dispatch(["once"], to: "list/*", from: 2)
         if isLogged { for append in cluster.waitingAppends { cluster.disk.append(append) } }
         cluster.isDiskSlow = false
         cluster.restartSequencer()
@@ -114,16 +114,16 @@ import Testing
 
     @Test func `what is rejected is told, and what was allowed beside it is in the log`() throws {
         var cluster = visited()
-        cluster.dispatch(["a"], to: "nowhere", from: 2)
+        cluster.dispatch(["a"], to: "nowhere/*", from: 2)
         #expect(code(cluster.nodes[2]?.outcomes[1]) == .unknownTarget)
-        cluster.dispatch(["b"], to: "list", from: 2)
+        cluster.dispatch(["b"], to: "list/*", from: 2)
         #expect(isCommitted(cluster.nodes[2]?.outcomes[2]))
         #expect(texts(cluster) == ["b"])
     }
 
     @Test func `what was told as rejected is not judged anew by the next tenure`() {
         var cluster = visited()
-        cluster.dispatch(["a"], to: "later", from: 2)
+        cluster.dispatch(["a"], to: "later/*", from: 2)
         #expect(code(cluster.nodes[2]?.outcomes[1]) == .unknownTarget)
         // The message that was answered comes again, to a tenure whose log says nothing of it.
         let stale = cluster.nodes[2]?.sent.last { if case .visit = $0 { true } else { false } }
@@ -167,7 +167,8 @@ import Testing
     }
 
     private func visit(
-        as nonce: UInt64, in peers: RawPeers, since: SequenceNumber? = nil, target: String = "list"
+        as nonce: UInt64, in peers: RawPeers, since: SequenceNumber? = nil,
+        target: String = "list/*"
     ) -> NodeMessage {
         guard case .submit(let batch)? = peers.batch(1, to: target) else {
             preconditionFailure("\(target) is no target")
@@ -215,9 +216,9 @@ import Testing
     @Test func `an outcome that nobody knows any more ends the visitor`() {
         var cluster = visited { $0.visitsMax = 1 }
         cluster.nextLoss = { if case .receipts = $0 { true } else { false } }
-        cluster.dispatch(["mine"], to: "list", from: 2)
+        cluster.dispatch(["mine"], to: "list/*", from: 2)
         cluster.addNode(3, role: .visitor)
-        cluster.dispatch(["theirs"], to: "list", from: 3)
+        cluster.dispatch(["theirs"], to: "list/*", from: 3)
         cluster.pass(.seconds(3))
         #expect(texts(cluster) == ["mine", "theirs"])
         guard case .unknown? = cluster.nodes[2]?.outcomes[1] else {
@@ -235,7 +236,7 @@ import Testing
         var cluster = visited()
         let kept = cluster.disk.bodies.count
         cluster.nextLoss = { if case .receipts = $0 { true } else { false } }
-        cluster.dispatch(["once"], to: "list", from: 2)
+        cluster.dispatch(["once"], to: "list/*", from: 2)
         cluster.killSequencer()
         cluster.disk.bodies.removeLast(cluster.disk.bodies.count - kept)
         cluster.restartSequencer()
@@ -246,7 +247,7 @@ import Testing
 
     @Test func `another log ends a visitor, and nothing of it is dispatched there`() {
         var cluster = visited()
-        cluster.submit(["in flight"], to: "list", from: 2)
+        cluster.submit(["in flight"], to: "list/*", from: 2)
         cluster.killSequencer()
         cluster.disk = Cluster.Disk(id: Identifier(high: 7, low: 2))
         cluster.restartSequencer()
@@ -263,13 +264,13 @@ import Testing
         var cluster = visited()
         if isLogged {
             cluster.isDiskSlow = true
-            cluster.dispatch(["a"], to: "list", from: 2)
+            cluster.dispatch(["a"], to: "list/*", from: 2)
             cluster.withdraw(1...1, from: 2)
             cluster.run()
             cluster.finishAppends()
             #expect(isCommitted(cluster.nodes[2]?.outcomes[1]))
         } else {
-            cluster.submit(["a"], to: "list", from: 2)
+            cluster.submit(["a"], to: "list/*", from: 2)
             cluster.loseQueue()
             cluster.withdraw(1...1, from: 2)
             cluster.run()
@@ -283,7 +284,7 @@ import Testing
         cluster.addNode(3, named: "beta", store: "list")
         for visitor in 4...8 {
             cluster.addNode(visitor, role: .visitor)
-            cluster.dispatch(["\(visitor)"], to: "list", from: visitor)
+            cluster.dispatch(["\(visitor)"], to: "list/*", from: visitor)
             #expect(isCommitted(cluster.nodes[visitor]?.outcomes[1]))
         }
         #expect(cluster.nodes[1]?.end == nil)
@@ -300,10 +301,10 @@ import Testing
         }
         cluster.isDiskSlow = true
         // One append is on its way, and the next one gathers.
-        cluster.dispatch(["first"], to: "list", from: 1)
+        cluster.dispatch(["first"], to: "list/*", from: 1)
         for visitor in 3...20 {
             cluster.addNode(visitor, role: .visitor)
-            cluster.dispatch([String(repeating: "x", count: 900)], to: "list", from: visitor)
+            cluster.dispatch([String(repeating: "x", count: 900)], to: "list/*", from: visitor)
         }
         #expect(
             cluster.published.contains {

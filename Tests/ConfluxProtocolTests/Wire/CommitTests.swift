@@ -46,7 +46,7 @@ struct CommitTests {
             for index in 0..<count {
                 builder.append(
                     target: BatchTarget(
-                        target: try #require(Target("list")), schemaVersion: 1, coding: .json),
+                        target: try #require(Target("list/*")), schemaVersion: 1, coding: .json),
                     payload: Array("\"action \(index)\"".utf8))
             }
             return builder.finish(firstCounter: counter, settled: 0, isAtomic: isAtomic)

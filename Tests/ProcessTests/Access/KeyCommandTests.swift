@@ -92,7 +92,7 @@ struct KeyCommandTests {
             func isResumed(as name: String) async throws -> Bool {
                 let child = try site.start(
                     [
-                        "dispatch", "document", "--file", path, "--resume", "nightly", "--json",
+                        "dispatch", "document/*", "--file", path, "--resume", "nightly", "--json",
                         "--connect", sequencer.address,
                     ] + options(site, name))
                 let outcome = try await Tool.outcome(of: child, within: .seconds(60))

@@ -23,7 +23,7 @@ extension ProcessTests {
                 for await _ in flood.begun {}
                 for _ in 0..<3 {
                     let done = try await keyed.run(
-                        "api", "dispatch", "counter", #"{"increment":{}}"#)
+                        "api", "dispatch", "counter/*", #"{"increment":{}}"#)
                     #expect(done.end == .exited(0), "\(done)")
                 }
                 let late = try await site.worker(
@@ -53,14 +53,14 @@ extension ProcessTests {
                     "w1", of: keyed.sequencer, stores: ["counter"], options: keyed.options("small"))
                 // A stream joins; who dispatches one action visits, and needs no session.
                 let lines = try site.write(#"{"increment":{}}"# + "\n", to: "lines")
-                let stream = ["dispatch", "counter", "--file", lines]
+                let stream = ["dispatch", "counter/*", "--file", lines]
                 let denied = try await keyed.run("small", stream)
                 #expect(denied.end != .exited(0))
                 for words in ["the key small has 1 sessions", "sessions-max", "authorised keys"] {
                     #expect(denied.message.contains(words), "\(denied)")
                 }
                 let visit = try await keyed.run(
-                    "small", ["dispatch", "counter", #"{"increment":{}}"#])
+                    "small", ["dispatch", "counter/*", #"{"increment":{}}"#])
                 #expect(visit.end == .exited(0), "\(visit)")
                 let other = try await keyed.run("other", stream)
                 #expect(other.end == .exited(0), "\(other)")

@@ -15,9 +15,9 @@ struct RightsTests {
                 "w1", of: keyed.sequencer, stores: ["counter", "document"],
                 options: keyed.options("host"))
             let secret = #"{"set":{"at":"/a","value":"secret"}}"#
-            let done = try await keyed.run("api", "dispatch", "counter", #"{"increment":{}}"#)
+            let done = try await keyed.run("api", "dispatch", "counter/*", #"{"increment":{}}"#)
             #expect(done.end == .exited(0), "\(done.message)")
-            for words in [["dispatch", "document", secret], ["drop", "counter/shared"]] {
+            for words in [["dispatch", "document/*", secret], ["drop", "counter/shared"]] {
                 let denied = try await Tool.outcome(
                     of: try site.start(
                         words + ["--connect", keyed.sequencer.address] + keyed.options("api")),
@@ -37,7 +37,7 @@ struct RightsTests {
             #expect(lines.contains { $0[key: "kind"] == "created" && $0[key: "key"] == "host" })
             let frozen = try await keyed.run("ops", "freeze", "counter/shared")
             #expect(frozen.end == .exited(0), "\(frozen)")
-            let text = try await keyed.run("ops", "log", "--target", "counter")
+            let text = try await keyed.run("ops", "log", "--target", "counter/*")
             #expect(
                 text.output.contains { $0.contains("frozen") && $0.hasSuffix("by the key ops") })
         }
@@ -54,11 +54,11 @@ struct RightsTests {
                 options: keyed.options("all"))
             let secret = #"{"set":{"at":"/a","value":"secret"}}"#
             #expect(
-                try await keyed.run("all", "dispatch", "document", secret).end
+                try await keyed.run("all", "dispatch", "document/*", secret).end
                     == .exited(0))
             #expect(
                 try await keyed.run(
-                    "all", "dispatch", "counter", #"{"increment":{}}"#
+                    "all", "dispatch", "counter/*", #"{"increment":{}}"#
                 ).end
                     == .exited(0))
             let log = try await keyed.run("guest", "log", "--json")
@@ -74,7 +74,7 @@ struct RightsTests {
                     + keyed.options("guest"))
             _ = try await follower.output.first { $0.contains("increment") }
             #expect(
-                try await keyed.run("all", "dispatch", "document", secret).end
+                try await keyed.run("all", "dispatch", "document/*", secret).end
                     == .exited(0))
             let (_, line) = try await follower.output.first { $0.contains("hidden") }
             #expect(!line.contains("secret"))

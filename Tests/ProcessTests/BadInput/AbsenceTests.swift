@@ -16,7 +16,7 @@ extension ProcessTests {
                 let last = try await witness.site.dispatch(
                     "increment", to: "counter", at: witness.address)
                 let quiet = try await witness.run(
-                    "log", "--target", "document", "--from", "\(last)")
+                    "log", "--target", "document/*", "--from", "\(last)")
                 #expect(quiet.end == .exited(0), "\(quiet.message)")
                 #expect(quiet.output.isEmpty)
             }

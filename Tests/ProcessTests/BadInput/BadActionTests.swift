@@ -85,11 +85,11 @@ struct BadActionTests {
             // A line of a stream, too; and who wants can send what it likes.
             let file = try site.write("ad\n\(good)\n", to: "actions.ndjson")
             let stream = try await site.run(
-                "dispatch", "wordlist", "--file", file, "--json", "--connect", sequencer.address)
+                "dispatch", "wordlist/*", "--file", file, "--json", "--connect", sequencer.address)
             #expect(stream.end == .exited(65), "\(stream.output)")
             #expect(stream.output.count == 2)
             let unchecked = try await site.run(
-                "dispatch", "wordlist", "ad", "--unchecked", "--wait", "applied", "--connect",
+                "dispatch", "wordlist/*", "ad", "--unchecked", "--wait", "applied", "--connect",
                 sequencer.address)
             #expect(unchecked.end == .exited(81), "\(unchecked.message)")
 
@@ -106,12 +106,12 @@ struct BadActionTests {
             let text = String(repeating: "x", count: (1 << 20) + 1)
             let file = try witness.site.write(
                 #"{"set":{"at":"/large","value":"\#(text)"}}"# + "\n", to: "large.ndjson")
-            let here = try await witness.run("dispatch", "document", "--file", file)
+            let here = try await witness.run("dispatch", "document/*", "--file", file)
             #expect(here.end == .exited(65))
             #expect(try failure(here).message.contains("1048576"), "\(here.output)")
 
             let there = try await witness.run(
-                "dispatch", "document", "--file", file, "--payload-max", "2MiB")
+                "dispatch", "document/*", "--file", file, "--payload-max", "2MiB")
             #expect(there.end == .exited(80))
             let failure = try failure(there)
             #expect(failure.code == "payloadTooLarge")
@@ -122,7 +122,7 @@ struct BadActionTests {
     @Test func `a refused action is told when it is waited for`() async throws {
         try await withWitness { witness in
             let outcome = try await witness.run(
-                "dispatch", "document", #"{"remove":{"at":"/nothing"}}"#, "--wait", "applied")
+                "dispatch", "document/*", #"{"remove":{"at":"/nothing"}}"#, "--wait", "applied")
             #expect(outcome.end == .exited(81))
             let failure = try failure(outcome)
             #expect(failure.code == "refused")
@@ -142,7 +142,7 @@ struct BadActionTests {
                 lines.joined(separator: "\n"), to: "stream.ndjson")
             for arguments in [["--file", file], ["-"]] {
                 let child = try witness.site.start(
-                    ["dispatch", "counter"] + arguments + witness.options, input: .file(file))
+                    ["dispatch", "counter/*"] + arguments + witness.options, input: .file(file))
                 let outcome = try await Tool.outcome(of: child)
                 #expect(outcome.end == .exited(65), "\(outcome.message)")
                 let results = try outcome.output.map(object)

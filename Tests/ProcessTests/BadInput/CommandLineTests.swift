@@ -5,7 +5,7 @@ import Testing
 struct CommandLineTests {
     @Test(arguments: [
         (["sequencer", "--memroy"], "--memory"), (["worker", "--nane", "alpha"], "--name"),
-        (["dispatch", "counter", "increment", "--conect", "x"], "--connect"),
+        (["dispatch", "counter/*", "increment", "--conect", "x"], "--connect"),
         (["observe", "counter", "--folow"], "--follow"), (["log", "--form", "1"], "--from"),
         (["status", "--jsn"], "--json"), (["statsu"], "status"),
     ])
@@ -20,7 +20,7 @@ struct CommandLineTests {
 
     @Test(arguments: [
         ["status"], ["observe", "counter"], ["log"], ["worker", "--name", "alpha"],
-        ["dispatch", "counter", "increment"],
+        ["dispatch", "counter/*", "increment"],
     ])
     func `an address that is none is refused`(command: [String]) async throws {
         for address in ["nonsense", "tcp://127.0.0.1", "tcp://127.0.0.1:99999"] {
@@ -47,7 +47,7 @@ struct CommandLineTests {
         let commands = [
             ["status"], ["observe", "counter"], ["observe", "counter", "--follow"], ["log"],
             ["log", "--follow"], ["worker", "--name", "alpha"],
-            ["dispatch", "counter", "increment"], ["dispatch", "counter", "-"],
+            ["dispatch", "counter/*", "increment"], ["dispatch", "counter/*", "-"],
         ]
         for command in commands {
             let child = try Tool.start(
@@ -73,7 +73,7 @@ struct CommandLineTests {
     @Test func `a file that is not there is named`() async throws {
         let path = "/nonexistent/actions.ndjson"
         let outcome = try await Tool.outcome(
-            of: try Tool.start(["dispatch", "counter", "--file", path]))
+            of: try Tool.start(["dispatch", "counter/*", "--file", path]))
         #expect(outcome.end == .exited(66), "\(outcome.message)")
         #expect(outcome.message.contains(path), "\(outcome.message)")
     }

@@ -6,7 +6,7 @@ import Testing
     struct FullOutputTests {
         @Test(arguments: [
             ["--help"], ["status"], ["log"], ["log", "--json"], ["observe", "counter"],
-            ["dispatch", "counter", #"{"increment":{}}"#, "--json"],
+            ["dispatch", "counter/*", #"{"increment":{}}"#, "--json"],
         ])
         func `a command whose results can't be written says so, and fails`(
             words: [String]

@@ -66,7 +66,7 @@ struct HostileTests {
     }
 
     private static let commands = [
-        ["worker", "--name", "alpha"], ["dispatch", "counter", "increment"],
+        ["worker", "--name", "alpha"], ["dispatch", "counter/*", "increment"],
         ["observe", "counter"], ["log"], ["status"],
     ]
 

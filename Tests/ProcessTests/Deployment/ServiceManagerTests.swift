@@ -80,7 +80,7 @@ struct ServiceManagerTests {
             for _ in 0..<5 { #expect(await socket.next() == "WATCHDOG=1") }
 
             let outcome = try await site.run(
-                "dispatch", "--connect", sequencer.address, "mine", #"{"hang":{}}"#)
+                "dispatch", "--connect", sequencer.address, "mine/*", #"{"hang":{}}"#)
             #expect(outcome.end == .exited(0), "\(outcome.message)")
             // Some may be on their way; then there is silence.
             var messages: [String] = []

@@ -31,7 +31,7 @@ final class Load: Sendable {
         self.includesBad = includesBad
         path = site.path("load-\(name).ndjson")
         child = try site.start(
-            ["dispatch", "document", "-", "--json", "--connect", address, "--timeout", "60s"],
+            ["dispatch", "document/*", "-", "--json", "--connect", address, "--timeout", "60s"],
             input: .pipe)
     }
 

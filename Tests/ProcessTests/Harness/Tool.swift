@@ -24,6 +24,7 @@ enum Tool {
     /// Where it looks for nothing but what a test gives it: no setting of whoever runs the tests.
     /// Some die on purpose, and need not say where.
     static let environment = [
+        "TERM": "xterm",
         "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "SWIFT_BACKTRACE": "enable=no",
     ]
 

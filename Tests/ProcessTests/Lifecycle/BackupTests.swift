@@ -14,7 +14,7 @@ extension ProcessTests {
                 let lines = Array(repeating: #"{"increment":{}}"#, count: 20_000)
                 let path = try site.write(lines.joined(separator: "\n") + "\n", to: "lines")
                 let load = try site.start([
-                    "dispatch", "counter", "--file", path, "--json", "--connect",
+                    "dispatch", "counter/*", "--file", path, "--json", "--connect",
                     sequencer.address,
                 ])
                 _ = try await load.output.line(200)

@@ -54,7 +54,7 @@ extension ProcessTests {
                 let line = try site.write("increment\n", to: "line")
                 for _ in 0..<10 {
                     let done = try await site.run(
-                        "dispatch", "counter", "--file", line, "--wait", "applied", "--connect",
+                        "dispatch", "counter/*", "--file", line, "--wait", "applied", "--connect",
                         sequencer.address)
                     #expect(done.end == .exited(0), "\(done.message)")
                 }
@@ -103,7 +103,7 @@ extension ProcessTests {
                 let sequencer = try await site.sequencer()
                 _ = try await site.worker("alpha", of: sequencer)
                 let child = try site.start(
-                    ["dispatch", "counter", "-", "--json", "--connect", sequencer.address],
+                    ["dispatch", "counter/*", "-", "--json", "--connect", sequencer.address],
                     input: .pipe)
                 child.feed(["increment", "increment"])
                 _ = try await child.output.line(1)

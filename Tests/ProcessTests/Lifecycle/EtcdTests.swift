@@ -73,7 +73,7 @@ extension ProcessTests {
                 _ = try await site.worker("alpha", of: sequencer)
                 for index in [0, 1] { cluster.signal(SIGKILL, index) }
                 let dispatching = try site.start([
-                    "dispatch", "counter", "increment", "--timeout", "60s", "--connect",
+                    "dispatch", "counter/*", "increment", "--timeout", "60s", "--connect",
                     sequencer.address,
                 ])
                 _ = try await sequencer.child.output.first { line in
@@ -89,7 +89,7 @@ extension ProcessTests {
                 let deadline = ContinuousClock.now + .seconds(60)
                 repeat {
                     outcome = try await site.run(
-                        "dispatch", "counter", "increment", "--json", "--connect",
+                        "dispatch", "counter/*", "increment", "--json", "--connect",
                         sequencer.address)
                     dispatchCount += 1
                 } while outcome.end == .exited(74) && ContinuousClock.now < deadline

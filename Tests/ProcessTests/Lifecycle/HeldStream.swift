@@ -25,7 +25,7 @@ func startStreams(
         let path = try site.write(lines.joined(separator: "\n") + "\n", to: name)
         let child = try site.start(
             [
-                "dispatch", "document", "-", "--json", "--connect", address,
+                "dispatch", "document/*", "-", "--json", "--connect", address,
                 "--timeout", "30s",
             ], input: .pipe)
         child.feed(lines.dropLast(50))

@@ -21,7 +21,7 @@ extension ProcessTests {
             _ site: Site, _ path: String, _ address: String
         ) throws -> Child {
             try site.start([
-                "dispatch", "document", "--file", path, "--resume", "nightly", "--json",
+                "dispatch", "document/*", "--file", path, "--resume", "nightly", "--json",
                 "--connect", address, "--timeout", "20s",
             ])
         }
@@ -43,7 +43,7 @@ extension ProcessTests {
             _ site: Site, _ progress: ResumeProgress, at address: String
         ) async throws {
             let log = try await site.run(
-                "log", "--json", "--connect", address, "--target", "document")
+                "log", "--json", "--connect", address, "--target", "document/*")
             #expect(log.end == .exited(0))
             var found: [UInt64: UInt64] = [:]
             var order: [UInt64] = []
@@ -128,7 +128,7 @@ extension ProcessTests {
                 _ = try await site.worker("w1", of: sequencer)
                 let child = try site.start(
                     [
-                        "dispatch", "document", "-", "--json", "--connect", sequencer.address,
+                        "dispatch", "document/*", "-", "--json", "--connect", sequencer.address,
                         "--timeout", "1s",
                     ], input: .pipe)
                 child.feed([#"{"set":{"at":"/a","value":1}}"#])
@@ -154,7 +154,7 @@ extension ProcessTests {
                     sequencer.child.signal(SIGCONT)
                 }
                 let log = try await site.run(
-                    "log", "--json", "--connect", sequencer.address, "--target", "document")
+                    "log", "--json", "--connect", sequencer.address, "--target", "document/*")
                 let isLogged = log.output.contains { $0.contains(#""value":2"#) }
                 if code == "withdrawn" { #expect(!isLogged) }
                 if code == nil { #expect(isLogged && result[key: "sequence"] != nil) }

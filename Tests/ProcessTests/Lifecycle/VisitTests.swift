@@ -14,7 +14,7 @@ extension ProcessTests {
                 let before = try await kinds(site, sequencer)
                 for _ in 1...3 {
                     let done = try await site.run(
-                        "dispatch", "counter", "increment", "--wait", "applied", "--connect",
+                        "dispatch", "counter/*", "increment", "--wait", "applied", "--connect",
                         sequencer.address)
                     #expect(done.end == .exited(0), "\(done.message)")
                 }
@@ -44,7 +44,7 @@ extension ProcessTests {
                 let before = try await kinds(site, sequencer)
                 let lines = try site.write("increment\nincrement\n", to: "lines")
                 let done = try await site.run(
-                    "dispatch", "counter", "--file", lines, "--connect", sequencer.address)
+                    "dispatch", "counter/*", "--file", lines, "--connect", sequencer.address)
                 #expect(done.end == .exited(0), "\(done.message)")
                 let added = try await kinds(site, sequencer).dropFirst(before.count)
                 #expect(Array(added) == ["joined", "action", "action", "forgotten"])

@@ -17,7 +17,7 @@ extension ProcessTests {
                 ]
                 let load = try site.start(
                     [
-                        "dispatch", "ledger", "-", "--json", "--connect", sequencer.address,
+                        "dispatch", "ledger/*", "-", "--json", "--connect", sequencer.address,
                         "--schema-version", "1",
                     ], input: .pipe)
                 load.feed(sums(of: 500))

@@ -52,7 +52,7 @@ struct MonitoringTests {
             #expect(try await get(sequencer.ready[key: "http"], "/nothing").status == 404)
             for _ in 0..<3 {
                 let outcome = try await site.run(
-                    "dispatch", "--connect", sequencer.address, "counter", "increment")
+                    "dispatch", "--connect", sequencer.address, "counter/*", "increment")
                 #expect(outcome.end == .exited(0))
             }
             let rejected = try await site.run(
@@ -101,7 +101,7 @@ struct MonitoringTests {
             }
             worker.child.signal(SIGSTOP)
             let outcome = try await site.run(
-                "dispatch", "--connect", sequencer.address, "counter", "increment", "--wait",
+                "dispatch", "--connect", sequencer.address, "counter/*", "increment", "--wait",
                 "committed")
             #expect(outcome.end == .exited(0))
             let text = try await metrics(of: sequencer.ready) {

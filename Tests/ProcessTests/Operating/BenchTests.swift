@@ -72,7 +72,7 @@ extension ProcessTests {
                     run.output.first == "sequencer: \(sequencer.address); 64 bytes an action")
                 #expect(run.output.allSatisfy { $0.count <= 80 }, "\(run.output)")
                 let log = try await site.run(
-                    "log", "--connect", sequencer.address, "--target", "conflux-bench", "--json")
+                    "log", "--connect", sequencer.address, "--target", "conflux-bench/*", "--json")
                 // The 100 that warm up come first.
                 #expect(log.output.count == 620, "\(log.message)")
             }

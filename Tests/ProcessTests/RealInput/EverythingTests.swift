@@ -114,7 +114,7 @@ import Testing
                 ([#"{"set":{"at":"/old","value":{}}}"#] + lines).joined(separator: "\n") + "\n",
                 to: "old.ndjson")
             let outcome = try await site.run(
-                "dispatch", "document", "--file", path, "--json", "--connect", sequencer.address)
+                "dispatch", "document/*", "--file", path, "--json", "--connect", sequencer.address)
             #expect(outcome.end == .exited(0), "\(outcome.message)")
             try await site.backUp(ending: [counter.child, document.child, sequencer.child])
             try site.flip("1003".utf8, to: "log-damaged")

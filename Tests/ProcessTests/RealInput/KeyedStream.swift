@@ -60,7 +60,7 @@ actor KeyedStream {
         let text = lines[..<count].map { $0 + "\n" }.joined()
         try Data(text.utf8).write(to: URL(filePath: path))
         let child = try site.start([
-            "dispatch", "document", "--file", path, "--resume", "keyed", "--json", "--connect",
+            "dispatch", "document/*", "--file", path, "--resume", "keyed", "--json", "--connect",
             address, "--timeout", "60s",
         ])
         self.child = child

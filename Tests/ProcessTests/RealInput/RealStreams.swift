@@ -36,7 +36,7 @@ struct RealStreams {
         parts = (0..<count).map { part in
             Array(lines[(lines.count * part / count)..<(lines.count * (part + 1) / count)])
         }
-        let common = ["dispatch", "document", "--json", "--connect", address] + options
+        let common = ["dispatch", "document/*", "--json", "--connect", address] + options
         ofFile = try site.start(common + ["--file", paths[0]])
         ofInput = try site.start(common + ["-"], input: .pipe)
     }

@@ -123,7 +123,7 @@ final class EndlessStream: Sendable {
         self.site = site
         path = site.path("endless.ndjson")
         child = try site.start(
-            ["dispatch", "document", "-", "--json", "--connect", address, "--timeout", "60s"],
+            ["dispatch", "document/*", "-", "--json", "--connect", address, "--timeout", "60s"],
             input: .pipe)
         state = Mutex(State(generator: ActionGenerator(seed: seed)))
         for _ in 0..<2 { feed() }

@@ -7,7 +7,7 @@ final class Terminal {
     private let master: FileHandle
     private var seen = ""
 
-    init(_ arguments: [String]) throws {
+    init(_ arguments: [String], variables: [String: String] = [:]) throws {
         let (descriptor, path) = try Self.open()
         master = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         let slave = Foundation.open(path, O_RDWR | O_NOCTTY)
@@ -15,7 +15,7 @@ final class Terminal {
         let terminal = FileHandle(fileDescriptor: slave, closeOnDealloc: true)
         process.executableURL = URL(fileURLWithPath: Tool.path)
         process.arguments = arguments
-        process.environment = Tool.environment
+        process.environment = Tool.environment.merging(variables) { $1 }
         process.standardInput = terminal
         process.standardOutput = terminal
         process.standardError = terminal

@@ -138,7 +138,7 @@ class Client:
         """Dispatches an action, which is submitted by the next step.
 
         Args:
-            target: A store, or a state: then it is for every store of the state.
+            target: A store, as `counter/shared`, or every store of a state, as `counter/*`.
             action: What JSON is made of; or its octets.
         Returns: What will have its outcome.
         """
@@ -837,7 +837,7 @@ class Client:
     def answer_applied(self, sequence, target):
         hosts = [
             replica for replica in self.replicas.values()
-            if replica.is_open and target in (replica.store, replica.store.partition("/")[0])]
+            if replica.is_open and replica.is_meant(target)]
         if not hosts:
             return {"failed": {"0": "notHosted", "message": f"{target} is not hosted"}}
         for replica in hosts:

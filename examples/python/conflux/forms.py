@@ -216,7 +216,7 @@ class Store(Form):
 
 
 class Target(Form):
-    """`counter/shared`, a store; `counter`, a state; `event:reset`, an event."""
+    """`counter/shared`, a store; `counter/*`, every store of a state; `event:reset`, an event."""
 
     least = 3
 
@@ -225,21 +225,21 @@ class Target(Form):
         if kind == 1:
             return STORE.read(reader)
         if kind == 2:
-            return NAMED.read(reader)
+            return NAMED.read(reader) + "/*"
         if kind == 3:
             return "event:" + NAMED.read(reader)
         raise Malformed(f"{kind} is no kind of target")
 
     def write(self, value, out):
-        if "/" in value:
-            out.append(1)
-            STORE.write(value, out)
-        elif value.startswith("event:"):
+        if value.startswith("event:"):
             out.append(3)
             NAMED.write(value.removeprefix("event:"), out)
-        else:
+        elif value.endswith("/*"):
             out.append(2)
-            NAMED.write(value, out)
+            NAMED.write(value.removesuffix("/*"), out)
+        else:
+            out.append(1)
+            STORE.write(value, out)
 
 
 class Optional(Form):

@@ -72,7 +72,7 @@ class Replica:
 
     def is_meant(self, target):
         state, _, _ = self.store.partition("/")
-        return target in (self.store, state)
+        return target in (self.store, state + "/*")
 
     def take(self, entry):
         """Takes the next entry.

@@ -50,9 +50,9 @@ class ClusterTests(unittest.TestCase):
     def test_actions_of_both_sides_reach_both(self):
         client = self.join()
         counter = client.open(STORE, Counter())
-        self.cluster.run(client, "dispatch", "counter", json.dumps(add(7)))
+        self.cluster.run(client, "dispatch", "counter/*", json.dumps(add(7)))
         dispatched = [client.dispatch(STORE, INCREMENT) for _ in range(600)]
-        dispatched.append(client.dispatch("counter", add(-100)))
+        dispatched.append(client.dispatch("counter/*", add(-100)))
         dispatched += client.dispatch_atomically(STORE, [add(1_000), {"decrement": {}}])
         client.wait(lambda: dispatched[-1].outcome is not None)
         self.assert_receipts(dispatched)
@@ -172,7 +172,7 @@ class ClusterTests(unittest.TestCase):
         counter = client.open(STORE, Counter())
         lines = "".join(json.dumps(add(k)) + "\n" for k in range(1, 401))
         before = client.counts["fetches"]
-        self.cluster.run(client, "dispatch", "counter", "--file", "-", text=lines)
+        self.cluster.run(client, "dispatch", "counter/*", "--file", "-", text=lines)
         client.wait(lambda: counter.state.count == 400 * 401 // 2)
         self.assertGreater(client.counts["lost"], 0)
         self.assertGreater(client.counts["fetches"], before)

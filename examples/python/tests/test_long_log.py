@@ -153,7 +153,7 @@ class LongLogTests(unittest.TestCase):
         self.dispatch(client)
         self.cluster.run(client, "freeze", "counter")
         self.assertEqual(self.dispatch(client).outcome["rejection"]["code"], "frozen")
-        passed = client.dispatch("counter", INCREMENT)
+        passed = client.dispatch("counter/*", INCREMENT)
         client.wait(lambda: passed.outcome is not None)
         self.assertIsNotNone(passed.sequence)
         client.wait(lambda: replica.position >= passed.sequence)
@@ -208,7 +208,7 @@ class LongLogTests(unittest.TestCase):
         client, replica = self.join("python")
         # As if it could not apply what comes next.
         replica.stopped = (client.follower.position + 1, "it is sick")
-        passed = client.dispatch("counter", INCREMENT)
+        passed = client.dispatch("counter/*", INCREMENT)
         client.wait(lambda: passed.outcome is not None and client.told["stopped"])
         with self.assertRaisesRegex(RuntimeError, "passed"):
             self.cluster.run(client, "log", "skip", str(passed.sequence))
@@ -226,7 +226,7 @@ class LongLogTests(unittest.TestCase):
         old.end(STORE)
         new, newer = self.join("new", Newer())
         # It is for the other store, too, which nobody has upgraded.
-        passed = new.dispatch("counter", INCREMENT, version=2)
+        passed = new.dispatch("counter/*", INCREMENT, version=2)
         self.wait(lambda: passed.outcome is not None)
         self.assertIsNotNone(passed.sequence, passed.outcome)
         self.wait(lambda: newer.state.count == 1)

@@ -71,13 +71,13 @@ class ReplicaTests(unittest.TestCase):
 
     def test_it_takes_what_concerns_it_above_its_snapshot(self):
         self.take(
-            action(4), action(5), action(6, target="counter"), action(7, target="counter/other"),
+            action(4), action(5), action(6, target="counter/*"), action(7, target="counter/other"),
             action(8, target="event:increment"), action(9, life=3), action(10, life=4))
         self.assertEqual((self.count(), self.replica.position, self.replica.last), (13, 10, 10))
 
     def test_nothing_reaches_it_from_frozen_to_thawed(self):
         self.take(
-            action(5), event(6, "frozen", reason="asked"), action(7), action(8, target="counter"),
+            action(5), event(6, "frozen", reason="asked"), action(7), action(8, target="counter/*"),
             event(9, "thawed", life=3), action(10), event(11, "thawed"), action(12))
         self.assertEqual(self.count(), 12)
         self.assertEqual(list(self.replica.refusals), [])
@@ -112,7 +112,7 @@ class ReplicaTests(unittest.TestCase):
 
     def test_what_is_skipped_has_no_effect_and_who_has_it_begins_anew(self):
         self.replica.begin(4, counted(10), [6])
-        skip = Event(7, {"skipped": {"0": 6, "1": "counter"}})
+        skip = Event(7, {"skipped": {"0": 6, "1": "counter/*"}})
         self.assertEqual(self.take(action(5), action(6, version=2), skip), [None] * 3)
         self.assertEqual((self.count(), list(self.replica.refusals)), (11, [6]))
         outcomes = self.take(

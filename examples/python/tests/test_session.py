@@ -11,7 +11,7 @@ from conflux.outbox import UNKNOWN, Outbox
 from conflux.wire import Frame
 
 INCREMENT = b'{"increment":{}}'
-ROW = {"target": "counter", "life": 0, "schemaVersion": 1, "coding": "json"}
+ROW = {"target": "counter/*", "life": 0, "schemaVersion": 1, "coding": "json"}
 
 
 def commit(first, count=1, epoch=1, predecessor=1):
@@ -76,7 +76,7 @@ class FollowingTests(unittest.TestCase):
     def test_the_origin_is_the_session_and_the_counter(self):
         entry = self.follower.take(commit(1, 2))[1]
         self.assertIsInstance(entry, Action)
-        self.assertEqual((entry.origin, entry.target), ((7, 2), "counter"))
+        self.assertEqual((entry.origin, entry.target), ((7, 2), "counter/*"))
         self.assertEqual(entry.payload, INCREMENT)
 
 
@@ -230,11 +230,11 @@ class ClientTests(unittest.TestCase):
     def test_a_session_is_forgotten_once_however_often_it_is_told(self):
         self.hello()
         self.welcome()
-        before = self.client.dispatch("counter", INCREMENT)
+        before = self.client.dispatch("counter/*", INCREMENT)
         request = self.hello()
         self.farewell("forgotten", request)
         self.assertEqual(before.outcome, UNKNOWN)
-        after = self.client.dispatch("counter", INCREMENT)
+        after = self.client.dispatch("counter/*", INCREMENT)
         self.farewell("forgotten", request)
         self.assertIsNone(after.outcome)
         self.assertEqual(after.counter, 1)
@@ -283,7 +283,7 @@ class ClientTests(unittest.TestCase):
     def test_a_message_of_another_epoch_changes_nothing_and_a_later_one_is_a_reason_for_hello(self):
         self.hello()
         self.welcome(epoch=5)
-        dispatched = self.client.dispatch("counter", INCREMENT)
+        dispatched = self.client.dispatch("counter/*", INCREMENT)
         run = {"firstCounter": 1, "count": 1, "firstSequence": 3, "epoch": 4, "timestamp": 0}
         for epoch, awaits_welcome in ((4, False), (6, True)):
             self.client.hear_receipts(Frame("receipts", epoch, {"runs": [run]}))

@@ -152,7 +152,7 @@ class HostileTests(unittest.TestCase):
 
     def commit(self, **changes):
         """A commit of one batch of two actions, of which some things are otherwise."""
-        row = {"target": "counter", "life": 0, "schemaVersion": 1, "coding": "json"}
+        row = {"target": "counter/*", "life": 0, "schemaVersion": 1, "coding": "json"}
         batch = {
             "firstCounter": 1, "settled": 0, "kind": "separate", "count": 2, "targets": [row],
             "entries": [

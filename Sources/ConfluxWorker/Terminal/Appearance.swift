@@ -1,0 +1,62 @@
+import Foundation
+
+/// How text is shown where a descriptor leads: for people on a terminal, and plainly in a pipe or a file.
+///
+/// It alone decides about colours, about lines that are written over, and about JSON on several lines.
+package struct Appearance: Sendable {
+    /// The colours and weights of the tool, as ANSI's numbers.
+    package enum Style: Int, Sendable {
+        case bold = 1
+        case faint = 2
+        case red = 31
+        case green = 32
+        case yellow = 33
+        case cyan = 36
+    }
+
+    /// What is no terminal.
+    package static let plain = Appearance(descriptor: nil, variables: [:])
+    /// Of standard error.
+    package static let ofErrors = Appearance(of: STDERR_FILENO)
+
+    private let descriptor: Int32?
+    /// Whether a person sees it: JSON may take several lines.
+    package var isTerminal: Bool { descriptor != nil }
+    /// Whether it understands escape sequences, so that a line can be written over.
+    package let canRedraw: Bool
+    /// Whether text has colours.
+    package let hasColours: Bool
+
+    /// Looks at a descriptor and at the environment.
+    ///
+    /// - Parameters:
+    ///   - descriptor: Where the text goes.
+    ///   - variables: `NO_COLOR` takes the colours away if it is not empty. Without `TERM`, or where it is `dumb`, the
+    ///     terminal understands no escape sequences.
+    package init(
+        of descriptor: Int32, variables: [String: String] = ProcessInfo.processInfo.environment
+    ) {
+        self.init(
+            descriptor: isatty(descriptor) == 1 ? descriptor : nil, variables: variables)
+    }
+
+    private init(descriptor: Int32?, variables: [String: String]) {
+        self.descriptor = descriptor
+        let terminal = variables["TERM"] ?? ""
+        canRedraw = descriptor != nil && !terminal.isEmpty && terminal != "dumb"
+        hasColours = canRedraw && (variables["NO_COLOR"] ?? "").isEmpty
+    }
+
+    /// How many characters a line has; 80 where the terminal does not say.
+    package var columns: Int {
+        var size = winsize()
+        guard let descriptor, ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0
+        else { return 80 }
+        return Int(size.ws_col)
+    }
+
+    /// A text in a style, where there are colours; else as it is.
+    package func paint(_ text: String, _ style: Style) -> String {
+        hasColours ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
+    }
+}
