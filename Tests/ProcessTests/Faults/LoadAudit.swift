@@ -137,7 +137,8 @@ extension Site {
             let line = try LogLine(text)
             try order.take(line)
             epochs.insert(line.epoch)
-            guard case .action(let action, "document", let incarnation, let counter) = line.content
+            guard
+                case .action(let action, "document/*", let incarnation, let counter) = line.content
             else { return try take(line) }
             let digest = Digest(of: try action.canonicalBytes())
             let owners = try audits.filter {

@@ -54,7 +54,8 @@ extension Site {
         try forEachLine(of: path) { text in
             let line = try LogLine(text)
             try order.take(line)
-            guard case .action(let action, "document", let incarnation, let counter) = line.content
+            guard
+                case .action(let action, "document/*", let incarnation, let counter) = line.content
             else { return }
             let owners = try streams.filter {
                 try $0.take(action, at: line.sequence, incarnation: incarnation, counter: counter)
