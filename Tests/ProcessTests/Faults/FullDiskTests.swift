@@ -57,7 +57,7 @@ import Testing
                 _ = try await site.audit(
                     [try await LoadAudit(load, isWhole: true)], at: sequencer.address, in: names
                 ) { line in
-                    if case .action(_, "load", _, let counter) = line.content {
+                    if case .action(_, "load/*", _, let counter) = line.content {
                         counters.append(counter)
                     }
                 }

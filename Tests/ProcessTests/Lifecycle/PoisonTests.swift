@@ -77,7 +77,7 @@ extension ProcessTests {
                     #expect(skip.end == .exited(0), "\(skip.message)")
                     let line = try object(skip.output.first ?? "")
                     #expect(line[key: "skipped"]?.number == poisoned)
-                    #expect(line[key: "target"] == "mine")
+                    #expect(line[key: "target"] == "mine/shared")
                 }
 
                 // Their programs go on where they stopped when they are started again.
