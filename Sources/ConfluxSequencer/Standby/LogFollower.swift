@@ -47,7 +47,7 @@ struct LogFollower {
                 goingOnFrom: known.take())
         switch step.demand {
         case .checkpoint(let last):
-            let answer = CheckpointAnswer { () throws(LogError) in
+            let answer = try CheckpointAnswer { () throws(LogError) in
                 try log.checkpoint(through: last)
             }
             if case .found(_, let bytes) = answer { checkpointSize = bytes.count }
