@@ -115,6 +115,9 @@ struct Regression: Sendable {
             [86_989_511_304_103, 86_989_511_304_259, 86_989_511_304_383], in: .standbys,
             "a log whose checkpoint could not be reached was taken for damaged")
         + found(
+            [239_674_002_343_058], in: .standbys,
+            "a log whose beginning was given up while a standby read it was taken for damaged")
+        + found(
             [268_595_807_070_434], in: .standbys,
             "the checks had a program know of an entry that no sequencer knew to be in the log")
 

@@ -54,10 +54,12 @@ struct LogFollower {
             byteCount = 0
             step.take(answer)
         case .entries(let first):
-            let bodies = try log.read(from: first, limitBytes: Self.stepBytes).map(\.bytes)
-            byteCount += bodies.reduce(0) { $0 + $1.count }
+            let commits = try log.read(from: first, limitBytes: Self.stepBytes)
+            // Where it was to go on has been given up meanwhile: a newer checkpoint stands for it.
+            if let found = commits.first, found.first > first { return false }
+            byteCount += commits.reduce(0) { $0 + $1.bytes.count }
             do throws(RecoveryFailure) {
-                try step.take(bodies)
+                try step.take(commits.map(\.bytes))
             } catch {
                 throw LogError(.damaged, error.message)
             }
