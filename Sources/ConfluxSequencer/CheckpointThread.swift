@@ -50,7 +50,11 @@ package struct CheckpointJob: Sendable {
         while !isStopped() {
             switch recovery.demand {
             case .checkpoint(let last):
-                recovery.take(CheckpointAnswer(reading: reader, through: last))
+                do throws(LogError) {
+                    recovery.take(try CheckpointAnswer(reading: reader, through: last))
+                } catch {
+                    throw CheckpointFailure(message: error.message)
+                }
             case .entries(let first):
                 do {
                     let commits = try reader.read(
@@ -85,14 +89,18 @@ package struct CheckpointFailure: Error {
 
 extension CheckpointAnswer {
     /// What a log, or a reader of it, says.
-    init(reading reader: any LogReader, through last: SequenceNumber) {
-        self.init { () throws(LogError) in try reader.checkpoint(through: last) }
+    ///
+    /// - Throws: Why it says nothing now. A log that can't be reached may have the checkpoint: what it stands for may be
+    ///   given up, so that nobody can do without it.
+    init(reading reader: any LogReader, through last: SequenceNumber) throws(LogError) {
+        try self.init { () throws(LogError) in try reader.checkpoint(through: last) }
     }
 
-    init(_ read: () throws(LogError) -> SavedCheckpoint?) {
+    init(_ read: () throws(LogError) -> SavedCheckpoint?) throws(LogError) {
         do throws(LogError) {
             self = try read().map { .found($0.sequence, $0.bytes) } ?? .none
         } catch {
+            guard error.code == .damaged || error.code == .failed else { throw error }
             if error.code == .damaged, let sequence = error.numbers?.lowerBound {
                 self = .damaged(sequence, error.message)
             } else {

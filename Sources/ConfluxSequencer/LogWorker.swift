@@ -150,7 +150,8 @@ package final class LogWorker {
         case .follow(let reopening, let isYielding, let tell):
             follow(reopening: reopening, isYielding: isYielding, tell)
         case .takeOver(let nonce, let former): try takeOver(nonce, after: former)
-        case .readCheckpoint(let last): answer(.checkpointRead(readCheckpoint(through: last)))
+        case .readCheckpoint(let last):
+            answer(.checkpointRead(try readCheckpoint(through: last)))
         case .read(let from):
             let bodies = try read(from: from, limitBytes: Self.rebuildBytes)
             uncoveredBytes += bodies.reduce(0) { $0 + $1.count }
@@ -241,10 +242,14 @@ package final class LogWorker {
         }
     }
 
-    private func readCheckpoint(through last: SequenceNumber) -> CheckpointAnswer {
+    private func readCheckpoint(
+        through last: SequenceNumber
+    ) throws(LogError) -> CheckpointAnswer {
         // What is read from here on stands behind it.
         uncoveredBytes = 0
-        let answer = CheckpointAnswer { () throws(LogError) in try log.checkpoint(through: last) }
+        let answer = try CheckpointAnswer { () throws(LogError) in
+            try log.checkpoint(through: last)
+        }
         newestCheckpoint = nil
         if case .found(let sequence, let bytes) = answer {
             checkpointSize = bytes.count

@@ -34,7 +34,11 @@ struct Regression: Sendable {
         )
         + found([87], of: .stock, in: .mixed, "the same, with what is kept aside of the store")
         + found(
-            [778_000_912, 779_000_424, 779_001_463, 5_000_001, 5_000_218, 5_000_943],
+            [778_000_912, 779_001_463, 5_000_001, 5_000_218, 5_000_943],
+            "what a store was frozen for was told to be done there, once its entries came from aside"
+        )
+        + found(
+            [779_000_424], in: .mixed,
             "what a store was frozen for was told to be done there, once its entries came from aside"
         )
         + found(
@@ -83,7 +87,7 @@ struct Regression: Sendable {
             [226_236_160_678_120],
             "a copy of a hello, which waited for the log, ended what its node hosted since")
         + found(
-            [122_604_227_635_850],
+            [122_604_227_635_850], in: .mixed,
             "the checks forgot what spoilt replicas had agreed upon when a copy brought it back")
         + found(
             [6_518_484_456_955], of: .service,
@@ -98,7 +102,7 @@ struct Regression: Sendable {
             [153_771_244_441_749],
             "a receipt was waited for with another entry, of a history that the log had lost")
         + found(
-            [124_197_931_304_426], of: .service,
+            [124_197_931_304_426], of: .service, in: .poisoned,
             "nodes forgot what was refused sooner than the checks took them to")
         + found(
             [70_804_493_209_015],
@@ -107,6 +111,15 @@ struct Regression: Sendable {
         + found(
             [242_876_163_028_372],
             "the checks did not count a vote that arrived after its node had left")
+        + found(
+            [86_989_511_304_103, 86_989_511_304_259, 86_989_511_304_383], in: .standbys,
+            "a log whose checkpoint could not be reached was taken for damaged")
+        + found(
+            [239_674_002_343_058], in: .standbys,
+            "a log whose beginning was given up while a standby read it was taken for damaged")
+        + found(
+            [268_595_807_070_434], in: .standbys,
+            "the checks had a program know of an entry that no sequencer knew to be in the log")
 
     private static func found(
         _ seeds: [UInt64], of states: SampleStates = .journal, in world: SimulationWorld? = nil,

@@ -23,6 +23,13 @@ struct SimulationTests {
         #expect(report.violation == nil, "\(report)")
     }
 
+    @Test(arguments: UInt64(1)...6)
+    func `sequencers that share a log keep every promise`(seed: UInt64) {
+        let report = Simulation(seed: seed, world: .standbys).run()
+        #expect(report.violation == nil, "\(report)")
+        #expect((report.marks.counts[.takeOverTried] ?? 0) > 0)
+    }
+
     /// Snapshots that took the place of others, votes that came late or with what was skipped, and
     /// loads that never ended were found in these worlds.
     @Test(arguments: [UInt64](arrayLiteral: 19, 84, 189, 496, 603, 1_958, 2_014))

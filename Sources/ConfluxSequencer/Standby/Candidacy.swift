@@ -10,7 +10,7 @@ import ConfluxVocabulary
 ///
 ///     says it serves ── silent for twice its usual pause, and a random while ──▶ try
 ///     has left, for this one, or for whoever ─────────────────────────▶ try at once, or after the random while
-package struct Candidacy {
+package struct Candidacy: Sendable {
     /// The longest of the random whiles, so that not all try at once.
     static let staggerMax = Duration.milliseconds(300)
     /// The usual pause between two changes: that of ``HeraldThread``, and what the log takes; or what it was last, on

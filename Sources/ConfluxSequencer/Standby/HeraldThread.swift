@@ -39,29 +39,12 @@ final class TenureSigns: Sendable {
     func turn(at now: Duration) { turned.store(Int64(now / .nanoseconds(1)), ordering: .relaxed) }
 }
 
-/// Says a few times a second that a tenure serves, on a thread of its own, since no append may delay it: rule 47.
-///
-/// Where neither that nor an append has succeeded for a while, others take this one for gone, and may have the tenure:
-/// so it is given up. That only spares nodes a sequencer that can't commit anything; what fences is the log.
+/// Says a few times a second that a tenure serves, on a thread of its own, since no append may delay it: rule 47. When,
+/// and until when, ``HeraldCourse`` decides.
 final class HeraldThread {
-    /// How often it is said.
-    private static let pause = Duration.milliseconds(250)
-    /// The pause behind a failure.
-    private static let failurePause = Duration.milliseconds(50)
-    /// How long the log may confirm nothing. While etcd chooses a leader, two seconds by its defaults, nobody can claim
-    /// the log either.
-    private static let doubtMax = Duration.milliseconds(2_500)
-    /// How long the thread that serves may have no turn; it has one each second. Whoever hangs is silent, and others
-    /// take over.
-    private static let hangMax = Duration.seconds(3)
-
     private struct Tenure {
         let herald: any TenureHerald
-        var word: ServingWord
-        /// When the last saying that succeeded had begun.
-        var saidAt: Duration
-        /// When it is said next.
-        var dueAt: Duration
+        var course: HeraldCourse
     }
 
     private let jobs: Mailbox<HeraldJob>
@@ -84,7 +67,7 @@ final class HeraldThread {
     /// Works until it is closed.
     func run() {
         while true {
-            let timeout = tenure.map { max(.zero, $0.dueAt - Moment.now.monotonic) }
+            let timeout = tenure.map { max(.zero, $0.course.dueAt - Moment.now.monotonic) }
             jobs.wait(into: &batch, timeout: timeout)
             for job in batch {
                 switch job {
@@ -94,43 +77,29 @@ final class HeraldThread {
                 case .close: return
                 }
             }
-            if let tenure, Moment.now.monotonic >= tenure.dueAt { say() }
+            if let tenure, Moment.now.monotonic >= tenure.course.dueAt { say() }
         }
     }
 
     private func begin(_ herald: any TenureHerald, _ epoch: Epoch) {
-        let now = Moment.now.monotonic
         tenure = Tenure(
             herald: herald,
-            word: ServingWord(epoch: epoch, address: address, renewal: 0, standing: .serving),
-            saidAt: now, dueAt: now)
+            course: HeraldCourse(of: epoch, at: address, begun: Moment.now.monotonic))
     }
 
     private func say() {
-        guard var tenure else { return }
         let begun = Moment.now.monotonic
-        tenure.dueAt = begun + Self.pause
-        defer { self.tenure = tenure }
-        guard begun - signs.turnedAt <= Self.hangMax else { return }
-        tenure.word.renewal += 1
+        guard let herald = tenure?.herald,
+            let word = tenure?.course.say(at: begun, turned: signs.turnedAt)
+        else { return }
         do throws(LogError) {
-            let standbys = try tenure.herald.say(tenure.word)
-            tenure.saidAt = begun
-            tell(.standbys(standbys), tenure.word.epoch)
+            let standbys = try herald.say(word)
+            tenure?.course.said(since: begun)
+            tell(.standbys(standbys), word.epoch)
         } catch {
-            let now = Moment.now.monotonic
-            tenure.dueAt = now + Self.failurePause
-            let end: SequencerEnd
-            if error.code == .superseded {
-                end = .superseded
-            } else if now - max(tenure.saidAt, signs.confirmedAt) >= Self.doubtMax {
-                end = .logFailed(error.message, summary: error.code.summary)
-            } else {
-                return
-            }
-            // It is told until the tenure is over: at first nobody may know of that yet.
-            tenure.dueAt = now + Self.pause
-            tell(.deposed(end), tenure.word.epoch)
+            let end = tenure?.course.failed(
+                error, at: Moment.now.monotonic, confirmed: signs.confirmedAt)
+            if let end { tell(.deposed(end), word.epoch) }
         }
     }
 
@@ -138,9 +107,7 @@ final class HeraldThread {
     private func leave(to successor: String?) {
         guard var tenure else { return }
         self.tenure = nil
-        tenure.word.renewal += 1
-        tenure.word.standing = .left(successor: successor)
-        _ = try? tenure.herald.say(tenure.word)
+        _ = try? tenure.herald.say(tenure.course.leave(to: successor))
     }
 }
 

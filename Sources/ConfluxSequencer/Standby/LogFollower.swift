@@ -47,17 +47,19 @@ struct LogFollower {
                 goingOnFrom: known.take())
         switch step.demand {
         case .checkpoint(let last):
-            let answer = CheckpointAnswer { () throws(LogError) in
+            let answer = try CheckpointAnswer { () throws(LogError) in
                 try log.checkpoint(through: last)
             }
             if case .found(_, let bytes) = answer { checkpointSize = bytes.count }
             byteCount = 0
             step.take(answer)
         case .entries(let first):
-            let bodies = try log.read(from: first, limitBytes: Self.stepBytes).map(\.bytes)
-            byteCount += bodies.reduce(0) { $0 + $1.count }
+            let commits = try log.read(from: first, limitBytes: Self.stepBytes)
+            // Where it was to go on has been given up meanwhile: a newer checkpoint stands for it.
+            if let found = commits.first, found.first > first { return false }
+            byteCount += commits.reduce(0) { $0 + $1.bytes.count }
             do throws(RecoveryFailure) {
-                try step.take(bodies)
+                try step.take(commits.map(\.bytes))
             } catch {
                 throw LogError(.damaged, error.message)
             }

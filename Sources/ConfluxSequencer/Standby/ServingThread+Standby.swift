@@ -10,53 +10,16 @@ extension ServingThread {
     struct Standby {
         let jobs: Mailbox<HeraldJob>
         let signs: TenureSigns
-        var candidacy: Candidacy
-        /// Whether a claim can follow at once: the log was followed to its end, or is damaged, which a claim finds as well.
-        var isReady = false
-        var last = SequenceNumber.zero
-        var look = Look.due(at: .zero)
-        /// Until when nothing is read of the log: this one has handed over, and its nodes wait to be told that the
-        /// successor serves; or what was read is damaged.
-        var yieldsUntil = Duration.zero
-        /// The pause before a log that is damaged is read again; nil where none is.
-        var damagePause: Duration?
-        /// Whether the log has failed since it was opened.
-        var hasFailed = false
-        /// Whom nodes were told of last.
-        var told: String?
+        var course: StandbyCourse
         /// What was told last to who watches.
         var reported: SequencerEvent.Standing?
-
-        /// When the log is looked at.
-        enum Look {
-            /// Then in any case, and sooner behind a hint.
-            case due(at: Duration)
-            /// It is being looked at, and again at once behind a hint.
-            case underWay(isHinted: Bool)
-        }
 
         init(of heralds: Heralds) {
             jobs = heralds.jobs
             signs = heralds.signs
-            candidacy = Candidacy(address: heralds.address, lot: .random(in: 0..<1))
-        }
-
-        /// The log was looked at.
-        mutating func lookEnded(nextAt due: Duration) {
-            guard case .underWay(let isHinted) = look else { return }
-            look = .due(at: isHinted ? .zero : due)
+            course = StandbyCourse(address: heralds.address, lot: .random(in: 0..<1))
         }
     }
-
-    /// How long one that has handed over waits for its successor before it reads the log.
-    private static let yieldMax = Duration.milliseconds(500)
-    /// How often the log is looked at, if no hint comes before.
-    private static let lookPause = Duration.milliseconds(250)
-    /// The pause where it could not be looked at.
-    private static let failurePause = Duration.milliseconds(500)
-    /// The pauses before a log that is damaged is read again: somebody may restore it, or a checkpoint behind the damage
-    /// may come.
-    private static let damagePause = Duration.seconds(1)...Duration.seconds(60)
 
     /// Stands by and serves until it is asked to stop, or the log is damaged.
     ///
@@ -76,7 +39,7 @@ extension ServingThread {
             case .logFailed(let message, let summary):
                 guard let pause = renewal.pause(after: .now) else { return reason }
                 failure = "its log fails: \(summary). It tries again by itself"
-                standby?.hasFailed = true
+                standby?.course.logFailed()
                 events(.tenureFailed(message: message, pause: pause))
                 guard rest(for: pause) else { return end ?? .stopped }
             }
@@ -89,7 +52,7 @@ extension ServingThread {
         case .stopped: standby?.jobs.post(.leave(successor: machine.bestStandby?.address))
         case .handedOver(let successor):
             standby?.jobs.post(.leave(successor: successor))
-            standby?.yieldsUntil = Moment.now.monotonic + Self.yieldMax
+            standby?.course.yield(at: Moment.now.monotonic)
         case .superseded, .logFailed, .logDamaged: standby?.jobs.post(.fall)
         }
     }
@@ -105,8 +68,7 @@ extension ServingThread {
         machine = SequencerMachine(settings: machine.settings, secret: .random())
         machine.tally = tally
         gate.standBy()
-        standby?.isReady = false
-        hinted()
+        standby?.course.begin()
         standby?.reported = nil
         while !isStopping, end == nil {
             do {
@@ -128,82 +90,47 @@ extension ServingThread {
     ///
     /// - Returns: How long to wait for what comes next.
     private func look() -> Duration {
-        guard let standby else { return .zero }
         let now = Moment.now.monotonic
-        guard case .due(var due) = standby.look else { return Self.lookPause }
-        if standby.isReady, let tryAt = standby.candidacy.tryAt { due = min(due, tryAt) }
-        guard now >= due || standby.candidacy.needsLook(at: now) else { return due - now }
-        let answers = answers
-        jobs.post(
-            .follow(reopening: standby.hasFailed, yielding: now < standby.yieldsUntil) {
-                answers.post(.followed($0, since: now))
-            })
-        self.standby?.look = .underWay(isHinted: false)
-        self.standby?.hasFailed = false
-        return Self.lookPause
+        switch standby?.course.next(at: now) {
+        case nil: return .zero
+        case .wait(let pause): return pause
+        case .look(let reopening, let isYielding):
+            let answers = answers
+            jobs.post(
+                .follow(reopening: reopening, yielding: isYielding) {
+                    answers.post(.followed($0, since: now))
+                })
+            return StandbyCourse.lookPause
+        }
     }
 
     /// The log was looked at.
     func followed(_ look: LogLook, since begun: Duration) {
-        guard var standby else { return }
         let now = Moment.now.monotonic
-        var fault: LogError?
-        switch look {
-        case .looked(.success(let view)):
-            // If it is read now, nodes need not wait for that.
-            standby.candidacy.saw(view, since: begun, at: now)
-            if standby.candidacy.server(at: now) != nil, standby.damagePause == nil {
-                standby.yieldsUntil = .zero
-            }
-        case .read(.success(let read)):
-            if let read {
-                standby.isReady = read.isWarm
-                standby.last = read.last
-                standby.damagePause = nil
-                renewal.stoodBy()
-            }
-            standby.lookEnded(nextAt: read?.isWarm == false ? now : now + Self.lookPause)
-        case .read(.failure(let error)) where error.code == .damaged:
-            fault = error
-            standby.isReady = true
-            let pause = standby.damagePause.map { $0 * 2 } ?? Self.damagePause.lowerBound
-            standby.damagePause = min(pause, Self.damagePause.upperBound)
-            standby.yieldsUntil = now + pause
-            standby.lookEnded(nextAt: now + Self.lookPause)
-        case .looked(.failure(let error)), .read(.failure(let error)):
-            fault = error
-            standby.candidacy.failed(at: now)
-            standby.isReady = false
-            standby.hasFailed = true
-            standby.lookEnded(nextAt: now + Self.failurePause)
-            // Nobody can claim it.
-            if error.code == .damaged, !isServing { end = .logDamaged(error.message) }
-        }
+        let fault = standby?.course.heard(look, since: begun, at: now)
         if let fault { failure = "it stands by, and its log fails: \(fault.code.summary)" }
-        self.standby = standby
+        switch look {
+        case .read(.success(_?)): renewal.stoodBy()
+        // Nobody can claim it.
+        case .looked(.failure(let error)) where error.code == .damaged && !isServing:
+            end = .logDamaged(error.message)
+        default: break
+        }
         guard !isServing else { return }
         if case .looked(.success) = look {} else { report(fault) }
         redirectHellos(at: now)
     }
 
     /// A hint that the one that serves has said something.
-    func hinted() {
-        switch standby?.look {
-        case .due: standby?.look = .due(at: .zero)
-        case .underWay: standby?.look = .underWay(isHinted: true)
-        case nil: break
-        }
-    }
+    func hinted() { standby?.course.hint() }
 
     private func takeOverIfDue() -> Bool {
-        guard !isStopping, let standby, standby.isReady, case .due = standby.look,
-            let view = standby.candidacy.view,
-            standby.candidacy.isDue(at: Moment.now.monotonic)
-        else { return false }
+        guard !isStopping, let former = standby?.course.takeOver(at: Moment.now.monotonic) else {
+            return false
+        }
         failure = nil
-        self.standby?.told = nil
         gate.ask()
-        jobs.post(.takeOver(.random(), after: view.epoch))
+        jobs.post(.takeOver(.random(), after: former))
         return true
     }
 
@@ -229,7 +156,7 @@ extension ServingThread {
         guard case .hello(let hello)? = try? Frame.decodeNodeMessage(frame, limits: limits) else {
             return
         }
-        if !isServing, let server = standby?.candidacy.server(at: Moment.now.monotonic) {
+        if !isServing, let server = standby?.course.candidacy.server(at: Moment.now.monotonic) {
             send(.redirect(Redirect(request: hello.request, address: server)), to: connection)
             // One that knows no redirect is told as well. Who follows it has left by then.
             let text = "it stands by. Connect to \(server)."
@@ -242,10 +169,7 @@ extension ServingThread {
 
     /// Those that wait here are told once another sequencer serves.
     private func redirectHellos(at now: Duration) {
-        let server = standby?.candidacy.server(at: now)
-        guard server != standby?.told else { return }
-        standby?.told = server
-        guard server != nil else { return }
+        guard standby?.course.newServer(at: now) != nil else { return }
         for (route, frame) in early.hellos { answer(hello: frame, from: route) }
     }
 
@@ -257,9 +181,10 @@ extension ServingThread {
         if fault == nil {
             failure = nil
             // What is about to take over need not be told of.
-            guard let standby, standby.isReady, standby.candidacy.tryAt.map({ $0 > now }) ?? false
+            guard let standby, standby.course.isReady,
+                standby.course.candidacy.tryAt.map({ $0 > now }) ?? false
             else { return }
-            standing.server = standby.candidacy.server(at: now)
+            standing.server = standby.course.candidacy.server(at: now)
             guard
                 standing.server != nil || standby.reported?.failure != nil
                     || standby.reported == nil
@@ -267,7 +192,7 @@ extension ServingThread {
         }
         guard standing != standby?.reported else { return }
         standby?.reported = standing
-        events(.standingBy(standing, last: standby?.last ?? .zero))
+        events(.standingBy(standing, last: standby?.course.last ?? .zero))
     }
 }
 

@@ -395,10 +395,4 @@ extension SimulatedCluster {
             .startNode(slot: node.slot),
             after: random.duration(in: .milliseconds(50)...(.seconds(3))))
     }
-
-    func finishLeaving(_ process: Int, isForced: Bool) throws(Violation) {
-        guard let node = nodes[process], node.isLeaving, !node.isPaused else { return }
-        guard isForced || node.isSettled else { return }
-        try handle(.leave, node)
-    }
 }

@@ -44,6 +44,13 @@ extension SimulatedCluster {
         try turn(node)
     }
 
+    /// A program that wants to end waits until everything has its outcome, for a while.
+    func finishLeaving(_ process: Int, isForced: Bool) throws(Violation) {
+        guard let node = nodes[process], node.isLeaving, !node.isPaused else { return }
+        guard isForced || node.isSettled else { return }
+        try handle(.leave, node)
+    }
+
     /// The program wants some of what it dispatched not to happen.
     private func withdraw(_ node: SimulatedNode) throws(Violation) {
         let open = node.pending + node.unplaced

@@ -251,6 +251,7 @@ extension SimulatedCluster {
         do {
             if case .commit(let commit) = try Frame.decodeFeedMessage(frame[...]) {
                 try truth.published(commit, durableThrough: disk.durableThrough)
+                toldThrough = max(toldThrough, commit.last)
                 trace.note(now, "feed: \(commit.first)…\(commit.last)")
             }
         } catch let violation as Violation {

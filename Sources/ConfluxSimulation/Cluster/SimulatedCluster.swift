@@ -65,6 +65,8 @@ final class SimulatedCluster {
     /// Until when a sequencer's process is cut off from the etcd, and from the nodes.
     var cutFromLog: [Int: Duration] = [:]
     var cutFromNodes: [Int: Duration] = [:]
+    /// The last number of a commit that some sequencer has published.
+    var toldThrough = SequenceNumber.zero
     /// How much longer the present call of the log takes.
     var slowness = Duration.zero
     var nodes: [Int: SimulatedNode] = [:]

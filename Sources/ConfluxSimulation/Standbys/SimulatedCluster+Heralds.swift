@@ -1,5 +1,6 @@
 import ConfluxLog
 import ConfluxProtocol
+import ConfluxSequencer
 import ConfluxVocabulary
 
 /// What the thread of a sequencer does that says who serves.
@@ -12,59 +13,53 @@ extension SimulatedCluster {
         sequencer.answers.herald = nil
         sequencer.standby?.herald = SimulatedHerald(
             herald: herald,
-            word: ServingWord(
-                epoch: epoch, address: standby.candidacy.address, renewal: 0, standing: .serving),
-            saidAt: sequencer.clock.reading(at: now))
+            course: HeraldCourse(
+                of: epoch, at: standby.course.candidacy.address,
+                begun: sequencer.clock.reading(at: now)))
         schedule(.say(process: sequencer.process, epoch), after: .zero)
     }
 
     /// It is said once more.
     func say(_ sequencer: SimulatedSequencer, _ epoch: Epoch) {
-        guard var herald = sequencer.standby?.herald, herald.word.epoch == epoch,
+        guard var herald = sequencer.standby?.herald, herald.course.epoch == epoch,
             herald.answer == nil
         else { return }
-        herald.word.renewal += 1
+        let reading = sequencer.clock.reading(at: now)
+        // A sequencer that is stopped here is stopped with all its threads.
+        guard let word = herald.course.say(at: reading, turned: reading) else { return }
         slowness = .zero
-        let word = herald.word
-        let result = Result { () throws(LogError) in try herald.herald.say(word) }
-        herald.answer = (sequencer.clock.reading(at: now), result)
+        herald.answer = (
+            reading, Result { () throws(LogError) in try herald.herald.say(word) }
+        )
         sequencer.standby?.herald = herald
-        // A call of it takes a second at most.
+        // A call of it takes some two seconds at most.
         schedule(
-            .said(process: sequencer.process, epoch), after: logLatency + min(slowness, .seconds(1))
+            .said(process: sequencer.process, epoch), after: logLatency + min(slowness, .seconds(2))
         )
     }
 
     /// What came of it is heard.
     func heard(_ sequencer: SimulatedSequencer, _ epoch: Epoch) throws(Violation) {
-        guard var herald = sequencer.standby?.herald, herald.word.epoch == epoch,
+        guard var herald = sequencer.standby?.herald, herald.course.epoch == epoch,
             let (begun, result) = herald.answer
         else { return }
         herald.answer = nil
-        let reading = sequencer.clock.reading(at: now)
-        var due = begun + SimulatedHerald.pause
         var news: SequencerInput?
         switch result {
         case .success(let words):
-            herald.saidAt = begun
+            herald.course.said(since: begun)
             news = .standbys(
                 words.map { SequencerPlace(address: $0.address, isServing: false, last: $0.last) })
-        case .failure(let error) where error.code == .superseded:
-            due = reading + SimulatedHerald.pause
-            news = .deposed(.superseded)
         case .failure(let error):
-            due = reading + SimulatedHerald.failurePause
-            guard
-                reading - max(herald.saidAt, sequencer.answers.confirmedAt)
-                    >= SimulatedHerald.doubtMax
-            else { break }
-            marks.hit(.tenureGivenUp)
-            due = reading + SimulatedHerald.pause
-            news = .deposed(.logFailed(error.message))
+            let end = herald.course.failed(
+                error, at: sequencer.clock.reading(at: now),
+                confirmed: sequencer.answers.confirmedAt)
+            if case .logFailed = end { marks.hit(.tenureGivenUp) }
+            news = end.map { .deposed($0) }
         }
         sequencer.standby?.herald = herald
-        timeline.schedule(
-            .say(process: sequencer.process, epoch), at: max(now, sequencer.clock.time(of: due)))
+        let due = sequencer.clock.time(of: herald.course.dueAt)
+        timeline.schedule(.say(process: sequencer.process, epoch), at: max(now, due))
         if let news, sequencer.machine.epoch == epoch { try handle(news, sequencer) }
     }
 
@@ -72,9 +67,7 @@ extension SimulatedCluster {
     func leave(_ sequencer: SimulatedSequencer, to successor: String?) {
         guard var herald = sequencer.standby?.herald else { return }
         sequencer.standby?.herald = nil
-        herald.word.renewal += 1
-        herald.word.standing = .left(successor: successor)
-        let word = herald.word
+        let word = herald.course.leave(to: successor)
         do throws(LogError) {
             _ = try herald.herald.say(word)
         } catch {

@@ -57,76 +57,48 @@ extension SimulatedCluster {
         sequencer.gate.standBy()
         sequencer.beginAnew()
         sequencer.standby?.isStandingBy = true
-        sequencer.standby?.isReady = false
-        sequencer.standby?.isHinted = true
+        sequencer.standby?.course.begin()
         watch(sequencer)
     }
 
     /// Has the log looked at if it is time, or takes over.
     func watch(_ sequencer: SimulatedSequencer) {
         guard var standby = sequencer.standby, standby.isStandingBy else { return }
-        defer { sequencer.standby = standby }
         let reading = sequencer.clock.reading(at: now)
-        if standby.isReady, !standby.isLooking, let view = standby.candidacy.view,
-            standby.candidacy.isDue(at: reading)
-        {
+        if let former = standby.course.takeOver(at: reading) {
             marks.hit(.takeOverTried)
-            trace.note(now, "sequencer \(sequencer.process) claims the log after \(view.epoch)")
-            standby.told = nil
+            trace.note(now, "sequencer \(sequencer.process) claims the log after \(former)")
             standby.isStandingBy = false
             sequencer.gate.ask()
-            sequencer.logJobs.append(.takeOver(.random(using: &random), after: view.epoch))
+            sequencer.logJobs.append(.takeOver(.random(using: &random), after: former))
         } else {
-            if !standby.isLooking,
-                standby.isHinted || reading >= standby.lookAt
-                    || standby.candidacy.needsLook(at: reading)
-            {
-                standby.isLooking = true
-                standby.isHinted = false
+            var pause = StandbyCourse.lookPause
+            switch standby.course.next(at: reading) {
+            case .wait(let left): pause = left
+            case .look(let reopening, let isYielding):
                 standby.lookBegunAt = reading
                 let looks = sequencer.looks
                 sequencer.logJobs.append(
-                    .follow(
-                        reopening: standby.hasFailed,
-                        yielding: reading < standby.yieldsUntil
-                    ) { looks.add($0) })
-                standby.hasFailed = false
-            }
-            var due =
-                standby.isLooking ? reading + SimulatedStandby.lookPause : standby.lookAt
-            if let tryAt = standby.candidacy.tryAt, standby.isReady, !standby.isLooking {
-                due = min(due, tryAt)
+                    .follow(reopening: reopening, yielding: isYielding) { looks.add($0) })
             }
             timeline.schedule(
-                .watch(process: sequencer.process), at: max(now, sequencer.clock.time(of: due)))
-        }
-        call(&standby, sequencer)
-    }
-
-    private func followed(
-        _ look: LogLook, _ sequencer: SimulatedSequencer
-    ) throws(Violation) {
-        guard var standby = sequencer.standby else { return }
-        let reading = sequencer.clock.reading(at: now)
-        switch look {
-        case .looked(.success(let view)):
-            standby.candidacy.saw(view, since: standby.lookBegunAt, at: reading)
-            if standby.candidacy.server(at: reading) != nil { standby.yieldsUntil = .zero }
-        case .read(.success(let read)):
-            standby.isLooking = false
-            if let read { standby.isReady = read.isWarm }
-            standby.lookAt =
-                read?.isWarm == false ? reading : reading + SimulatedStandby.lookPause
-        case .looked(.failure(let error)), .read(.failure(let error)):
-            trace.note(now, "sequencer \(sequencer.process) can't follow the log: \(error)")
-            marks.hit(.followFailed)
-            standby.isLooking = false
-            standby.candidacy.failed(at: reading)
-            standby.isReady = false
-            standby.hasFailed = true
-            standby.lookAt = reading + SimulatedStandby.failurePause
+                .watch(process: sequencer.process),
+                at: max(now, sequencer.clock.time(of: reading + pause)))
         }
         sequencer.standby = standby
+        call(sequencer)
+    }
+
+    private func heard(_ look: LogLook, _ sequencer: SimulatedSequencer) throws(Violation) {
+        let reading = sequencer.clock.reading(at: now)
+        let begun = sequencer.standby?.lookBegunAt ?? reading
+        if let fault = sequencer.standby?.course.heard(look, since: begun, at: reading) {
+            trace.note(now, "sequencer \(sequencer.process) can't follow the log: \(fault)")
+            marks.hit(.followFailed)
+            if fault.code == .damaged {
+                throw Violation(promise: "order", message: "the log is damaged: \(fault)")
+            }
+        }
         guard !sequencer.isServing else { return }
         try redirectHellos(to: sequencer)
         watch(sequencer)
@@ -134,7 +106,7 @@ extension SimulatedCluster {
 
     /// The one that serves may have said something.
     func hint(_ sequencer: SimulatedSequencer) {
-        sequencer.standby?.isHinted = true
+        sequencer.standby?.course.hint()
         watch(sequencer)
     }
 
@@ -142,14 +114,8 @@ extension SimulatedCluster {
 
     /// Has the next job done, unless one is under way.
     func call(_ sequencer: SimulatedSequencer) {
-        guard var standby = sequencer.standby else { return }
-        call(&standby, sequencer)
-        sequencer.standby = standby
-    }
-
-    private func call(_ standby: inout SimulatedStandby, _ sequencer: SimulatedSequencer) {
-        guard case .none = standby.call, !sequencer.logJobs.isEmpty else { return }
-        standby.call = .asked
+        guard case .none? = sequencer.standby?.call, !sequencer.logJobs.isEmpty else { return }
+        sequencer.standby?.call = .asked
         schedule(.workLog(process: sequencer.process), after: logLatency)
     }
 
@@ -176,7 +142,7 @@ extension SimulatedCluster {
         takeReader(of: sequencer)
         try makeCheckpoint(sequencer)
         beginHerald(of: sequencer)
-        for look in done.looks { try followed(look, sequencer) }
+        for look in done.looks { try heard(look, sequencer) }
         for input in done.inputs {
             guard sequencer.gate.admits(done.tenure) else {
                 marks.hit(.answerOfOtherTenure)
@@ -199,8 +165,7 @@ extension SimulatedCluster {
         case .handedOver(let successor):
             marks.hit(.handedOver)
             leave(sequencer, to: successor)
-            sequencer.standby?.yieldsUntil =
-                sequencer.clock.reading(at: now) + SimulatedStandby.yieldMax
+            sequencer.standby?.course.yield(at: sequencer.clock.reading(at: now))
             standBy(sequencer)
         case .superseded:
             marks.hit(.superseded)
@@ -209,7 +174,7 @@ extension SimulatedCluster {
         case .logFailed:
             marks.hit(.tenureRenewed)
             sequencer.standby?.herald = nil
-            sequencer.standby?.hasFailed = true
+            sequencer.standby?.course.logFailed()
             schedule(
                 .rested(process: sequencer.process),
                 after: random.duration(in: .milliseconds(100)...(.seconds(2))))
@@ -247,8 +212,8 @@ extension SimulatedCluster {
             case .hello(let hello)? = try? Frame.decodeNodeMessage(
                 frame[...], limits: sequencer.machine.limits)
         else { return }
-        let server = sequencer.standby?.candidacy.server(at: sequencer.clock.reading(at: now))
-        if let server {
+        let reading = sequencer.clock.reading(at: now)
+        if let server = sequencer.standby?.course.candidacy.server(at: reading) {
             marks.hit(.redirected)
             try send(
                 .redirect(Redirect(request: hello.request, address: server)), to: number, sequencer)
@@ -260,10 +225,8 @@ extension SimulatedCluster {
 
     /// Those that wait here are told once another sequencer serves.
     private func redirectHellos(to sequencer: SimulatedSequencer) throws(Violation) {
-        let server = sequencer.standby?.candidacy.server(at: sequencer.clock.reading(at: now))
-        guard server != sequencer.standby?.told else { return }
-        sequencer.standby?.told = server
-        guard server != nil else { return }
+        let reading = sequencer.clock.reading(at: now)
+        guard sequencer.standby?.course.newServer(at: reading) != nil else { return }
         for (number, kept) in sequencer.waiting.sorted(by: { $0.key < $1.key }) where kept > 0 {
             guard let connection = connections[number], let frame = connection.up.first,
                 isHello(frame)

@@ -8,17 +8,9 @@ import Synchronization
 struct SimulatedStandby {
     /// Its place, which is filled again after a crash.
     let slot: Int
-    var candidacy: Candidacy
+    var course: StandbyCourse
     /// Whether it stands by, and looks at the log.
     var isStandingBy = false
-    var isReady = false
-    var isLooking = false
-    var isHinted = true
-    var lookAt = Duration.zero
-    var yieldsUntil = Duration.zero
-    var hasFailed = false
-    /// Whom nodes were told of last.
-    var told: String?
     /// When the last look began.
     var lookBegunAt = Duration.zero
     /// What says that its tenure serves.
@@ -33,16 +25,9 @@ struct SimulatedStandby {
         case answered(LogWorkDone)
     }
 
-    /// How often the log is looked at, if no hint comes before.
-    static let lookPause = Duration.milliseconds(250)
-    /// The pause where it could not be looked at.
-    static let failurePause = Duration.milliseconds(500)
-    /// How long one that has handed over waits for its successor before it reads the log.
-    static let yieldMax = Duration.milliseconds(500)
-
     init(slot: Int, lot: Double) {
         self.slot = slot
-        candidacy = Candidacy(address: Self.address(of: slot), lot: lot)
+        course = StandbyCourse(address: Self.address(of: slot), lot: lot)
     }
 
     /// Where nodes reach the sequencer in a place.
@@ -77,16 +62,7 @@ final class LogLooks: Sendable {
 /// What the thread that says who serves has.
 struct SimulatedHerald {
     let herald: any TenureHerald
-    var word: ServingWord
-    /// When the last saying that succeeded had begun.
-    var saidAt: Duration
-    /// What came of the one whose answer is under way.
+    var course: HeraldCourse
+    /// What came of the saying whose answer is under way.
     var answer: (begun: Duration, result: Result<[StandbyWord], LogError>)?
-
-    /// How often it is said.
-    static let pause = Duration.milliseconds(250)
-    /// The pause behind a failure.
-    static let failurePause = Duration.milliseconds(50)
-    /// How long the log may confirm nothing.
-    static let doubtMax = Duration.milliseconds(2_500)
 }

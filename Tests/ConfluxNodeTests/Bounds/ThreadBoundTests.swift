@@ -14,6 +14,8 @@ struct ThreadBoundTests {
         var attempts = 0
         /// How many of them fail.
         let failures: Int
+        /// Why no checkpoint can be read; nil where one can.
+        var fault: LogError?
 
         init(failures: Int) { self.failures = failures }
 
@@ -37,7 +39,8 @@ struct ThreadBoundTests {
         }
         func save(_ piece: CheckpointPiece) throws(LogError) { try inner.save(piece) }
         func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint? {
-            try inner.checkpoint(through: last)
+            if let fault { throw fault }
+            return try inner.checkpoint(through: last)
         }
         func save(_ piece: SnapshotPiece) throws(LogError) { try inner.save(piece) }
         func snapshots() throws(LogError) -> [SavedSnapshot] { try inner.snapshots() }
@@ -56,6 +59,28 @@ struct ThreadBoundTests {
         }
         func makeReader() throws(LogError) -> any LogReader { try inner.makeReader() }
         func close() { inner.close() }
+    }
+
+    /// What it stands for may be given up: without it the log would seem to be damaged.
+    @Test func `a checkpoint that can't be reached fails the tenure, and is not passed over`() {
+        let log = VagueLog(failures: 0)
+        var answers: [SequencerInput] = []
+        let worker = LogWorker(log: log, answer: { answers.append($0) })
+        worker.work(.claim(.random()))
+        answers = []
+        log.fault = LogError(.unreachable, "Nobody answers.")
+        worker.work(.readCheckpoint(through: SequenceNumber(3)))
+        guard answers.count == 1, case .logFailed(.logFailed(_, _)) = answers[0] else {
+            Issue.record("\(answers)")
+            return
+        }
+        answers = []
+        log.fault = LogError(.damaged, "It is not what was written.")
+        worker.work(.readCheckpoint(through: SequenceNumber(3)))
+        guard answers.count == 1, case .checkpointRead(.unreadable(_)) = answers[0] else {
+            Issue.record("\(answers)")
+            return
+        }
     }
 
     @Test(arguments: [1, 4, 5])
