@@ -52,6 +52,9 @@ enum Tool {
     /// - Returns: How the process ends.
     static func run(_ arguments: [String]) async -> ExitCode {
         let variables = ProcessInfo.processInfo.environment
+        if arguments.count == 2, arguments[0] == Program.completeWord {
+            return await CompletionNames.show(arguments[1], variables)
+        }
         do throws(UsageError) {
             var outcome = try program.parse(arguments, environment: variables)
             if case .run(let invocation) = outcome, invocation.describes(ContextCommand.option) {

@@ -178,6 +178,6 @@ extension ValueParser where Value == String {
     static var contextName: ValueParser<String> {
         ValueParser("NAME", expecting: "a name: 1 to 64 characters of a-z 0-9 . _ -") {
             Name($0)?.text
-        }
+        }.completing(.asked("contexts"))
     }
 }
