@@ -12,7 +12,7 @@ struct Connection: Sendable {
     /// The parameters that ``open(_:as:settings:tap:)`` reads.
     static let parameters: [any ParameterKey] = [
         WorkerOptions.connect, WorkerOptions.secret, WorkerOptions.serverKey, WorkerOptions.timeout,
-        WorkerOptions.json,
+        ContextCommand.option, WorkerOptions.json,
     ]
 
     /// Connects.

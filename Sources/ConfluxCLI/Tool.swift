@@ -31,7 +31,8 @@ enum Tool {
                 FreezeCommand.freeze, FreezeCommand.thaw, LogCommand.description,
                 StatusCommand.description, TopCommand.description, BackupCommand.description,
                 RestoreCommand.description,
-                KeygenCommand.description, ReloadCommand.description, HandoverCommand.description,
+                KeygenCommand.description, ContextCommand.description, ReloadCommand.description,
+                HandoverCommand.description,
                 BenchCommand.description,
             ]), version: ConfluxRelease.version)
 
@@ -50,19 +51,32 @@ enum Tool {
     ///
     /// - Returns: How the process ends.
     static func run(_ arguments: [String]) async -> ExitCode {
+        let variables = ProcessInfo.processInfo.environment
+        if arguments.count == 2, arguments[0] == Program.completeWord {
+            return await CompletionNames.show(arguments[1], variables)
+        }
         do throws(UsageError) {
-            switch try program.parse(
-                arguments, environment: ProcessInfo.processInfo.environment)
-            {
-            case .show(let text):
-                return StandardOutput.show(text)
+            var outcome = try program.parse(arguments, environment: variables)
+            if case .run(let invocation) = outcome, invocation.describes(ContextCommand.option) {
+                let all: [String: String]
+                do throws(CommandFailure) {
+                    all = try ContextFile(variables).adding(
+                        invocation[ContextCommand.option], to: variables)
+                } catch {
+                    let isJSON = invocation[WorkerOptions.json]
+                    Diagnostics(program: program.root.name, isJSON: isJSON).report(error)
+                    return error.exitCode
+                }
+                outcome = try program.parse(arguments, environment: all)
+            }
+            switch outcome {
+            case .show(let text): return StandardOutput.show(text)
             case .run(let invocation):
                 return try await run(invocation, interruption: .watchSignals())
             }
         } catch {
             // Where the line can't be understood, its words alone tell whether it asks for JSON.
-            let environment = ProcessInfo.processInfo.environment
-            let isJSON = arguments.contains("--json") || environment["CONFLUX_JSON"] == "true"
+            let isJSON = arguments.contains("--json") || variables["CONFLUX_JSON"] == "true"
             Diagnostics.report(error, isJSON: isJSON)
             return .usage
         }
@@ -101,6 +115,11 @@ enum Tool {
         case "thaw":
             command = { (environment) async throws(CommandFailure) in
                 try await FreezeCommand.run(environment, isFrozen: false)
+            }
+        case "context", "context set", "context use", "context show", "context remove":
+            command = { (environment) async throws(CommandFailure) in
+                try ContextCommand.run(
+                    environment, in: ContextFile(ProcessInfo.processInfo.environment))
             }
         case "top": command = TopCommand.run
         case "log skip": command = SkipCommand.run

@@ -96,7 +96,7 @@ extension ValueParser where Value == StoreName {
         ValueParser(
             "STORE",
             expecting: "a store: state or state/instance, each 1 to 64 characters of a-z 0-9 . _ -"
-        ) { StoreName($0) }
+        ) { StoreName($0) }.completing(.asked("stores"))
     }
 }
 
@@ -107,6 +107,6 @@ extension ValueParser where Value == Target {
             "TARGET",
             expecting:
                 "a target: state, state/instance or state/*, with names of 1 to 64 characters of a-z 0-9 . _ -"
-        ) { Target($0) }
+        ) { Target($0) }.completing(.asked("stores"))
     }
 }

@@ -26,6 +26,27 @@ import Testing
         #expect(Set(ExitCode.allCases.map(\.rawValue)).count == ExitCode.allCases.count)
     }
 
+    @Test func `the manual page has every command, and each option of its help`() throws {
+        let page = try help("help", "--man").replacing("\\-", with: "-")
+        for command in Tool.program.root.subcommands {
+            #expect(page.contains("\n.SS \"conflux \(command.name)\"\n"), "\(command.name)")
+            let text = try help(command.name, "--help")
+            for word in text.split(whereSeparator: { !$0.isLetter && !$0.isNumber && $0 != "-" })
+            where word.hasPrefix("--") && !["--help", "--version"].contains(word) {
+                #expect(page.contains(word), "\(command.name) \(word)")
+            }
+        }
+    }
+
+    @Test func `no line of the manual page is taken for a request that it is not`() throws {
+        let requests: Set = ["TH", "SH", "SS", "PP", "TP", "B", "nf", "fi", "RS", "RE"]
+        for line in try help("help", "--man").split(separator: "\n")
+        where ".'".contains(line.first ?? " ") {
+            let request = line.dropFirst().prefix { $0.isLetter }
+            #expect(line.hasPrefix(".") && requests.contains(String(request)), "\(line)")
+        }
+    }
+
     @Test func `the document lists the same exit codes`() throws {
         let root = URL(filePath: #filePath).deletingLastPathComponent()
             .deletingLastPathComponent().deletingLastPathComponent()

@@ -56,7 +56,9 @@ extension Command {
         "SHELL", parse: .choice, summary: "Which shell: bash, zsh or fish.")
 
     static let help = Command(
-        "help", summary: "Show the help of a command.", parameters: [helpPath])
+        "help", summary: "Show the help of a command.", parameters: [helpPath, manual])
+    static let manual = Flag(
+        "--man", summary: "Print the manual page of the whole program, as man reads it.")
 
     static let completionsName = "completions"
 

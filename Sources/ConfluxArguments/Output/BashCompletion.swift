@@ -67,16 +67,18 @@ extension Program {
     /// The statement that fills the reply; nil when there is nothing to offer.
     private func reply(_ completion: Completion, words: [String]) -> String? {
         var offered = words
-        var paths = ""
+        var (paths, asked) = ("", "")
         switch completion {
         case .anything: break
         case .words(let choices): offered += choices
         case .file: paths = "-f "
         case .folder: paths = "-d "
+        case .asked(let kind): asked = #""\#(question(kind))""#
         }
-        guard !offered.isEmpty || !paths.isEmpty else { return nil }
+        guard !offered.isEmpty || !paths.isEmpty || !asked.isEmpty else { return nil }
         // IFS is a newline in the function, so that names of files may have spaces.
-        let list = offered.isEmpty ? "" : "-W $\(quoted(offered.joined(separator: "\\n"))) "
+        let known = offered.isEmpty ? "" : "$" + quoted(offered.map { $0 + "\\n" }.joined())
+        let list = known.isEmpty && asked.isEmpty ? "" : "-W \(known)\(asked) "
         let names = paths.isEmpty ? "" : "compopt -o filenames 2>/dev/null; "
         return "\(names)COMPREPLY=($(compgen \(paths)\(list)-- \"$current\"))"
     }

@@ -1,7 +1,7 @@
 extension Program {
     /// A script that teaches a shell to complete this program's commands, options and values.
     ///
-    /// It asks nothing of the program when it runs: all that it knows is in it.
+    /// All that it knows is in it, but for values that only the program can know: see ``Completion/asked(_:)``.
     ///
     /// - Returns: The script without a final newline.
     public func completionScript(for shell: Shell) -> String {
@@ -11,6 +11,14 @@ extension Program {
         case .fish: fishCompletion()
         }
     }
+
+    /// The call that prints the values of one kind, as every shell reads it.
+    func question(_ kind: String) -> String {
+        "$(command \(root.name) \(Self.completeWord) \(kind) 2>/dev/null)"
+    }
+
+    /// The word before the kind of values that a completion script asks for. It is in no help.
+    public static let completeWord = "__complete"
 
     /// Every command, the program first, each before those below it.
     var places: [Place] {

@@ -61,6 +61,7 @@ extension Program {
         case .words(let words): " -a \(fishQuoted(words.joined(separator: " ")))"
         case .file: " -F"
         case .folder: " -a '(__fish_complete_directories)'"
+        case .asked(let kind): " -a '\(question(kind).dropFirst())'"
         }
     }
 

@@ -29,7 +29,7 @@ extension Program {
     }
 
     /// The parts of a synopsis, none of which is broken over lines.
-    private func synopsis(of command: Command) -> [String] {
+    func synopsis(of command: Command) -> [String] {
         guard command.subcommands.isEmpty else {
             return command.options.map(bracketed) + [command.runsAlone ? "[COMMAND]" : "COMMAND"]
         }
@@ -74,7 +74,7 @@ extension Program {
     }
 
     /// A parameter's summary, then what else holds for it, in brackets.
-    private func note(_ parameter: Parameter) -> String {
+    func note(_ parameter: Parameter) -> String {
         var facts: [String] = []
         if let text = parameter.defaultText { facts.append("default: \(text)") }
         if parameter.kind == .option, parameter.presence.isRepeatable {

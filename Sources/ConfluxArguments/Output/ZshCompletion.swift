@@ -86,6 +86,7 @@ extension Program {
         case .words(let words): "(\(words.joined(separator: " ")))"
         case .file: "_files"
         case .folder: "_files -/"
+        case .asked(let kind): #"{compadd -- ${(f)"\#(question(kind))"}}"#
         }
     }
 }

@@ -37,6 +37,11 @@ public struct Invocation: Sendable {
         return slot.value
     }
 
+    /// Whether the command has a parameter of this name.
+    public func describes(_ key: some ParameterKey) -> Bool {
+        values[key.parameter.name] != nil
+    }
+
     /// Where the value of a parameter came from.
     public func source(of key: some ParameterKey) -> Source {
         sources[key.parameter.name] ?? .absent

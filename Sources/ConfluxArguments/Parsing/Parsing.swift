@@ -49,6 +49,7 @@ extension Program {
         guard place.path.count == 2, !root.subcommands.isEmpty else { return .run(invocation) }
         switch place.command.name {
         case Command.help.name:
+            if invocation[Command.manual] { return .show(manualPage()) }
             return .show(try help(on: invocation[Command.helpPath], columns: columns))
         case Command.completionsName:
             return .show(completionScript(for: invocation[Command.shell]))

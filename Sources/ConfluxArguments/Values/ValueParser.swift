@@ -61,6 +61,12 @@ public struct ValueParser<Value: Sendable>: Sendable {
         try convert(text)
     }
 
+    /// The same parser, with something else for a shell to offer.
+    public func completing(_ completion: Completion) -> ValueParser<Value> {
+        ValueParser(
+            valueName, completion: completion, describe: describe, convert: convert)
+    }
+
     /// The same texts, as another type: `.integer(in: 1...UInt64.max).map(SequenceNumber.init)`.
     ///
     /// - Parameters:
@@ -105,4 +111,7 @@ public enum Completion: Hashable, Sendable {
     case file
     /// The name of a folder.
     case folder
+    /// One of the lines that the program prints when it is called with `__complete` and this word. It prints
+    /// nothing where it can't know them, and is soon done.
+    case asked(String)
 }

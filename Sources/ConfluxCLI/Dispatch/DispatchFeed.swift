@@ -33,6 +33,8 @@ final class DispatchFeed: Sendable {
         var items: [Item] = []
         /// The last line, empty or not; 0 before the first.
         var lastLine = 0
+        /// Which part of the file was read up to there; nil where nobody knows how much there is.
+        var share: Double?
     }
 
     static let itemsMax = 1 << 18
@@ -117,7 +119,7 @@ final class DispatchFeed: Sendable {
 
     private func give(_ lines: ArraySlice<LineReader.Line>, first: Int, _ reader: LineReader) {
         room.wait()
-        var portion = Portion(lastLine: first - 1)
+        var portion = Portion(lastLine: first - 1, share: reader.share)
         portion.items.reserveCapacity(lines.count)
         for (line, text) in zip(first..., lines) {
             if reader.isStopped { break }

@@ -24,6 +24,7 @@ final class DispatchReport: Sendable {
     private let environment: CommandEnvironment
     private let targetText: String
     private let progress: ProgressLine
+    private let started = ContinuousClock.now
     private let tally = Mutex(Tally())
 
     init(
@@ -103,10 +104,14 @@ final class DispatchReport: Sendable {
     }
 
     /// Nothing follows at once.
-    func batchDone() {
+    ///
+    /// - Parameter share: Which part of the file is done with; nil where nobody knows how much there is.
+    func batchDone(_ share: Double?) {
         environment.output.flush()
         progress.show(
-            "\(tally.withLock { $0.succeeded + $0.failed + $0.resumed }) actions")
+            ProgressLine.text(
+                tally.withLock { $0.succeeded + $0.failed + $0.resumed }, share: share,
+                elapsed: ContinuousClock.now - started))
     }
 
     /// Says how it all ended.

@@ -94,7 +94,7 @@ struct Dispatching: Sendable {
                 case .failed(let line, let failure): report.failed(line: line, failure)
                 }
             }
-            report.batchDone()
+            report.batchDone(portion.share)
             tellAll(of: portion)
             feed.finished()
         }
@@ -142,7 +142,7 @@ struct Dispatching: Sendable {
                 }
             }
             await drain(&window, to: 0)
-            report.batchDone()
+            report.batchDone(portion.share)
             tellAll(of: portion)
             feed.finished()
         }

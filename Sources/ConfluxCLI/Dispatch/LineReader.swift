@@ -28,6 +28,15 @@ final class LineReader: Sendable {
     /// What wakes a reader that waits for input. Written once.
     private let stopPipe: (read: Int32, write: Int32)
 
+    /// How many bytes the file has; nil for what is no file.
+    private let bytesTotal: Int?
+    private let bytesRead = Atomic(0)
+
+    /// Which part of a file was read, from 0 to 1; nil where nobody knows how much there is.
+    var share: Double? {
+        bytesTotal.map { min(1, Double(bytesRead.load(ordering: .relaxed)) / Double(max($0, 1))) }
+    }
+
     /// Opens the input.
     ///
     /// - Parameters:
@@ -51,6 +60,7 @@ final class LineReader: Sendable {
         guard status.st_mode & S_IFMT != S_IFDIR else {
             throw CommandFailure(.noInput, "\(path) is a folder; name a file.")
         }
+        bytesTotal = status.st_mode & S_IFMT == S_IFREG ? Int(status.st_size) : nil
     }
 
     deinit {
@@ -83,6 +93,7 @@ final class LineReader: Sendable {
                 let reason = String(cString: strerror(errno))
                 throw CommandFailure(.noInput, "The rest of the input can't be read: \(reason).")
             }
+            bytesRead.add(max(count, 0), ordering: .relaxed)
             if count == 0 { return state.withLock { Self.takeLast(&$0) } }
             let taken = state.withLock { state in
                 let first = state.number + 1

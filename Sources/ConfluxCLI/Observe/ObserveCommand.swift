@@ -9,7 +9,7 @@ enum ObserveCommand {
         "STORE", parse: .storeName,
         summary: "The store: state/instance, or a state's name for its shared store.")
     private static let node = Option<Name?>(
-        "--node", parse: .nodeName, summary: "Ask only this node.")
+        "--node", parse: .nodeName.completing(.asked("nodes")), summary: "Ask only this node.")
     private static let follow = Flag(
         "--follow", summary: "Keep showing each new state until SIGINT.")
     private static let path = Option<JSONPointer>(

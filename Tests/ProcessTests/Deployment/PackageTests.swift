@@ -61,6 +61,9 @@ struct PackageTests {
             #expect(shown.output == ["conflux \(version)"])
             let completions = "\(root)/usr/share/bash-completion/completions/conflux"
             #expect(Deployment.isFile(completions))
+            let page = try await Deployment.run(
+                "gzip", "-dc", "\(root)/usr/share/man/man1/conflux.1.gz")
+            #expect(page.output.first?.hasPrefix(".TH \"CONFLUX\" 1") == true)
             #expect(Deployment.isFile("\(root)/etc/conflux/sequencer.env"))
             try await verifyUnits(root)
 

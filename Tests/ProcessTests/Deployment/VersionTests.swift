@@ -14,7 +14,8 @@ struct VersionTests {
         let expected = ["conflux \(try Deployment.version())"]
         #expect(try await version(Tool.path) == expected)
         for command in [
-            "sequencer", "worker", "dispatch", "observe", "drop", "freeze", "thaw", "log", "status",
+            "context", "sequencer", "worker", "dispatch", "observe", "drop", "freeze", "thaw",
+            "log", "status",
             "backup", "restore", "keygen", "help", "completions",
         ] {
             #expect(try await version(Tool.path, command) == expected, "\(command)")

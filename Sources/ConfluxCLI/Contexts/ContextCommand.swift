@@ -1,0 +1,183 @@
+import ConfluxArguments
+import ConfluxNode
+import ConfluxWorker
+import Foundation
+
+/// `conflux context`: names for sequencers, so that commands find them without options.
+enum ContextCommand {
+    /// The context of one command.
+    static let option = Option<String?>(
+        "--context", valueName: "NAME", parse: .contextName,
+        summary: "Take address and keys from this context. See conflux context --help.")
+
+    private static let name = Operand("NAME", parse: .contextName, summary: "The context's name.")
+    private static let shown = Operand<String?>(
+        optional: "NAME", parse: .contextName,
+        summary: "The context's name. Unless given, the one in use.")
+    private static let connect = Option<String?>(
+        "--connect", valueName: "ADDRESS", parse: .text,
+        summary: "Where the sequencer listens, as the option of every command.")
+    private static let secret = Option<String?>(
+        "--curve-secret", valueName: "FILE", parse: .file, summary: "Your secret key.")
+    private static let serverKey = Option<String?>(
+        "--server-key", valueName: "FILE|KEY", parse: .file,
+        summary: "The sequencer's public key: the file with it, or its 40 characters.")
+
+    static let description = Command(
+        "context", summary: "Name sequencers, and choose which one commands use.",
+        discussion: """
+            A context has the address and the keys of a sequencer. Without a subcommand, the names \
+            are shown, with a star at the one in use. An option of a command wins over its variable, \
+            the variable over the context, and the context over the default. --context or \
+            CONFLUX_CONTEXT takes another context than the one in use. Contexts are kept in \
+            $XDG_CONFIG_HOME/conflux/contexts.json, or in ~/.config. A sequencer and workers do not \
+            read them.
+            """,
+        parameters: [WorkerOptions.json],
+        examples: [
+            .init(
+                "Name a sequencer",
+                "conflux context set production --connect tcp://10.0.0.5:7400 "
+                    + "--curve-secret ops.secret --server-key sequencer.public"),
+            .init("Use it from now on", "conflux context use production"),
+            .init("Ask another one once", "conflux status --context staging"),
+        ],
+        subcommands: [
+            Command(
+                "set", summary: "Make a context, or change what it says.",
+                discussion:
+                    "What you do not give stays as it was. Paths are kept as absolute ones.",
+                parameters: [name, connect, secret, serverKey, WorkerOptions.json],
+                examples: [
+                    .init(
+                        "Change an address",
+                        "conflux context set staging --connect tcp://10.0.0.6:7400")
+                ]),
+            Command(
+                "use", summary: "Use a context from now on.",
+                parameters: [name, WorkerOptions.json]),
+            Command(
+                "show", summary: "Show what a context says.",
+                parameters: [shown, WorkerOptions.json]),
+            Command(
+                "remove", summary: "Remove a context.", parameters: [name, WorkerOptions.json]),
+        ], runsAlone: true)
+
+    /// Runs the command, or one below it.
+    static func run(
+        _ environment: CommandEnvironment, in file: ContextFile
+    ) throws(CommandFailure) -> ExitCode {
+        let arguments = environment.arguments
+        var contexts = try file.read()
+        switch arguments.command {
+        case "context set":
+            let name = arguments[name]
+            try set(&contexts, arguments)
+            try file.write(contexts)
+            let hint =
+                contexts.current == name
+                ? "" : "; `conflux context use \(name)` has commands use it"
+            tell(environment, contexts, name, "set: \(name)\(hint)")
+        case "context use":
+            let name = arguments[name]
+            _ = try contexts.fields(of: name)
+            contexts.current = name
+            try file.write(contexts)
+            tell(environment, contexts, name, "in use: \(name)")
+        case "context remove":
+            let name = arguments[name]
+            _ = try contexts.fields(of: name)
+            let wasCurrent = contexts.current == name
+            contexts.named[name] = nil
+            if wasCurrent { contexts.current = nil }
+            try file.write(contexts)
+            tell(
+                environment, contexts, name,
+                "removed: \(name)\(wasCurrent ? "; no context is in use now" : "")")
+        case "context show":
+            guard let name = arguments[shown] ?? contexts.current else {
+                throw CommandFailure(
+                    .notFound, code: "noContext",
+                    "No context is in use. Choose one with `conflux context use NAME`.")
+            }
+            let fields = try contexts.fields(of: name).sorted { $0.key < $1.key }
+            tell(
+                environment, contexts, name,
+                fields.map { "\(Self.optionName($0)) \($1)" }.joined(separator: "\n"))
+        default:
+            for name in contexts.names {
+                let star = contexts.current == name ? "*" : " "
+                tell(
+                    environment, contexts, name,
+                    "\(star) \(name)  \(contexts.named[name]?["connect"] ?? "")")
+            }
+            if contexts.names.isEmpty {
+                environment.diagnostics.note(
+                    "there is no context yet; make one with `conflux context set NAME --connect ADDRESS`"
+                )
+            }
+        }
+        return .success
+    }
+
+    private static func set(
+        _ contexts: inout Contexts, _ arguments: Invocation
+    ) throws(CommandFailure) {
+        let name = arguments[name]
+        var fields = contexts.named[name] ?? [:]
+        // What a variable says belongs to the shell, not to the context.
+        func given(_ option: Option<String?>) -> String? {
+            arguments.source(of: option) == .commandLine ? arguments[option] : nil
+        }
+        if let address = given(connect) { fields["connect"] = address }
+        if let path = given(secret) { fields["curveSecret"] = absolute(path) }
+        if let key = given(serverKey) {
+            fields["serverKey"] = CurvePublicKey(key) == nil ? absolute(key) : key
+        }
+        guard fields["connect"] != nil else {
+            throw CommandFailure(
+                .usage, code: "noAddress",
+                "The context '\(name)' is new: say where its sequencer is, with --connect ADDRESS.")
+        }
+        guard (fields["curveSecret"] == nil) == (fields["serverKey"] == nil) else {
+            throw CommandFailure(
+                .usage, code: "usage", "--curve-secret and --server-key go together; give both.")
+        }
+        contexts.named[name] = fields
+    }
+
+    private static func absolute(_ path: String) -> String {
+        URL(filePath: path).standardizedFileURL.path
+    }
+
+    private static func optionName(_ member: String) -> String {
+        switch member {
+        case "curveSecret": "--curve-secret"
+        case "serverKey": "--server-key"
+        default: "--\(member)"
+        }
+    }
+
+    private static func tell(
+        _ environment: CommandEnvironment, _ contexts: Contexts, _ name: String, _ text: String
+    ) {
+        guard environment.isJSON else {
+            environment.output.add(text)
+            return
+        }
+        var fields: JSONObject = [
+            "current": .bool(contexts.current == name), "name": .string(name),
+        ]
+        for (key, value) in contexts.named[name] ?? [:] { fields[key] = .string(value) }
+        environment.output.print(.object(fields))
+    }
+}
+
+extension ValueParser where Value == String {
+    /// The name of a context.
+    static var contextName: ValueParser<String> {
+        ValueParser("NAME", expecting: "a name: 1 to 64 characters of a-z 0-9 . _ -") {
+            Name($0)?.text
+        }.completing(.asked("contexts"))
+    }
+}

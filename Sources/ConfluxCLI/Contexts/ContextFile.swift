@@ -1,0 +1,196 @@
+import ConfluxNode
+import ConfluxWorker
+import Foundation
+
+/// The named sequencers of a user: where each is, and by which keys it is reached.
+struct Contexts: Equatable, Sendable {
+    /// What a context may say: members of the file, and the variables for which they stand in.
+    static let members = [
+        "connect": "CONFLUX_CONNECT", "curveSecret": "CONFLUX_CURVE_SECRET",
+        "serverKey": "CONFLUX_SERVER_KEY",
+    ]
+
+    /// What each says, by the names of ``members``.
+    var named: [String: [String: String]] = [:]
+    /// Which one is used unless another is asked for.
+    var current: String?
+
+    var names: [String] { named.keys.sorted() }
+}
+
+/// The file with the contexts of a user. It is read anew by each command, and replaced as a whole.
+struct ContextFile: Sendable {
+    private static let bytesMax = 1 << 20
+    /// Where it is; nil where the environment names no home.
+    let path: String?
+
+    /// - Parameter variables: `XDG_CONFIG_HOME`, or else `HOME`, says where it is.
+    init(_ variables: [String: String]) {
+        func folder(_ name: String) -> String? {
+            variables[name].flatMap { $0.hasPrefix("/") ? $0 : nil }
+        }
+        let base = folder("XDG_CONFIG_HOME") ?? folder("HOME").map { "\($0)/.config" }
+        path = base.map { "\($0)/conflux/contexts.json" }
+    }
+
+    /// Reads it.
+    ///
+    /// - Returns: The contexts; none where there is no file.
+    /// - Throws: Why it can't be read. It stays as it is.
+    func read() throws(CommandFailure) -> Contexts {
+        guard let path else { return Contexts() }
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            if errno == ENOENT || errno == ENOTDIR { return Contexts() }
+            throw unreadable(String(cString: strerror(errno)))
+        }
+        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        let bytes: [UInt8]
+        do {
+            bytes = Array(try file.read(upToCount: Self.bytesMax + 1) ?? Data())
+        } catch {
+            throw unreadable(error.localizedDescription)
+        }
+        guard bytes.count <= Self.bytesMax else { throw unreadable("it has more than 1 MiB") }
+        do throws(CodingFailure) {
+            return try Self.contexts(JSONValue(json: bytes))
+        } catch {
+            throw unreadable(error.message)
+        }
+    }
+
+    private static func contexts(_ value: JSONValue) throws(CodingFailure) -> Contexts {
+        var contexts = Contexts()
+        for member in try members(value, "the file") {
+            switch member.key {
+            case "current": contexts.current = try text(member.value, "current")
+            case "contexts":
+                for context in try members(member.value, "contexts") {
+                    var fields: [String: String] = [:]
+                    for field in try members(context.value, context.key) {
+                        guard Contexts.members[field.key] != nil else { throw unknown(field.key) }
+                        fields[field.key] = try text(field.value, field.key)
+                    }
+                    contexts.named[context.key] = fields
+                }
+            default: throw unknown(member.key)
+            }
+        }
+        return contexts
+    }
+
+    private static func members(
+        _ value: JSONValue, _ what: String
+    ) throws(CodingFailure) -> [JSONObject.Member] {
+        guard let object = value.object else {
+            throw CodingFailure(.invalidText, "\(what) is not an object")
+        }
+        return Array(object)
+    }
+
+    private static func text(_ value: JSONValue, _ what: String) throws(CodingFailure) -> String {
+        guard let text = value.string else {
+            throw CodingFailure(.invalidText, "\(what) is not a string")
+        }
+        return text
+    }
+
+    private static func unknown(_ key: String) -> CodingFailure {
+        CodingFailure(.invalidText, "it has a member \"\(key)\" that this version does not know")
+    }
+
+    private func unreadable(_ reason: String) -> CommandFailure {
+        CommandFailure(
+            .noInput, code: "contextsUnreadable",
+            "The contexts in \(path ?? "") can't be read: \(reason). The file was not changed. Correct it, or remove it."
+        )
+    }
+
+    /// Replaces it, at once and as a whole.
+    ///
+    /// - Throws: Why it can't be written. The former file stays.
+    func write(_ contexts: Contexts) throws(CommandFailure) {
+        guard let path else {
+            throw unwritable("neither XDG_CONFIG_HOME nor HOME is set to a folder")
+        }
+        var fields: JSONObject = [
+            "contexts": .object(
+                JSONObject(
+                    contexts.named.map { name, fields in
+                        (
+                            name,
+                            .object(JSONObject(fields.map { ($0, JSONValue.string($1)) }))
+                        )
+                    }))
+        ]
+        fields["current"] = contexts.current.map { .string($0) }
+        let text = JSONLayout.bytes(
+            JSONValue.object(fields).description.utf8, .plain, columns: 0)
+        let folder = (path as NSString).deletingLastPathComponent
+        do {
+            try FileManager.default.createDirectory(
+                atPath: folder, withIntermediateDirectories: true,
+                attributes: [.posixPermissions: 0o700])
+        } catch {
+            throw unwritable("the folder \(folder) can't be made")
+        }
+        let draft = "\(path).\(UUID().uuidString)"
+        let descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw unwritable(String(cString: strerror(errno))) }
+        var number = StandardOutput.write(text + [UInt8(ascii: "\n")], to: descriptor)
+        if number == 0, fsync(descriptor) != 0 { number = errno }
+        close(descriptor)
+        if number == 0, rename(draft, path) != 0 { number = errno }
+        guard number == 0 else {
+            unlink(draft)
+            throw unwritable(String(cString: strerror(number)))
+        }
+    }
+
+    private func unwritable(_ reason: String) -> CommandFailure {
+        CommandFailure(
+            .cannotCreate, code: "contextsUnwritable",
+            "The contexts can't be kept\(path.map { " in \($0)" } ?? ""): \(reason).")
+    }
+
+    /// The environment of a command: what the context says stands in for what the user's own leaves open.
+    ///
+    /// - Parameters:
+    ///   - name: The context that is asked for; nil for the current one, if there is one.
+    ///   - variables: The environment.
+    /// - Returns: The environment with the context's values.
+    /// - Throws: Where there is no such context, or the file can't be read.
+    func adding(
+        _ name: String?, to variables: [String: String]
+    ) throws(CommandFailure) -> [String: String] {
+        let contexts = try read()
+        guard let name = name ?? contexts.current else { return variables }
+        let values = try contexts.fields(of: name).compactMap { key, value in
+            Contexts.members[key].map { ($0, value) }
+        }
+        return Dictionary(uniqueKeysWithValues: values).merging(variables) { $1 }
+    }
+}
+
+extension Contexts {
+    /// What a context says.
+    ///
+    /// - Throws: Where there is none of this name.
+    func fields(of name: String) throws(CommandFailure) -> [String: String] {
+        guard let fields = named[name] else {
+            let known = names.isEmpty ? "none yet" : names.joined(separator: ", ")
+            throw CommandFailure(
+                .usage, code: "unknownContext",
+                "There is no context '\(name)'; there are: \(known). `conflux context set \(name)` makes it."
+            )
+        }
+        return fields
+    }
+}
+
+private extension JSONObject {
+    init(_ members: [(String, JSONValue)]) {
+        self.init()
+        for (key, value) in members { self[key] = value }
+    }
+}

@@ -1,0 +1,27 @@
+import Testing
+
+extension ProcessTests {
+    @Suite struct ProgressTests {
+        @Test func `a file's progress has its total and the time left, on a terminal alone`()
+            async throws
+        {
+            try await withSite { site in
+                let sequencer = try await site.sequencer()
+                _ = try await site.worker("alpha", of: sequencer, stores: ["counter"])
+                let lines = String(repeating: "increment\n", count: 200_000)
+                let file = try site.write(lines, to: "actions")
+                let words = ["dispatch", "counter", "--file", file, "--connect", sequencer.address]
+                let shown = try Terminal(words).end(within: .seconds(120))
+                #expect(shown.code == 0)
+                let line = try #require(
+                    shown.shown.split(separator: "\u{1B}[K").first { $0.contains(" left") })
+                #expect(line.contains(/[0-9]+ actions, [0-9]+ %, [0-9]+\/s, .* left/), "\(line)")
+                let dumb = try Terminal(words, variables: ["TERM": "dumb"]).end(
+                    within: .seconds(120))
+                #expect(dumb.code == 0 && !dumb.shown.contains(" left"))
+                let piped = try await Tool.outcome(of: try Tool.start(words))
+                #expect(piped.end == .exited(0) && piped.errors.isEmpty)
+            }
+        }
+    }
+}
