@@ -83,8 +83,11 @@ final class DispatchReport: Sendable {
             return
         }
         progress.clear()
-        environment.diagnostics.note(
-            isStream ? "line \(line): \(failure.message)" : failure.message)
+        if isStream {
+            environment.diagnostics.note("line \(line): \(failure.message)")
+        } else {
+            environment.diagnostics.report(failure)
+        }
     }
 
     /// The JSON of a failure.
