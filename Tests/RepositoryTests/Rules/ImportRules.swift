@@ -24,8 +24,8 @@ extension Rule {
             "ConfluxMonitoring", "ConfluxNode",
         ],
         "ConfluxSimulation": [
-            "ConfluxVocabulary", "ConfluxProtocol", "Conflux", "ConfluxLog", "ConfluxSequencer",
-            "ConfluxNode",
+            "ConfluxVocabulary", "ConfluxProtocol", "Conflux", "ConfluxEtcd", "ConfluxLog",
+            "ConfluxZeroMQ", "ConfluxSequencer", "ConfluxNode",
         ],
         "ConfluxSimulate": [
             "ConfluxVocabulary", "Conflux", "ConfluxArguments", "ConfluxSimulation",
