@@ -117,7 +117,11 @@ extension ServingThread {
         default: break
         }
         guard !isServing else { return }
-        if case .looked(.success) = look {} else { report(fault) }
+        switch look {
+        // Nothing was read: what was told of the log stands.
+        case .looked(.success), .read(.success(nil)): break
+        default: report(fault)
+        }
         redirectHellos(at: now)
     }
 
@@ -158,9 +162,6 @@ extension ServingThread {
         }
         if !isServing, let server = standby?.course.candidacy.server(at: Moment.now.monotonic) {
             send(.redirect(Redirect(request: hello.request, address: server)), to: connection)
-            // One that knows no redirect is told as well. Who follows it has left by then.
-            let text = "it stands by. Connect to \(server)."
-            send(.bye(Bye(code: .notServing, message: text)), to: connection)
         } else {
             let text = (failure ?? "it stands by, and no other sequencer is known to serve") + "."
             send(.bye(Bye(code: .notServing, message: text)), to: connection)

@@ -86,6 +86,45 @@ extension ProcessTests {
             }
         }
 
+        @Test func `with keys nodes are sent on, and follow a handover`() async throws {
+            try await withSite { site in
+                let keyed = try await KeyedSite(
+                    site, ["all": "administer host dispatch observe"])
+                let place = try address()
+                let (secret, authorized) = (site.path("sequencer.secret"), site.path("authorized"))
+                let first = try await site.sequencer(
+                    log: place, "--curve-secret", secret, "--authorized", authorized)
+                let second = try await site.standby(
+                    log: place, options: ["--curve-secret", secret, "--authorized", authorized])
+                func run(_ words: String...) async throws -> Tool.Outcome {
+                    try await Tool.outcome(
+                        of: try site.start(
+                            words + ["--connect", second.address] + keyed.options("all")),
+                        within: .seconds(60))
+                }
+                _ = try await site.worker(
+                    "w1", of: second, stores: ["counter"], options: keyed.options("all"))
+                let before = try await run("dispatch", "counter", "increment", "--wait", "applied")
+                #expect(before.end == .exited(0), "\(before.message)")
+                // A sequencer is known to stand by a moment after it does.
+                let deadline = ContinuousClock.now + .seconds(30)
+                while ContinuousClock.now < deadline,
+                    try await !run("status", "--json").output.contains(where: {
+                        $0.contains(#""address":"\#(second.address)","last""#)
+                    })
+                {}
+                let marks = [first.child.output.count, second.child.output.count]
+                let handover = try await run("handover", "--json")
+                #expect(handover.end == .exited(0), "\(handover.message)")
+                let group = SequencerGroup(site: site, members: [first, second])
+                _ = try await group.next("ready", of: [1], behind: marks)
+                let after = try await run("dispatch", "counter", "increment", "--wait", "applied")
+                #expect(after.end == .exited(0), "\(after.message)")
+                let seen = try await run("observe", "counter", "--json")
+                #expect(seen.output.contains { $0.contains(#""count":2"#) }, "\(seen)")
+            }
+        }
+
         @Test func `without another one there is nobody to hand over to`() async throws {
             try await withSite { site in
                 let only = try await site.sequencer(log: try address())

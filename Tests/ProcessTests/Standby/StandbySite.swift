@@ -49,11 +49,11 @@ extension Site {
 
     /// Starts a sequencer and waits until it stands by: on free ports, or on those that another one had.
     func standby(
-        log place: String, at former: RunningSequencer? = nil
+        log place: String, at former: RunningSequencer? = nil, options: [String] = []
     ) async throws -> RunningSequencer {
         let bind = former?.address ?? "tcp://127.0.0.1:0"
         let feed = former.map { ["--feed", $0.feed] } ?? []
-        let child = try start(["sequencer", "--json", "--bind", bind, "--log", place] + feed)
+        let child = try start(["sequencer", "--json", "--bind", bind, "--log", place] + feed + options)
         let line = try await child.output.first { line in
             try object(line)[key: "event"]?.string == "standby"
         }.line

@@ -190,7 +190,7 @@ class ClusterTests(unittest.TestCase):
     def test_an_action_of_an_unknown_state_is_rejected_and_the_next_one_is_not(self):
         client = self.join()
         client.open(STORE, Counter())
-        lost = client.dispatch("nobody", INCREMENT)
+        lost = client.dispatch("nobody/*", INCREMENT)
         kept = client.dispatch(STORE, INCREMENT)
         client.wait(lambda: kept.outcome is not None)
         self.assertEqual(lost.outcome["rejection"]["code"], "unknownTarget")
