@@ -53,7 +53,8 @@ extension Site {
     ) async throws -> RunningSequencer {
         let bind = former?.address ?? "tcp://127.0.0.1:0"
         let feed = former.map { ["--feed", $0.feed] } ?? []
-        let child = try start(["sequencer", "--json", "--bind", bind, "--log", place] + feed + options)
+        let child = try start(
+            ["sequencer", "--json", "--bind", bind, "--log", place] + feed + options)
         let line = try await child.output.first { line in
             try object(line)[key: "event"]?.string == "standby"
         }.line
