@@ -98,18 +98,18 @@ final class EtcdHerald: TenureHerald {
 
     private let reading: EtcdReading
     private let claim: EtcdTenure
-    /// What each said last, and since when it says the same.
+    /// What each has said, by its address.
     private var heard: [String: Heard] = [:]
+    private var count = 0
+    private var answerMax = answerMax.lowerBound
 
     private struct Heard {
+        /// What it said last, and since when it says the same.
         var word: StandbyWord
         var since: Duration
         /// Whether it has said something else since this tenure heard of it: before that, it may be long gone.
         var isThere = false
     }
-
-    private var count = 0
-    private var answerMax = answerMax.lowerBound
 
     init(_ settings: EtcdLogSettings, _ claim: EtcdTenure) throws(LogError) {
         do throws(EtcdFailure) {

@@ -226,8 +226,9 @@ public final class Sequencer: Sendable {
             }
             let serve: @Sendable () -> Void = {
                 let reason = serving.value.run()
-                heralds?.stop()
                 endLog()
+                // The log may have been claimed until then.
+                heralds?.stop()
                 answers.close()
                 events(.ended(reason))
                 sequencer.ended(reason)
@@ -302,7 +303,7 @@ public final class Sequencer: Sendable {
         }
         let unspecified = ["*", "0.0.0.0", "::"]
         guard let endpoint = address ?? bound as Endpoint?, !endpoint.isWildcard,
-            !unspecified.contains(endpoint.host ?? "")
+            !unspecified.contains(endpoint.host ?? ""), !endpoint.description.contains(" ")
         else {
             throw ZeroMQError(
                 .invalidSetting,

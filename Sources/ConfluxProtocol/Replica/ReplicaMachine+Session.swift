@@ -67,12 +67,15 @@ extension ReplicaMachine {
     /// Another sequencer serves this log, or served it a moment ago. That is a hint: what counts is who answers
     /// there. Sequencers that point to each other are not followed for ever.
     mutating func redirected(
-        _ redirect: Redirect, into effects: inout [ReplicaEffect]
+        _ redirect: Redirect, at now: Duration, into effects: inout [ReplicaEffect]
     ) {
-        guard awaited(redirect.request) != nil, redirectCount < settings.redirectsMax else {
-            return
-        }
+        guard case .greeting(var greeting) = phase, awaited(redirect.request) != nil,
+            redirectCount < settings.redirectsMax
+        else { return }
         redirectCount += 1
+        // It has its time, as every address.
+        greeting.seekAt = now + settings.seekInterval
+        phase = .greeting(greeting)
         effects.append(.connect(to: redirect.address))
     }
 

@@ -313,7 +313,7 @@ public struct ReplicaMachine: Sendable {
         case .welcome(let welcome):
             return welcomed(welcome, epoch: epoch, at: now, into: &effects)
         case .bye(let bye): return dismissed(bye, at: now, into: &effects)
-        case .redirect(let redirect): return redirected(redirect, into: &effects)
+        case .redirect(let redirect): return redirected(redirect, at: now, into: &effects)
         default: break
         }
         // Nothing of an epoch is believed before its welcome; only the speaker's epoch fences.

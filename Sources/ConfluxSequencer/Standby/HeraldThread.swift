@@ -126,8 +126,9 @@ struct Heralds: Sendable {
             confirmed: { [signs] in signs.confirm(at: Moment.now.monotonic) }, hint: hint)
     }
 
-    /// Ends the thread, once it has said what it was told to.
+    /// Ends the thread, once it has said what it was told to; also of a tenure that nobody else has ended.
     func stop() {
+        jobs.post(.leave(successor: nil))
         jobs.post(.close)
         thread.join()
     }

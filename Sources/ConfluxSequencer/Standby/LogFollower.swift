@@ -39,7 +39,7 @@ struct LogFollower {
         to view: SharedLogView, of log: any ActionLog
     ) throws(LogError) -> Bool {
         // Whoever put the log back to an earlier copy lost what was folded.
-        if last > view.last { self = LogFollower() }
+        if last > view.last { (known, recovery) = (nil, nil) }
         var step =
             recovery.take()
             ?? LogRecovery(

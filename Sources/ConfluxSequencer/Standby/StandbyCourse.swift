@@ -23,6 +23,22 @@ package struct StandbyCourse: Sendable {
         case underWay(isHinted: Bool)
     }
 
+    /// Whether the log is read.
+    private enum Reading {
+        case always
+        /// Not before: this one has handed over, and its nodes wait to be told that the successor serves.
+        case yielding(until: Duration)
+        /// Not before: what was read is damaged, and is read again behind a pause.
+        case damaged(until: Duration, pause: Duration)
+
+        func isHeldBack(at now: Duration) -> Bool {
+            switch self {
+            case .always: false
+            case .yielding(let end), .damaged(let end, _): now < end
+            }
+        }
+    }
+
     /// How long one that has handed over waits for its successor before it reads the log.
     private static let yieldMax = Duration.milliseconds(500)
     /// How often the log is looked at, if no hint comes before.
@@ -40,11 +56,7 @@ package struct StandbyCourse: Sendable {
     /// Up to where the log was followed.
     private(set) var last = SequenceNumber.zero
     private var look = Look.due(at: .zero)
-    /// Until when nothing is read of the log: this one has handed over, and its nodes wait to be told that the
-    /// successor serves; or what was read is damaged.
-    private var yieldsUntil = Duration.zero
-    /// The pause before a log that is damaged is read again; nil where none is.
-    private var damagePause: Duration?
+    private var reading = Reading.always
     /// Whether the log has failed since it was opened.
     private var hasFailed = false
     /// Whom nodes were told of last.
@@ -59,8 +71,14 @@ package struct StandbyCourse: Sendable {
 
     /// It begins to stand by.
     package mutating func begin() {
-        isReady = false
+        forget()
         hint()
+    }
+
+    /// What was read, or was damaged, counts no more.
+    private mutating func forget() {
+        isReady = false
+        if case .damaged = reading { reading = .always }
     }
 
     /// The one that serves may have said something.
@@ -72,7 +90,9 @@ package struct StandbyCourse: Sendable {
     }
 
     /// It has handed over.
-    package mutating func yield(at now: Duration) { yieldsUntil = now + Self.yieldMax }
+    package mutating func yield(at now: Duration) {
+        reading = .yielding(until: now + Self.yieldMax)
+    }
 
     /// The log has failed: it is opened anew before it is looked at.
     package mutating func logFailed() { hasFailed = true }
@@ -86,7 +106,7 @@ package struct StandbyCourse: Sendable {
             look = .underWay(isHinted: false)
             hasFailed = false
         }
-        return .look(reopening: hasFailed, yielding: now < yieldsUntil)
+        return .look(reopening: hasFailed, yielding: reading.isHeldBack(at: now))
     }
 
     /// The log was looked at, or read.
@@ -103,26 +123,28 @@ package struct StandbyCourse: Sendable {
         case .looked(.success(let view)):
             // If it is read now, nodes need not wait for that.
             candidacy.saw(view, since: begun, at: now)
-            if candidacy.server(at: now) != nil, damagePause == nil { yieldsUntil = .zero }
+            if case .yielding = reading, candidacy.server(at: now) != nil { reading = .always }
             return nil
         case .read(.success(let read)):
             if let read {
                 isReady = read.isWarm
                 last = read.last
-                damagePause = nil
+                reading = .always
             }
             endLook(nextAt: read?.isWarm == false ? now : now + Self.lookPause)
             return nil
         case .read(.failure(let error)) where error.code == .damaged:
             isReady = true
-            let pause = damagePause.map { $0 * 2 } ?? Self.damagePause.lowerBound
-            damagePause = min(pause, Self.damagePause.upperBound)
-            yieldsUntil = now + pause
+            var pause = Self.damagePause.lowerBound
+            if case .damaged(_, let former) = reading {
+                pause = min(former * 2, Self.damagePause.upperBound)
+            }
+            reading = .damaged(until: now + pause, pause: pause)
             endLook(nextAt: now + Self.lookPause)
             return error
         case .looked(.failure(let error)), .read(.failure(let error)):
             candidacy.failed(at: now)
-            isReady = false
+            forget()
             hasFailed = true
             endLook(nextAt: now + Self.failurePause)
             return error

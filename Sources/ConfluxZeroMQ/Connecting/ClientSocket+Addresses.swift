@@ -20,7 +20,7 @@ extension ClientSocket {
             throw ZeroMQError(.invalidEndpoint, "There is no address to connect to. Give one.")
         }
         for endpoint in endpoints { try endpoint.requireConnectable() }
-        drop()
+        abandon()
         round = AddressRound(endpoints)
         phase = .pausing(until: .zero)
     }
@@ -37,7 +37,7 @@ extension ClientSocket {
         guard !isClosed else { throw .socketClosed }
         try endpoint.requireConnectable()
         guard round != nil else { return try connect(endpoint) }
-        drop()
+        abandon()
         round?.follow(endpoint)
         phase = .pausing(until: .zero)
     }
@@ -47,7 +47,7 @@ extension ClientSocket {
     public func moveOn() {
         guard hasAlternatives, !isClosed else { return }
         if case .pausing = phase { return }
-        drop()
+        abandon()
         let isRoundOver = round?.moveOn() ?? true
         phase = .pausing(
             until: isRoundOver ? Moment.now.monotonic + settings.reconnectInterval : .zero)

@@ -122,8 +122,13 @@ public final class ClientSocket: PolledSocket {
             connection.end(piece)
             phase = .closed
         }
-        drop()
+        abandon()
         phase = .closed
+    }
+
+    /// Gives up the present connection and what has come by it.
+    func abandon() {
+        drop()
         (events, taken) = ([], 0)
     }
 
@@ -319,7 +324,7 @@ public final class ClientSocket: PolledSocket {
     }
 
     /// Gives up what there is of a connection, without a word.
-    func drop() {
+    private func drop() {
         switch phase {
         case .connecting(let descriptor, _, _): closeDescriptor(descriptor)
         case .shakingHands(let connection, _), .established(let connection):

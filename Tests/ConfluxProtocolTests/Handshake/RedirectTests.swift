@@ -67,6 +67,16 @@ struct RedirectTests {
             node.effects.contains { if case .send(.hello) = $0 { true } else { false } })
     }
 
+    @Test func `a place that it is sent to late has its time all the same`() {
+        var node = LoneNode()
+        node.pass(.milliseconds(900))
+        node.redirect()
+        #expect(node.moves() == ["tcp://b:1"])
+        // The hello that is repeated meanwhile would try the next address.
+        node.pass(.milliseconds(900))
+        #expect(node.moves().isEmpty)
+    }
+
     @Test func `what answers no hello of it sends it nowhere`() {
         var node = LoneNode()
         node.redirect(node.machine.lastHello + 1)

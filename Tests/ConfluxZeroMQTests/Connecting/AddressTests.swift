@@ -99,6 +99,24 @@ struct AddressTests {
         #expect(here.dealer.endpoint == here.endpoint)
     }
 
+    @Test func `what came by the address before counts no more once it has moved`() throws {
+        let here = try Pair()
+        let there = try RouterSocket(settings: .test)
+        let place = try there.bind(Endpoint("tcp://127.0.0.1:0"))
+        let route = try here.greet()
+        for byte: UInt8 in 1...2 { #expect(try here.router.send([byte][...], to: route) == .sent) }
+        // Both have come by then.
+        #expect(try here.hear() == [1])
+        try here.dealer.move(to: place)
+        try wait(for: here.dealer, serving: there) {
+            while let event = try here.dealer.receive() {
+                if case .message = event { Issue.record("it is given \(event)") }
+                if event == .connected { return () }
+            }
+            return nil
+        }
+    }
+
     @Test func `it goes on with the next address when its owner wants to`() throws {
         let one = try Pair()
         let two = try Pair()

@@ -130,7 +130,7 @@ extension ProcessTests {
                 let only = try await site.sequencer(log: try address())
                 let outcome = try await site.run("handover", "--connect", only.address)
                 #expect(outcome.end != .exited(0))
-                #expect(outcome.message.contains("stands by"), "\(outcome.message)")
+                #expect(outcome.message.contains("known to stand by"), "\(outcome.message)")
                 let memory = try await site.sequencer()
                 let second = try await site.run("handover", "--connect", memory.address)
                 #expect(second.end == outcome.end)

@@ -21,7 +21,7 @@ extension SequencerMachine {
             let known = standbys.map(\.address).joined(separator: ", ")
             let text =
                 standbys.isEmpty
-                ? "no other sequencer stands by for this log: start one first"
+                ? "no other sequencer is known to stand by for this log: start one, or try again in a second"
                 : "no sequencer with that address stands by; these do: \(known)"
             let answer = Answer(
                 number: question, isLast: true, node: nil,
