@@ -19,8 +19,8 @@ public protocol SharedActionLog: ActionLog {
     ///   - step: By how much the epoch rises, 1 or more.
     ///   - epoch: The newest claim's epoch, as ``look()`` has found it.
     ///   - address: Where nodes reach the one that claims it.
-    ///   - won: Given what says that the tenure serves, for another thread and with connections of its own, as soon as
-    ///     the claim is made: what else is to be done may take long, and others take silence for a sign.
+    ///   - won: Called as soon as the claim is made, with what says that the tenure serves: for another thread, with
+    ///     connections of its own. To verify the log may take long, and other sequencers take over behind a silence.
     /// - Returns: The new epoch, and where the log ends.
     /// - Throws: `superseded` where there was another claim; else as `claim(raisingEpochBy:)`.
     func claim(

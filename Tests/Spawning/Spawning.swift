@@ -1,8 +1,8 @@
 import Foundation
 import Synchronization
 
-/// Held while a process is started, and while a pipe is made whose ends can still be inherited: who
-/// inherits an end keeps the pipe from ending.
+/// Held while a process starts, and while a new pipe can still be inherited: a process that inherits an end keeps
+/// the pipe from ending.
 private let starting = Mutex(())
 
 /// Makes a pipe that no process inherits.

@@ -37,7 +37,7 @@ extension ServingThread {
     var relief: () -> Duration? {
         { [weak self] in
             guard let self else { return nil }
-            // One that may stand by goes on telling nodes that its tenure is over, until the append is.
+            // Where another one may serve, nodes are told that the tenure is over until the append has ended.
             lead.relieve(
                 isOver: { self.end != nil && self.standby == nil }, turn: { self.turn() })
             return lead.watchInterval

@@ -51,7 +51,7 @@ package struct Candidacy: Sendable {
             let range = Self.usualPause
             let pause = view == nil ? .zero : now - sameSince
             usual = min(max(pause, range.lowerBound), range.upperBound)
-            // What it says is hinted at, and seen at once. What it appends may have been there since the last look.
+            // Its words come with a hint, so that they are seen at once. An append may be as old as the last look.
             let isSaid = view?.serving != found.serving || view?.epoch != found.epoch
             begin(at: isSaid ? now : max(sameSince, lookedAt))
         }
@@ -74,8 +74,8 @@ package struct Candidacy: Sendable {
         return view.serving
     }
 
-    /// How long what was found has to stay the same, and whether a look must have found that: who was stopped for a while
-    /// has only not listened.
+    /// How long the log has to stay the same, and whether a look must have found that: a process that was stopped for a
+    /// while has only not listened.
     private var patience: (time: Duration, isSilence: Bool) {
         switch serving?.standing {
         case .left(let successor) where successor == address: (.zero, false)

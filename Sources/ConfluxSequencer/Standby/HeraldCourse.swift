@@ -14,8 +14,8 @@ package struct HeraldCourse: Sendable {
     /// How long the log may confirm nothing. While etcd chooses a leader, two seconds by its defaults, nobody can claim
     /// the log either.
     private static let doubtMax = Duration.milliseconds(2_500)
-    /// How long the thread that serves may have no turn; it has one each second. Whoever hangs is silent, and others
-    /// take over.
+    /// How long the thread that serves may have no turn; it has one each second. A sequencer that hangs falls silent, so
+    /// that others take over.
     private static let hangMax = Duration.seconds(3)
 
     private var word: ServingWord

@@ -192,10 +192,10 @@ extension LogWorker {
         try begin(claim, nonce, knowing: known)
     }
 
-    /// Nobody hands over to one that has ended.
+    /// Says that this one stands by no more, so that nobody hands over to it, and closes the log.
     func close() {
         if follower.hasSaid, let (shared, sharing) = try? sharedLog() {
-            // Where it can't be said it is forgotten soon.
+            // If that fails, others forget it after some seconds.
             try? shared.standDown(sharing.address)
         }
         log.close()
