@@ -98,15 +98,18 @@ struct HostingTests {
     @Test func `a wait for a store that another task opens can be cancelled`() async throws {
         try await withWorld { world in
             let node = try await world.node()
-            await world.sequencer.stop()
-            let opener = Task { try await node.store(TallyState.self) }
-            let waiter = Task { try await node.store(TallyState.self) }
+            // A sequencer that is stopped gives up its port, and another test's may get it.
+            let queue = DispatchQueue(label: "stuck")
+            queue.suspend()
+            let opener = Task { try await node.store(TallyState.self, executor: .queue(queue)) }
+            let waiter = Task { try await node.store(TallyState.self, executor: .queue(queue)) }
             for _ in 0..<50 { _ = await node.status }
             waiter.cancel()
             let error = await #expect(throws: NodeError.self) { try await waiter.value }
             #expect(error?.code == .cancelled)
             opener.cancel()
             _ = try? await opener.value
+            queue.resume()
             await node.close()
         }
     }

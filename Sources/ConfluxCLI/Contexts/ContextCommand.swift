@@ -1,6 +1,7 @@
 import ConfluxArguments
 import ConfluxNode
 import ConfluxWorker
+import ConfluxZeroMQ
 import Foundation
 
 /// `conflux context`: names for sequencers, so that commands find them without options.
@@ -76,7 +77,7 @@ enum ContextCommand {
             try file.write(contexts)
             let hint =
                 contexts.current == name
-                ? "" : "; `conflux context use \(name)` has commands use it"
+                ? "" : "; commands use it after `conflux context use \(name)`"
             tell(environment, contexts, name, "set: \(name)\(hint)")
         case "context use":
             let name = arguments[name]
@@ -129,7 +130,14 @@ enum ContextCommand {
         func given(_ option: Option<String?>) -> String? {
             arguments.source(of: option) == .commandLine ? arguments[option] : nil
         }
-        if let address = given(connect) { fields["connect"] = address }
+        if let address = given(connect) {
+            do throws(ZeroMQError) {
+                _ = try Endpoint.list(address)
+            } catch {
+                throw CommandFailure(.usage, error.message)
+            }
+            fields["connect"] = address
+        }
         if let path = given(secret) { fields["curveSecret"] = absolute(path) }
         if let key = given(serverKey) {
             fields["serverKey"] = CurvePublicKey(key) == nil ? absolute(key) : key

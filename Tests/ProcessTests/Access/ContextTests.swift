@@ -59,6 +59,16 @@ extension ProcessTests {
             }
         }
 
+        @Test func `an address that no command could use makes no context`() async throws {
+            try await withSite { site in
+                let set = ["context", "set", "here", "--connect", "nonsense"]
+                let outcome = try await run(site, set)
+                #expect(outcome.end == .exited(64))
+                #expect(outcome.message.contains("tcp://host:port"), "\(outcome.message)")
+                #expect(!FileManager.default.fileExists(atPath: file(site)))
+            }
+        }
+
         @Test func `contexts are listed, changed and removed`() async throws {
             try await withSite { site in
                 let set = ["context", "set", "a", "--connect"]
