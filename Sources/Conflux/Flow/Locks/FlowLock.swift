@@ -1,4 +1,5 @@
 import Dispatch
+import Foundation
 import Synchronization
 
 /// Pauses the flow of a scope: while it is held, only what its holder dispatches reaches a store.
@@ -100,17 +101,19 @@ public final class FlowLock: Sendable {
     /// end the wait.
     ///
     /// A task that has taken an older lock by ``Scope/lock()`` and waits here for its own release waits for ever,
-    /// unless other code releases that lock; so the wait can't be refused. A debug build ends with a message
-    /// when such a wait has taken 30 seconds.
+    /// unless other code releases that lock; so the wait can't be refused. A debug build says so on standard error
+    /// when such a wait has taken 30 seconds, and waits on.
     public func inForce() async {
         let isOver = AtomicReference(false)
         defer { isOver.value = true }
-        if gate.isPausedByCaller(holding: id) {
-            let seconds = Self.ownWaitSecondsMax.load(ordering: .relaxed)
-            DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(seconds)) {
-                if !isOver.value { Self.failForOwn() }
+        #if DEBUG
+            if gate.isPausedByCaller(holding: id) {
+                let seconds = Self.ownWaitSecondsMax.load(ordering: .relaxed)
+                DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(seconds)) {
+                    if !isOver.value { Self.warnOfOwn(seconds) }
+                }
             }
-        }
+        #endif
         await withCheckedContinuation { continuation in
             // As the holder's: behind what an older lock holds up, and what it has still to resume.
             gate.pass(holding: id) { [scope] _ in
@@ -122,13 +125,14 @@ public final class FlowLock: Sendable {
     /// How long a task may wait for a lock of its own in a debug build. Long: other tasks may be slow to release it.
     package static let ownWaitSecondsMax = Atomic(30)
 
-    private static func failForOwn() {
-        assertionFailure(
+    private static func warnOfOwn(_ seconds: Int) {
+        let message = """
+            Conflux: a task has waited \(seconds) seconds for a lock, behind an older one that the task itself has \
+            taken by lock() and that nobody has released. Run code inside the older lock's run, or release that \
+            first.
+
             """
-            A task has waited \(ownWaitSecondsMax.load(ordering: .relaxed)) seconds for a lock, behind an older \
-            one that the task itself has taken by lock() and that nobody has released. Run code inside the \
-            older lock's run, or release that first.
-            """)
+        try? FileHandle.standardError.write(contentsOf: Data(message.utf8))
     }
 
     /// Which code it is: that of a task, or of a thread that is in none. A task that has ended leaves its identity
