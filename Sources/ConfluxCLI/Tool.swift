@@ -30,7 +30,7 @@ enum Tool {
                 DispatchCommand.description, ObserveCommand.description, DropCommand.description,
                 FreezeCommand.freeze, FreezeCommand.thaw, LogCommand.description,
                 StatusCommand.description, TopCommand.description, BackupCommand.description,
-                RestoreCommand.description,
+                RestoreCommand.description, MigrateCommand.description,
                 KeygenCommand.description, ContextCommand.description, ReloadCommand.description,
                 HandoverCommand.description,
                 BenchCommand.description,
@@ -124,6 +124,7 @@ enum Tool {
         case "top": command = TopCommand.run
         case "log skip": command = SkipCommand.run
         case "restore": command = RestoreCommand.run
+        case "migrate": command = MigrateCommand.run
         case "log": command = try LogCommand.make(invocation)
         default: command = StatusCommand.run
         }

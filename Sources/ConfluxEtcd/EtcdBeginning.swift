@@ -7,15 +7,42 @@ struct EtcdBeginning {
     let end: EtcdEnd
     let floor: EtcdFloor
 
-    /// Reads it; begins a log where etcd has no key below the prefix.
+    /// What a log is opened for.
+    enum Purpose {
+        /// To serve it. It begins where etcd has no key below the prefix.
+        case service
+        /// To copy it. It must be there.
+        case copying
+        /// To be a copy. Nothing may be there but an unfinished one, which goes.
+        case copy(of: LogOrigin)
+    }
+
+    /// Reads it; begins a log, or a copy of one, where etcd has no key below the prefix.
     ///
     /// - Throws: As ``EtcdLog/init(_:)``.
-    init(_ reading: EtcdReading, at address: EtcdAddress) throws(LogError) {
+    init(
+        _ reading: EtcdReading, at address: EtcdAddress, for purpose: Purpose
+    ) throws(LogError) {
         let layout = reading.layout
         let attempt = "Opening the log at \(address)"
         var found = try reading.look(Self.reads(layout), attempt)
+        if case .copy = purpose, let pair = found.pair(0) {
+            guard EtcdMeta(pair.value, at: layout.meta)?.isUnfinished == true else {
+                throw .alreadyThere(address)
+            }
+            try Self.remove(reading, pair.value, attempt)
+            found = try reading.look(Self.reads(layout), attempt)
+        }
         if found.pair(0) == nil, found.pair(3) == nil {
-            try Self.begin(reading, attempt)
+            let origin: LogOrigin
+            switch purpose {
+            case .service: origin = .new(reading.newLog ?? .random())
+            case .copying: throw .noLog(address)
+            case .copy(let copied): origin = copied
+            }
+            var isUnfinished = false
+            if case .copy = purpose { isUnfinished = true }
+            try Self.begin(origin, isUnfinished: isUnfinished, reading, attempt)
             found = try reading.look(Self.reads(layout), attempt)
         }
         guard let pair = found.pair(0) else { throw .foreignKeys(address, found.pair(3)?.key) }
@@ -35,6 +62,12 @@ struct EtcdBeginning {
         guard let pair = found.pair(2), let floor = EtcdFloor(pair.value, at: layout.floor) else {
             throw .damagedKey(layout.floor)
         }
+        switch purpose {
+        case .copy(let origin) where meta.isUnfinished && meta.log == origin.log: break
+        // Somebody else was faster.
+        case .copy: throw .alreadyThere(address)
+        case .service, .copying: if meta.isUnfinished { throw .unfinished(address) }
+        }
         log = meta.log
         self.end = end
         self.floor = floor
@@ -48,14 +81,16 @@ struct EtcdBeginning {
     }
 
     /// Where two programs begin a log at once, one of them does.
-    private static func begin(_ reading: EtcdReading, _ attempt: String) throws(LogError) {
+    private static func begin(
+        _ origin: LogOrigin, isUnfinished: Bool, _ reading: EtcdReading, _ attempt: String
+    ) throws(LogError) {
         let layout = reading.layout
-        let log = reading.newLog ?? .random()
-        let genesis = ChainHash.genesis(of: log)
-        let end = EtcdEnd(last: .zero, epoch: .none, hash: genesis)
-        let floor = EtcdFloor(first: SequenceNumber(1), hash: genesis)
+        let before = SequenceNumber(origin.floor.rawValue - 1)
+        let end = EtcdEnd(last: before, epoch: .none, hash: origin.hash)
+        let floor = EtcdFloor(first: origin.floor, hash: origin.hash)
         let tenure = EtcdTenure(epoch: .none, nonce: .random())
-        let meta = EtcdMeta(version: EtcdLayout.version, log: log)
+        let meta = EtcdMeta(
+            version: EtcdLayout.version, log: origin.log, isUnfinished: isUnfinished)
         do throws(EtcdFailure) {
             _ = try reading.client.transact(
                 EtcdTransaction(
@@ -70,9 +105,39 @@ struct EtcdBeginning {
             throw LogError(error, attempt)
         }
     }
+
+    /// Removes a copy that was not finished, unless somebody has changed it to a log meanwhile.
+    private static func remove(
+        _ reading: EtcdReading, _ meta: Bytes, _ attempt: String
+    ) throws(LogError) {
+        let layout = reading.layout
+        do throws(EtcdFailure) {
+            _ = try reading.client.transact(
+                EtcdTransaction(
+                    comparisons: [.value(layout.meta, meta)], success: [.delete(layout.all)],
+                    failure: [.read(.key(layout.meta))]))
+        } catch {
+            throw LogError(error, attempt)
+        }
+    }
 }
 
 extension LogError {
+    fileprivate static func alreadyThere(_ address: EtcdAddress) -> LogError {
+        LogError(.inUse, "There is a log at \(address) already. Give a prefix without one.")
+    }
+
+    fileprivate static func noLog(_ address: EtcdAddress) -> LogError {
+        LogError(.notALog, "There is no log at \(address). Give the address of one.")
+    }
+
+    fileprivate static func unfinished(_ address: EtcdAddress) -> LogError {
+        LogError(
+            .notALog,
+            "At \(address) there is a copy of a log that is not finished. If no \"conflux migrate\" is "
+                + "writing it, run that again: it begins anew. Then serve this log.")
+    }
+
     fileprivate static func foreignKeys(_ address: EtcdAddress, _ key: String?) -> LogError {
         LogError(
             .notALog,

@@ -1,5 +1,6 @@
 import ConfluxLog
 import ConfluxVocabulary
+import Dispatch
 
 /// A checkpoint or a snapshot of which some parts are saved.
 struct EtcdUpload {
@@ -259,6 +260,29 @@ extension EtcdLog {
             found = EtcdFloor(first: record.last.next, hash: record.hash)
         }
         return found
+    }
+
+    /// How often, and with which pauses, it is looked whether space is free that was just given up.
+    private static let looksMax = 20
+    private static let lookPause = Duration.milliseconds(100)
+
+    /// Has etcd give up the history of what is given up.
+    ///
+    /// - Parameter isAwaited: Whether space is short, so that it is to be free on return.
+    /// - Throws: `closed`.
+    func giveBack(isAwaited: Bool) throws(LogError) {
+        let reading = try openReading()
+        space.giveBack(reading.client, isAwaited: isAwaited)
+        guard isAwaited, let beginning = tenure?.beginning else { return }
+        // What etcd frees with one write to its file it counts as free with the next.
+        let never = DispatchSemaphore(value: 0)
+        let deadline = ContinuousClock.now + Self.lookPause * Self.looksMax
+        while ContinuousClock.now < deadline {
+            guard space.reviewNow(reading.client), space.isNearlyFull else { return }
+            let key = reading.layout.floor
+            try change([.put(key, beginning.value(at: key))], "Giving back space")
+            _ = never.wait(timeout: .now() + Self.lookPause / .seconds(1))
+        }
     }
 
     // MARK: Uploads

@@ -1,6 +1,5 @@
 import ConfluxLog
 import ConfluxVocabulary
-import Dispatch
 
 /// The log on etcd, for those who outgrow one machine: it outlives the loss of a minority of etcd's members, and
 /// any number of programs may open it, of which the last one to claim it appends.
@@ -15,7 +14,7 @@ import Dispatch
 /// - etcd keeps the history of every key; this log has it given up as it goes.
 ///
 /// docs/etcd.md says which keys there are. Owned by one thread at a time.
-public final class EtcdLog: ActionLog {
+public final class EtcdLog: CopiedLog {
     /// The random identity of this log.
     public let id: LogID
     /// The highest number in the log, as far as this object knows.
@@ -40,12 +39,8 @@ public final class EtcdLog: ActionLog {
     var tenure: Tenure?
     /// nil once closed.
     private var reading: EtcdReading?
-    private var space: EtcdSpace
+    var space: EtcdSpace
     private var watch: EtcdWatch?
-
-    /// How often, and with which pauses, it is looked whether space is free that was just given up.
-    private static let looksMax = 20
-    private static let lookPause = Duration.milliseconds(100)
 
     /// How often another claim may come first.
     private static let claimsMax = 16
@@ -55,7 +50,11 @@ public final class EtcdLog: ActionLog {
     /// - Parameter settings: Where it is, and how it is reached.
     /// - Throws: `unreachable`, `denied`, `notALog` where other keys are there, `newerFormat`, `damaged`, `full`,
     ///   `failed`, `unknownOutcome`, `invalidSetting`.
-    public init(_ settings: EtcdLogSettings) throws(LogError) {
+    public convenience init(_ settings: EtcdLogSettings) throws(LogError) {
+        try self.init(settings, for: .service)
+    }
+
+    init(_ settings: EtcdLogSettings, for purpose: EtcdBeginning.Purpose) throws(LogError) {
         try settings.validate()
         let reading: EtcdReading
         do throws(EtcdFailure) {
@@ -63,7 +62,7 @@ public final class EtcdLog: ActionLog {
         } catch {
             throw LogError(error, "Opening the log at \(settings.address)")
         }
-        let beginning = try EtcdBeginning(reading, at: settings.address)
+        let beginning = try EtcdBeginning(reading, at: settings.address, for: purpose)
         id = beginning.log
         last = beginning.end.last
         floor = beginning.floor.first
@@ -105,7 +104,7 @@ public final class EtcdLog: ActionLog {
         guard let floorPair = answer.pair(2),
             let beginning = EtcdFloor(floorPair.value, at: layout.floor)
         else { throw .damagedKey(layout.floor) }
-        if end.last > .zero {
+        if end.last >= beginning.first {
             guard let found = try reading.commits(endingAt: end.last),
                 found.record.hash == end.hash
             else {
@@ -357,25 +356,6 @@ public final class EtcdLog: ActionLog {
             if case .put(_, let value) = operation { sum + value.count } else { sum }
         }
         space.wrote(byteCount, at: answer.revision, try openReading().client)
-    }
-
-    /// Has etcd give up the history of what is given up.
-    ///
-    /// - Parameter isAwaited: Whether space is short, so that it is to be free on return.
-    /// - Throws: `closed`.
-    func giveBack(isAwaited: Bool) throws(LogError) {
-        let reading = try openReading()
-        space.giveBack(reading.client, isAwaited: isAwaited)
-        guard isAwaited, let beginning = tenure?.beginning else { return }
-        // What etcd frees with one write to its file it counts as free with the next.
-        let never = DispatchSemaphore(value: 0)
-        let deadline = ContinuousClock.now + Self.lookPause * Self.looksMax
-        while ContinuousClock.now < deadline {
-            guard space.reviewNow(reading.client), space.isNearlyFull else { return }
-            let key = reading.layout.floor
-            try change([.put(key, beginning.value(at: key))], "Giving back space")
-            _ = never.wait(timeout: .now() + Self.lookPause / .seconds(1))
-        }
     }
 
     private func requireClaim(_ tenure: Tenure, _ pair: EtcdPair?) throws(LogError) {

@@ -111,7 +111,7 @@ final class EtcdReading {
         return (record, commits)
     }
 
-    private func floor() throws(LogError) -> EtcdFloor {
+    func floor() throws(LogError) -> EtcdFloor {
         let answer = try look([.read(.key(layout.floor))], "Reading where the log begins")
         guard let pair = answer.pair(0), let floor = EtcdFloor(pair.value, at: pair.key) else {
             throw .damagedKey(layout.floor)

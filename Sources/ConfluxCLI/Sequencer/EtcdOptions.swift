@@ -48,14 +48,22 @@ enum EtcdOptions {
             --bind, which must then be no wildcard.
             """)
 
-    static let parameters: [any ParameterKey] = [
-        authority, certificate, key, user, quota, advertise,
-    ]
+    /// How etcd is reached, and what space it has.
+    static let connection: [any ParameterKey] = [authority, certificate, key, user, quota]
+    static let parameters = connection + [advertise]
 
     /// What a sequencer keeps its log in.
     static func storage(
         at address: EtcdAddress, _ arguments: Invocation
     ) throws(CommandFailure) -> SequencerConfiguration.Storage {
+        let settings = try settings(at: address, arguments)
+        return .shared { () throws(LogError) in try EtcdLog(settings) }
+    }
+
+    /// How a log on etcd is reached.
+    static func settings(
+        at address: EtcdAddress, _ arguments: Invocation
+    ) throws(CommandFailure) -> EtcdLogSettings {
         var settings = EtcdLogSettings(address: address)
         settings.security = EtcdSecurity(
             authorityFile: arguments[authority], certificateFile: arguments[certificate],
@@ -79,7 +87,6 @@ enum EtcdOptions {
         } catch {
             throw CommandFailure(.usage, code: "usage", error.message)
         }
-        let opened = settings
-        return .shared { () throws(LogError) in try EtcdLog(opened) }
+        return settings
     }
 }

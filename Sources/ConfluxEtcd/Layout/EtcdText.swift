@@ -127,21 +127,30 @@ struct EtcdFloor: Equatable {
 struct EtcdMeta {
     let version: UInt64
     let log: LogID
+    /// Whether it is a copy that is not whole yet, and so no log.
+    let isUnfinished: Bool
 
-    init(version: UInt64, log: LogID) {
+    private static let logWord = "conflux-log"
+    /// A version that knows of no copies takes it for keys of another program.
+    private static let copyWord = "conflux-copy"
+
+    init(version: UInt64, log: LogID, isUnfinished: Bool = false) {
         self.version = version
         self.log = log
+        self.isUnfinished = isUnfinished
     }
 
     /// nil where it is no log of ours. A newer version may have more words.
     init?(_ value: Bytes, at key: String) {
-        guard let text = EtcdText(value, at: key), text.words.first == "conflux-log",
-            let version = text.number(1), let log = text.identifier(2)
+        guard let text = EtcdText(value, at: key), let word = text.words.first,
+            [Self.logWord, Self.copyWord].contains(word), let version = text.number(1),
+            let log = text.identifier(2)
         else { return nil }
-        self.init(version: version, log: log)
+        self.init(version: version, log: log, isUnfinished: word == Self.copyWord)
     }
 
     func value(at key: String) -> Bytes {
-        EtcdText(["conflux-log", "\(version)", "\(log)"]).value(at: key)
+        let word = isUnfinished ? Self.copyWord : Self.logWord
+        return EtcdText([word, "\(version)", "\(log)"]).value(at: key)
     }
 }

@@ -11,7 +11,8 @@ final class LogFolder {
     let path: String
     private let descriptor: Int32
 
-    var databasePath: String { Self.databasePath(in: path) }
+    /// The database that is opened here: the log's, or a copy that has not its name yet.
+    let databasePath: String
     var writeAheadPath: String { databasePath + "-wal" }
     var journalPath: String { databasePath + "-journal" }
 
@@ -24,15 +25,20 @@ final class LogFolder {
 
     /// Makes the folder if it is absent, and locks it.
     ///
-    /// - Parameter path: The folder.
-    /// - Throws: `unusableFolder`, `inUse`.
-    init(_ path: String) throws(LogError) {
+    /// - Parameters:
+    ///   - path: The folder.
+    ///   - isForCopy: Whether a copy is made here, and not a log opened.
+    /// - Throws: `unusableFolder`, `inUse`; for a copy `inUse` as well where a log is there already, or a part of one,
+    ///   and what an interrupted copy left is removed.
+    init(_ path: String, forCopy isForCopy: Bool = false) throws(LogError) {
         guard !path.isEmpty, !path.utf8.contains(0) else {
             throw LogError(.unusableFolder, "The log needs the name of a folder. Give one.")
         }
         var trimmed = path[...]
         while trimmed.utf8.count > 1 && trimmed.hasSuffix("/") { trimmed = trimmed.dropLast() }
         self.path = String(trimmed)
+        let logPath = Self.databasePath(in: self.path)
+        databasePath = isForCopy ? logPath + ".partial" : logPath
         try Self.make(self.path)
 
         let lockPath = self.path + "/lock"
@@ -53,6 +59,26 @@ final class LogFolder {
         // For people, and for the message above; the lock does not depend on it.
         let words = Array("\(getpid())\n".utf8)
         if ftruncate(descriptor, 0) == 0 { pwrite(descriptor, words, words.count, 0) }
+        if isForCopy { try makeRoomForCopy(at: logPath) }
+    }
+
+    private func makeRoomForCopy(at logPath: String) throws(LogError) {
+        // What stands beside a database is written into it when it is opened: what another log left
+        // must not meet this one.
+        for found in [logPath, logPath + "-wal", logPath + "-journal"]
+        where access(found, F_OK) == 0 {
+            throw LogError(
+                .inUse,
+                "There is a log in \(path) already, or a part of one: \(found). Give a folder without "
+                    + "one.")
+        }
+        for left in [databasePath, writeAheadPath, journalPath, databasePath + "-shm"]
+        where unlink(left) != 0 && errno != ENOENT {
+            throw LogError(
+                .unusableFolder,
+                "\(left), which an interrupted copy left, can't be removed: "
+                    + "\(String(cString: strerror(errno))).")
+        }
     }
 
     deinit {
@@ -90,12 +116,12 @@ final class LogFolder {
         close(descriptor)
     }
 
-    /// Gives a file in the folder, which is made durable, the name of the database.
-    func adopt(_ file: String) throws(LogError) {
-        let descriptor = open(file, O_RDONLY | O_CLOEXEC)
+    /// Gives the copy, which is made durable, the name of a log.
+    func adoptCopy() throws(LogError) {
+        let descriptor = open(databasePath, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw Self.unusable(path, errno) }
         defer { close(descriptor) }
-        guard fsync(descriptor) == 0, rename(file, databasePath) == 0 else {
+        guard fsync(descriptor) == 0, rename(databasePath, Self.databasePath(in: path)) == 0 else {
             throw Self.unusable(path, errno)
         }
         try synchronize()

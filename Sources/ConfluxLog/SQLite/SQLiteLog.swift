@@ -18,7 +18,7 @@ import ConfluxVocabulary
 ///   `SQLiteLogSettings.writeAheadBytes`.
 ///
 /// Owned by one thread at a time.
-public final class SQLiteLog: ActionLog {
+public final class SQLiteLog: CopiedLog {
     /// The random identity of this log.
     public let id: LogID
     /// The highest number in the log.
@@ -57,12 +57,21 @@ public final class SQLiteLog: ActionLog {
     ///   - settings: Durability and bounds.
     /// - Throws: `unusableFolder`, `inUse`, `notALog`, `newerFormat`, `damaged`, `full`, `failed`,
     ///   `invalidSetting`.
-    public init(
+    public convenience init(
         directory: String, settings: SQLiteLogSettings = SQLiteLogSettings()
     ) throws(LogError) {
         try settings.validate()
         let folder = try LogFolder(directory)
         try folder.refuseCutDatabase()
+        try self.init(in: folder, settings, origin: nil)
+    }
+
+    /// Opens what stands in a folder that this object locks, or begins it.
+    ///
+    /// - Parameter origin: What a log begins with; nil for a new log.
+    init(
+        in folder: LogFolder, _ settings: SQLiteLogSettings, origin: LogOrigin?
+    ) throws(LogError) {
         try folder.makeFile(folder.databasePath)
         let attempt = "Opening the log in \(folder.path)"
         let database = try SQLiteFormat.reporting(attempt) { () throws(DatabaseFailure) in
@@ -76,7 +85,8 @@ public final class SQLiteLog: ActionLog {
         }
         try SQLiteFormat.reporting(attempt) { () throws(DatabaseFailure) in
             try SQLiteFormat.prepare(
-                database, version: version, log: former?.log ?? .random(), settings: settings)
+                database, version: version, origin: origin ?? .new(former?.log ?? .random()),
+                settings: settings)
             try database.renewWriteAheadFile()
         }
         let meta = try SQLiteMeta(database, version: SQLiteFormat.version, in: folder.path)
@@ -247,7 +257,12 @@ public final class SQLiteLog: ActionLog {
         if settings.durability == .os && diskFailure == nil {
             _ = try? makeDurable(files)
         }
-        self.files = nil
+        disconnect()
+    }
+
+    /// Closes the database as it is; whoever holds the folder keeps it locked.
+    func disconnect() {
+        files = nil
     }
 
     // MARK: Parts
@@ -326,9 +341,11 @@ public final class SQLiteLog: ActionLog {
     /// Where the log ends: the last commit, nil where there is none, and what the next one is chained to.
     private struct End {
         var commit: LoggedCommit?
+        /// The next number.
+        let before: SequenceNumber
         let head: ChainHash
 
-        var last: SequenceNumber { commit?.last ?? .zero }
+        var last: SequenceNumber { SequenceNumber(before.rawValue - 1) }
     }
 
     private func readEnd(_ files: Files) throws(LogError) -> End {
@@ -336,7 +353,7 @@ public final class SQLiteLog: ActionLog {
         let hasRow = try SQLiteFormat.reporting("Reading the end of the log") {
             () throws(DatabaseFailure) in try files.statements.end.step()
         }
-        guard hasRow else { return End(head: chain.end.hash) }
+        guard hasRow else { return End(before: floor, head: chain.end.hash) }
         let row = SQLiteLogRow(files.statements.end)
         let hash = SQLiteLogRow.hash(files.statements.end)
         guard let commit = row.commit(),
@@ -346,7 +363,7 @@ public final class SQLiteLog: ActionLog {
                 row.first, row.first, "the last commit, whose bytes are not those that were written"
             )
         }
-        return End(commit: commit, head: head)
+        return End(commit: commit, before: commit.last.next, head: head)
     }
 
     func readEpoch(_ files: Files) throws(LogError) -> Epoch {

@@ -143,33 +143,17 @@ public final class SQLiteLogFile: LogReader {
         to directory: String, if isWhole: (SQLiteLogFile) -> Bool = { _ in true }
     ) throws(LogError) {
         guard let reader else { throw .closed }
-        let target = try LogFolder(directory)
-        // What stands beside a database is written into it when it is opened: what another log left
-        // must not meet this one.
-        for path in [target.databasePath, target.writeAheadPath, target.journalPath]
-        where access(path, F_OK) == 0 {
-            throw LogError(
-                .inUse,
-                "There is a log in \(directory) already, or a part of one: \(path). Give a folder "
-                    + "without one.")
-        }
-        let partial = target.databasePath + ".partial"
-        if unlink(partial) != 0, errno != ENOENT {
-            throw LogError(
-                .unusableFolder,
-                "\(partial), which an interrupted copy left, can't be removed: "
-                    + "\(String(cString: strerror(errno))).")
-        }
-        try target.makeFile(partial)
-        try reader.vacuum(into: partial)
-        let copy = try SQLiteLogFile(path: partial, in: directory)
+        let target = try LogFolder(directory, forCopy: true)
+        try target.makeFile(target.databasePath)
+        try reader.vacuum(into: target.databasePath)
+        let copy = try SQLiteLogFile(path: target.databasePath, in: directory)
         let isAdopted = isWhole(copy)
         copy.close()
         if isAdopted {
-            try target.adopt(partial)
+            try target.adoptCopy()
         } else {
             // What stays if this fails is no log, and the next copy removes it.
-            unlink(partial)
+            unlink(target.databasePath)
         }
     }
 }

@@ -100,11 +100,11 @@ enum SQLiteFormat {
     /// - Parameters:
     ///   - database: The connection.
     ///   - version: The format that the file has; nil if it is empty.
-    ///   - log: The log's id.
+    ///   - origin: The log's id, and what a new file begins with.
     ///   - settings: The bounds.
     /// - Throws: What SQLite says.
     static func prepare(
-        _ database: Database, version: Int64?, log: LogID, settings: SQLiteLogSettings
+        _ database: Database, version: Int64?, origin: LogOrigin, settings: SQLiteLogSettings
     ) throws(DatabaseFailure) {
         // Neither can be changed once there is a table. The second one lets the file shrink.
         if version == nil {
@@ -130,13 +130,14 @@ enum SQLiteFormat {
                     \(trigger)
                     \(SQLiteSnapshots.tables)
                     INSERT INTO meta (only, format, log, epoch)
-                    VALUES (1, \(self.version), '\(log)', 0);
-                    UPDATE meta SET base = x'\(ChainHash.genesis(of: log))';
+                    VALUES (1, \(self.version), '\(origin.log)', 0);
+                    UPDATE meta SET floor = \(origin.floor), reached = \(SQLiteMeta.end),
+                        chained = \(origin.floor), base = x'\(origin.hash)';
                     PRAGMA application_id = \(applicationID);
                     PRAGMA user_version = \(self.version);
                     """)
             } else if let version, version < self.version {
-                try database.execute(upgrade(from: version, log))
+                try database.execute(upgrade(from: version, origin.log))
             }
             try database.execute(SQLiteCheckpoints.table)
         }

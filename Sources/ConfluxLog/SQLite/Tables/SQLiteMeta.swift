@@ -57,8 +57,11 @@ struct SQLiteMeta {
             UPDATE meta SET copy = \(values);
         END;
         """
-    /// Where the log ends; of it `reached` is set.
-    static let end = "coalesce((SELECT last FROM commits ORDER BY first DESC LIMIT 1), 0)"
+    /// Where the log ends; of it `reached` is set. A copy that has no entry yet ends before its floor.
+    static let end = "coalesce((\(newest)), (SELECT floor - 1 FROM meta))"
+    private static let newest = "SELECT last FROM commits ORDER BY first DESC LIMIT 1"
+    /// The same where no log has a floor.
+    private static let firstEnd = "coalesce((\(newest)), 0)"
 
     /// What is true of a row that is as it was written.
     static func isIntact(_ version: Int64 = SQLiteFormat.version) -> String {
@@ -79,12 +82,13 @@ struct SQLiteMeta {
     init(_ database: Database, version: Int64, in folder: String) throws(LogError) {
         let columns = version > 2 ? "floor, reached" : version > 1 ? "floor, 0" : "1, 0"
         // A log without hashes is chained from its end on, once it is upgraded.
-        let chain = version > 3 ? "chained, base" : "1 + \(Self.end), x''"
+        let end = version > 1 ? Self.end : Self.firstEnd
+        let chain = version > 3 ? "chained, base" : "1 + \(end), x''"
         let found = try SQLiteFormat.reporting("Opening \(LogFolder.databasePath(in: folder))") {
             () throws(DatabaseFailure) -> (name: String, numbers: [UInt64?], base: ChainHash?)? in
             let row = try database.prepare(
                 """
-                SELECT log, epoch, \(columns), \(Self.end), \(chain) FROM meta
+                SELECT log, epoch, \(columns), \(end), \(chain) FROM meta
                 WHERE \(Self.isIntact(version))
                 """)
             defer { row.reset() }

@@ -1,0 +1,42 @@
+import ConfluxLog
+import ConfluxVocabulary
+
+extension EtcdLog {
+    /// Opens a log to copy it. Unlike ``init(_:)`` it begins none.
+    ///
+    /// - Parameter settings: Where it is, and how it is reached.
+    /// - Throws: As ``init(_:)``; `notALog` as well where no log is there.
+    public convenience init(copied settings: EtcdLogSettings) throws(LogError) {
+        try self.init(settings, for: .copying)
+    }
+
+    /// Begins a copy of a log below a prefix. Until ``adopt()`` no program takes it for a log.
+    ///
+    /// - Parameters:
+    ///   - origin: What the log begins with.
+    ///   - settings: Where the copy is, and how it is reached. An unfinished copy there is removed.
+    /// - Throws: As ``init(_:)``; `inUse` where a log is there already.
+    public convenience init(
+        copyWith origin: LogOrigin, _ settings: EtcdLogSettings
+    ) throws(LogError) {
+        try self.init(settings, for: .copy(of: origin))
+    }
+
+    /// Where the log begins now.
+    ///
+    /// - Throws: `damaged`, `unreachable`, `denied`, `failed`, `closed`.
+    public func origin() throws(LogError) -> LogOrigin {
+        let beginning = try openReading().floor()
+        return LogOrigin(log: id, floor: beginning.first, hash: beginning.hash)
+    }
+
+    /// Makes a copy a log, in one transaction; then closes it.
+    ///
+    /// - Throws: `superseded`, `full`, `failed`, `unreachable`, `denied`, `unknownOutcome`, `notClaimed`, `closed`.
+    public func adopt() throws(LogError) {
+        let key = try openReading().layout.meta
+        let meta = EtcdMeta(version: EtcdLayout.version, log: id)
+        try change([.put(key, meta.value(at: key))], "Ending the copy")
+        close()
+    }
+}

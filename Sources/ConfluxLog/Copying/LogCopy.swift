@@ -1,0 +1,177 @@
+import ConfluxVocabulary
+
+/// Copies a log from one engine to another: its entries with their epochs, its checkpoints and its snapshots.
+///
+/// The copy is the same log, with the same identity and the same hashes.
+public struct LogCopy {
+    /// What is done next.
+    public enum Step: Sendable, Hashable {
+        /// The entries from a number on are copied.
+        case entries(from: SequenceNumber)
+        /// Checkpoints and snapshots are copied.
+        case states
+        /// The entries from a number on are compared with the source's.
+        case comparison(from: SequenceNumber)
+    }
+
+    private let source: any ActionLog
+    private let target: any ActionLog
+    private let willTake: (Step) throws(LogError) -> Void
+
+    /// About how many bytes are read, and appended, at once: less than one value of etcd's takes.
+    private static let pieceBytes = 768 << 10
+
+    /// Claims a log, copies everything, compares the copy with the log, confirms the claim, and adopts the copy.
+    ///
+    /// What fails, or is ended, leaves no log in the new place, and the old one as it was.
+    ///
+    /// - Parameters:
+    ///   - source: The log. It stays open.
+    ///   - begin: Begins the copy.
+    ///   - willTake: Called before each step. What it throws ends the work.
+    /// - Returns: The epoch of the claim; the copy has the same.
+    /// - Throws: `superseded` where another program claimed the log meanwhile; `failed` where the copy differs from the
+    ///   log; else what reading the log, writing the copy, `begin` or `willTake` throws.
+    public static func make(
+        of source: any CopiedLog, in begin: (LogOrigin) throws(LogError) -> any CopiedLog,
+        willTake: @escaping (Step) throws(LogError) -> Void
+    ) throws(LogError) -> Epoch {
+        let claim = try source.claim()
+        let target = try begin(try source.origin())
+        defer { target.close() }
+        let copy = LogCopy(source: source, target: target, willTake: willTake)
+        let standing = try copy.copyEntries()
+        // What is behind the entries needs a claim in any case.
+        _ = try target.claim(raisingEpochBy: claim.epoch.rawValue - standing.rawValue)
+        try copy.copyCheckpoints()
+        try copy.copySnapshots()
+        try copy.compare()
+        try source.confirm()
+        try target.adopt()
+        return claim.epoch
+    }
+
+    /// - Returns: The epoch of the last entry.
+    private func copyEntries() throws(LogError) -> Epoch {
+        var epoch = Epoch.none
+        var next = source.floor
+        while next <= source.last {
+            try willTake(.entries(from: next))
+            var rest = try source.read(from: next, limitBytes: Self.pieceBytes)[...]
+            guard let end = rest.last?.last else { throw .missing(next) }
+            while let first = rest.first {
+                // An append needs the claim of its epoch.
+                if first.epoch > epoch {
+                    _ = try target.claim(raisingEpochBy: first.epoch.rawValue - epoch.rawValue)
+                    epoch = first.epoch
+                }
+                let run = rest.prefix { $0.epoch == first.epoch }
+                rest = rest.dropFirst(run.count)
+                try target.append(Array(run), expecting: target.last, forced: false)
+            }
+            next = end.next
+        }
+        return epoch
+    }
+
+    private func copyCheckpoints() throws(LogError) {
+        try willTake(.states)
+        // A later one replaces those before it.
+        for checkpoint in try checkpoints(of: source).reversed() {
+            for piece in checkpoint.pieces() { try target.save(piece) }
+        }
+    }
+
+    /// The newest first.
+    private func checkpoints(of log: any ActionLog) throws(LogError) -> [SavedCheckpoint] {
+        var found: [SavedCheckpoint] = []
+        var through = log.last
+        while through > .zero, let checkpoint = try log.checkpoint(through: through) {
+            found.append(checkpoint)
+            through = SequenceNumber(checkpoint.sequence.rawValue - 1)
+        }
+        return found
+    }
+
+    private func copySnapshots() throws(LogError) {
+        // In this order none retires another that is there beside it.
+        let order: [SavedSnapshot.Kind] = [.confirmed, .aside, .compared]
+        let snapshots = try source.snapshots()
+        for kind in order {
+            for snapshot in snapshots where snapshot.kind == kind { try copy(snapshot) }
+        }
+    }
+
+    private func copy(_ snapshot: SavedSnapshot) throws(LogError) {
+        var offset: UInt64 = 0
+        repeat {
+            try willTake(.states)
+            let bytes = try source.readSnapshot(
+                of: snapshot.key, from: offset, limitBytes: Self.pieceBytes)
+            guard let bytes, !bytes.isEmpty || snapshot.byteCount == 0 else {
+                throw .changed("The snapshot of \(snapshot.key) is gone")
+            }
+            try target.save(SnapshotPiece(snapshot: snapshot, offset: offset, bytes: bytes))
+            offset += UInt64(bytes.count)
+        } while offset < snapshot.byteCount
+    }
+
+    /// Reads all of both again.
+    private func compare() throws(LogError) {
+        guard source.floor == target.floor, source.last == target.last else {
+            throw .differs("entries \(target.floor) to \(target.last)")
+        }
+        var next = source.floor
+        while next <= source.last {
+            try willTake(.comparison(from: next))
+            let commits = try source.read(from: next, limitBytes: Self.pieceBytes)
+            guard let end = commits.last?.last else { throw .missing(next) }
+            guard try target.read(from: next, limitBytes: Self.pieceBytes) == commits else {
+                throw .differs("the entries from \(next)")
+            }
+            next = end.next
+        }
+        guard try checkpoints(of: source) == checkpoints(of: target) else {
+            throw .differs("the checkpoints")
+        }
+        let snapshots = try source.snapshots()
+        guard try target.snapshots() == snapshots else { throw .differs("the list of snapshots") }
+        for snapshot in snapshots {
+            guard try digest(of: snapshot) == snapshot.digest else {
+                throw .differs("the snapshot of \(snapshot.key)")
+            }
+        }
+    }
+
+    /// Of what the copy has.
+    private func digest(of snapshot: SavedSnapshot) throws(LogError) -> Digest? {
+        var hasher = DigestHasher()
+        while hasher.byteCount < snapshot.byteCount {
+            try willTake(.states)
+            let bytes = try target.readSnapshot(
+                of: snapshot.key, from: hasher.byteCount, limitBytes: Self.pieceBytes)
+            guard let bytes, !bytes.isEmpty else { return nil }
+            hasher.update(bytes)
+        }
+        return hasher.finish()
+    }
+}
+
+extension LogError {
+    fileprivate static func missing(_ number: SequenceNumber) -> LogError {
+        .damaged(number, number, "missing")
+    }
+
+    fileprivate static func changed(_ what: String) -> LogError {
+        LogError(
+            .failed,
+            "\(what): another program changed the log while it was copied. Stop it; try again.")
+    }
+
+    fileprivate static func differs(_ what: String) -> LogError {
+        LogError(
+            .failed,
+            "The copy differs from the log in \(what). Nothing was moved, and the log is as it was. Try again; if "
+                + "it fails again, check the machines' memory and disks.")
+    }
+}
