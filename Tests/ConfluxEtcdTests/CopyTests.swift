@@ -100,11 +100,20 @@ import Testing
         #expect(epoch > last)
         try third.fill(1, epoch)
         third.close()
-        let file = try SQLiteLogFile(directory: "\(folder)/third")
+        first.close()
+        let (former, links) = (try chain(of: "first"), try chain(of: "third"))
+        #expect(links.dropLast().map(\.hash) == former.map(\.hash))
+        #expect(links.count == content.commits.count + 1)
+    }
+
+    /// The commits of a log on disk with their hashes, each of which follows from the one before.
+    private func chain(of name: String) throws -> [ChainedCommit] {
+        let file = try SQLiteLogFile(directory: "\(folder)/\(name)")
+        defer { file.close() }
         var chain = try file.chain()
         let links = try file.readChained(from: file.floor, through: file.last, limitBytes: 1 << 30)
-        #expect(links.count == content.commits.count + 1)
         #expect(links.allSatisfy { chain.follow($0) })
+        return links
     }
 
     @Test func `an empty log moves, too`() throws {
