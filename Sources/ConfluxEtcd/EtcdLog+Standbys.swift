@@ -10,11 +10,15 @@ extension EtcdLog: SharedActionLog {
     public func look() throws(LogError) -> SharedLogView {
         let reading = try openReading()
         let layout = reading.layout
-        let answer = try reading.look(
-            [
-                .read(.key(layout.epoch)), .read(.key(layout.end)), .read(.key(layout.floor)),
-                .read(.key(layout.serving)),
-            ], "Looking how the log is")
+        // A member that is lost with the sequencer's machine must not make a takeover late.
+        let answer = try lookPatience.ask(reading.client, within: settings) {
+            () throws(LogError) in
+            try reading.look(
+                [
+                    .read(.key(layout.epoch)), .read(.key(layout.end)), .read(.key(layout.floor)),
+                    .read(.key(layout.serving)),
+                ], "Looking how the log is")
+        }
         guard let pair = answer.pair(0), let standing = EtcdTenure(pair.value, at: layout.epoch)
         else { throw .damagedKey(layout.epoch) }
         guard let pair = answer.pair(1), let end = EtcdEnd(pair.value, at: layout.end) else {
@@ -85,9 +89,7 @@ struct EtcdCandidate {
 
 /// Says that a tenure serves, and reads who stands by, in one transaction that compares the claim.
 final class EtcdHerald: TenureHerald {
-    /// How long one member may take: several times as long as the last one did, and longer behind each failure. All
-    /// of them together may take twice that, and a second in any case.
-    private static let answerMax = Duration.milliseconds(400)...Duration.seconds(1)
+    private static let answerMax = Duration.seconds(1)
     private static let callMax = Duration.seconds(1)
     /// How long a sequencer that stands by may be silent to count as one, and until it is forgotten.
     private static let silenceMax = Duration.seconds(3)
@@ -101,7 +103,7 @@ final class EtcdHerald: TenureHerald {
     /// What each has said, by its address.
     private var heard: [String: Heard] = [:]
     private var count = 0
-    private var answerMax = answerMax.lowerBound
+    private var patience = EtcdPatience(upTo: answerMax)
 
     private struct Heard {
         /// What it said last, and since when it says the same.
@@ -118,18 +120,13 @@ final class EtcdHerald: TenureHerald {
             throw LogError(error, "Opening the log")
         }
         self.claim = claim
-        limit(Self.answerMax.lowerBound)
-    }
-
-    private func limit(_ time: Duration) {
-        let range = Self.answerMax
-        answerMax = min(max(time, range.lowerBound), range.upperBound)
-        reading.client.limit(answer: answerMax, call: max(Self.callMax, answerMax * 2))
     }
 
     func say(_ word: ServingWord) throws(LogError) -> [StandbyWord] {
         let layout = reading.layout
         let now = reading.client.now
+        let answerMax = patience.answerMax
+        reading.client.limit(answer: answerMax, call: max(Self.callMax, answerMax * 2))
         let silent = heard.filter { now - $0.value.since > Self.memoryMax }.keys.sorted()
         // Who serves does not stand by.
         let gone = silent + (silent.contains(word.address) ? [] : [word.address])
@@ -144,10 +141,10 @@ final class EtcdHerald: TenureHerald {
                     ] + gone.map { .delete(.key(layout.standby($0))) },
                     failure: [.read(.key(layout.epoch))]))
         } catch {
-            limit(answerMax * 2)
+            patience.failed()
             throw LogError(error, "Saying who serves")
         }
-        limit((reading.client.now - now) * 4)
+        patience.took(reading.client.now - now)
         guard answer.succeeded else {
             guard let pair = answer.pair(0), let standing = EtcdTenure(pair.value, at: pair.key)
             else { throw .damagedKey(layout.epoch) }

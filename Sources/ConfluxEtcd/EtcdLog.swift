@@ -41,6 +41,7 @@ public final class EtcdLog: CopiedLog {
     private var reading: EtcdReading?
     var space: EtcdSpace
     private var watch: EtcdWatch?
+    var lookPatience: EtcdPatience
 
     /// How often another claim may come first.
     private static let claimsMax = 16
@@ -69,6 +70,7 @@ public final class EtcdLog: CopiedLog {
         self.settings = settings
         self.reading = reading
         space = EtcdSpace(quotaBytes: settings.quotaBytes)
+        lookPatience = EtcdPatience(upTo: settings.answerMax)
     }
 
     deinit {

@@ -140,4 +140,20 @@ import Testing
         }
         two.close()
     }
+
+    /// Were it asked as long as others of its requests may take, this would not end in time.
+    @Test(.timeLimit(.minutes(1)))
+    func `a member that hangs keeps nobody from seeing soon that a tenure is silent`() throws {
+        let cluster = try cluster(of: 3)
+        let logs = try (0..<16).map { _ in
+            try open(cluster) { settings in
+                settings.answerMax = .seconds(60)
+                settings.callMax = .seconds(120)
+            }
+        }
+        let leader = try cluster.leader()
+        cluster.signal(SIGSTOP, (leader + 1) % 3)
+        defer { cluster.signal(SIGCONT, (leader + 1) % 3) }
+        for log in logs { #expect(try log.look().last == .zero) }
+    }
 }
