@@ -37,27 +37,37 @@ final class AddressDiagnosis: Sendable {
     ///   - event: What.
     ///   - endpoint: Where the node connects.
     func take(_ event: ClientEvent, of endpoint: Endpoint) {
+        // Of several addresses the socket leaves one that says nothing by itself, and another one may serve.
+        let isOnly = addresses.count == 1
         switch event {
-        case .connecting: note(Self.unreachable("Connection timed out", endpoint), isSuspect: true)
-        case .accepted: note(Self.stranger(endpoint), isSuspect: true)
+        case .connecting:
+            note(Self.unreachable("Connection timed out", endpoint), isSuspect: isOnly)
+        case .accepted: note(Self.silent(endpoint), isSuspect: isOnly)
         case .connected:
             state.withLock { $0.failed = [] }
             note(Self.silentRouter(endpoint), isSuspect: false)
         // It may end, and connections that it had yet to accept with it.
-        case .failed(.silent, let endpoint): note(Self.stranger(endpoint), isSuspect: true)
+        case .failed(.silent, let endpoint) where isOnly:
+            note(Self.silent(endpoint), isSuspect: true)
         case .failed(let failure, let endpoint):
             guard let message = Self.message(failure, endpoint) else { return }
-            // One of several addresses may serve while the others don't.
-            let isLast = state.withLock { state in
-                state.failed.insert(endpoint)
-                return state.failed.isSuperset(of: addresses)
-            }
-            if isLast {
+            if allHaveFailed(with: endpoint) {
                 conclude(NodeError(code: .unreachable, message: message))
             } else {
                 note(message, isSuspect: false)
             }
         case .message: break
+        }
+    }
+
+    /// The sequencer there sends the node to another one, so it does not serve itself.
+    func sendsOn(_ endpoint: Endpoint) { _ = allHaveFailed(with: endpoint) }
+
+    /// One of several addresses may serve while the others don't.
+    private func allHaveFailed(with endpoint: Endpoint) -> Bool {
+        state.withLock { state in
+            state.failed.insert(endpoint)
+            return state.failed.isSuperset(of: addresses)
         }
     }
 
@@ -132,7 +142,8 @@ final class AddressDiagnosis: Sendable {
             \(endpoint)), or check the port.
             """
         case .unreachable(let reason): unreachable(reason, endpoint)
-        case .silent, .stranger, .broken: stranger(endpoint)
+        case .silent: silent(endpoint)
+        case .stranger, .broken: stranger(endpoint)
         case .otherSocket:
             """
             \(endpoint) is not a sequencer's address. It may be its feed's: connect to the address that \
@@ -144,6 +155,13 @@ final class AddressDiagnosis: Sendable {
 
     private static func unreachable(_ reason: String, _ endpoint: Endpoint) -> String {
         "\(endpoint) can't be reached (\(reason)). Check the address, the network and firewalls."
+    }
+
+    private static func silent(_ endpoint: Endpoint) -> String {
+        """
+        Whoever listens at \(endpoint) says nothing. It is not a sequencer, or it is stopped or cut off. Check \
+        the port, the process and the network.
+        """
     }
 
     private static func stranger(_ endpoint: Endpoint) -> String {

@@ -21,6 +21,7 @@ extension LinkThread {
                 throw ZeroMQError(
                     .invalidEndpoint, "\(address) is on this machine, and who said so is not.")
             }
+            if let former = dealer.endpoint { diagnosis.sendsOn(former) }
             try dealer.move(to: endpoint)
         } catch {
             // The node goes on saying hello, and trying its own addresses.

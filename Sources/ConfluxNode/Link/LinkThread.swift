@@ -42,7 +42,7 @@ final class LinkThread: @unchecked Sendable {
     private let progress: SharedProgress
     private var seen = SharedProgress.Content()
     private let meter: NodeMeter
-    private let diagnosis: AddressDiagnosis
+    let diagnosis: AddressDiagnosis
     /// When it was published last how things are.
     private var publishedAt = Duration.zero
 
