@@ -70,10 +70,60 @@ package final class EtcdCluster: Sendable {
         "\(options.secure == nil ? "etcd" : "etcds")://\(endpoints.joined(separator: ","))/\(prefix)"
     }
 
+    private var initialCluster: String {
+        peers.enumerated().map { "m\($0.offset)=http://\($0.element)" }.joined(separator: ",")
+    }
+
+    /// Puts a new member in the place of one that was killed, whose files are gone: as the runbook says.
+    package func replace(_ index: Int) throws {
+        try FileManager.default.removeItem(atPath: "\(folder)/m\(index)")
+        let list = try control(["member", "list"]).split(separator: "\n")
+        let lost = list.first { $0.contains(" m\(index),") }?.prefix { $0 != "," }
+        guard let lost else { throw Failure("no member m\(index): \(list)") }
+        try control(["member", "remove", String(lost)])
+        // etcd takes none before the others have been connected for five seconds.
+        let deadline = ContinuousClock.now + .seconds(30)
+        while true {
+            do {
+                try control(["member", "add", "m\(index)", "--peer-urls=http://\(peers[index])"])
+                break
+            } catch let failure as Failure {
+                guard failure.description.contains("unhealthy cluster"),
+                    ContinuousClock.now < deadline
+                else { throw failure }
+            }
+        }
+        try start(index, state: "existing")
+    }
+
+    /// Saves what the cluster has at one moment.
+    ///
+    /// - Returns: The file.
+    package func save() throws -> String {
+        let file = "\(folder)/saved"
+        try control(["snapshot", "save", file], at: [endpoints[0]])
+        return file
+    }
+
+    /// Starts all members anew from a file, once all of them are killed: as the runbook says.
+    package func restore(from file: String) throws {
+        for index in peers.indices {
+            try FileManager.default.removeItem(atPath: "\(folder)/m\(index)")
+            try control([
+                "snapshot", "restore", file, "--name", "m\(index)", "--data-dir",
+                "\(folder)/m\(index)", "--initial-cluster", initialCluster,
+                "--initial-advertise-peer-urls", "http://\(peers[index])",
+            ])
+        }
+        for index in peers.indices { try start(index) }
+        try awaitHealth()
+    }
+
     /// Starts a member, or starts one again that was killed.
-    package func start(_ index: Int) throws {
+    ///
+    /// - Parameter state: Whether the cluster is `new`, or `existing`.
+    package func start(_ index: Int, state: String = "new") throws {
         let scheme = options.secure == nil ? "http" : "https"
-        let cluster = peers.enumerated().map { "m\($0.offset)=http://\($0.element)" }
         let client = "\(scheme)://\(endpoints[index])"
         let peer = "http://\(peers[index])"
         let member = try EtcdMember(
@@ -82,8 +132,8 @@ package final class EtcdCluster: Sendable {
                 "--name", "m\(index)", "--data-dir", "\(folder)/m\(index)",
                 "--listen-client-urls", client, "--advertise-client-urls", client,
                 "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
-                "--initial-cluster", cluster.joined(separator: ","), "--initial-cluster-state",
-                "new", "--log-level", "error", "--logger", "zap",
+                "--initial-cluster", initialCluster, "--initial-cluster-state", state,
+                "--log-level", "error", "--logger", "zap",
             ] + options.arguments + (options.secure?.server ?? []))
         members.withLock { $0[index] = member }
     }
@@ -123,9 +173,12 @@ package final class EtcdCluster: Sendable {
         throw Failure("no member leads: \(text)")
     }
 
-    /// Runs `etcdctl` against all members.
+    /// Runs `etcdctl` against all members, or some.
     @discardableResult
-    package func control(_ arguments: [String], input: String = "") throws -> String {
+    package func control(
+        _ arguments: [String], at endpoints: [String]? = nil, input: String = ""
+    ) throws -> String {
+        let endpoints = endpoints ?? self.endpoints
         guard let program = program("etcdctl") else { throw Failure("no etcdctl") }
         let scheme = options.secure == nil ? "http" : "https"
         let ended = try run(

@@ -1,0 +1,108 @@
+import Conflux
+import EtcdCluster
+import Foundation
+import Testing
+
+extension ProcessTests {
+    /// What the runbook says of lost members of etcd and of upgrades, done under load.
+    @Suite(.serialized, .enabled(if: EtcdCluster.isInstalled)) struct RecoveryTests {
+        /// Streams of actions pass meanwhile; then each action is in the log once and in its order.
+        private func expectOneHistory(
+            of place: String, _ count: Int,
+            while disturb: (inout SequencerGroup, inout [RunningWorker]) async throws -> Void
+        ) async throws {
+            try await withSeed { seed in
+                try await withSite { site in
+                    var group = try await site.sequencers(count, log: place)
+                    var workers: [RunningWorker] = []
+                    for name in ["w1", "w2"] {
+                        workers.append(
+                            try await site.worker(name, of: group.members[0], at: group.addresses))
+                    }
+                    let streams = try await startStreams(
+                        site, group.addresses, lineCount: 600, seed: seed)
+                    for stream in streams { _ = try await stream.child.output.line(100) }
+                    try await disturb(&group, &workers)
+                    for stream in streams { stream.finish() }
+                    let expectations = try await outcomes(of: streams)
+                    try await site.expectOneHistory(
+                        of: expectations, at: group.addresses, in: workers.map(\.name))
+                }
+            }
+        }
+
+        @Test func `a lost member of etcd is replaced under load, and the new one counts`()
+            async throws
+        {
+            let cluster = try EtcdCluster()
+            try await expectOneHistory(of: cluster.address("conflux"), 2) { _, _ in
+                cluster.signal(SIGKILL, 2)
+                try cluster.replace(2)
+                // The new one makes a majority with the one that stays.
+                cluster.signal(SIGKILL, 1)
+                try cluster.awaitHealth()
+            }
+        }
+
+        @Test func `sequencers and workers are restarted one by one under load`() async throws {
+            let place = try EtcdCluster.shared.get().address("conflux/\(UUID().uuidString)")
+            try await expectOneHistory(of: place, 3) { group, workers in
+                let site = group.site
+                // Those that stand by first; then another one serves, and the last one can go.
+                for index in [1, 2, 0] {
+                    let former = group.members[index]
+                    if index == 0 {
+                        try await site.untilStandsBy(
+                            group.members[1].address, at: group.addresses)
+                        let marks = group.marks
+                        let handover = try await site.run("handover", "--connect", group.addresses)
+                        #expect(handover.end == .exited(0), "\(handover.message)")
+                        _ = try await group.next("ready", of: [1, 2], behind: marks)
+                    }
+                    former.child.signal(SIGTERM)
+                    #expect(try await former.child.end() == .exited(0))
+                    group.members[index] = try await site.standby(log: place, at: former)
+                }
+                for index in workers.indices {
+                    let worker = workers[index]
+                    worker.child.signal(SIGTERM)
+                    #expect(try await worker.child.end() == .exited(0))
+                    workers[index] = try await site.worker(
+                        worker.name, of: group.members[0], at: group.addresses)
+                }
+            }
+        }
+
+        @Test func `etcd that lost its majority for good comes back from its own backup`()
+            async throws
+        {
+            try await withSite { site in
+                let cluster = try EtcdCluster()
+                let place = cluster.address("conflux")
+                let first = try await site.sequencer(log: place)
+                let worker = try await site.worker("w1", of: first)
+                _ = try await site.dispatch("increment", to: "counter", at: first.address)
+                let saved = try cluster.save()
+                let lost = try await site.dispatch(
+                    "increment", to: "counter", at: first.address, "--wait", "applied")
+                first.child.signal(SIGTERM)
+                #expect(try await first.child.end() == .exited(0))
+                for index in 0..<3 { cluster.signal(SIGKILL, index) }
+                try cluster.restore(from: saved)
+
+                let second = try await site.sequencer(log: place, at: first)
+                #expect(second.ready[key: "log"] == first.ready[key: "log"])
+                let last = try #require(second.ready[key: "last"]?.number)
+                #expect(last < lost)
+                _ = try await worker.child.output.first { line in
+                    try object(line)[key: "event"] == "historyLost"
+                }
+                let next = try await site.dispatch(
+                    "increment", to: "counter", at: second.address, "--wait", "applied")
+                let sightings = try await site.sightings(
+                    of: "counter", at: second.address, in: ["w1"], from: next)
+                #expect(sightings.map(\.state) == [#"{"count":2}"#])
+            }
+        }
+    }
+}
