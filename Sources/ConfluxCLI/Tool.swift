@@ -39,9 +39,9 @@ enum Tool {
     private static let exitCodes = ExitCode.allCases.map { "\($0.rawValue) \($0.summary)" }
         .joined(separator: "; ")
 
-    private static let workerExamples: [Command.Example] = [
-        .init("Host a counter", "conflux worker --name alpha --store counter"),
-        .init(
+    private static let workerExamples = [
+        Command.Example("Host a counter", "conflux worker --name alpha --store counter"),
+        Command.Example(
             "Host two documents of a sequencer elsewhere",
             "conflux worker --connect tcp://10.0.0.5:7400 --name beta "
                 + "--store document --store document/prefs"),
