@@ -10,6 +10,12 @@ struct Message: Hashable {
     /// The text on one line, with `{name}` for what is interpolated.
     let text: String
 
+    /// Its clauses of at least two words. What is interpolated counts as one.
+    var clauses: [Substring] {
+        text.replacing(/\{[^}]*\}/, with: "x").split { ".?;:".contains($0) }
+            .filter { $0.split(separator: " ").count > 1 }
+    }
+
     /// The messages of a file, in its order.
     static func all(in source: SwiftSource, at path: String) -> [Message] {
         let code = Array(source.code.joined(separator: "\n").utf8)
@@ -69,7 +75,7 @@ struct Message: Hashable {
             rest = rest[inside.endIndex...].dropFirst()
         }
         return (plain + rest).split(whereSeparator: \.isWhitespace).joined(separator: " ")
-            + (text.last == " " ? " " : "")
+            + (text.last == " " && !literal.isLong ? " " : "")
     }
 
     private static func isWord(_ part: Substring) -> Bool {
