@@ -226,8 +226,11 @@ let package = Package(
                 "VaryingWorker", "poll-worker",
             ],
             swiftSettings: strict),
-        // Reads the repository and checks the house rules.
-        .testTarget(name: "RepositoryTests", swiftSettings: strict),
+        // Reads the repository and checks the house rules. The exit statuses are the program's.
+        .testTarget(
+            name: "RepositoryTests",
+            dependencies: ["Conflux", "ConfluxCLI", "ConfluxLog", "ConfluxNode", "ConfluxWorker"],
+            swiftSettings: strict),
         // Programs as they were written for VueFlux, with their imports replaced. They are
         // clients, so they alone may warn.
         .testTarget(

@@ -31,14 +31,20 @@ enum BackupCommand {
     static func run(_ environment: CommandEnvironment) async throws(CommandFailure) -> ExitCode {
         let arguments = environment.arguments
         let target = arguments[destination]
+        let progress = LogProgress()
+        defer { progress.end() }
         do throws(LogError) {
             let file = try SQLiteLogFile(directory: arguments[data])
             defer { file.close() }
-            try file.copy(to: target)
+            progress.copying(from: arguments[data], to: target)
+            try file.copy(to: target) { _ in
+                progress.copied()
+                return true
+            }
         } catch {
             throw CommandFailure(error)
         }
-        let verification = try LogCommand.verify(target, environment)
+        let verification = try LogCommand.verify(target, environment, showing: progress)
         if environment.isJSON {
             environment.output.print(verification.json)
         } else {

@@ -63,6 +63,13 @@ struct Connection: Sendable {
         }
     }
 
+    /// An answer to another question.
+    private static let unfit = CommandFailure(
+        .failed,
+        """
+        The sequencer's answer does not fit the question. Run the same version of conflux on both sides.
+        """)
+
     /// The sequencer's view of itself.
     ///
     /// - Parameter question: Whether shapes are asked for besides.
@@ -72,7 +79,7 @@ struct Connection: Sendable {
         _ question: Question.Body = .status
     ) async throws(CommandFailure) -> SequencerStatus {
         guard case .status(let status) = try await ask(question) else {
-            throw CommandFailure(.failed, "The sequencer gave an answer to another question.")
+            throw Self.unfit
         }
         return status
     }
@@ -80,7 +87,7 @@ struct Connection: Sendable {
     /// The sequencer that serves, and those that stand by; nobody where no other one can.
     func sequencers() async throws(CommandFailure) -> [SequencerPlace] {
         guard case .sequencers(let places) = try await ask(.sequencers) else {
-            throw CommandFailure(.failed, "The sequencer gave an answer to another question.")
+            throw Self.unfit
         }
         return places.filter { !$0.address.isEmpty }
     }
@@ -92,7 +99,7 @@ struct Connection: Sendable {
     /// - Throws: Where none stands by, or it was not answered.
     func handOver(to address: String?) async throws(CommandFailure) -> String {
         guard case .handingOver(let successor) = try await ask(.handOver(to: address)) else {
-            throw CommandFailure(.failed, "The sequencer gave an answer to another question.")
+            throw Self.unfit
         }
         return successor
     }
@@ -129,7 +136,7 @@ struct Connection: Sendable {
     /// - Returns: How many keys it has.
     func reload() async throws(CommandFailure) -> UInt32 {
         guard case .reloaded(let count) = try await ask(.reload) else {
-            throw CommandFailure(.failed, "The sequencer gave an answer to another question.")
+            throw Self.unfit
         }
         return count
     }

@@ -89,12 +89,12 @@ enum MigrateCommand {
             defer { log.close() }
             let line = ProgressLine(isOn: !environment.isJSON)
             defer { line.clear() }
-            let last = log.last
+            let (floor, last, begun) = (log.floor, log.last, ContinuousClock.now)
             let epoch = try LogCopy.make(of: log) { origin throws(LogError) in
                 try begin(target, targetSettings, with: origin)
             } willTake: { step throws(LogError) in
                 if environment.interruption.reason != nil { throw .closed }
-                line.show(text(step, last))
+                line.show(text(step, from: floor, to: last, ContinuousClock.now - begun))
             }
             moved = [
                 "epoch": .number(epoch), "floor": .number(log.floor), "from": .string("\(source)"),
@@ -113,11 +113,19 @@ enum MigrateCommand {
         return .success
     }
 
-    private static func text(_ step: LogCopy.Step, _ last: SequenceNumber) -> String {
-        switch step {
-        case .entries(let next): "copying entry \(next) of \(last)"
-        case .states: "copying checkpoints and snapshots"
-        case .comparison(let next): "comparing entry \(next) of \(last)"
+    private static func text(
+        _ step: LogCopy.Step, from floor: SequenceNumber, to last: SequenceNumber,
+        _ elapsed: Duration
+    ) -> String {
+        let half = Int(last.rawValue - floor.rawValue) + 1
+        func text(_ next: SequenceNumber, behind count: Int) -> String {
+            let done = Int(next.rawValue - floor.rawValue) + count
+            return ProgressLine.text(done, of: 2 * half, .entries, elapsed: elapsed)
+        }
+        return switch step {
+        case .entries(let next): "copying: \(text(next, behind: 0))"
+        case .states: "checkpoints and snapshots"
+        case .comparison(let next): "comparing: \(text(next, behind: half))"
         }
     }
 

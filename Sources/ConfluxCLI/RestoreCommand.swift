@@ -46,6 +46,8 @@ enum RestoreCommand {
         let target = arguments[data]
         let anchor = arguments[expect]
         var checked: Result<LogVerification, CommandFailure>?
+        let progress = LogProgress()
+        defer { progress.end() }
         do throws(LogError) {
             let file = try SQLiteLogFile(directory: arguments[source])
             defer { file.close() }
@@ -55,11 +57,14 @@ enum RestoreCommand {
                     "The log in \(arguments[source]) is served. End its sequencer first, or copy it "
                         + "with \"conflux backup\": two sequencers must not serve one log.")
             }
+            progress.copying(from: arguments[source], to: target)
             try file.copy(to: target) { copy in
+                progress.copied()
                 let result = Result { () throws(CommandFailure) in
-                    try LogVerification(of: copy, expecting: anchor) {
-                        environment.interruption.reason != nil
-                    }
+                    try LogVerification(
+                        of: copy, expecting: anchor,
+                        unless: { environment.interruption.reason != nil },
+                        progress: progress.checked)
                 }
                 checked = result
                 if case .success = result { return true }
@@ -68,14 +73,19 @@ enum RestoreCommand {
         } catch {
             throw CommandFailure(error)
         }
-        guard let checked else { throw CommandFailure(.failed, "The copy was not checked.") }
+        guard let checked else {
+            throw CommandFailure(
+                .failed, "The copy was not checked, so nothing was restored. Run the command again."
+            )
+        }
         let verification: LogVerification
         do throws(CommandFailure) {
             verification = try checked.get()
         } catch {
             throw CommandFailure(
-                error.exitCode, code: error.code, "\(error.message) Nothing was restored.")
+                error.exitCode, code: error.code, "Nothing was restored. \(error.message)")
         }
+        progress.end()
         if environment.isJSON {
             environment.output.print(verification.json)
         } else {

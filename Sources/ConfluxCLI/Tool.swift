@@ -39,9 +39,9 @@ enum Tool {
     private static let exitCodes = ExitCode.allCases.map { "\($0.rawValue) \($0.summary)" }
         .joined(separator: "; ")
 
-    private static let workerExamples: [Command.Example] = [
-        .init("Host a counter", "conflux worker --name alpha --store counter"),
-        .init(
+    private static let workerExamples = [
+        Command.Example("Host a counter", "conflux worker --name alpha --store counter"),
+        Command.Example(
             "Host two documents of a sequencer elsewhere",
             "conflux worker --connect tcp://10.0.0.5:7400 --name beta "
                 + "--store document --store document/prefs"),
@@ -58,14 +58,21 @@ enum Tool {
         do throws(UsageError) {
             var outcome = try program.parse(arguments, environment: variables)
             if case .run(let invocation) = outcome, invocation.describes(ContextCommand.option) {
-                let all: [String: String]
+                var all = variables
                 do throws(CommandFailure) {
                     all = try ContextFile(variables).adding(
                         invocation[ContextCommand.option], to: variables)
                 } catch {
-                    let isJSON = invocation[WorkerOptions.json]
-                    Diagnostics(program: program.root.name, isJSON: isJSON).report(error)
-                    return error.exitCode
+                    let diagnostics = Diagnostics(
+                        program: program.root.name, isJSON: invocation[WorkerOptions.json])
+                    // Only a command that names a context, or no address, needs one.
+                    guard invocation[ContextCommand.option] == nil,
+                        invocation.source(of: WorkerOptions.connect) != .absent
+                    else {
+                        diagnostics.report(error)
+                        return error.exitCode
+                    }
+                    diagnostics.note("no context is used: \(error.message)")
                 }
                 outcome = try program.parse(arguments, environment: all)
             }

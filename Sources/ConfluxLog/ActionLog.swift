@@ -235,7 +235,7 @@ public struct LoggedCommit: Sendable, Hashable {
         else {
             throw LogError(
                 .invalidCommit,
-                "A commit of entries \(first) to \(last) in epoch \(epoch) cannot follow \(expected)."
+                "A commit of entries \(first) to \(last) in epoch \(epoch) cannot follow \(expected). Read the log's end, and append behind it."
             )
         }
         guard bytes.count <= Self.bytesMax else {
@@ -261,7 +261,9 @@ extension [LoggedCommit] {
         }
         guard let last, allSatisfy({ $0.epoch == last.epoch }) else {
             throw LogError(
-                .invalidCommit, "An append has one commit at least, and all are of one epoch.")
+                .invalidCommit,
+                "An append has one commit at least, and all are of one epoch. Append each epoch's by itself."
+            )
         }
         return last
     }

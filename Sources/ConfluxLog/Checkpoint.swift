@@ -67,7 +67,7 @@ public struct CheckpointPiece: Sendable, Hashable {
                 .invalidCheckpoint,
                 "A checkpoint at \(sequence), piece \(index + 1) of \(count) with \(bytes.count) "
                     + "bytes, can't be saved in a log of entries \(floor) to \(last) "
-                    + "that takes \(SavedCheckpoint.bytesMax) bytes.")
+                    + "that takes \(SavedCheckpoint.bytesMax) bytes. Save one within these bounds.")
         }
     }
 }

@@ -177,7 +177,7 @@ public struct SnapshotPiece: Sendable, Hashable {
                 "A snapshot of \(snapshot.key) in life \(snapshot.life), \(bytes.count) bytes of "
                     + "\(snapshot.byteCount) from \(offset) on, can't be saved in a log that ends "
                     + "at \(last) and takes \(SavedSnapshot.bytesMax) bytes, \(Self.bytesMax) at "
-                    + "a time.")
+                    + "a time. Save one within these bounds.")
         }
     }
 }

@@ -111,7 +111,7 @@ extension Node {
             throw NodeError(
                 code: .invalidName,
                 message: """
-                    "\(text)", the name of \(owner), is none: a name has 1 to \
+                    "\(text)", the name of \(owner), is not valid: a name has 1 to \
                     \(Name.lengthMax) characters of a-z 0-9 . _ -
                     """)
         }

@@ -42,7 +42,10 @@ extension Node {
         guard receipt.log != nil else {
             throw NodeError(
                 code: .otherLog,
-                message: "The action was applied without a node, so that no other one has it.")
+                message: """
+                    The action was applied by a store without a node, so no other process will have it. \
+                    Wait for receipts of stores that a node hosts.
+                    """)
         }
         try await core.wait(for: .receipt(receipt), patience: patience)
     }
@@ -66,7 +69,10 @@ extension NodeCore {
         guard jobs.post(.wait(wait)) == .accepted else { throw .closed }
         let late = NodeError(
             code: .timedOut,
-            message: "The node did not get there within \(patience). Is the sequencer running?")
+            message: """
+                The node did not apply the entry within \(patience). Wait longer; if it lasts, look at \
+                conflux status: does the sequencer serve, and does the node keep up?
+                """)
         let result = await outcome.receive(
             onCancel: .failure(.cancelled), timeout: patience, onTimeout: .failure(late))
         if case .failure(let error) = result, [.cancelled, .timedOut].contains(error.code) {
@@ -80,7 +86,10 @@ extension NodeError {
     static func otherLog(_ log: LogID) -> NodeError {
         NodeError(
             code: .otherLog,
-            message: "The receipt is of another log than the node's, which is \(log).")
+            message: """
+                The receipt is of another log than the node's, which is \(log). Connect to the sequencer \
+                that gave it.
+                """)
     }
 
     static func undecided(_ code: RejectionCode, _ message: String) -> NodeError {
@@ -92,6 +101,9 @@ extension NodeError {
 
     static let historyLost = NodeError(
         code: .unanswered,
-        message: "The log lost the entry that was waited for. Look at what is there, and ask again."
+        message: """
+            The log lost the entry that was waited for. Look at the state, and dispatch the action again \
+            if it is missing.
+            """
     )
 }

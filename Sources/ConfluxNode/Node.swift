@@ -95,7 +95,12 @@ public final class Node: Sendable {
     ) async throws(NodeError) -> SequencerStatus {
         let answer = try await core.ask(.status, patience: patience)
         guard case .status(let status) = answer.body else {
-            throw NodeError(code: .unanswered, message: "The sequencer gave another answer.")
+            throw NodeError(
+                code: .unanswered,
+                message: """
+                    The sequencer's answer does not fit the question. Run the same version of Conflux on \
+                    both sides.
+                    """)
         }
         return status
     }

@@ -232,7 +232,10 @@ extension NodeCore {
                     .failure(
                         NodeError(
                             code: .openFailed,
-                            message: "The state of \(S.name) can't be encoded: \(error)")))
+                            message: """
+                                The state of \(S.name) can't be encoded, and every replica needs it. \
+                                Correct how its type encodes itself: \(error)
+                                """)))
             }
         }
         return try await outcome.receive(onCancel: .failure(.cancelled)).get()

@@ -83,7 +83,10 @@ public struct NodeError: Error, Sendable, CustomStringConvertible {
     static let closed = NodeError(
         code: .closed, message: "The node is closed. Connect another one.")
     static let cancelled = NodeError(
-        code: .cancelled, message: "The wait was cancelled.")
+        code: .cancelled,
+        message:
+            "The wait was cancelled. What was asked for may still happen; ask again to learn of it."
+    )
 
     static func dropped(_ store: StoreName) -> NodeError {
         NodeError(
@@ -93,5 +96,6 @@ public struct NodeError: Error, Sendable, CustomStringConvertible {
 
     static let notHosted = NodeError(
         code: .notHosted,
-        message: "This node does not host the store; it decides about those that it hosts.")
+        message:
+            "This node does not host the store. Open it here first, or call a node that hosts it.")
 }

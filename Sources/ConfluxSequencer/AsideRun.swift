@@ -156,7 +156,9 @@ extension AsideRun {
                     of: key, from: UInt64(kept.count), limitBytes: LogWorker.asidePieceBytes)
                 guard let bytes, !bytes.isEmpty else {
                     throw LogError(
-                        .failed, "What was kept aside for \(job.store) is not there any more.")
+                        .failed,
+                        "What was kept aside for \(job.store) is not there any more. Keep it aside anew."
+                    )
                 }
                 kept += bytes
             }

@@ -93,7 +93,8 @@ struct HelpTextTests {
     @Test func `help on an unknown command suggests the one that was meant`() throws {
         #expect(try mistake("help", "lgo").suggestion == "log")
         #expect(
-            try mistake("help", "worker", "x").message == "there is no command 'x' below it")
+            try mistake("help", "worker", "x").message
+                == "the command has no subcommands, so 'x' is none")
     }
 
     @Test func `the completions command says where its scripts go`() throws {

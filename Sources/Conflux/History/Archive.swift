@@ -33,7 +33,11 @@ public struct Archive: Sendable {
                 attributes: [.posixPermissions: 0o700])
         } catch {
             throw StoreError(
-                .unreadable, "\(folder.path) can't be made a folder: \(error)", error)
+                .unreadable,
+                """
+                The folder \(folder.path) can't be made. Give one that this user may make and write: \
+                \(error)
+                """, error)
         }
         self.folder = folder
         self.space = space
@@ -295,7 +299,11 @@ public final class Archived: Disposable, Sendable {
             return try encode()
         } catch {
             throw StoreError(
-                .unencodable, "The value can't be encoded, and is not saved: \(error)", error)
+                .unencodable,
+                """
+                The value can't be encoded, and is not saved. Correct how its type encodes itself: \
+                \(error)
+                """, error)
         }
     }
 

@@ -62,7 +62,9 @@ struct ArchiveFile: Sendable {
         do {
             return try FileManager.default.contentsOfDirectory(atPath: folder.path)
         } catch {
-            throw StoreError(.unreadable, "\(folder.path) can't be read: \(error)", error)
+            throw StoreError(
+                .unreadable,
+                "The folder \(folder.path) can't be read. Let this user read it: \(error)", error)
         }
     }
 
@@ -71,7 +73,8 @@ struct ArchiveFile: Sendable {
         do {
             data = try Data(contentsOf: url)
         } catch {
-            throw StoreError(.unreadable, "\(url.path) can't be read: \(error)", error)
+            throw StoreError(
+                .unreadable, "\(url.path) can't be read. Let this user read it: \(error)", error)
         }
         guard let end = data.prefix(Self.headerBytesMax).firstIndex(of: UInt8(ascii: "\n")) else {
             throw damaged(url, "it has no first line")
@@ -80,7 +83,7 @@ struct ArchiveFile: Sendable {
         let body = data[(end + 1)...]
         guard words.count == 5, words[0...1].joined(separator: " ") == Self.magic,
             let version = Int(words[2]), let count = Int(words[3])
-        else { throw damaged(url, "its first line is none of an archive") }
+        else { throw damaged(url, "its first line is not that of an archive") }
         guard body.count == count else {
             throw damaged(url, "\(body.count) of \(count) bytes are there")
         }
@@ -170,7 +173,7 @@ struct ArchiveFile: Sendable {
             .unwritable,
             """
             \(url.path) can't be written: \(String(cString: strerror(errno))). What was saved before is \
-            still there.
+            still there. Make room, or let this user write the folder, and save again.
             """)
     }
 }

@@ -99,7 +99,9 @@ struct Place {
     func unknownCommand(_ word: String) -> Mistake {
         let names = command.subcommands.map(\.name)
         guard !names.isEmpty else {
-            return Mistake(code: .unknownCommand, message: "there is no command '\(word)' below it")
+            return Mistake(
+                code: .unknownCommand,
+                message: "the command has no subcommands, so '\(word)' is none")
         }
         return Mistake(
             code: .unknownCommand, message: "there is no command '\(word)'",

@@ -82,7 +82,9 @@ enum BenchCommand {
                 try FileManager.default.removeItem(atPath: folder)
             } catch {
                 throw CommandFailure(
-                    .failed, "The log could not be removed; remove \(folder). \(error)")
+                    .failed,
+                    "The log of the measurement could not be removed; remove \(folder) yourself. \(error)"
+                )
             }
         }
         return try result.get()

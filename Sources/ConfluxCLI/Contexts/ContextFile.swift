@@ -150,7 +150,10 @@ struct ContextFile: Sendable {
     private func unwritable(_ reason: String) -> CommandFailure {
         CommandFailure(
             .cannotCreate, code: "contextsUnwritable",
-            "The contexts can't be kept\(path.map { " in \($0)" } ?? ""): \(reason).")
+            """
+            The contexts can't be saved\(path.map { " in \($0)" } ?? ""): \(reason). Set \
+            XDG_CONFIG_HOME to a folder that this user may write.
+            """)
     }
 
     /// The environment of a command: what the context says stands in for what the user's own leaves open.

@@ -161,7 +161,10 @@ final class DispatchFeed: Sendable {
                 line: line,
                 CommandFailure(
                     .invalidInput, code: "invalidAction",
-                    "The line has more than \(encoder.lineBytesMax) bytes."))
+                    """
+                    The line has more than \(encoder.lineBytesMax) bytes. Make the action smaller, or \
+                    raise the limit with --payload-max, here and at the sequencer.
+                    """))
         }
         guard !Self.isEmpty(text) else { return nil }
         do throws(CommandFailure) {

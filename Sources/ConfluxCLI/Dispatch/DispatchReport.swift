@@ -113,7 +113,7 @@ final class DispatchReport: Sendable {
         environment.output.flush()
         progress.show(
             ProgressLine.text(
-                tally.withLock { $0.succeeded + $0.failed + $0.resumed }, share: share,
+                tally.withLock { $0.succeeded + $0.failed + $0.resumed }, .actions, share: share,
                 elapsed: ContinuousClock.now - started))
     }
 

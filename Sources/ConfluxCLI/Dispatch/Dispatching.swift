@@ -110,8 +110,9 @@ struct Dispatching: Sendable {
                     CommandFailure(
                         .timedOut,
                         """
-                        The sequencer did not take everything within \(connection.timeout), up to \
-                        and with line \(last.line): how much was sent is not known.
+                        The sequencer did not take all lines up to \(last.line) within \
+                        \(connection.timeout), and which of them it has is not known. Look at the log \
+                        before you dispatch them again; with --resume the command does that itself.
                         """))
             }
         }

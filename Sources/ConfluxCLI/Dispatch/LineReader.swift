@@ -55,7 +55,8 @@ final class LineReader: Sendable {
         var status = stat()
         guard descriptor >= 0, fstat(descriptor, &status) == 0 else {
             let reason = String(cString: strerror(errno))
-            throw CommandFailure(.noInput, "\(path) can't be read: \(reason).")
+            throw CommandFailure(
+                .noInput, "\(path) can't be read: \(reason). Give a file that this user may read.")
         }
         guard status.st_mode & S_IFMT != S_IFDIR else {
             throw CommandFailure(.noInput, "\(path) is a folder; name a file.")
@@ -91,7 +92,10 @@ final class LineReader: Sendable {
             if count < 0 {
                 if errno == EINTR || errno == EAGAIN { continue }
                 let reason = String(cString: strerror(errno))
-                throw CommandFailure(.noInput, "The rest of the input can't be read: \(reason).")
+                throw CommandFailure(
+                    .noInput,
+                    "The rest of the input can't be read: \(reason). The lines before were dispatched."
+                )
             }
             bytesRead.add(max(count, 0), ordering: .relaxed)
             if count == 0 { return state.withLock { Self.takeLast(&$0) } }

@@ -113,7 +113,8 @@ enum LogCommand {
 
     /// Checks every entry of a log on disk.
     static func verify(
-        _ folder: String, _ environment: CommandEnvironment, expecting anchor: LogAnchor? = nil
+        _ folder: String, _ environment: CommandEnvironment, expecting anchor: LogAnchor? = nil,
+        showing progress: LogProgress = LogProgress()
     ) throws(CommandFailure) -> LogVerification {
         let file: SQLiteLogFile
         do throws(LogError) {
@@ -121,10 +122,13 @@ enum LogCommand {
         } catch {
             throw CommandFailure(error)
         }
-        defer { file.close() }
-        return try LogVerification(of: file, expecting: anchor) {
-            environment.interruption.reason != nil
+        defer {
+            file.close()
+            progress.end()
         }
+        return try LogVerification(
+            of: file, expecting: anchor, unless: { environment.interruption.reason != nil },
+            progress: progress.checked)
     }
 
     private static func run(

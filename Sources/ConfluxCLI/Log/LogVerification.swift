@@ -34,10 +34,11 @@ struct LogVerification {
     ///   - file: The log.
     ///   - expected: An anchor that the log must have; nil if none is known.
     ///   - isEnded: Asked now and then; true ends the work.
+    ///   - progress: Told now and then how many entries were checked, of how many.
     /// - Throws: What is wrong, and where; or that the wait was ended.
     init(
         of file: SQLiteLogFile, expecting expected: LogAnchor? = nil,
-        unless isEnded: () -> Bool = { false }
+        unless isEnded: () -> Bool = { false }, progress: (Int, Int) -> Void = { _, _ in }
     ) throws(CommandFailure) {
         self.expected = expected
         log = file.id
@@ -45,7 +46,7 @@ struct LogVerification {
         floor = file.floor
         do {
             var attempts = 0
-            while let risen = try readEntries(of: file, unless: isEnded) {
+            while let risen = try readEntries(of: file, unless: isEnded, progress) {
                 floor = risen
                 attempts += 1
                 guard attempts < Self.attemptsMax else {
@@ -66,7 +67,7 @@ struct LogVerification {
 
     /// - Returns: Where the log begins now, if that is above where it was read; nil when it is whole.
     private mutating func readEntries(
-        of file: SQLiteLogFile, unless isEnded: () -> Bool
+        of file: SQLiteLogFile, unless isEnded: () -> Bool, _ progress: (Int, Int) -> Void
     ) throws -> SequenceNumber? {
         commitCount = 0
         epoch = .none
@@ -103,6 +104,7 @@ struct LogVerification {
                 next = logged.last.next
                 commitCount += 1
             }
+            progress(Int(next.rawValue - floor.rawValue), Int(last.next.rawValue - floor.rawValue))
         }
         return nil
     }
@@ -212,7 +214,11 @@ struct LogVerification {
     }
 
     private static func check(_ isEnded: () -> Bool) throws(CommandFailure) {
-        if isEnded() { throw CommandFailure(.interrupted, "The check was ended.") }
+        if isEnded() {
+            throw CommandFailure(
+                .interrupted,
+                "The check was interrupted, and says nothing of the log. Run it again.")
+        }
     }
 
     private static func damaged(_ message: String) -> CommandFailure {

@@ -239,12 +239,18 @@ final class StoreObservation: Sendable {
         do throws(CodingFailure) {
             bytes = try JSONValue(json: sighting.state)[path]?.canonicalBytes()
         } catch {
-            throw CommandFailure(.failed, "The state on \(node) can't be read: \(error)")
+            throw CommandFailure(
+                .failed,
+                "The state that \(node) sent can't be read. Update conflux to that node's version: \(error)"
+            )
         }
         guard let bytes else {
             throw CommandFailure(
                 .notFound, code: "nothingThere",
-                "Nothing is at \"\(path)\" in \(store) on \(node), at \(sighting.sequence).")
+                """
+                Nothing is at "\(path)" in \(store) on \(node), at entry \(sighting.sequence). See the \
+                whole state with `conflux observe \(store)`.
+                """)
         }
         return bytes[...]
     }

@@ -237,7 +237,10 @@ enum SequencerCommand {
             text = String(decoding: bytes, as: UTF8.self)
         } catch {
             throw AuthorizedKeysError(
-                "The authorised keys in \(path) can't be read: \(error.localizedDescription)")
+                """
+                The authorised keys in \(path) can't be read: \(error.localizedDescription) Give a file \
+                that this user may read.
+                """)
         }
         do throws(AuthorizedKeys.Fault) {
             return try AuthorizedKeys(text)
@@ -278,7 +281,11 @@ enum SequencerCommand {
             return .success
         case .superseded:
             throw CommandFailure(
-                .superseded, "Another sequencer has taken over the log, so this one has stopped.")
+                .superseded,
+                """
+                Another sequencer has taken over the log, so this one has stopped. Leave it stopped, or \
+                end the other one first: one sequencer serves a log.
+                """)
         case .logFailed(let message, _):
             throw CommandFailure(.logFailed, "The log failed, so the sequencer stopped: \(message)")
         case .logDamaged(let message):

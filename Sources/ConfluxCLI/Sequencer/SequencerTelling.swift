@@ -79,7 +79,7 @@ struct SequencerTelling {
             environment.diagnostics.report(
                 CommandFailure(
                     .noInput, code: "authorizedKeys",
-                    message + " The former keys stay authorised."))
+                    message + " The former keys stay authorised; correct the file and reload it."))
         case .checkpointSaved(let sequence, let bytes):
             environment.announce(
                 "checkpoint", ["bytes": .number(UInt64(bytes)), "sequence": .number(sequence)],

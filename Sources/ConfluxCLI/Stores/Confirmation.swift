@@ -29,7 +29,9 @@ enum Confirmation {
             Thread { tell(readLine()) }.start()
         }
         guard ["y", "yes"].contains(answer?.lowercased()) else {
-            throw CommandFailure(.interrupted, code: "notConfirmed", "Nothing was changed.")
+            throw CommandFailure(
+                .interrupted, code: "notConfirmed",
+                "Nothing was changed. Answer y to go on, or give --yes.")
         }
     }
 }

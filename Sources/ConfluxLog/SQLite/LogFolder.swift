@@ -77,7 +77,7 @@ final class LogFolder {
             throw LogError(
                 .unusableFolder,
                 "\(left), which an interrupted copy left, can't be removed: "
-                    + "\(String(cString: strerror(errno))).")
+                    + "\(String(cString: strerror(errno))). Remove it, and copy again.")
         }
     }
 

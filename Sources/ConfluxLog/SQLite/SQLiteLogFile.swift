@@ -41,7 +41,9 @@ public final class SQLiteLogFile: LogReader {
         }
         database.setBusyTimeout(SQLiteLogSettings().busyTimeout)
         guard let version = try SQLiteFormat.version(of: database, in: directory) else {
-            throw LogError(.notALog, "The log in \(directory) was never begun.")
+            throw LogError(
+                .notALog,
+                "The log in \(directory) is empty: no sequencer has used it. Name another folder.")
         }
         let meta = try SQLiteMeta(database, version: version, in: directory)
         id = meta.log

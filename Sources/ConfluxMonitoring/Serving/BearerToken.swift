@@ -59,7 +59,10 @@ package struct BearerToken: Sendable {
     private static func unreadable(_ path: String) -> MonitoringError {
         MonitoringError(
             code: .invalidToken,
-            message: "The token \(path) can't be read: \(String(cString: strerror(errno))).")
+            message: """
+                The token \(path) can't be read: \(String(cString: strerror(errno))). Give a file that \
+                this user may read.
+                """)
     }
 
     /// Whether a header `Authorization` has the token. Takes as long for any that is as long.

@@ -57,7 +57,9 @@ package final class MonitoringServer: @unchecked Sendable {
             MHD_stop_daemon(daemon)
             context.release()
             throw MonitoringError(
-                code: .failed, message: "The port at \(address.text) is not known.")
+                code: .failed,
+                message:
+                    "The system does not say which port \(address.text) got. Name one with --http.")
         }
         self.context = context
         self.daemon = daemon
@@ -101,18 +103,15 @@ package final class MonitoringServer: @unchecked Sendable {
 
     private static func failure(_ number: Int32, _ address: MonitoringAddress) -> MonitoringError {
         let reason = number == 0 ? "no thread, or no socket" : String(cString: strerror(number))
-        let message = "Metrics can't be served at \(address.text): \(reason)."
-        return switch number {
-        case EADDRINUSE:
-            MonitoringError(
-                code: .addressInUse,
-                message: message + " End what listens there, or choose another port with --http.")
-        case EADDRNOTAVAIL:
-            MonitoringError(
-                code: .invalidAddress,
-                message: message + " Choose an address of this machine with --http.")
-        default: MonitoringError(code: .failed, message: message)
-        }
+        let (code, advice): (MonitoringError.Code, String) =
+            switch number {
+            case EADDRINUSE:
+                (.addressInUse, "End what listens there, or choose another port with --http.")
+            case EADDRNOTAVAIL: (.invalidAddress, "Choose an address of this machine with --http.")
+            default: (.failed, "Choose another address with --http, or leave it out.")
+            }
+        return MonitoringError(
+            code: code, message: "Metrics can't be served at \(address.text): \(reason). \(advice)")
     }
 
     /// Called by libmicrohttpd on its thread, when the headers of a request are there. A body that may

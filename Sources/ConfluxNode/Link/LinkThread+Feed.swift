@@ -19,7 +19,11 @@ extension LinkThread {
             let endpoint = try Endpoint(address)
             if case .ipc = endpoint.transport, case .tcp? = dealer.endpoint?.transport {
                 throw ZeroMQError(
-                    .invalidEndpoint, "\(address) is on this machine, and who said so is not.")
+                    .invalidEndpoint,
+                    """
+                    A sequencer on another machine named \(address), which is a path on this one. Give \
+                    each sequencer an address that nodes can reach (--advertise).
+                    """)
             }
             if let former = dealer.endpoint { diagnosis.sendsOn(former) }
             try dealer.move(to: endpoint)

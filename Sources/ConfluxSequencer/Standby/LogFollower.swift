@@ -203,7 +203,7 @@ extension LogWorker {
 
     private func sharedLog() throws(LogError) -> (any SharedActionLog, LogSharing) {
         guard let shared = log as? any SharedActionLog, let sharing else {
-            throw LogError(.failed, "This log is not for several sequencers.")
+            throw LogError(.failed, "This log can't have standbys: only a log on etcd can.")
         }
         return (shared, sharing)
     }

@@ -95,11 +95,13 @@ package final class StandardOutput: Sendable {
     package var failure: CommandFailure? {
         guard let number = state.withLock({ $0.failure }) else { return nil }
         guard number != EPIPE else {
-            return CommandFailure(.outputClosed, "Nobody reads the output any more.")
+            return CommandFailure(
+                .outputClosed, "Nobody reads the output any more: the rest was left out.")
         }
         return CommandFailure(
             .logFailed, code: "outputFailed",
-            "The output can't be written: \(String(cString: strerror(number))).")
+            "The output can't be written, so its rest is lost; run the command again: "
+                + "\(String(cString: strerror(number)))")
     }
 
     /// - Returns: Whether it was found out just now that nothing is written any more.

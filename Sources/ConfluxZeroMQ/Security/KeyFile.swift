@@ -140,7 +140,10 @@ public enum KeyFile {
     private static func unreadable(_ path: String, _ number: Int32) -> KeyFileError {
         KeyFileError(
             code: .unreadable,
-            message: "The key \(path) can't be read: \(String(cString: strerror(number))).")
+            message: """
+                The key \(path) can't be read: \(String(cString: strerror(number))). Give a file that \
+                this user may read; conflux keygen makes keys.
+                """)
     }
 
     private static func notAKey(_ path: String, _ title: String) -> KeyFileError {
@@ -182,7 +185,10 @@ public enum KeyFile {
     private static func unwritable(_ path: String, _ number: Int32) -> KeyFileError {
         KeyFileError(
             code: .unwritable,
-            message: "\(path) can't be written: \(String(cString: strerror(number))).")
+            message: """
+                \(path) can't be written: \(String(cString: strerror(number))). Choose a folder that this \
+                user may write.
+                """)
     }
 }
 

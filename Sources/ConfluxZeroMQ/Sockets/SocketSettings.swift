@@ -103,7 +103,7 @@ public struct SocketSettings: Sendable, Hashable {
         guard bounds.contains(value) else {
             throw ZeroMQError(
                 .invalidSetting,
-                "\(name) is \(value); it lies between \(bounds.lowerBound) and "
+                "\(name) is \(value); set it between \(bounds.lowerBound) and "
                     + "\(bounds.upperBound).")
         }
     }

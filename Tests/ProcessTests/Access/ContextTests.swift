@@ -122,5 +122,19 @@ extension ProcessTests {
                 #expect(try String(contentsOfFile: file(site), encoding: .utf8) == text)
             }
         }
+
+        @Test func `a broken file stops no command that is told an address`() async throws {
+            try await withSite { site in
+                try FileManager.default.createDirectory(
+                    atPath: site.path("conflux"), withIntermediateDirectories: true)
+                _ = try site.write("{", to: "conflux/contexts.json")
+                let sequencer = try await site.sequencer()
+                let words = ["status", "--connect", sequencer.address]
+                let told = try await run(site, words)
+                #expect(told.end == .exited(0) && told.message.contains("no context is used"))
+                let named = try await run(site, words + ["--context", "a"])
+                #expect(named.end == .exited(66), "\(named.message)")
+            }
+        }
     }
 }

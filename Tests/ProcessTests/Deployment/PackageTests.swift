@@ -59,8 +59,10 @@ struct PackageTests {
             let program = "\(root)/usr/bin/conflux"
             let shown = try await Deployment.run(program, "worker", "--version")
             #expect(shown.output == ["conflux \(version)"])
-            let completions = "\(root)/usr/share/bash-completion/completions/conflux"
-            #expect(Deployment.isFile(completions))
+            for completions in [
+                "bash-completion/completions/conflux", "zsh/vendor-completions/_conflux",
+                "fish/vendor_completions.d/conflux.fish",
+            ] { #expect(Deployment.isFile("\(root)/usr/share/\(completions)")) }
             let page = try await Deployment.run(
                 "gzip", "-dc", "\(root)/usr/share/man/man1/conflux.1.gz")
             #expect(page.output.first?.hasPrefix(".TH \"CONFLUX\" 1") == true)

@@ -53,6 +53,39 @@ struct ReleaseTests {
         }
     }
 
+    @Test func `the tarball has the program, its manual page and its completions`() async throws {
+        try await withSite { site in
+            // A debug build is large; this calls it. A child writes it: a program that this process has
+            // open to write could not be run.
+            let program = site.path("conflux")
+            let written = try await Deployment.run(
+                "sh", "-c", #"printf '#!/bin/sh\nexec "%s" "$@"\n' "$1" >"$2" && chmod 755 "$2""#,
+                "sh", Tool.path, program)
+            #expect(written.end == .exited(0), "\(written.message)")
+            let made = try await Deployment.run(
+                Deployment.path("deploy/tarball"), program, site.path("out"))
+            #expect(made.end == .exited(0), "\(made.message)")
+            let tarball = try #require(made.output.last)
+            let unpacked = try await Deployment.run("tar", "-xzf", tarball, "-C", site.folder)
+            #expect(unpacked.end == .exited(0), "\(unpacked.message)")
+            let name = try #require(tarball.split(separator: "/").last).dropLast(".tar.gz".count)
+            #expect(name.hasPrefix("conflux-\(try Deployment.version())-linux-"))
+            let share = site.path("\(name)/share")
+            let page = try await Deployment.run("gzip", "-dc", "\(share)/man/man1/conflux.1.gz")
+            #expect(page.output.first?.hasPrefix(".TH \"CONFLUX\" 1") == true)
+            for file in [
+                "bash-completion/completions/conflux", "zsh/vendor-completions/_conflux",
+                "fish/vendor_completions.d/conflux.fish",
+            ] {
+                let text = try String(contentsOfFile: "\(share)/\(file)", encoding: .utf8)
+                #expect(text.contains("conflux"), "\(file)")
+            }
+            for file in ["conflux", "README.md", "docs/README.md", "deploy/debian/build-deb"] {
+                #expect(Deployment.isFile(site.path("\(name)/\(file)")), "\(file)")
+            }
+        }
+    }
+
     @Test func `the changelog has a section for the version`() throws {
         let section = "## \(try Deployment.version())"
         let headings = try Deployment.text("CHANGELOG.md").split(separator: "\n")

@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 extension ProcessTests {
@@ -20,6 +21,39 @@ extension ProcessTests {
                     within: .seconds(120))
                 #expect(dumb.code == 0 && !dumb.shown.contains(" left"))
                 let piped = try await Tool.outcome(of: try Tool.start(words))
+                #expect(piped.end == .exited(0) && piped.errors.isEmpty)
+            }
+        }
+
+        @Test func `a copy's progress has its total and the time left, on a terminal alone`()
+            async throws
+        {
+            try await withSite { site in
+                let sequencer = try await site.sequencer(data: "log")
+                _ = try await site.worker("alpha", of: sequencer, stores: ["counter"])
+                _ = try await site.dispatch("increment", to: "counter", at: sequencer.address)
+                sequencer.child.signal(SIGTERM)
+                #expect(try await sequencer.child.end() == .exited(0))
+                let (log, copy) = (site.path("log"), site.path("copy"))
+                let runs = [
+                    ["backup", copy, "--data", log],
+                    ["restore", copy, "--data", site.path("back")],
+                    ["log", "--verify", copy],
+                ]
+                for words in runs {
+                    let shown = try Terminal(words).end()
+                    #expect(shown.code == 0)
+                    let lines = shown.shown.split(separator: "\u{1B}[K")
+                    #expect(
+                        lines.contains {
+                            $0.contains(/[0-9]+ of [0-9]+ entries, 100 %, [0-9]+\/s, 0s left/)
+                        }, "\(shown.shown)")
+                    let copies = lines.contains {
+                        $0.contains(/[0-9]+ KiB of [0-9]+ KiB, [0-9]+ %, [0-9]+ [KM]iB\/s, .* left/)
+                    }
+                    #expect(copies == (words[0] != "log"), "\(shown.shown)")
+                }
+                let piped = try await site.run("backup", site.path("other"), "--data", log)
                 #expect(piped.end == .exited(0) && piped.errors.isEmpty)
             }
         }

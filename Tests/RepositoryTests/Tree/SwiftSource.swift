@@ -5,14 +5,26 @@
 /// identifiers (between backticks) are blank; the code inside `\(…)` stays. In `comments`, all but
 /// the texts of comments is blank. Regex literals are read as code.
 struct SwiftSource {
+    /// A string literal, without its quotation marks.
+    struct Literal {
+        /// The bytes of the file that it takes, its marks included.
+        let place: Range<Int>
+        /// What stands between the marks, as it is written.
+        let text: String
+        let isLong: Bool
+    }
+
     let code: [String]
     let comments: [String]
+    /// In the order in which they begin; a literal inside another one's interpolation counts, too.
+    let literals: [Literal]
 
     init(_ text: String) {
         var scanner = Scanner(Array(text.utf8))
         scanner.scan()
         code = Self.lines(scanner.code)
         comments = Self.lines(scanner.comments)
+        literals = scanner.literals.sorted { $0.place.lowerBound < $1.place.lowerBound }
     }
 
     private static func lines(_ bytes: [UInt8]) -> [String] {
@@ -27,6 +39,7 @@ private struct Scanner {
     private var position = 0
     private(set) var code: [UInt8] = []
     private(set) var comments: [UInt8] = []
+    private(set) var literals: [SwiftSource.Literal] = []
 
     private enum Side { case code, comment, neither }
 
@@ -116,13 +129,18 @@ private struct Scanner {
             return take(.code, max(hashes, 1))
         }
         let tail = String(repeating: "#", count: hashes)
+        let start = position
         take(.neither, hashes)
         let isLong = sees("\"\"\"")
         let mark = isLong ? "\"\"\"" : "\""
         take(.neither, mark.utf8.count)
+        let textStart = position
         while position < text.count, isLong || text[position] != Self.newline {
             if sees(mark + tail) {
-                return take(.neither, mark.utf8.count + hashes)
+                let written = String(decoding: text[textStart..<position], as: UTF8.self)
+                take(.neither, mark.utf8.count + hashes)
+                literals.append(.init(place: start..<position, text: written, isLong: isLong))
+                return
             } else if sees("\\" + tail + "(") {
                 take(.neither, 2 + hashes)
                 scanCode(untilParenthesis: true)

@@ -40,12 +40,17 @@ struct Tree {
 
     /// The repository that this file belongs to.
     static func ofThisRepository() throws -> Tree {
+        try Tree(at: top())
+    }
+
+    /// Its folder.
+    static func top() throws -> URL {
         var top = URL(filePath: #filePath)
         while !FileManager.default.fileExists(atPath: top.appending(path: "Package.swift").path) {
             guard top.path != "/" else { throw CocoaError(.fileNoSuchFile) }
             top = top.deletingLastPathComponent()
         }
-        return try Tree(at: top)
+        return top
     }
 
     private static func isRead(_ path: String) -> Bool {
