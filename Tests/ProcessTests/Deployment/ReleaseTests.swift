@@ -63,7 +63,7 @@ struct ReleaseTests {
                 "sh", Tool.path, program)
             #expect(written.end == .exited(0), "\(written.message)")
             let made = try await Deployment.run(
-                Deployment.path("script/tarball"), program, site.path("out"))
+                Deployment.path("deploy/tarball"), program, site.path("out"))
             #expect(made.end == .exited(0), "\(made.message)")
             let tarball = try #require(made.output.last)
             let unpacked = try await Deployment.run("tar", "-xzf", tarball, "-C", site.folder)
