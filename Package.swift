@@ -122,10 +122,13 @@ let package = Package(
             swiftSettings: strict),
         // The samples of docs/coming-from.md.
         .testTarget(name: "ComingFromTests", dependencies: ["Conflux"], swiftSettings: strict),
-        // Those of README.md and docs/testing.md.
+        // Those of README.md, docs/testing.md and the products' articles.
         .testTarget(
             name: "ReadmeTests",
-            dependencies: ["Conflux", "ConfluxNode", "ConfluxSimulation", "ConfluxTesting"],
+            dependencies: [
+                "Conflux", "ConfluxBuiltins", "ConfluxEtcd", "ConfluxLog", "ConfluxNode",
+                "ConfluxSequencer", "ConfluxSimulation", "ConfluxTesting", "ConfluxWorker",
+            ],
             swiftSettings: strict),
         // The package of docs/tutorial.md, file by file.
         .target(

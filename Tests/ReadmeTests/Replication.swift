@@ -1,4 +1,5 @@
 import ConfluxNode
+import Testing
 
 struct Stock: Model, Equatable {
     static let name = "stock"
@@ -17,4 +18,15 @@ func replicate() async throws {
     let stock = try await node.store(Stock.self)  // current when this returns
     try await stock.dispatch(.add(amount: 5)).receipt()  // ordered, durable, applied here
     print(stock.left)
+}
+
+struct ConfluxArticle {
+    @Test(.timeLimit(.minutes(5))) func `a store in one process`() async throws {
+        let stock = ModelStore(Stock())
+        let observer = stock.changed(\.left).observe { left in print("left: \(left)") }
+        try await stock.dispatch(.add(amount: 5)).receipt()  // committed when this returns
+        print(stock.left)
+        observer.dispose()
+        #expect(stock.left == 5)
+    }
 }

@@ -35,6 +35,21 @@ struct DocumentRuleTests {
         #expect(broken(Rule.knownRules, texts) == ["Sources/A/B.swift:1"])
     }
 
+    @Test func `a product without an article, or without a sample in it, is found`() {
+        let texts = [
+            "Package.swift":
+                #".library(name: "A", …), .library(name: "B", …), .library(name: "C", …)"#,
+            "Sources/A/A.docc/A.md": "# A\n```swift\na()\n```\n",
+            "Sources/B/B.docc/B.md": "# B\n",
+        ]
+        #expect(
+            broken(Rule.articlesOfProducts, texts) == [
+                "Sources/B/B.docc/B.md", "Sources/C/C.docc/C.md",
+            ])
+        let article = ["Sources/A/A.docc/A.md": "\n```swift\na()\n```\n"]
+        #expect(broken(Rule.runSamples, article) == ["Sources/A/A.docc/A.md:2"])
+    }
+
     @Test func `a sample that no test compiles is found`() {
         let texts = [
             "Tests/ComingFromTests/A.swift": "func a() {\n    let b = 1\n\n    c(b)\n}\nlet d = 2",

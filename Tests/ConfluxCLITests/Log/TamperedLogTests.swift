@@ -235,7 +235,7 @@ struct TamperedLogTests {
             #expect(run.exitCode == .logFailed && run.lines.isEmpty)
             let failure = try await Run.failure(of: words, RestoreCommand.run)
             #expect(failure?.code == code)
-            #expect(failure?.message.hasSuffix(" Nothing was restored.") == true)
+            #expect(failure?.message.hasPrefix("Nothing was restored. ") == true)
             #expect(!log.holdsLog("back"))
             #expect(!FileManager.default.fileExists(atPath: back + "/log.sqlite.partial"))
         }

@@ -1,7 +1,8 @@
 /// Documents that name tests and settings say what is there.
 extension Rule {
     static let statements: [Rule] = [
-        namedTests, runSamples, statedBounds, listedBounds, onePlace, knownRules,
+        namedTests, runSamples, articlesOfProducts, statedBounds, listedBounds, onePlace,
+        knownRules,
     ]
 
     static let namedTests = Rule(name: "every test that a document names exists") { tree in
@@ -47,9 +48,25 @@ extension Rule {
         (document: "docs/tutorial.md", folder: "Tests/Tutorial/"),
     ]
 
+    /// The same for the article of each product.
+    private static func articles(in tree: Tree) -> [(document: String, folder: String)] {
+        tree.texts.keys.filter { $0.contains(".docc/") }.sorted().map { ($0, "Tests/ReadmeTests/") }
+    }
+
+    static let articlesOfProducts = Rule(name: "every product has an article with a sample") {
+        tree in
+        let manifest = tree.texts["Package.swift"] ?? ""
+        let products = manifest.split(separator: ".library(name: \"").dropFirst().map {
+            $0.prefix { $0 != "\"" }
+        }
+        return products.map { "Sources/\($0)/\($0).docc/\($0).md" }.filter {
+            swiftBlocks(in: tree.texts[$0] ?? "").isEmpty
+        }.map { Violation(path: $0, message: "write what the product is for, and a sample") }
+    }
+
     static let runSamples = Rule(name: "every sample that a test is to compile is part of one") {
         tree in
-        samples.flatMap { document, folder in
+        (samples + articles(in: tree)).flatMap { document, folder in
             let tests = tree.texts.filter { $0.key.hasPrefix(folder) }.values.map(trimmedLines)
             return swiftBlocks(in: tree.texts[document] ?? "").filter { block in
                 !tests.contains { contains($0, paragraphs(of: block.text)) }

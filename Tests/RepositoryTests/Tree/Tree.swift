@@ -38,10 +38,10 @@ struct Tree {
         self.init(texts, others: others)
     }
 
-    /// The repository that this file belongs to.
-    static func ofThisRepository() throws -> Tree {
-        try Tree(at: top())
-    }
+    /// The repository that this file belongs to. It is read once.
+    static func ofThisRepository() throws -> Tree { try this.get() }
+
+    private static let this = Result { try Tree(at: top()) }
 
     /// Its folder.
     static func top() throws -> URL {
