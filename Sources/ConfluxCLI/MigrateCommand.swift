@@ -117,7 +117,7 @@ enum MigrateCommand {
         _ step: LogCopy.Step, from floor: SequenceNumber, to last: SequenceNumber,
         _ elapsed: Duration
     ) -> String {
-        let half = Int(last.rawValue - floor.rawValue) + 1
+        let half = Int(last.next.rawValue - floor.rawValue)
         func text(_ next: SequenceNumber, behind count: Int) -> String {
             let done = Int(next.rawValue - floor.rawValue) + count
             return ProgressLine.text(done, of: 2 * half, .entries, elapsed: elapsed)
@@ -132,6 +132,10 @@ enum MigrateCommand {
     private static func failure(
         _ error: LogError, _ source: Place, _ environment: CommandEnvironment
     ) -> CommandFailure {
+        // Whatever interrupted it: the copy may be the log.
+        if error.code == .unknownOutcome {
+            return CommandFailure(.unknownOutcome, code: error.code.rawValue, error.message)
+        }
         if environment.interruption.reason != nil {
             return CommandFailure(
                 .interrupted,

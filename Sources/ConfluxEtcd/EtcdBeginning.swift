@@ -26,9 +26,10 @@ struct EtcdBeginning {
         let layout = reading.layout
         let attempt = "Opening the log at \(address)"
         var found = try reading.look(Self.reads(layout), attempt)
-        if case .copy = purpose, let pair = found.pair(0) {
-            guard EtcdMeta(pair.value, at: layout.meta)?.isUnfinished == true else {
-                throw .alreadyThere(address)
+        if case .copy(let origin) = purpose, let pair = found.pair(0) {
+            let meta = EtcdMeta(pair.value, at: layout.meta)
+            guard meta?.copy != nil else {
+                throw .alreadyThere(address, isSame: meta?.log == origin.log)
             }
             try Self.remove(reading, pair.value, attempt)
             found = try reading.look(Self.reads(layout), attempt)
@@ -40,9 +41,9 @@ struct EtcdBeginning {
             case .copying: throw .noLog(address)
             case .copy(let copied): origin = copied
             }
-            var isUnfinished = false
-            if case .copy = purpose { isUnfinished = true }
-            try Self.begin(origin, isUnfinished: isUnfinished, reading, attempt)
+            var copy: Nonce?
+            if case .copy = purpose { copy = .random() }
+            try Self.begin(origin, copy, reading, attempt)
             found = try reading.look(Self.reads(layout), attempt)
         }
         guard let pair = found.pair(0) else { throw .foreignKeys(address, found.pair(3)?.key) }
@@ -63,10 +64,12 @@ struct EtcdBeginning {
             throw .damagedKey(layout.floor)
         }
         switch purpose {
-        case .copy(let origin) where meta.isUnfinished && meta.log == origin.log: break
-        // Somebody else was faster.
-        case .copy: throw .alreadyThere(address)
-        case .service, .copying: if meta.isUnfinished { throw .unfinished(address) }
+        case .copy(let origin):
+            // Somebody else may have been faster.
+            guard meta.copy != nil, meta.log == origin.log, floor.first == origin.floor,
+                floor.hash == origin.hash
+            else { throw .alreadyThere(address, isSame: false) }
+        case .service, .copying: if meta.copy != nil { throw .unfinished(address) }
         }
         log = meta.log
         self.end = end
@@ -82,7 +85,7 @@ struct EtcdBeginning {
 
     /// Where two programs begin a log at once, one of them does.
     private static func begin(
-        _ origin: LogOrigin, isUnfinished: Bool, _ reading: EtcdReading, _ attempt: String
+        _ origin: LogOrigin, _ copy: Nonce?, _ reading: EtcdReading, _ attempt: String
     ) throws(LogError) {
         let layout = reading.layout
         let before = SequenceNumber(origin.floor.rawValue - 1)
@@ -90,7 +93,7 @@ struct EtcdBeginning {
         let floor = EtcdFloor(first: origin.floor, hash: origin.hash)
         let tenure = EtcdTenure(epoch: .none, nonce: .random())
         let meta = EtcdMeta(
-            version: EtcdLayout.version, log: origin.log, isUnfinished: isUnfinished)
+            version: EtcdLayout.version, log: origin.log, copy: copy)
         do throws(EtcdFailure) {
             _ = try reading.client.transact(
                 EtcdTransaction(
@@ -106,7 +109,7 @@ struct EtcdBeginning {
         }
     }
 
-    /// Removes a copy that was not finished, unless somebody has changed it to a log meanwhile.
+    /// Removes a copy that was not finished, unless it is another one by now, or a log.
     private static func remove(
         _ reading: EtcdReading, _ meta: Bytes, _ attempt: String
     ) throws(LogError) {
@@ -114,7 +117,8 @@ struct EtcdBeginning {
         do throws(EtcdFailure) {
             _ = try reading.client.transact(
                 EtcdTransaction(
-                    comparisons: [.value(layout.meta, meta)], success: [.delete(layout.all)],
+                    comparisons: [.value(layout.meta, meta)],
+                    success: layout.own.map { .delete($0) },
                     failure: [.read(.key(layout.meta))]))
         } catch {
             throw LogError(error, attempt)
@@ -123,8 +127,13 @@ struct EtcdBeginning {
 }
 
 extension LogError {
-    fileprivate static func alreadyThere(_ address: EtcdAddress) -> LogError {
-        LogError(.inUse, "There is a log at \(address) already. Give a prefix without one.")
+    fileprivate static func alreadyThere(_ address: EtcdAddress, isSame: Bool) -> LogError {
+        LogError(
+            .inUse,
+            isSame
+                ? "The log is at \(address) already: it was moved or copied there before. Start its "
+                    + "sequencers there, or give another prefix."
+                : "There is a log at \(address) already. Give a prefix without one.")
     }
 
     fileprivate static func noLog(_ address: EtcdAddress) -> LogError {

@@ -30,11 +30,17 @@ extension EtcdLog {
         return LogOrigin(log: id, floor: beginning.first, hash: beginning.hash)
     }
 
+    /// The hash of the last commit.
+    public var head: ChainHash? { tenure?.end.hash }
+
     /// Makes a copy a log, in one transaction; then closes it.
     ///
-    /// - Throws: `superseded`, `full`, `failed`, `unreachable`, `denied`, `unknownOutcome`, `notClaimed`, `closed`.
-    public func adopt() throws(LogError) {
+    /// - Parameter confirm: Called right before that. What it throws leaves the copy unfinished.
+    /// - Throws: `superseded`, `full`, `failed`, `unreachable`, `denied`, `notClaimed`, `closed`; `unknownOutcome` where
+    ///   it may be the log.
+    public func adopt(after confirm: () throws(LogError) -> Void) throws(LogError) {
         let key = try openReading().layout.meta
+        try confirm()
         let meta = EtcdMeta(version: EtcdLayout.version, log: id)
         try change([.put(key, meta.value(at: key))], "Ending the copy")
         close()

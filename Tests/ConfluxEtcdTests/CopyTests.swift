@@ -156,6 +156,10 @@ import Testing
                 #expect(
                     failure { try SQLiteLogFile(directory: "\(folder)/copy").close() }.error?.code
                         == .notALog)
+                // No new log begins in its place.
+                #expect(
+                    failure { try SQLiteLog(directory: "\(folder)/copy", durability: .os).close() }
+                        .error?.code == .notALog)
             }
         }
         try copy(source, to: begin)
@@ -178,7 +182,7 @@ import Testing
         _ = try former.claim(raisingEpochBy: 1)
         try copy(source) { origin throws(LogError) in try EtcdLog(copyWith: origin, settings) }
         #expect(failure { try former.fill(1, Epoch(1)) }.error?.code == .superseded)
-        #expect(failure { try former.adopt() }.error?.code == .superseded)
+        #expect(failure { try former.adopt {} }.error?.code == .superseded)
         #expect(try EtcdLog(settings).readAll() == source.readAll())
     }
 
@@ -198,6 +202,24 @@ import Testing
         }.error
         #expect(error?.code == .superseded)
         #expect(failure { try SQLiteLogFile(directory: folder).close() }.error?.code == .notALog)
+    }
+
+    @Test func `an unfinished copy is removed without a log whose prefix lies below its own`() throws {
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let prefix = ownPrefix()
+        let source = try SQLiteLog(directory: folder, durability: .os)
+        try source.fill(5, source.claim().epoch)
+        let unfinished = try EtcdLog(copyWith: try source.origin(), try settings(prefix))
+        unfinished.close()
+        let inner = try EtcdLog(try settings("\(prefix)/inner"))
+        try inner.fill(3, inner.claim().epoch)
+        let error = failure {
+            let settings = try settings(prefix)
+            try copy(source) { origin throws(LogError) in try EtcdLog(copyWith: origin, settings) }
+        }.error
+        #expect(error?.code == .notALog)
+        #expect(try inner.readAll().count == 3)
+        try inner.fill(1, try inner.claim().epoch)
     }
 
     @Test func `no log is begun where one is to be copied`() throws {

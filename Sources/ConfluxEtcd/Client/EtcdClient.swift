@@ -132,11 +132,12 @@ final class EtcdClient: EtcdStore {
         let members = settings.address.members
         var trial = EtcdTrial(memberCount: members.count)
         var pause = Self.pauseMin
+        var answer = answerMax
         while true {
             let left = deadline - clock.now
             guard left > .zero else { throw trial.failure(within: callMax) }
             let member = members[current]
-            switch attempt(method, of: member, message, within: min(left, answerMax)) {
+            switch attempt(method, of: member, message, within: min(left, answer)) {
             case .answered(let body): return body
             case .failed(var failure):
                 failure.mayHaveHappened = failure.mayHaveHappened || trial.mayHaveHappened
@@ -151,6 +152,8 @@ final class EtcdClient: EtcdStore {
             if trial.areAllDenied { throw trial.failure(within: callMax) }
             current = (current + 1) % members.count
             guard trial.isRoundOver else { continue }
+            // All of them may be slow.
+            answer = min(answer * 2, max(answerMax, settings.answerMax))
             let rest = max(.zero, min(pause, deadline - clock.now))
             _ = never.wait(timeout: .now() + rest / .seconds(1))
             pause = min(pause * 2, Self.pauseMax)

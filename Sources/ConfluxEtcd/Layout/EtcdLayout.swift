@@ -18,6 +18,10 @@ struct EtcdLayout {
     }
 
     var all: EtcdRange { .below(prefix) }
+    /// The keys of the log itself: another one may have its prefix below this one.
+    var own: [EtcdRange] {
+        Self.names.sorted().flatMap { [.key(prefix + $0), .below(prefix + $0 + "/")] }
+    }
     var meta: String { prefix + "meta" }
     var epoch: String { prefix + "epoch" }
     var change: String { prefix + "change" }

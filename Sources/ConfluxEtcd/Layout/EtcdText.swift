@@ -127,17 +127,17 @@ struct EtcdFloor: Equatable {
 struct EtcdMeta {
     let version: UInt64
     let log: LogID
-    /// Whether it is a copy that is not whole yet, and so no log.
-    let isUnfinished: Bool
+    /// What tells a copy from others that is not whole yet, and so no log; nil for a log.
+    let copy: Nonce?
 
     private static let logWord = "conflux-log"
     /// A version that knows of no copies takes it for keys of another program.
     private static let copyWord = "conflux-copy"
 
-    init(version: UInt64, log: LogID, isUnfinished: Bool = false) {
+    init(version: UInt64, log: LogID, copy: Nonce? = nil) {
         self.version = version
         self.log = log
-        self.isUnfinished = isUnfinished
+        self.copy = copy
     }
 
     /// nil where it is no log of ours. A newer version may have more words.
@@ -146,11 +146,14 @@ struct EtcdMeta {
             [Self.logWord, Self.copyWord].contains(word), let version = text.number(1),
             let log = text.identifier(2)
         else { return nil }
-        self.init(version: version, log: log, isUnfinished: word == Self.copyWord)
+        let copy = word == Self.copyWord ? text.identifier(3) : nil
+        guard word == Self.logWord || copy != nil else { return nil }
+        self.init(version: version, log: log, copy: copy)
     }
 
     func value(at key: String) -> Bytes {
-        let word = isUnfinished ? Self.copyWord : Self.logWord
-        return EtcdText([word, "\(version)", "\(log)"]).value(at: key)
+        let word = copy == nil ? Self.logWord : Self.copyWord
+        return EtcdText([word, "\(version)", "\(log)"] + (copy.map { ["\($0)"] } ?? []))
+            .value(at: key)
     }
 }

@@ -32,9 +32,13 @@ public protocol CopiedLog: ActionLog {
     /// - Throws: `damaged`, `failed`, `unreachable`, `denied`, `closed`.
     func origin() throws(LogError) -> LogOrigin
 
+    /// The hash of the last commit of a log that was claimed; nil where not all commits have hashes.
+    var head: ChainHash? { get }
+
     /// Makes a copy the log of its place, durably, and closes it.
     ///
-    /// - Throws: `superseded`, `unusableFolder`, `full`, `failed`, `unreachable`, `denied`, `unknownOutcome`,
-    ///   `notClaimed`, `closed`.
-    func adopt() throws(LogError)
+    /// - Parameter confirm: Called when nothing but the last step is left. What it throws leaves the copy unfinished.
+    /// - Throws: `superseded`, `unusableFolder`, `full`, `failed`, `unreachable`, `denied`, `notClaimed`, `closed`: it
+    ///   is no log. `unknownOutcome`: it may be the log.
+    func adopt(after confirm: () throws(LogError) -> Void) throws(LogError)
 }

@@ -14,8 +14,8 @@ public struct LogCopy {
         case comparison(from: SequenceNumber)
     }
 
-    private let source: any ActionLog
-    private let target: any ActionLog
+    private let source: any CopiedLog
+    private let target: any CopiedLog
     private let willTake: (Step) throws(LogError) -> Void
 
     /// About how many bytes are read, and appended, at once: less than one value of etcd's takes.
@@ -31,24 +31,50 @@ public struct LogCopy {
     ///   - willTake: Called before each step. What it throws ends the work.
     /// - Returns: The epoch of the claim; the copy has the same.
     /// - Throws: `superseded` where another program claimed the log meanwhile; `failed` where the copy differs from the
-    ///   log; else what reading the log, writing the copy, `begin` or `willTake` throws.
+    ///   log; `damaged` where the log's hashes don't follow from its entries; `unknownOutcome` where the copy may be a log:
+    ///   its message says what to do. Else what reading the log, writing the copy, `begin` or `willTake` throws.
     public static func make(
         of source: any CopiedLog, in begin: (LogOrigin) throws(LogError) -> any CopiedLog,
         willTake: @escaping (Step) throws(LogError) -> Void
     ) throws(LogError) -> Epoch {
-        let claim = try source.claim()
-        let target = try begin(try source.origin())
+        let (target, epoch): (any CopiedLog, Epoch)
+        do throws(LogError) {
+            epoch = try source.claim().epoch
+            target = try begin(try source.origin())
+        } catch {
+            throw error.certain
+        }
         defer { target.close() }
         let copy = LogCopy(source: source, target: target, willTake: willTake)
-        let standing = try copy.copyEntries()
+        do throws(LogError) {
+            try copy.fill(claimed: epoch)
+        } catch {
+            throw error.certain
+        }
+        do throws(LogError) {
+            try target.adopt { () throws(LogError) in
+                do throws(LogError) { try source.confirm() } catch { throw error.certain }
+            }
+        } catch {
+            throw error.code == .unknownOutcome ? .perhapsAdopted(error) : error
+        }
+        // Somebody may have claimed the log in the last moment, and appended what the copy lacks.
+        do throws(LogError) {
+            try source.confirm()
+        } catch {
+            throw .adoptedInVain(error)
+        }
+        return epoch
+    }
+
+    private func fill(claimed epoch: Epoch) throws(LogError) {
+        let standing = try copyEntries()
         // What is behind the entries needs a claim in any case.
-        _ = try target.claim(raisingEpochBy: claim.epoch.rawValue - standing.rawValue)
-        try copy.copyCheckpoints()
-        try copy.copySnapshots()
-        try copy.compare()
-        try source.confirm()
-        try target.adopt()
-        return claim.epoch
+        _ = try target.claim(raisingEpochBy: epoch.rawValue - standing.rawValue)
+        if let head = source.head, target.head != head { throw .unchained }
+        try copyCheckpoints()
+        try copySnapshots()
+        try compare()
     }
 
     /// - Returns: The epoch of the last entry.
@@ -158,6 +184,28 @@ public struct LogCopy {
 }
 
 extension LogError {
+    /// The same of something that is no log whatever came of it.
+    var certain: LogError { code == .unknownOutcome ? LogError(.failed, message) : self }
+
+    fileprivate static func perhapsAdopted(_ error: LogError) -> LogError {
+        LogError(
+            .unknownOutcome,
+            "The copy is whole, and may be the log by now: \(error.message) Run the same again before you "
+                + "start a sequencer: if it says that the log is there already, the new place has it.")
+    }
+
+    fileprivate static func adoptedInVain(_ error: LogError) -> LogError {
+        LogError(
+            .unknownOutcome,
+            "The copy is a log now, but the old log may have got entries in the last moment, which the copy "
+                + "lacks: \(error.message) End all sequencers, remove the copy, and make it again.")
+    }
+
+    fileprivate static let unchained = LogError(
+        .damaged,
+        "The hashes of the log do not follow from its entries: something was changed after it was written. "
+            + "Look with \"conflux log --verify\", and restore the log from a backup.")
+
     fileprivate static func missing(_ number: SequenceNumber) -> LogError {
         .damaged(number, number, "missing")
     }

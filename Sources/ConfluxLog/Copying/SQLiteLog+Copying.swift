@@ -31,12 +31,24 @@ extension SQLiteLog {
             hash: isChained ? meta.chain.end.hash : .genesis(of: meta.log))
     }
 
+    /// The hash of the last commit; nil in a log of a former format, where not all commits have hashes.
+    public var head: ChainHash? { isChained ? tenure?.head : nil }
+
     /// Gives the copy the name of a log, once it is on the disk; then closes it.
     ///
-    /// - Throws: `unusableFolder`, `full`, `failed`, `unknownOutcome`, `notClaimed`, `closed`.
-    public func adopt() throws(LogError) {
-        let folder = try gatherInOneFile()
+    /// - Parameter confirm: Called right before that. What it throws leaves the copy unfinished.
+    /// - Throws: `unusableFolder`, `full`, `failed`, `notClaimed`, `closed`; `unknownOutcome` where it has the name, and
+    ///   may lose it with the power.
+    public func adopt(after confirm: () throws(LogError) -> Void) throws(LogError) {
+        let folder: LogFolder
+        do throws(LogError) {
+            folder = try gatherInOneFile()
+        } catch {
+            throw error.certain
+        }
         disconnect()
+        try folder.makeCopyDurable()
+        try confirm()
         try folder.adoptCopy()
     }
 

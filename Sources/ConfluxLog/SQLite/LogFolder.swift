@@ -17,6 +17,9 @@ final class LogFolder {
     var journalPath: String { databasePath + "-journal" }
 
     static func databasePath(in folder: String) -> String { folder + "/log.sqlite" }
+    private static func copyPath(in folder: String) -> String {
+        databasePath(in: folder) + ".partial"
+    }
 
     /// Nobody but the owner may read or write what a log makes, whatever the umask is. What is there
     /// already keeps its permissions: somebody may have chosen them.
@@ -38,7 +41,7 @@ final class LogFolder {
         while trimmed.utf8.count > 1 && trimmed.hasSuffix("/") { trimmed = trimmed.dropLast() }
         self.path = String(trimmed)
         let logPath = Self.databasePath(in: self.path)
-        databasePath = isForCopy ? logPath + ".partial" : logPath
+        databasePath = isForCopy ? Self.copyPath(in: self.path) : logPath
         try Self.make(self.path)
 
         let lockPath = self.path + "/lock"
@@ -116,15 +119,31 @@ final class LogFolder {
         close(descriptor)
     }
 
-    /// Gives the copy, which is made durable, the name of a log.
-    func adoptCopy() throws(LogError) {
+    /// Has the copy on the disk, in one file.
+    func makeCopyDurable() throws(LogError) {
         let descriptor = open(databasePath, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw Self.unusable(path, errno) }
         defer { close(descriptor) }
-        guard fsync(descriptor) == 0, rename(databasePath, Self.databasePath(in: path)) == 0 else {
+        guard fsync(descriptor) == 0 else { throw Self.unusable(path, errno) }
+        // What was in them is in the database.
+        for left in [writeAheadPath, databasePath + "-shm"]
+        where unlink(left) != 0 && errno != ENOENT {
             throw Self.unusable(path, errno)
         }
-        try synchronize()
+    }
+
+    /// Gives the copy, which is durable, the name of a log.
+    ///
+    /// - Throws: `unusableFolder`; `unknownOutcome` where it has the name, and may lose it with the power.
+    func adoptCopy() throws(LogError) {
+        guard rename(databasePath, Self.databasePath(in: path)) == 0 else {
+            throw Self.unusable(path, errno)
+        }
+        do throws(LogError) {
+            try synchronize()
+        } catch {
+            throw LogError(.unknownOutcome, error.message)
+        }
     }
 
     /// Makes the names of new files in the folder durable.
@@ -144,6 +163,18 @@ final class LogFolder {
             .damaged,
             "\(databasePath), where there was a log, was cut to nothing or removed. Restore it from a "
                 + "backup.")
+    }
+
+    /// Where a copy was begun and not finished, no new log begins in its place.
+    ///
+    /// - Throws: `notALog`.
+    func refuseUnfinishedCopy() throws(LogError) {
+        let copy = Self.copyPath(in: path)
+        guard access(databasePath, F_OK) != 0, access(copy, F_OK) == 0 else { return }
+        throw LogError(
+            .notALog,
+            "In \(path) there is a copy of a log that was not finished: \(copy). Make the copy again; or "
+                + "remove that file, and a new log begins here.")
     }
 
     private static func size(_ path: String) -> Int {

@@ -29,6 +29,8 @@ public final class SQLiteLog: CopiedLog {
     private let settings: SQLiteLogSettings
     /// Where the chain began when the log was opened.
     private let chain: LogChain
+    /// Whether every commit has a hash.
+    var isChained: Bool { chain.first <= floor }
 
     /// What is so from a claim on.
     struct Tenure {
@@ -63,6 +65,7 @@ public final class SQLiteLog: CopiedLog {
         try settings.validate()
         let folder = try LogFolder(directory)
         try folder.refuseCutDatabase()
+        try folder.refuseUnfinishedCopy()
         try self.init(in: folder, settings, origin: nil)
     }
 

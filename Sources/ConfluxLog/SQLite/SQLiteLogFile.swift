@@ -152,6 +152,7 @@ public final class SQLiteLogFile: LogReader {
         let isAdopted = isWhole(copy)
         copy.close()
         if isAdopted {
+            try target.makeCopyDurable()
             try target.adoptCopy()
         } else {
             // What stays if this fails is no log, and the next copy removes it.

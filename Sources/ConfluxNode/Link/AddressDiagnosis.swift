@@ -11,8 +11,12 @@ final class AddressDiagnosis: Sendable {
         /// Whether it becomes so with time: whoever listens may never say anything.
         var isSuspect = false
         var isOver = false
-        /// The addresses at which there is no sequencer, since one was heard.
+        /// The addresses at which nobody serves, as far as was seen.
         var failed: Set<Endpoint> = []
+        /// Whether one of them has a sequencer, which has sent the node to another one: it may take over.
+        var isSentOn = false
+        /// Whether the one that the node is connected to was heard.
+        var isConnected = false
         var listener: (@Sendable (NodeError) -> Void)?
     }
 
@@ -39,36 +43,56 @@ final class AddressDiagnosis: Sendable {
     func take(_ event: ClientEvent, of endpoint: Endpoint) {
         // Of several addresses the socket leaves one that says nothing by itself, and another one may serve.
         let isOnly = addresses.count == 1
+        if event != .connected { state.withLock { $0.isConnected = false } }
         switch event {
         case .connecting:
             note(Self.unreachable("Connection timed out", endpoint), isSuspect: isOnly)
         case .accepted: note(Self.silent(endpoint), isSuspect: isOnly)
         case .connected:
-            state.withLock { $0.failed = [] }
+            state.withLock { state in
+                state.failed.remove(endpoint)
+                state.isConnected = true
+            }
             note(Self.silentRouter(endpoint), isSuspect: false)
         // It may end, and connections that it had yet to accept with it.
         case .failed(.silent, let endpoint) where isOnly:
             note(Self.silent(endpoint), isSuspect: true)
         case .failed(let failure, let endpoint):
             guard let message = Self.message(failure, endpoint) else { return }
-            if allHaveFailed(with: endpoint) {
-                conclude(NodeError(code: .unreachable, message: message))
-            } else {
-                note(message, isSuspect: false)
-            }
+            fails(endpoint, message)
         case .message: break
         }
     }
 
     /// The sequencer there sends the node to another one, so it does not serve itself.
-    func sendsOn(_ endpoint: Endpoint) { _ = allHaveFailed(with: endpoint) }
-
-    /// One of several addresses may serve while the others don't.
-    private func allHaveFailed(with endpoint: Endpoint) -> Bool {
+    func sendsOn(_ endpoint: Endpoint) {
         state.withLock { state in
             state.failed.insert(endpoint)
-            return state.failed.isSuperset(of: addresses)
+            state.isSentOn = true
         }
+    }
+
+    /// The node goes on to its next address, since nobody answers at this one.
+    func gaveUp(_ endpoint: Endpoint) {
+        // A sequencer that was heard is busy, or is not serving yet.
+        guard addresses.count > 1, !state.withLock({ $0.isConnected }) else { return }
+        fails(endpoint, Self.silent(endpoint))
+    }
+
+    /// One of several addresses may serve while the others don't.
+    private func fails(_ endpoint: Endpoint, _ message: String) {
+        let (isLast, isSentOn) = state.withLock { state in
+            state.failed.insert(endpoint)
+            return (state.failed.isSuperset(of: addresses), state.isSentOn)
+        }
+        let error = NodeError(code: .unreachable, message: message)
+        guard isLast, isSentOn else {
+            return isLast ? conclude(error) : note(message, isSuspect: false)
+        }
+        note(message, isSuspect: false)
+        DispatchQueue.global().asyncAfter(
+            deadline: .now() + Self.servingPatience.dispatchInterval
+        ) { [self] in conclude(error) }
     }
 
     /// The sequencer says why it hears nobody. It may serve again at once, so that is waited for.

@@ -14,7 +14,11 @@ extension LinkThread {
 
     /// Connects elsewhere: where the sequencer said, or to the next of the addresses.
     func move(to address: String?) {
-        guard let address else { return dealer.moveOn() }
+        let former = dealer.endpoint
+        guard let address else {
+            if let former { diagnosis.gaveUp(former) }
+            return dealer.moveOn()
+        }
         do throws(ZeroMQError) {
             let endpoint = try Endpoint(address)
             if case .ipc = endpoint.transport, case .tcp? = dealer.endpoint?.transport {
@@ -25,7 +29,7 @@ extension LinkThread {
                     each sequencer an address that nodes can reach (--advertise).
                     """)
             }
-            if let former = dealer.endpoint { diagnosis.sendsOn(former) }
+            if let former { diagnosis.sendsOn(former) }
             try dealer.move(to: endpoint)
         } catch {
             // The node goes on saying hello, and trying its own addresses.
