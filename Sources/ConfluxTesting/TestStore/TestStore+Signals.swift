@@ -2,7 +2,7 @@ import Conflux
 
 /// Hearing what a state of your own sends.
 extension TestStore {
-    /// Hears a signal from now on: each value that it sends is to be received in its turn, as an activity is.
+    /// Observes a signal from now on: the test has to receive each of its values in turn, like an activity.
     ///
     /// A test store hears the activities of its store by itself; of a class that sends by a `Sink` it knows
     /// nothing before it is told.

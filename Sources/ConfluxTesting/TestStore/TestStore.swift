@@ -1,7 +1,8 @@
 import Conflux
 import Synchronization
 
-/// Drives a store in a test, and fails the test at everything that the store does and the test does not say.
+/// Drives a store in a test, and fails the test at everything that the store does and the test does not
+/// state.
 ///
 /// ```swift
 /// @Test(.ownScope) func `what is taken is gone`() async {
@@ -15,20 +16,20 @@ import Synchronization
 /// ```
 ///
 /// `send` dispatches an action, waits for its commit, and compares the value with what the test says it
-/// becomes. What reaches the store without being sent by the test, as from an observer, middleware or an
-/// event, is to be *received* in its turn, and so is each activity that the store emits. What a class sends by
-/// a `Sink` is heard, and then to be received, once the test has said so:
-/// ``hear(_:isolation:fileID:filePath:line:column:)``. Where the state takes the time or random numbers from its
-/// context, the closure may have that, too: `send(.roll) { dice, context in … }`.
+/// becomes. The test has to *receive*, in turn, each action that it did not send, such as one of an observer,
+/// middleware or an event, and each activity that the store emits. The values of a class's `Sink` have to be
+/// received once the test observes its signal: ``hear(_:isolation:fileID:filePath:line:column:)``. Where the
+/// state takes the time or random numbers from its context, the closure may have that, too: `send(.roll) {
+/// dice, context in … }`.
 ///
 /// ``finish(isolation:fileID:filePath:line:column:)`` is a test's last step: it waits for what is under way,
 /// and fails the test at what is left. Without it, what was seen until then fails the test when the test
 /// store is released, at the line where it was made; one that a test case of XCTest's has as a property is
 /// not released before all tests have ended.
 ///
-/// Give each test a scope of its own: tests run in parallel, and else they share `Scope.process`, in which a
-/// global action reaches each other's stores. For Swift Testing that is the trait `.ownScope`, of a test or of
-/// a suite; with XCTest the test runs in one:
+/// Give each test a scope of its own. Tests run in parallel; without one they share `Scope.process`, in which
+/// a global action reaches each other's stores. For Swift Testing that is the trait `.ownScope`, of a test or
+/// of a suite; with XCTest the test runs in one:
 ///
 /// ```swift
 /// func testWhatIsTakenIsGone() async {
@@ -46,7 +47,7 @@ import Synchronization
 /// Methods may be called on any thread, one after the other; while one waits, its thread is free. A node's
 /// store can be tested as one without a node.
 public final class TestStore<State: Conflux.State, Value: Equatable & Sendable>: Sendable {
-    /// What of the store the test has to say.
+    /// Which of the store's actions the test has to state.
     public enum Exhaustivity: Sendable, Hashable {
         /// Everything.
         case on
