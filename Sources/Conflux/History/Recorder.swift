@@ -54,7 +54,8 @@ where State.Value: Codable {
         var path: RecorderPath
         /// Whether the first value is known. What was committed before is in it.
         var hasBegun = false
-        /// *Use*: what is being committed. A chain tells of all its actions before the first one is.
+        /// *Use*: what is being committed. A chain reports all its actions before the first one is
+        /// committed.
         var commit: RecordedCommit?
     }
 

@@ -99,7 +99,7 @@ public struct Signal<Value> {
         withExtendedLifetime(object) { source(Observation(owner: object), observer) }
     }
 
-    /// Makes a signal of the values that a function makes of this signal's values.
+    /// Makes a signal of this signal's values, transformed by a function.
     ///
     /// - Parameter transform: Called for each value and each observer, where the value is sent.
     /// - Returns: A signal that starts this one at each observation.
@@ -109,7 +109,8 @@ public struct Signal<Value> {
         }
     }
 
-    /// Makes a signal of what a function makes of this signal's values, where that is something.
+    /// Makes a signal of this signal's values, transformed by a function, without those that
+    /// become nil.
     func compactMap<Result>(_ transform: @escaping (Value) -> Result?) -> Signal<Result> {
         .of { [source] observation, send in
             source(observation) { if let result = transform($0) { send(result) } }

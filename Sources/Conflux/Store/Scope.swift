@@ -44,7 +44,7 @@ public final class Scope: Sendable {
 
     private let channels = Mutex(Channels())
 
-    /// Who observes dispatches and commits.
+    /// The observers of dispatches and commits.
     let middleware = MiddlewareTable()
     /// What pauses the flow.
     let gate = FlowGate()

@@ -118,7 +118,7 @@ public final class ValueState<Value: Sendable, Action>: ValueHolder, @unchecked 
         }
     }
 
-    /// Commits an action, and tells the observers if it did anything. Called in the lane.
+    /// Commits an action, and notifies the observers if it changed anything. Called in the lane.
     ///
     /// - Returns: What the action did in detail.
     /// - Throws: Why the action is refused; then nothing has changed.
@@ -147,7 +147,7 @@ public final class ValueState<Value: Sendable, Action>: ValueHolder, @unchecked 
         }
     }
 
-    /// Changes the value under the lock, and tells nobody.
+    /// Changes the value under the lock, and notifies nobody.
     ///
     /// - Parameters:
     ///   - body: Changes it.
@@ -176,7 +176,7 @@ public final class ValueState<Value: Sendable, Action>: ValueHolder, @unchecked 
         }
     }
 
-    /// Puts another value in the place, and tells the observers. Called in the lane.
+    /// Replaces the value, and notifies the observers. Called in the lane.
     func replace(_ other: Value) {
         // Let go outside the lock: freeing the old value may be slow.
         var other = other

@@ -15,12 +15,12 @@ import Synchronization
 /// }
 /// ```
 ///
-/// `send` dispatches an action, waits for its commit, and compares the value with what the test says it
-/// becomes. The test has to *receive*, in turn, each action that it did not send, such as one of an observer,
-/// middleware or an event, and each activity that the store emits. The values of a class's `Sink` have to be
-/// received once the test observes its signal: ``hear(_:isolation:fileID:filePath:line:column:)``. Where the
-/// state takes the time or random numbers from its context, the closure may have that, too: `send(.roll) {
-/// dice, context in … }`.
+/// `send` dispatches an action, waits for its commit, and compares the value with what the test states. The
+/// test has to *receive*, in turn, each action that it did not send, such as one of an observer, middleware
+/// or an event, and each activity that the store emits. The values of a class's `Sink` have to be received
+/// once the test observes its signal: ``hear(_:isolation:fileID:filePath:line:column:)``. Where the state
+/// takes the time or random numbers from its context, the closure may have that, too: `send(.roll) { dice,
+/// context in … }`.
 ///
 /// ``finish(isolation:fileID:filePath:line:column:)`` is a test's last step: it waits for what is under way,
 /// and fails the test at what is left. Without it, what was seen until then fails the test when the test
@@ -41,18 +41,19 @@ import Synchronization
 /// }
 /// ```
 ///
-/// Failures go to the framework that runs the test, Swift Testing or XCTest, at the line of the call. After
-/// a failure the test store goes on from what is really there.
+/// Failures go to the framework that runs the test, Swift Testing or XCTest, at the line of the call.
+/// After a failure the test store continues from the real value.
 ///
 /// Methods may be called on any thread, one after the other; while one waits, its thread is free. A node's
 /// store can be tested as one without a node.
 public final class TestStore<State: Conflux.State, Value: Equatable & Sendable>: Sendable {
-    /// Which of the store's actions the test has to state.
+    /// How much of what the store does the test has to state.
     public enum Exhaustivity: Sendable, Hashable {
         /// Everything.
         case on
-        /// What it likes: actions and activities may be passed over, and the function of a step sets only
-        /// what it is about. What was passed over is gone once the test takes a later one of its kind.
+        /// Only some: the test may leave out actions and activities, and the function of a step sets
+        /// only the parts that it is about. Actions and activities that the test left out are dropped
+        /// once it receives a later one of their kind.
         case off
     }
 
@@ -133,13 +134,13 @@ public final class TestStore<State: Conflux.State, Value: Equatable & Sendable>:
         }
     }
 
-    /// What the test has to say: everything, unless set.
+    /// What the test has to state; everything by default.
     public var exhaustivity: Exhaustivity {
         get { content.withLock { $0.exhaustivity } }
         set { content.withLock { $0.exhaustivity = newValue } }
     }
 
-    /// How long a step waits for what it expects: 30 seconds, unless set.
+    /// How long a step waits for what it expects; 30 seconds by default.
     public var timeout: Duration {
         get { content.withLock { $0.timeout } }
         set { content.withLock { $0.timeout = newValue } }

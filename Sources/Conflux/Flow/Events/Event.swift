@@ -19,7 +19,7 @@ public protocol Event: Codable, Sendable {}
 public protocol EventHandling: SendableMetatype {
     /// What can happen to the state.
     associatedtype Action
-    /// What the state makes of which events.
+    /// How the state handles each type of event.
     static var events: EventHandlers<Action> { get }
 }
 

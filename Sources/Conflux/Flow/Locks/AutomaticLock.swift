@@ -68,7 +68,7 @@ final class ChangeWatch: Sendable {
 
     /// Watches a store, too.
     ///
-    /// - Returns: What has to be called in the store's lane just before the action, and just behind it.
+    /// - Returns: Functions to call in the store's lane just before the action and just after it.
     func looks() -> (before: Look, after: Look) {
         findings.withLock { $0.unknown += 1 }
         let former = AtomicReference<(any Sendable)?>(nil)

@@ -116,6 +116,7 @@ extension CommittedAction: Sendable where State.Action: Sendable {}
 struct DispatchTicket: Sendable {
     let id: UInt64?
     let label: DispatchLabel?
-    /// The lock under which it was dispatched: what its commit brings about is the holder's, too.
+    /// The lock under which it was dispatched: actions that follow from its commit are the
+    /// holder's too.
     let lock: FlowLock?
 }

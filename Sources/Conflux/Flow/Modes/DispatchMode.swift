@@ -189,7 +189,7 @@ private final class Excursion: LaneHold {
 }
 
 extension Outcome {
-    /// The outcome as the language has it.
+    /// The outcome as a `Result`.
     var result: Result<Receipt, DispatchError> {
         switch self {
         case .committed(let receipt): .success(receipt)

@@ -266,7 +266,7 @@ extension Scope {
     ///     without an effect, unless stores that it read were changed meanwhile: then it runs again. Not
     ///     to resolve the transaction itself.
     /// - Returns: What the body returned when it ran last.
-    /// - Throws: What the body throws; ``DispatchError`` as ``Transaction/react()`` has it.
+    /// - Throws: What the body throws; the ``DispatchError`` of ``Transaction/react()``.
     @discardableResult
     public func transaction<Result>(
         _ name: String = "", attempts: Int = 64, file: StaticString = #file,

@@ -103,8 +103,8 @@ public struct Executor: Sendable {
         if case .immediate = place { true } else { false }
     }
 
-    /// Whether a function given now would run at once, on the caller's thread. If so, the caller may run code of
-    /// its own in the function's place, and says ``end()`` behind it.
+    /// Whether a function given now would run at once, on the caller's thread. If so, the caller may run code
+    /// of its own in the function's place, and calls ``end()`` after it.
     @inline(__always)
     func begin() -> Bool {
         switch place {
