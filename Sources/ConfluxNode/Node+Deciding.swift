@@ -4,11 +4,11 @@ import ConfluxVocabulary
 
 /// What is decided about stores, in every process, by an entry of the log.
 extension Node {
-    /// Freezes a store, in every process: no action reaches it until it is thawed. It stays open, and
-    /// can be read.
+    /// Freezes a store in every process: no action reaches it until it is thawed. It stays open and
+    /// readable.
     ///
-    /// What is dispatched to it is rejected (`frozen`); an action for its whole state passes it by,
-    /// and is never made up for. Freezing a store that is frozen changes nothing.
+    /// Actions for it are rejected (`frozen`). An action for its whole state skips it, and is
+    /// never applied to it later. Freezing a frozen store changes nothing.
     ///
     /// ```swift
     /// try await node.freeze(stock)     // nobody takes anything any more
@@ -20,15 +20,15 @@ extension Node {
     ///   - store: A store that this node hosts.
     ///   - patience: How long to wait until it is frozen, and that is known here.
     /// - Throws: ``NodeError``: `notHosted`, `timedOut`, `cancelled`, `closed`; `unanswered` when the
-    ///   store was dropped, or the node has as many waits under way as it may. After `timedOut` it may
-    ///   be frozen all the same.
+    ///   store was dropped, or the node has as many waits under way as it may. After `timedOut` the
+    ///   store may still be frozen.
     public func freeze<S: ReplicatedState>(
         _ store: Store<S>, patience: Duration = .seconds(10)
     ) async throws(NodeError) {
         try await core.freeze(store, isFrozen: true, patience: patience)
     }
 
-    /// Has a frozen store go on, in every process: actions that are ordered from here on reach it.
+    /// Thaws a frozen store in every process: actions that are ordered from now on reach it.
     ///
     /// - Parameters:
     ///   - store: A store that this node hosts. It may have been frozen by anybody, or by the sequencer,
@@ -41,12 +41,12 @@ extension Node {
         try await core.freeze(store, isFrozen: false, patience: patience)
     }
 
-    /// Takes an entry's effect away, in every process: for one that programs die of, or that no
-    /// program here can apply.
+    /// Skips an entry in every process, so that it has no effect: an entry that crashes programs,
+    /// or that no program here can apply.
     ///
-    /// Stores that stopped before the entry (``NodeEvent/storeStopped(_:at:message:)``) go on behind it:
-    /// those that are open by themselves, others when they are opened again. It stays in the log. It
-    /// can be skipped only while no replica has applied it; where one has, the others are given its
+    /// Stores that stopped before the entry (``NodeEvent/storeStopped(_:at:message:)``) continue after
+    /// it: open ones by themselves, others when they are opened again. The entry stays in the log. You
+    /// can skip it only while no replica has applied it. If one has, the others get that replica's
     /// state instead.
     ///
     /// ```swift
@@ -61,9 +61,9 @@ extension Node {
     ///     what the entry is not for.
     ///   - patience: How long to wait until it is skipped, and that is known here.
     /// - Throws: ``NodeError``: `rejected` when a replica has applied the entry, or may have, with
-    ///   `passed` as ``NodeError/rejection``; `timedOut`, `cancelled`, `closed`; `unanswered` when the
-    ///   sequencer remembers as many skipped entries, or the node has as many waits under way, as it
-    ///   may. After `timedOut` it may be skipped all the same.
+    ///   `passed` as ``NodeError/rejection``; `timedOut`, `cancelled`, `closed`; `unanswered` when
+    ///   the sequencer remembers as many skipped entries, or the node has as many waits under way, as
+    ///   it may. After `timedOut` the entry may still be skipped.
     public func skip(
         _ sequence: SequenceNumber, for target: Target, patience: Duration = .seconds(10)
     ) async throws(NodeError) {

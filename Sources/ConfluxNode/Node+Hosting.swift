@@ -3,16 +3,16 @@ import ConfluxProtocol
 import ConfluxVocabulary
 
 extension Node {
-    /// Stretches a state's global dispatches over processes.
+    /// Sends a state's global actions to all processes that bridge it.
     ///
     /// From now on `Store<S>.actions.x()` in this process goes to the sequencer and comes back, in
     /// the order of the log, to every store of `S` here, and in every other process that bridges
-    /// the state. Call sites do not change. A store gets what comes from the moment on that it
-    /// exists, and nothing of which this node had heard before, as by a receipt.
+    /// the state. Call sites do not change. A store gets the entries after its creation, and none
+    /// that this node knew of before, such as by a receipt.
     ///
-    /// Before there is a store of the state here, the node only sends: it has its receipts, and is
-    /// sent nothing that others dispatch. It then asks every few seconds where the log ends. So the
-    /// first store may get what others dispatched in the last seconds before it.
+    /// Until there is a store of the state here, the node only sends: it gets its receipts, but no
+    /// actions of others. It asks every few seconds where the log ends. So the first store may get
+    /// actions that others dispatched in the last seconds before its creation.
     ///
     /// - Parameter state: The state.
     /// - Throws: ``NodeError`` when the name breaks the rule of names, when the sequencer refuses,
@@ -32,9 +32,9 @@ extension Node {
 
     /// The replica of a named store in this process, current when this returns.
     ///
-    /// The first process to open a store creates it, with the state's `init()` as its first
-    /// state; later ones adopt what is. Opening a name twice in one node gives the same store, for
-    /// as long as somebody holds it. Implies ``bridge(_:)``.
+    /// The first process to open a store creates it, with the state's `init()` as its first state;
+    /// later ones adopt the existing state. Opening a name twice in one node returns the same
+    /// store, as long as it is referenced. Implies ``bridge(_:)``.
     ///
     /// - Parameters:
     ///   - state: The state.
@@ -67,7 +67,8 @@ extension Node {
     /// Makes a store of this process the replica of a named store, and current.
     ///
     /// Dispatches to it are ordered from the call on. If it is the first one of its name, its
-    /// present state becomes the first state in every process; otherwise it takes over what is.
+    /// present state becomes the first state in every process; otherwise it adopts the existing
+    /// state.
     ///
     /// - Parameters:
     ///   - store: The store.
@@ -81,25 +82,26 @@ extension Node {
         try await core.replicate(store, name)
     }
 
-    /// Ends the hosting of a store here. The store keeps its last state and changes no more; in
-    /// other processes it goes on.
+    /// Ends the hosting of a store here. This replica keeps its last state and changes no more; in
+    /// other processes the store continues.
     ///
     /// - Parameter store: A store that this node hosts; nothing happens for another one.
     public func close<S: ReplicatedState>(_ store: Store<S>) {
         core.close(store)
     }
 
-    /// Ends a store's life, in every process: each one that hosts it says
-    /// ``NodeEvent/storeDropped(_:)``, and hosts it no longer. Whoever opens its name afterwards begins
-    /// another store; nothing that was dispatched to this one reaches that.
+    /// Ends a store's life in every process: each one that hosts it reports
+    /// ``NodeEvent/storeDropped(_:)``, and stops hosting it. Opening its name afterwards begins
+    /// another store; no action for the former one reaches that.
     ///
-    /// What this node dispatched before is ordered before, or rejected.
+    /// Actions that this node dispatched before are ordered before the drop, or rejected.
     ///
     /// - Parameters:
     ///   - store: A store that this node hosts.
     ///   - patience: How long to wait until it is over, and known to be over here.
-    /// - Throws: ``NodeError``: `notHosted`, `timedOut`, `cancelled`, `closed`; `unanswered` when the
-    ///   node has as many waits under way as it may. After `timedOut` it may be dropped all the same.
+    /// - Throws: ``NodeError``: `notHosted`, `timedOut`, `cancelled`, `closed`; `unanswered` when
+    ///   the node has as many waits under way as it may. After `timedOut` the store may still be
+    ///   dropped.
     public func drop<S: ReplicatedState>(
         _ store: Store<S>, patience: Duration = .seconds(10)
     ) async throws(NodeError) {

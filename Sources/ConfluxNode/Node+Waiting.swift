@@ -3,19 +3,19 @@ import ConfluxProtocol
 import ConfluxZeroMQ
 
 extension Node {
-    /// Waits until this node's replicas have applied everything that was committed before the call,
-    /// so that what is read of them then is at least as new as whatever anybody had a receipt for
-    /// when it was called: a linearizable read.
+    /// Waits until this node's replicas have applied everything that was committed before the
+    /// call. A read after it is linearizable: it has the effect of every action for which anybody
+    /// had a receipt before the call.
     ///
     /// ```swift
     /// try await node.barrier()
     /// print(stock.left)
     /// ```
     ///
-    /// It asks the sequencer, which has its log confirm that no newer tenure has begun, and then
-    /// waits for the number that the sequencer names. Lost questions and restarts of the sequencer
-    /// are gone over by asking again. Stores that are being opened meanwhile are waited for, too.
-    /// Cancelling the task ends the wait.
+    /// It asks the sequencer, whose log confirms that no newer tenure has begun, and then waits
+    /// for the number that the sequencer names. After a lost question or a restart of the
+    /// sequencer it asks again. It also waits for stores that are being opened. Cancelling the
+    /// task ends the wait.
     ///
     /// - Parameter patience: How long to wait.
     /// - Throws: ``NodeError``: `timedOut`, `cancelled`, `closed`; `unanswered` when the node or the

@@ -8,8 +8,7 @@ import ConfluxVocabulary
 import ConfluxZeroMQ
 import Synchronization
 
-/// This process's part in a replicated world: it connects to a sequencer, hosts replicas, and
-/// takes global dispatches to the log and back.
+/// Connects this process to a sequencer, hosts replicas of stores, and sends actions to the log.
 ///
 /// ```swift
 /// let node = try await Node.connect(to: "tcp://127.0.0.1:7400")
@@ -18,10 +17,10 @@ import Synchronization
 /// print(stock.left)
 /// ```
 ///
-/// All of it may be used on any thread. The node lives until it is closed or released; what was
-/// dispatched and has no outcome by then ends in an error that says so.
+/// You may use a node on any thread. It lives until it is closed or released. Actions without an
+/// outcome by then end in an error that says so.
 public final class Node: Sendable {
-    /// What the node was made with.
+    /// The settings that the node was made with.
     public let settings: NodeSettings
     let scope: Scope
     let core: NodeCore
@@ -46,7 +45,7 @@ public final class Node: Sendable {
     ///   - scope: Where its stores belong: the present scope unless given. Bridged states are
     ///     bridged in it.
     /// - Returns: The node, with a session.
-    /// - Throws: ``NodeError`` when the address is none, when no sequencer answers within
+    /// - Throws: ``NodeError`` when the address is invalid, when no sequencer answers within
     ///   ``NodeSettings/connectTimeout``, or when the sequencer refuses the node.
     public static func connect(
         to address: String, settings: NodeSettings = NodeSettings(), scope: Scope = .current
@@ -61,7 +60,7 @@ public final class Node: Sendable {
     /// a buffer of its own of ``NodeSettings/eventsMax`` events, and loses the oldest above it.
     public var events: AsyncStream<NodeEvent> { core.events.stream() }
 
-    /// How the node is.
+    /// The node's present status.
     public var status: NodeStatus {
         get async {
             let link = await core.linkStatus()
@@ -113,11 +112,11 @@ public final class Node: Sendable {
         core.port.post(.probe(passed))
     }
 
-    /// Leaves: waits until what was dispatched has its outcome, for
-    /// ``NodeSettings/closeTimeout`` at most, then says goodbye and ends the node's threads.
+    /// Leaves: waits for the outcomes of dispatched actions, for ``NodeSettings/closeTimeout`` at
+    /// most, then says goodbye and ends the node's threads.
     ///
-    /// What has no outcome by then ends in `DispatchError.Code.outcomeUnknown`; dispatches from
-    /// now on fail with `DispatchError.Code.notConnected`. The node's stores keep their last
+    /// Actions without an outcome by then end in `DispatchError.Code.outcomeUnknown`; dispatches
+    /// from now on fail with `DispatchError.Code.notConnected`. The node's stores keep their last
     /// state and change no more.
     public func close() async {
         core.leave(timeout: settings.closeTimeout)

@@ -6,11 +6,11 @@ import ConfluxVocabulary
 public struct NodeError: Error, Sendable, CustomStringConvertible {
     /// What kind of failure it is: stable, and fit for a program to decide by.
     public enum Code: String, Sendable, Hashable, CaseIterable {
-        /// The address is none.
+        /// The address is invalid.
         case invalidAddress
         /// No sequencer answered in time.
         case unreachable
-        /// The sequencer is there, and hears nobody before its log works again.
+        /// The sequencer is there, but serves nobody until its log works again.
         case notServing
         /// The sequencer refused the node: its name is taken, or its version is another one.
         case refused
@@ -37,7 +37,7 @@ public struct NodeError: Error, Sendable, CustomStringConvertible {
         case dropped
         /// The node does not host the store.
         case notHosted
-        /// The sequencer decided against it.
+        /// The sequencer rejected the request.
         case rejected
         /// The store stopped at an entry that this program can't, or must not, apply.
         case storeStopped
@@ -53,9 +53,9 @@ public struct NodeError: Error, Sendable, CustomStringConvertible {
     public let message: String
     /// Why the sequencer said bye, if it did.
     public let bye: ByeCode?
-    /// What the sequencer has against it, if it said so.
+    /// Why the sequencer rejected the request, if it said so.
     public let rejection: RejectionCode?
-    /// Why a question has no answer, if that was said.
+    /// Why a question has no answer, if that is known.
     public let questionFailure: QuestionFailure?
 
     /// Makes an error.
@@ -64,8 +64,8 @@ public struct NodeError: Error, Sendable, CustomStringConvertible {
     ///   - code: What kind of failure it is.
     ///   - message: What happened and what to do.
     ///   - bye: Why the sequencer said bye, if it did.
-    ///   - rejection: What the sequencer has against it, if it said so.
-    ///   - questionFailure: Why a question has no answer, if that was said.
+    ///   - rejection: Why the sequencer rejected the request, if it said so.
+    ///   - questionFailure: Why a question has no answer, if that is known.
     public init(
         code: Code, message: String, bye: ByeCode? = nil, rejection: RejectionCode? = nil,
         questionFailure: QuestionFailure? = nil

@@ -2,22 +2,23 @@ import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// What a node tells whoever watches it. Events change nothing.
+/// What happens to a node. Events change nothing.
 public enum NodeEvent: Sendable, Equatable {
     /// The node has a session, in this epoch of this log.
     case joined(LogID, Epoch, Incarnation)
-    /// The sequencer is not heard of; the node tries to reach it. Reads go on; dispatches wait.
+    /// The node hears nothing from the sequencer, and tries to reach it. Reads continue;
+    /// dispatches wait.
     case disconnected
-    /// Whoever listens at the sequencer's address refused the connection, or the node's key may not do
-    /// what the node does any more, for the reason in the message.
-    /// The node tries again after a while, in case that changes. Told once for each reason in a row.
+    /// The server at the sequencer's address refused the connection, or the node's key lost a right
+    /// that the node needs, for the reason in the message. The node tries again after a while.
+    /// Reported once for each reason in a row.
     case connectionRefused(message: String)
-    /// The sequencer is there, and hears nobody before its log works again, for the reason in the message.
-    /// Told once for each reason in a row.
+    /// The sequencer is there, but serves nobody until its log works again, for the reason in the
+    /// message. Reported once for each reason in a row.
     case sequencerNotServing(message: String)
-    /// The sequencer is heard of again, or another tenure has begun.
+    /// The node hears from the sequencer again, or another tenure has begun.
     case reconnected(Epoch)
-    /// A sequencer whose tenure is over still speaks; it is ignored.
+    /// A sequencer whose tenure is over still sends messages; they are ignored.
     case staleSequencer(Epoch)
     /// The log lost entries that this node had; its replicas were loaded anew.
     case historyLost(from: SequenceNumber, through: SequenceNumber)
@@ -26,23 +27,23 @@ public enum NodeEvent: Sendable, Equatable {
     case sessionForgotten
     /// Entries that a bridged state will never see: the log no longer holds them.
     case missed(from: SequenceNumber, through: SequenceNumber)
-    /// Entries of the log that this node asked for can't be read, for the reason in the message. Stores
-    /// that need them are loaded from a newer snapshot, or can't be opened; all others go on.
+    /// Entries of the log that this node asked for can't be read, for the reason in the message.
+    /// Stores that need them are loaded from a newer snapshot, or can't be opened; all others
+    /// continue.
     case logDamaged(from: SequenceNumber, through: SequenceNumber, message: String)
-    /// A store that was open was dropped. It keeps its last state, is hosted no longer, and what is
-    /// dispatched to it fails with `DispatchError.Code.storeStopped`. Who opens the name again begins
-    /// another store.
+    /// An open store was dropped. It keeps its last state, is no longer hosted, and dispatches to it
+    /// fail with `DispatchError.Code.storeStopped`. Opening the name again begins another store.
     case storeDropped(StoreName)
-    /// A store takes no further entries here. It keeps its last state, and what is dispatched to it
-    /// fails with `DispatchError.Code.storeStopped`. Either it stopped before an entry: one that a
-    /// newer program wrote, or one that this program died of before
-    /// (``NodeSettings/crashJournal``). Or, without a number, it could not be opened again after its
-    /// history was lost, and is hosted no longer.
+    /// A store applies no further entries here. It keeps its last state, and dispatches to it fail
+    /// with `DispatchError.Code.storeStopped`. Either it stopped before an entry: one that a newer
+    /// program wrote, or one that this program died of before (``NodeSettings/crashJournal``). Or,
+    /// without a number, it could not be opened again after its history was lost, and is hosted no
+    /// longer.
     case storeStopped(StoreName, at: SequenceNumber?, message: String)
-    /// Replicas of a store differ, this one among them or not (rule 22).
+    /// Replicas of a store differ; this node's replica may be one of them (rule 22).
     case diverged(StateDivergence)
-    /// Something about the crash journal that whoever runs the program should know: a damaged one
-    /// was set aside, or it has no place for a store.
+    /// A problem of the crash journal that the operator should know: a damaged one was set aside,
+    /// or it has no place for a store.
     case crashJournal(message: String)
     /// A bridged state could not be bridged again after its history was lost. Global dispatches of
     /// it fail with `DispatchError.Code.storeStopped` until it is bridged or unbridged.
@@ -70,11 +71,11 @@ public enum NodeEvent: Sendable, Equatable {
     }
 }
 
-/// How a node is, at one moment.
+/// A node's status at one moment.
 public struct NodeStatus: Sendable, Hashable {
     /// The node's name, if it has one.
     public var name: Name?
-    /// Whether it has a session with a sequencer that is heard of.
+    /// Whether it has a session, and hears from the sequencer.
     public var isConnected: Bool
     /// The log's id; nil before the first welcome.
     public var log: LogID?
@@ -82,7 +83,7 @@ public struct NodeStatus: Sendable, Hashable {
     public var epoch: Epoch
     /// The node's identity in the log.
     public var incarnation: Incarnation
-    /// The last committed number that the node has heard of.
+    /// The last committed number that the node knows of.
     public var last: SequenceNumber
     /// The number up to which every replica here has applied.
     public var applied: SequenceNumber

@@ -9,50 +9,51 @@ import enum ConfluxZeroMQ.SocketSecurity
 
 /// How a node behaves.
 public struct NodeSettings: Sendable {
-    /// What a dispatch does when the outbox is full. It never drops an action in silence.
+    /// What a dispatch does when the outbox is full. It never silently drops an action.
     public enum OutboxPolicy: Sendable, Hashable {
         /// The dispatch fails with `DispatchError.Code.outboxFull`.
         case fail
-        /// The dispatching thread waits for room. Some threads must not wait, since others depend on
-        /// them. What they dispatch is accepted up to twice the bound, and fails with `outboxFull`
+        /// The dispatching thread waits for room. Some threads must not wait, since others depend
+        /// on them. Their actions are accepted up to twice the bound, and fail with `outboxFull`
         /// above. These are: the threads that run tasks; one inside a commit or an observer of a
-        /// replicated store; one that releases a lock, or tells how a dispatch in a mode has ended.
-        /// A task that dispatches much awaits ``Node/waitForRoom()`` in between.
+        /// replicated store; one that releases a lock, or reports how a dispatch in a mode has
+        /// ended. A task that dispatches many actions awaits ``Node/waitForRoom()`` in between.
         case wait
     }
 
     /// The node's unique name; nil for a process that needs none.
     public var name: Name?
-    /// The node's key and the sequencer's, where connections are encrypted; nil where they are not.
+    /// The node's key and the sequencer's, if connections are encrypted; otherwise nil.
     public var keys: NodeKeys?
     /// How long ``Node/connect(to:settings:scope:)`` waits for the sequencer.
     public var connectTimeout: Duration = .seconds(5)
     /// How long ``Node/close()`` waits for the outcomes of what was dispatched.
     public var closeTimeout: Duration = .seconds(5)
-    /// The most bytes of actions that the sequencer has not taken yet; twice as many of what is
-    /// dispatched where nobody may wait (``OutboxPolicy/wait``).
+    /// The most bytes of actions that the sequencer has not taken yet; twice as many for threads
+    /// that must not wait (``OutboxPolicy/wait``).
     public var outboxBytesMax: Int = 16 << 20
     /// What a dispatch does above it.
     public var outboxPolicy: OutboxPolicy = .wait
     /// The most bytes of one encoded action.
     public var payloadBytesMax: Int = 1 << 20
-    /// How much may wait for the thread that applies: commits, outcomes, batches, questions. *At the
-    /// bound*, as while a reducer or an observer takes long, nothing more is taken out of the outbox,
-    /// waits fail, and questions of other nodes are left unanswered. What comes of what was submitted
-    /// before, and the feed within `ReplicaSettings.deliveryBytesMax`, is not held up by it.
+    /// How many jobs may wait for the apply thread: commits, outcomes, batches, questions. *At the
+    /// bound*, as while a reducer or an observer takes long, nothing more is taken out of the
+    /// outbox, waits fail, and questions of other nodes stay unanswered. Outcomes of submitted
+    /// actions, and the feed within `ReplicaSettings.deliveryBytesMax`, are not delayed by it.
     public var jobsMax: Int = 100_000
-    /// Of each store, the most bytes of reasons why entries had no effect, for those who ask about an
-    /// entry. *At the bound* the oldest are forgotten: the answer is that it is not known.
+    /// The most bytes of reasons why entries had no effect, for each store, to answer questions
+    /// about entries. *At the bound* the oldest are forgotten: the answer is then that it is
+    /// unknown.
     public var refusalBytesMax: Int = 4 << 20
     /// The most events that wait for a reader of ``Node/events``; the oldest are dropped.
     public var eventsMax: Int = 256
-    /// The most bytes of encoded states kept for snapshots: of each store what it was at its last two
-    /// digest points. *At the bound* the oldest go, and other nodes are asked.
+    /// The most bytes of encoded states kept for snapshots: each store's states at its last two
+    /// digest points. *At the bound* the oldest are dropped, and other nodes are asked.
     public var encodingsBytesMax: Int = 256 << 20
-    /// A file in which the node's stores note which entry they apply; nil for none. When a program
-    /// died of an entry twice in a row, it stops the store before that entry when it is run again,
-    /// and says ``NodeEvent/storeStopped(_:at:message:)``, instead of dying of it for ever. Each
-    /// node needs a file of its own, on a disk that outlives the process.
+    /// A file in which the node's stores note which entry they apply; nil for none. If a program
+    /// died of an entry twice in a row, its next run stops the store before that entry, and
+    /// reports ``NodeEvent/storeStopped(_:at:message:)``, instead of dying again. Each node needs
+    /// a file of its own, on a disk that outlives the process.
     public var crashJournal: String?
     /// Bounds and intervals of the protocol; its name and role are set by the node.
     public var replica = ReplicaSettings(name: nil, role: .member)
@@ -65,7 +66,7 @@ public struct NodeSettings: Sendable {
     }
 }
 
-/// Who a node is on encrypted connections, and who its sequencer is.
+/// The keys of a node and of its sequencer, for encrypted connections.
 ///
 /// ```swift
 /// var settings = NodeSettings(name: "alpha")
@@ -74,12 +75,12 @@ public struct NodeSettings: Sendable {
 ///     sequencer: try KeyFile.readPublicKey("sequencer.public"))
 /// ```
 public struct NodeKeys: Sendable, Hashable {
-    /// The node's own pair. The sequencer admits it, or not, by its public half.
+    /// The node's own pair. The sequencer decides by its public half whether to admit the node.
     public var own: CurveKeyPair
-    /// The sequencer's public key. Nobody who has not its secret half can answer in its place.
+    /// The sequencer's public key. Only a server with its secret half can answer.
     public var sequencer: CurvePublicKey
 
-    /// Names both.
+    /// Makes keys of a pair and the sequencer's public key.
     public init(own: CurveKeyPair, sequencer: CurvePublicKey) {
         self.own = own
         self.sequencer = sequencer

@@ -50,7 +50,7 @@ struct ComingFromCycler {
         #expect(await texts.next() == "10")
     }
 
-    @Test func `state and activities are subscribed to, until that is disposed of`() {
+    @Test func `subscriptions to state and activities last until they are disposed`() {
         let viewModel = ViewModel()
         let texts = Mutex<[String]>([])
         let seen = Mutex<[ViewModel.Activity]>([])
@@ -68,7 +68,7 @@ struct ComingFromCycler {
         #expect(seen.withLock { $0 } == [.didReachBigNumber])
     }
 
-    @Test func `what a commit throws comes by its receipt`() async {
+    @Test func `the receipt rethrows what a commit threw`() async {
         struct TooLow: Error {}
         let storage = Storage(1)
         let commit = storage.commit { draft in
@@ -79,7 +79,7 @@ struct ComingFromCycler {
         #expect(failure?.reason is TooLow && storage.value == 1)
     }
 
-    @Test func `a storage stands alone`() {
+    @Test func `a storage is used by itself`() {
         struct Pair: Equatable { var a = 0, b = 0 }
         let storage = Storage(Pair())
         let seen = Mutex<[Pair]>([])
@@ -96,7 +96,7 @@ struct ComingFromCycler {
         #expect(seen.withLock { $0 } == [Pair(a: 1), Pair(a: 2, b: 3), Pair(a: 9)])
     }
 
-    @Test func `every step is told, with its name and its place`() {
+    @Test func `every step is reported with its name and its source location`() {
         final class Steps: Middleware {
             let seen = Mutex<[String]>([])
             let files = Mutex<Set<String>>([])

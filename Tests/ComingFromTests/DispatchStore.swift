@@ -53,7 +53,7 @@ struct ComingFromDispatch {
         #expect(store.count == 1)
     }
 
-    @Test func `the application keeps its stores, the dispatcher doesn't`() throws {
+    @Test func `the application keeps its stores alive, and the dispatcher doesn't`() throws {
         var store: ModelStore<Counter>? = dispatcher.run { ModelStore<Counter>() }
         if let store { try dispatcher.register(store, as: "counter") }
         store = nil
@@ -85,7 +85,7 @@ struct ComingFromDispatch {
         #expect(observer == nil && seen.withLock { $0 } == [0, 1])
     }
 
-    @Test func `an action goes its way in one of four modes`() async throws {
+    @Test func `an action is dispatched in one of four modes`() async throws {
         let store = dispatcher.run { ModelStore<Counter>() }
         dispatcher.dispatch(.increase, to: store, mode: .sync)
         #expect(store.count == 1)
@@ -106,7 +106,7 @@ struct ComingFromDispatch {
         #expect(await counts.first { $0 == 3 } == 3)
     }
 
-    @Test func `an operation that ends later holds back what depends on it`() async throws {
+    @Test func `an operation that ends later delays what depends on it`() async throws {
         let store = dispatcher.run { ModelStore<Counter>() }
         let answer = AsyncStream.makeStream(of: Int.self)
         let request = dispatcher.perform {
@@ -144,7 +144,7 @@ struct ComingFromDispatch {
             ])
     }
 
-    @Test func `middleware of one's own is told before and after`() {
+    @Test func `custom middleware is called before and after`() {
         let lines = Mutex<[String]>([])
         let store = dispatcher.run { ModelStore<Counter>() }
         dispatcher.use(Logger { line in lines.withLock { $0.append(line) } })
@@ -152,7 +152,7 @@ struct ComingFromDispatch {
         #expect(lines.withLock { $0 } == ["1: will dispatch increase", "1: did dispatch increase"])
     }
 
-    @Test func `a recorder goes back and forward, and takes its tape elsewhere`() throws {
+    @Test func `a recorder goes back and forward, and exports its tape`() throws {
         let store = dispatcher.run { ModelStore<Counter>() }
         let recorder = Recorder(store)
         store.dispatch(.increase)

@@ -61,7 +61,7 @@ final class Screen: Sendable {
 struct ComingFromFlask {
     let scope = Scope()
 
-    @Test func `a chain of changes to several stores is seen at once, or never`() {
+    @Test func `a chain's changes to several stores become visible together or not at all`() {
         let (substanceA, substanceB) = scope.run { (Storage(AppState()), Storage(AppState())) }
         scope.chain()
             .change(substanceA) { $0.counter += 10 }
@@ -92,7 +92,7 @@ struct ComingFromFlask {
         #expect(substance.counter == 1)
     }
 
-    @Test func `what an observer does to another store comes before the next observer`() {
+    @Test func `an observer's change to another store comes before the next observer runs`() {
         let (substanceA, substanceB) = scope.run { (Storage(AppState()), Storage(AppState())) }
         let seen = Mutex<[String]>([])
         substanceA.observe(\.counter) { value in
@@ -104,7 +104,7 @@ struct ComingFromFlask {
         #expect(seen.withLock { $0 } == ["B", "A"])
     }
 
-    @Test func `one line for all stores is the mode serial`() async throws {
+    @Test func `mode serial has one line for all stores`() async throws {
         let (substanceA, substanceB) = scope.run { (Storage(AppState()), Storage(AppState())) }
         let seen = Mutex<[String]>([])
         substanceA.observe(\.counter) { [scope] value in
@@ -118,7 +118,7 @@ struct ComingFromFlask {
         #expect(seen.withLock { $0 } == ["A", "B"])
     }
 
-    @Test func `an action under a lock is released by who reacts to it, later`() async throws {
+    @Test func `the observer that reacts to an action releases its lock later`() async throws {
         let substance = scope.run { Storage(AppState()) }
         substance.observe(\.text) { [scope] _ in
             let lock = scope.lockInForce
@@ -133,7 +133,7 @@ struct ComingFromFlask {
         withExtendedLifetime(same) {}
     }
 
-    @Test func `nested keys are told with old and new value, and internal ones are not`() {
+    @Test func `nested keys are reported with old and new values, and internal ones are not`() {
         let substance = scope.run { Storage(AppState()) }
         let changes = Mutex<[Change<JSONValue?>]>([])
         substance.changes(at: "/info/title").observe { change in
@@ -150,7 +150,7 @@ struct ComingFromFlask {
             changes.withLock { $0.map { $0.new ?? .null } } == [.string("mutated"), .string("red")])
     }
 
-    @Test func `keys of a dictionary without a fixed form are told, too`() {
+    @Test func `keys of a dictionary without a fixed form are reported too`() {
         struct Profile: Codable, Sendable { var info: JSONValue = nil }
         let profile = scope.run { Storage(Profile()) }
         let titles = Mutex<[JSONValue]>([])
@@ -161,7 +161,7 @@ struct ComingFromFlask {
         #expect(titles.withLock { $0 } == ["some"])
     }
 
-    @Test func `a reactor hears of the keys that it names`() {
+    @Test func `a reactor is notified of the keys that it names`() {
         let substance = scope.run { Storage(AppState()) }
         let screen = Screen(mixing: substance)
         substance.update(\.counter, to: 1)
@@ -186,7 +186,7 @@ struct ComingFromFlask {
         #expect(owner == nil && seen.withLock { $0 } == [0, 1])
     }
 
-    @Test func `a state is archived when it has been idle, and there again at the next start`()
+    @Test func `a state is archived once it is idle, and restored at the next start`()
         async throws
     {
         let folder = FileManager.default.temporaryDirectory

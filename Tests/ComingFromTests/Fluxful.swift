@@ -23,8 +23,7 @@ struct ComingFromFluxful {
         #expect(wallet.amount == 5)
     }
 
-    @Test func `a reducer is unregistered, and its actions are refused from then on`() async throws
-    {
+    @Test func `after a reducer is unregistered, its actions are refused`() async throws {
         let store = ModelStore<Wallet>()
         store.dispatch(SetAmount(value: 5))
         try Wallet.reducers.register(ClearAmount.self) { wallet, _, _ in wallet.amount = 0 }
@@ -38,7 +37,7 @@ struct ComingFromFluxful {
         #expect(failure?.code == .refused && store.amount == 5)
     }
 
-    @Test func `where a state's action is meant, an action is wrapped`() async throws {
+    @Test func `an action is wrapped where a state's action is expected`() async throws {
         let scope = Scope()
         let store = scope.run { ModelStore<Wallet>() }
         scope.dispatch(SetAmount(value: 5), to: store, mode: .sync)
@@ -62,7 +61,7 @@ struct ComingFromFluxful {
         registration.dispose()
     }
 
-    @Test func `observers hear of any change, or of some properties, until they are cancelled`() {
+    @Test func `observers of any change or of some properties are notified until cancelled`() {
         let store = ModelStore<Wallet>()
         let seen = Mutex<[UInt]>([])
         let subscription = store.observe(\.amount) { wallet in

@@ -40,7 +40,7 @@ final class AmountScreen {
 @Suite(.timeLimit(.minutes(5)))
 struct ComingFromFluxfulAsAWhole {
     @MainActor
-    @Test func `an action is fetched for by middleware, and its value is shown`() async {
+    @Test func `middleware fetches for an action, and the fetched value is shown`() async {
         let screen = AmountScreen()
         var amounts = screen.store.changed(\.amount).values.makeAsyncIterator()
         #expect(await amounts.next() == 0)

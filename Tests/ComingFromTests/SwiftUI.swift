@@ -55,7 +55,7 @@ func draw(_ store: ModelStore<Counter>, onto canvas: Canvas) {
 @Suite(.timeLimit(.minutes(5)))
 struct ComingFromSwiftUI {
     @MainActor
-    @Test func `what reads a store is drawn anew when that has changed`() async {
+    @Test func `a view that reads a store is redrawn when the store changes`() async {
         let store = ModelStore<Counter>()
         let canvas = Canvas()
         draw(store, onto: canvas)
@@ -66,7 +66,7 @@ struct ComingFromSwiftUI {
         #expect(canvas.texts == ["0", "1", "2", "3"])
     }
 
-    @Test func `names that SwiftUI has, too, are told apart by the module`() async throws {
+    @Test func `names that SwiftUI also has are qualified by the module`() async throws {
         let scope = Scope()
         let store = scope.run {
             Store<WithSwiftUI.LikeState>(

@@ -86,7 +86,7 @@ struct CompletionTests {
         #expect(try offered("conflux worker --be").isEmpty)
     }
 
-    @Test func `a quotation mark in a summary stays one`() {
+    @Test func `a quotation mark in a summary is kept`() {
         let quoting = Program(
             Command(
                 "tool", summary: "S.",

@@ -15,13 +15,13 @@ struct DescriptionTests {
         }
     }
 
-    @Test func `an operand behind the rest traps`() async {
+    @Test func `an operand after a repeated one traps`() async {
         await #expect(processExitsWith: .failure) {
             _ = Command("a", summary: "A.", parameters: [Sample.words, Sample.target])
         }
     }
 
-    @Test func `a group of a stranger traps`() async {
+    @Test func `a group of another command's parameters traps`() async {
         await #expect(processExitsWith: .failure) {
             _ = Command(
                 "a", summary: "A.", parameters: [Sample.data],

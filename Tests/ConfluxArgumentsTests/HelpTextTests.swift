@@ -62,7 +62,7 @@ struct HelpTextTests {
                 """)
     }
 
-    @Test func `operands stand in the usage in their order`() throws {
+    @Test func `the usage lists operands in their order`() throws {
         let text = try show("help", "dispatch")
         #expect(
             text.hasPrefix(
@@ -97,7 +97,7 @@ struct HelpTextTests {
                 == "the command has no subcommands, so 'x' is none")
     }
 
-    @Test func `the completions command says where its scripts go`() throws {
+    @Test func `the completions command says where to put its scripts`() throws {
         #expect(
             try show("completions", "--help") == """
                 Usage: conflux completions SHELL

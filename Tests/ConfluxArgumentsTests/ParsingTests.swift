@@ -2,12 +2,12 @@ import ConfluxArguments
 import Testing
 
 struct ParsingTests {
-    @Test func `an option takes the next word or what stands behind its equals sign`() throws {
+    @Test func `an option takes the next word or the text after its equals sign`() throws {
         #expect(try invoke("sequencer", "--memory", "--bind", "ipc://a")[Sample.bind] == "ipc://a")
         #expect(try invoke("sequencer", "--memory", "--bind=a=b")[Sample.bind] == "a=b")
     }
 
-    @Test func `what is not given has its default, nil, false or nothing`() throws {
+    @Test func `an omitted parameter has its default, nil, false or no values`() throws {
         let sequencer = try invoke("sequencer", "--memory")
         #expect(sequencer[Sample.bind] == "tcp://127.0.0.1:7400")
         #expect(sequencer[Sample.durability] == .fsync)
@@ -33,7 +33,7 @@ struct ParsingTests {
         #expect(worker[Sample.stores] == ["b", "a"])
     }
 
-    @Test func `options may stand before, between and behind operands`() throws {
+    @Test func `options may come before, between and after operands`() throws {
         let dispatch = try invoke("dispatch", "counter", "--payload-max", "1KiB", "increment")
         #expect(dispatch[Sample.target] == "counter")
         #expect(dispatch[Sample.action] == "increment")
@@ -110,20 +110,21 @@ struct EnvironmentTests {
         #expect(error.code == .missingParameter)
     }
 
-    @Test func `a choice on the command line silences the variables of the others`() throws {
+    @Test func `a choice on the command line overrides the variables of the other choices`() throws
+    {
         let sequencer = try invoke("sequencer", "--memory", environment: ["CONFLUX_DATA": "d"])
         #expect(sequencer[Sample.memory])
         #expect(sequencer[Sample.data] == nil)
     }
 
-    @Test func `a choice that the command line denies silences nothing`() throws {
+    @Test func `a choice that the command line denies overrides nothing`() throws {
         let sequencer = try invoke(
             "sequencer", "--memory=false", environment: ["CONFLUX_DATA": "d"])
         #expect(sequencer[Sample.data] == "d")
         #expect(try mistake("sequencer", "--memory=false").code == .missingParameter)
     }
 
-    @Test func `a list of nothing is not set`() throws {
+    @Test func `an empty list counts as not set`() throws {
         let stores = Option(repeated: "--store", atLeastOne: true, parse: .text, summary: "S.")
         let tool = Program(Command("tool", summary: "T.", parameters: [stores]), version: "1")
         #expect(throws: UsageError.self) { try tool.parse([], environment: ["TOOL_STORE": " , "]) }
@@ -134,7 +135,7 @@ struct EnvironmentTests {
         #expect(try invoke("sequencer", environment: variables)[Sample.data] == "d")
     }
 
-    @Test func `an operand has no variable`() throws {
+    @Test func `an operand has no environment variable`() throws {
         #expect(
             try mistake("dispatch", environment: ["CONFLUX_TARGET": "t"]).code
                 == .missingParameter)

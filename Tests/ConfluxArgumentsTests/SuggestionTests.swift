@@ -18,14 +18,14 @@ struct SuggestionTests {
         #expect(nearest(to: "OBSERV", in: words) == "observe")
     }
 
-    @Test func `what is far away is not suggested`() {
+    @Test func `a distant word is not suggested`() {
         #expect(nearest(to: "zzzzz", in: ["store", "log"]) == nil)
         #expect(nearest(to: "lxx", in: ["log"]) == nil)
         #expect(nearest(to: "x", in: ["a"]) == nil)
         #expect(nearest(to: String(repeating: "a", count: 1000), in: ["aaa"]) == nil)
     }
 
-    @Test func `the beginning of one word only is enough`() {
+    @Test func `an unambiguous prefix of a word is enough`() {
         #expect(nearest(to: "seq", in: ["sequencer", "worker"]) == "sequencer")
         #expect(nearest(to: "s", in: ["sequencer"]) == nil)
         #expect(nearest(to: "comp", in: ["completions", "compacting"]) == nil)

@@ -17,7 +17,7 @@ struct UsageErrorTests {
         #expect(try mistake("frobnicate").suggestion == nil)
     }
 
-    @Test func `a line without a command names them`() throws {
+    @Test func `a line without a command gets a list of commands`() throws {
         let error = try mistake()
         #expect(error.code == .missingCommand)
         #expect(
@@ -25,13 +25,13 @@ struct UsageErrorTests {
                 + "help, completions")
     }
 
-    @Test func `an option before its command is told its place`() throws {
+    @Test func `an option before its command is told where it belongs`() throws {
         #expect(
             try mistake("--connect", "a", "worker").message
                 == "'--connect' belongs after the command: conflux worker --connect")
     }
 
-    @Test func `a subcommand behind options is told its place`() throws {
+    @Test func `a subcommand after options is told where it belongs`() throws {
         #expect(
             try mistake("log", "--json", "skip", "3").message
                 == "the command 'skip' belongs before the options")
@@ -61,13 +61,13 @@ struct UsageErrorTests {
                 + "--bind=--memory")
     }
 
-    @Test func `an option with one value is not given twice`() throws {
+    @Test func `an option with one value can't be given twice`() throws {
         let error = try mistake("sequencer", "--bind", "a", "--bind", "b")
         #expect(error.code == .repeatedOption)
         #expect(error.message == "'--bind' is given twice; give it once")
     }
 
-    @Test func `a wrong word is answered with the words there are`() throws {
+    @Test func `a wrong word is answered with the known words`() throws {
         let error = try mistake("sequencer", "--memory", "--durability", "fsnyc")
         #expect(error.code == .invalidValue)
         #expect(
@@ -86,13 +86,13 @@ struct UsageErrorTests {
                 + "number and a unit, such as 250ms, 5s or 1m")
     }
 
-    @Test func `a flag takes truth and nothing else`() throws {
+    @Test func `a flag takes true or false and nothing else`() throws {
         #expect(
             try mistake("worker", "--connect=a", "--json=maybe").message
                 == "--json: 'maybe' is neither true nor false; write true or false")
     }
 
-    @Test func `what is missing is named with its variable`() throws {
+    @Test func `a missing parameter is named with its variable`() throws {
         let error = try mistake("worker")
         #expect(error.code == .missingParameter)
         #expect(
@@ -101,11 +101,11 @@ struct UsageErrorTests {
         #expect(try mistake("echo").message == "WORD is missing")
     }
 
-    @Test func `of a required group one is missing`() throws {
+    @Test func `a required group is missing`() throws {
         #expect(try mistake("sequencer").message == "--data DIR or --memory is missing")
     }
 
-    @Test func `what excludes each other is not given together`() throws {
+    @Test func `exclusive parameters can't be given together`() throws {
         let error = try mistake("sequencer", "--memory", "--data", "d")
         #expect(error.code == .conflict)
         #expect(error.message == "'--data' and '--memory' exclude each other; give one of them")
@@ -118,7 +118,7 @@ struct UsageErrorTests {
                 == "'CONFLUX_DATA' and 'CONFLUX_MEMORY' exclude each other; give one of them")
     }
 
-    @Test func `an operand too many is named`() throws {
+    @Test func `an excess operand is named`() throws {
         let error = try mistake("dispatch", "t", "a", "b")
         #expect(error.code == .unexpectedOperand)
         #expect(error.message == "unexpected argument 'b'")

@@ -12,7 +12,7 @@ struct ValueParserTests {
     }
 
     @Test(arguments: ["", "5", "s", "5 s", "-5s", "1.5s", "5S", "1m30s"])
-    func `other texts are no duration`(text: String) throws {
+    func `other texts are not durations`(text: String) throws {
         let error = try #require(throws: InvalidValue.self) {
             try ValueParser.duration().parse(text)
         }
@@ -21,7 +21,7 @@ struct ValueParserTests {
                 + "250ms, 5s or 1m")
     }
 
-    @Test func `a duration is held to its range`() throws {
+    @Test func `a duration must lie in its range`() throws {
         let parser = ValueParser.duration(in: .milliseconds(10) ... .seconds(90))
         #expect(try parser.parse("10ms") == .milliseconds(10))
         #expect(try parser.parse("90s") == .seconds(90))
@@ -45,7 +45,7 @@ struct ValueParserTests {
     }
 
     @Test(arguments: ["", "KiB", "1MB", "1k", "1M", "1.5MiB", "-1", "1 MiB"])
-    func `other texts are no size`(text: String) throws {
+    func `other texts are not sizes`(text: String) throws {
         let error = try #require(throws: InvalidValue.self) {
             try ValueParser.byteSize().parse(text)
         }
@@ -54,7 +54,7 @@ struct ValueParserTests {
                 + "KiB, MiB, GiB or TiB, such as 64KiB")
     }
 
-    @Test func `a size is held to its range`() {
+    @Test func `a size must lie in its range`() {
         let parser = ValueParser.byteSize(in: 1024...(1 << 30))
         #expect(throws: InvalidValue("'2GiB' is too much; the most is 1GiB")) {
             try parser.parse("2GiB")
@@ -68,13 +68,13 @@ struct ValueParserTests {
     }
 
     @Test(arguments: ["0", "-1", "+1", "1.0", "one", "", "99999999999999999999"])
-    func `other texts are no positive integer`(text: String) {
+    func `other texts are not positive integers`(text: String) {
         #expect(throws: InvalidValue("'\(text)' is not a whole number of at least 1")) {
             try ValueParser.positiveInteger.parse(text)
         }
     }
 
-    @Test func `a whole number is held to its range`() throws {
+    @Test func `a whole number must lie in its range`() throws {
         let port = ValueParser<UInt16>.integer(in: 0...1023)
         #expect(try port.parse("1023") == 1023)
         #expect(throws: InvalidValue("'1024' is not a whole number from 0 to 1023")) {
@@ -86,7 +86,7 @@ struct ValueParserTests {
         #expect(throws: InvalidValue("the value is empty")) { try ValueParser.text.parse("") }
     }
 
-    @Test func `a parser of one's own says what it expected`() throws {
+    @Test func `a custom parser says what it expected`() throws {
         let even = ValueParser("EVEN", expecting: "an even number, such as 4") { text in
             Int(text).flatMap { $0.isMultiple(of: 2) ? $0 : nil }
         }

@@ -48,7 +48,7 @@ struct CounterTests {
         #expect(try ActionCoder<CounterAction>().decode(commandLine: text) == action)
     }
 
-    @Test func `a wrong name lists the right ones`() {
+    @Test func `a wrong name gets a list of the right ones`() {
         do {
             _ = try ActionCoder<CounterAction>().decode(commandLine: "incr")
             Issue.record("the action was decoded")

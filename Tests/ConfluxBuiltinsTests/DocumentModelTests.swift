@@ -135,7 +135,7 @@ struct DocumentModelTests {
     }
 
     @Test(arguments: 1...20 as ClosedRange<UInt64>)
-    func `a document does what a plain tree does`(seed: UInt64) throws {
+    func `a document behaves like a plain tree`(seed: UInt64) throws {
         var actions = Actions(random: SplitMix64(seed: seed))
         var document = Document()
         var tree = Tree([:])

@@ -19,7 +19,7 @@ struct DocumentTests {
         return String(decoding: try CanonicalCoder().encode(document), as: UTF8.self)
     }
 
-    @Test func `a document is at first an empty object`() throws {
+    @Test func `a new document is an empty object`() throws {
         #expect(try CanonicalCoder().encode(Document()) == Array("{}".utf8))
     }
 
@@ -80,7 +80,7 @@ struct DocumentTests {
         (#"{"a":{}}"#, #"{"append":{"at":"/a","value":1}}"#, .doesNotFit),
         (#"{"a":null}"#, #"{"append":{"at":"/a","value":1}}"#, .doesNotFit),
     ])
-    func `what does not fit is refused`(
+    func `an action that does not fit the document is refused`(
         before: String, action: String, code: DocumentRefusal.Code
     ) throws {
         let error = #expect(throws: DocumentRefusal.self) { try apply(action, to: before) }

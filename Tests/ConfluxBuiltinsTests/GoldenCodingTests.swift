@@ -57,7 +57,7 @@ struct GoldenCodingTests {
         }
     }
 
-    @Test func `the compact octets stand for the JSON that is written down`() throws {
+    @Test func `the compact octets match the specified JSON`() throws {
         let coder = ActionCoder<JSONValue>()
         for example in try Golden.read().compact {
             let value = try? coder.decode(octets(example.octets)[...], as: .compact)
@@ -66,7 +66,7 @@ struct GoldenCodingTests {
         }
     }
 
-    @Test func `a counter does what is written down`() throws {
+    @Test func `a counter behaves as specified`() throws {
         let coder = ActionCoder<CounterAction>()
         for example in try Golden.read().counter {
             let state = CounterState()
@@ -86,7 +86,7 @@ struct GoldenCodingTests {
         }
     }
 
-    @Test func `a document does what is written down`() throws {
+    @Test func `a document behaves as specified`() throws {
         let coder = ActionCoder<Document.Action>()
         for example in try Golden.read().document {
             var document = try CanonicalCoder().decode(

@@ -22,7 +22,7 @@ import Testing
         return configuration
     }
 
-    @Test func `unless told otherwise a sequencer keeps 256 MiB`() throws {
+    @Test func `a sequencer keeps 256 MiB by default`() throws {
         let configuration = try configuration()
         #expect(configuration.retention == Retention())
         #expect(configuration.retention.bytesMax == 256 << 20)
@@ -36,7 +36,7 @@ import Testing
         #expect(large.retention.bytesMax == 1 << 40 && large.checkpointBytes == 64 << 20)
     }
 
-    @Test func `entries and age are bounds besides, and few entries are few`() throws {
+    @Test func `entries and age are further bounds, and few entries stay few`() throws {
         let retention = try configuration("--keep-entries", "500", "--keep-for", "36h").retention
         #expect(retention.entriesMax == 500 && retention.entriesMin == 500)
         #expect(retention.ageMax == .seconds(36 * 3_600))
@@ -48,13 +48,13 @@ import Testing
         ["--keep-bytes", "1023KiB"], ["--keep-bytes", "2PB"], ["--keep-entries", "0"],
         ["--keep-for", "10ms"], ["--keep-for", "week"],
     ])
-    func `what makes no sense to keep is a usage error`(options: [String]) {
+    func `contradictory retention is a usage error`(options: [String]) {
         #expect(throws: UsageError.self) {
             try Tool.program.parse(["sequencer", "--memory"] + options)
         }
     }
 
-    @Test func `what is kept can be said by the environment`() throws {
+    @Test func `retention can be set by the environment`() throws {
         let environment = ["CONFLUX_KEEP_BYTES": "8MiB", "CONFLUX_KEEP_FOR": "7d"]
         guard
             case .run(let invocation) = try Tool.program.parse(
@@ -98,7 +98,7 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `what replicas have applied is not skipped, nor an event, nor what is not there`()
+    func `applied entries, events and missing entries can't be skipped`()
         async throws
     {
         try await `A tour of the commands`.withNodes("alpha") { connect in
@@ -114,7 +114,7 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `what a stopped store has not applied is told as that, and not as refused`() async throws {
+    func `actions that a stopped store has not applied are not reported as refused`() async throws {
         try await `A tour of the commands`.withNodes("alpha") { connect in
             // A newer program takes the store over and writes an action: the older one stops there.
             let node = try await Node.connect(to: try #require(connect.last), scope: Scope())
@@ -140,7 +140,7 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(5)), arguments: ["freeze", "drop"])
-    func `an action that no store took is not told as applied`(decision: String) async throws {
+    func `an action that no store took is not reported as applied`(decision: String) async throws {
         try await `A tour of the commands`.withNodes("alpha") { connect in
             #expect(try await Run.tool([decision, "counter"] + connect).exitCode == .success)
             let run = try await Run.tool(
@@ -152,7 +152,7 @@ import Testing
         }
     }
 
-    @Test func `skip stands below log, and both have help`() throws {
+    @Test func `skip is a subcommand of log, and both have help`() throws {
         for words in [["log", "--help"], ["log", "skip", "--help"], ["freeze", "--help"]] {
             guard case .show(let text) = try Tool.program.parse(words) else {
                 Issue.record("\(words) shows nothing")
@@ -181,7 +181,7 @@ import Testing
             nodes: nodes.map { Incarnation($0) }, isMajority: isMajority, path: path)
     }
 
-    @Test func `who differs is named, with the interval and the place`() throws {
+    @Test func `a differing node is named, with the interval and the place`() throws {
         let store = try #require(StoreName("cart/7"))
         let words = DivergenceText.words(
             store, divergence([2, 3], path: "/lines/0"), [Self.alpha: try #require(Name("alpha"))])
@@ -195,7 +195,7 @@ import Testing
                 "90: node 2, node 3 have no majority for any state, and nobody reloads"))
     }
 
-    @Test func `a sequencer tells of a divergence once, and again when something is new`()
+    @Test func `a sequencer reports a divergence once, and again when something is new`()
         async throws
     {
         let sequencer = try Sequencer.start(

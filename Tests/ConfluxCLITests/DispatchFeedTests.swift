@@ -5,7 +5,7 @@ import Testing
 @testable import ConfluxCLI
 
 @Suite(.timeLimit(.minutes(5))) struct `Lines on their way` {
-    @Test func `so many lines are on their way, and reading goes on when some are done`()
+    @Test func `a bounded number of lines is in flight, and reading resumes when some are done`()
         async throws
     {
         // Empty lines: nothing is sent, so that nobody has to be there.

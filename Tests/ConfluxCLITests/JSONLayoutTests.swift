@@ -9,13 +9,13 @@ import Testing
             as: UTF8.self)
     }
 
-    @Test func `what fits on a line stays on one`() {
+    @Test func `a value that fits on a line stays on one`() {
         #expect(laid(#"{"a":1}"#, columns: 9) == #"{"a": 1}"#)
         #expect(laid(#"{"a":1}"#, columns: 7) == "{\n  \"a\": 1\n}")
         #expect(laid(#"{"a":1}"#, columns: 9, from: 4) == "{\n  \"a\": 1\n}")
     }
 
-    @Test func `what does not fit has one member a line`() {
+    @Test func `a value that does not fit on a line has one member a line`() {
         #expect(
             laid(#"{"list":[100,200,300],"z":{"y":"x"}}"#, columns: 16) == """
                 {
@@ -43,7 +43,7 @@ import Testing
         #expect(!laid(json, columns: nil).contains("\n"))
     }
 
-    @Test func `what a terminal could obey is escaped`() {
+    @Test func `characters that a terminal could obey are escaped`() {
         #expect(laid("\"a\u{9B}31m\u{7F}\"", columns: nil) == #""a\u009b31m\u007f""#)
         #expect(laid("\"é\u{A0}\"", columns: nil) == "\"é\u{A0}\"")
     }

@@ -40,7 +40,7 @@ import Testing
                 == [.text(Array(long.utf8)), .text(Array("z".utf8))])
     }
 
-    @Test func `what can't be read is an error that names it`() throws {
+    @Test func `a file that can't be read is an error that names it`() throws {
         let missing = #expect(throws: CommandFailure.self) {
             try LineReader(path: "/no/such/file", lineBytesMax: 10)
         }

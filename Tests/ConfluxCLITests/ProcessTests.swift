@@ -20,7 +20,7 @@ import Testing
         #expect(file.lines.first?.count == 70_000)
     }
 
-    @Test func `that nobody reads any more is told once, and ends nothing`() throws {
+    @Test func `a closed output is reported once, and ends nothing`() throws {
         signal(SIGPIPE, SIG_IGN)
         var ends: [Int32] = [-1, -1]
         try #require(pipe(&ends) == 0)
@@ -34,7 +34,7 @@ import Testing
         #expect(told.load(ordering: .relaxed) == 1)
     }
 
-    @Test func `the first wish to end counts, and everybody hears of it`() {
+    @Test func `the first request to end counts, and everybody learns of it`() {
         let interruption = Interruption()
         let heard = Atomic(0)
         interruption.whenFired { heard.add(1, ordering: .relaxed) }
@@ -46,7 +46,7 @@ import Testing
         #expect(interruption.reason == .terminated)
     }
 
-    @Test(.timeLimit(.minutes(5))) func `a wish to end cancels what is under way`() async throws {
+    @Test(.timeLimit(.minutes(5))) func `a request to end cancels the running work`() async throws {
         let interruption = Interruption()
         let running = Task {
             try await interruption.cancelling { () async throws(CommandFailure) in

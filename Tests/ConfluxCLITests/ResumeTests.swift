@@ -34,8 +34,7 @@ import Testing
         return try JSONValue(json: try #require(run.lines.first))["/state/count"]?.integer
     }
 
-    @Test func `lines that are done are resumed, and what is appended is dispatched`() async throws
-    {
+    @Test func `finished lines are resumed, and appended ones are dispatched`() async throws {
         try await Self.withCounter { connect, _ in
             let lines = "increment\n\n{\"add\":{\"amount\":10}}\n{nonsense\n"
             let first = try TemporaryFile(lines)
@@ -72,7 +71,7 @@ import Testing
         }
     }
 
-    @Test func `a run whose outcomes nobody printed is told again, and what follows goes on`()
+    @Test func `outcomes that a former run did not print are reported, and dispatching continues`()
         async throws
     {
         try await Self.withCounter { connect, sequencer in
@@ -107,7 +106,7 @@ import Testing
         }
     }
 
-    @Test func `an action above the limit takes its line's counter`() async throws {
+    @Test func `an action above the limit uses up its line's counter`() async throws {
         try await Self.withCounter { connect, _ in
             let long = #"{"x":""# + String(repeating: "x", count: 300) + #""}"#
             let file = try TemporaryFile("1\n\(long)\n3\n")
@@ -148,7 +147,7 @@ import Testing
         ["increment", "--resume", "k"], ["-", "--resume", ""],
         ["-", "--resume", String(repeating: "x", count: 257)],
     ])
-    func `a key goes with a stream, and has 1 to 256 bytes`(words: [String]) async throws {
+    func `a key needs a stream, and has 1 to 256 bytes`(words: [String]) async throws {
         await #expect(throws: UsageError.self) {
             _ = try await Run.tool(["dispatch", "counter/*"] + words)
         }

@@ -137,7 +137,7 @@ import Testing
         }
     }
 
-    @Test func `what nobody hosts ends with a code of its own, and the names that are known`()
+    @Test func `an unhosted store ends with a code of its own and the known names`()
         async throws
     {
         try await Self.withNodes("alpha") { connect in
@@ -186,7 +186,7 @@ import Testing
         #expect(run.lines == [])
     }
 
-    @Test func `whoever follows ends with success when told to`() async throws {
+    @Test func `conflux log --follow ends with success when told to`() async throws {
         try await Self.withNodes("alpha") { connect in
             let interruption = Interruption()
             interruption.fire(.interrupted)

@@ -65,7 +65,7 @@ import Testing
         #expect(many.actions.keys.sorted() == ["a", "b", "c", "d", "e", "f", "g", "h", "nested"])
     }
 
-    @Test func `nothing is derived from a type that decodes itself in another way`() {
+    @Test func `no shapes are derived from a type that decodes itself in another way`() {
         #expect(derived(of: Plain.self) == nil)
         #expect(derived(of: Raw.self) == nil)
         #expect(derived(of: JSONValue.self) == nil)
@@ -74,7 +74,7 @@ import Testing
         #expect(derived(of: Sample.self, bytesMax: 100) == nil)
     }
 
-    @Test func `a catalog is the same once it was JSON`() throws {
+    @Test func `a catalog survives JSON`() throws {
         let catalog = try #require(derived(of: Sample.self))
         #expect(try ActionCatalog(json: catalog.json[...]) == catalog)
         for text in ["", "[]", "{}", "7"] {
@@ -87,7 +87,7 @@ import Testing
         try later.check(try JSONValue(json: #"{"a":{"b":[1]}}"#)) { _, _ in nil }
     }
 
-    @Test func `what the type decodes passes, and what is refused it does not decode`() throws {
+    @Test func `an action passes exactly if its type decodes it`() throws {
         let catalog = try #require(derived(of: Sample.self))
         let coder = ActionCoder<Sample>()
         for (text, isGood) in [

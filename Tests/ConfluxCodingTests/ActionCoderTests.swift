@@ -69,7 +69,7 @@ struct ActionCoderTests {
         ("{}", "expected one of: add, increment, move, tag; found none"),
         ("5", "expected one of: add, increment, move, tag; found a whole number"),
     ])
-    func `a wrong name lists the right ones`(text: String, message: String) {
+    func `a wrong name gets a list of the right ones`(text: String, message: String) {
         let found = failure { try decode(text) }
         #expect(found?.code == .unknownAction)
         #expect(found?.message.contains(message) == true, "\(found as Any)")
@@ -97,7 +97,7 @@ struct ActionCoderTests {
         #expect(found?.message.contains(message) == true, "\(found as Any)")
     }
 
-    @Test func `several actions are refused also where the names are not known`() {
+    @Test func `several actions in one object are refused even if their names are not known`() {
         let coder = ActionCoder<Unnamed>()
         let text = Array(#"{"one":{},"two":{"value":1}}"#.utf8)
         #expect(failure { try coder.decode(text[...], as: .json) }?.code == .unknownAction)
@@ -150,7 +150,7 @@ struct CompactFuzzTests {
         }
     }
 
-    @Test func `changed and cut payloads end in an error or a value`() throws {
+    @Test func `changed and truncated payloads decode to an error or a value`() throws {
         var values = RandomValues(seed: 5)
         let coder = ActionCoder<JSONValue>()
         for _ in 0..<300 {
@@ -191,7 +191,7 @@ struct CompactFuzzTests {
             [0x01, 0x81, 0x01, 0x00], [0x01, 0x82, 0x02, 0x61, 0x00, 0x01, 0x00],
             [0x01, 0x51, 0xFF], [0x01, 0x30, 0, 0, 0, 0, 0, 0, 0xF8, 0x7F],
         ] as [[UInt8]])
-    func `what is not the compact coding is refused`(bytes: [UInt8]) {
+    func `bytes that are not the compact coding are refused`(bytes: [UInt8]) {
         let found = failure { try ActionCoder<JSONValue>().decode(bytes[...], as: .compact) }
         #expect(found != nil)
     }

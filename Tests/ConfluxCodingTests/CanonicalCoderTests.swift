@@ -127,7 +127,7 @@ struct CanonicalCoderTests {
         }
     }
 
-    @Test func `dictionaries with other keys than texts are sorted wherever they are nested`()
+    @Test func `dictionaries with keys that are not strings are sorted wherever they are nested`()
         throws
     {
         struct Value: Codable { var inner: [[Point: Set<String>]] }
@@ -174,7 +174,7 @@ struct CanonicalCoderTests {
         }
     }
 
-    @Test func `a subclass survives`() throws {
+    @Test func `a subclass survives encoding`() throws {
         let bytes = try encoder.encode(Dog())
         #expect(String(decoding: bytes, as: UTF8.self) == #"{"name":"Rex","super":{"legs":4}}"#)
         #expect(try decoder.decode(Dog.self, from: bytes).legs == 4)
@@ -185,7 +185,7 @@ struct CanonicalCoderTests {
         #expect(value == Point(x: 1, y: 2))
     }
 
-    @Test func `what is too deep for a type is refused both ways`() {
+    @Test func `a value too deep for its type is refused in both directions`() {
         indirect enum Chain: Codable { case end, link(Chain) }
         var chain = Chain.end
         for _ in 0..<200 { chain = .link(chain) }
@@ -200,7 +200,7 @@ struct CanonicalCoderTests {
         #expect(failure { try decoder.decode(Nest.self, from: Array(text.utf8)) }?.code == .tooDeep)
     }
 
-    @Test func `an encoder that is kept sees nothing of the next use`() throws {
+    @Test func `an encoder that is kept sees nothing of later uses`() throws {
         final class Kept: @unchecked Sendable { var container: (any SingleValueEncodingContainer)? }
         struct Keeper: Encodable {
             let kept: Kept
@@ -235,7 +235,7 @@ struct DigestTests {
         #expect(Digest(of: Array(text.utf8)) == Digest(of: AnySequence(text.utf8)))
     }
 
-    @Test func `every bit counts`() {
+    @Test func `every bit changes the digest`() {
         let bytes = [UInt8](repeating: 7, count: 100)
         var digests: Set<Digest> = [Digest(of: bytes)]
         for index in bytes.indices {

@@ -22,7 +22,7 @@ import Testing
         #expect(try quick.decode(quick.encode(data, as: .json)[...], as: .json) == data)
     }
 
-    @Test func `what is broken is refused in the tape's words`() throws {
+    @Test func `invalid payloads are refused with the tape's errors`() throws {
         let whole = try quick.encode(Data(repeating: 7, count: 40), as: .compact)
         var broken = (0..<whole.count).map { Array(whole[..<$0]) }
         broken.append(whole + [0])

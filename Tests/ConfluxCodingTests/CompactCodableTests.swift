@@ -64,7 +64,7 @@ struct CompactCodableTests {
         .go(at: 1, by: 0, far: true, to: String(repeating: "x", count: 400)),
     ]
 
-    @Test func `what is written by hand has the bytes of Codable, and is read from them`() throws {
+    @Test func `a handwritten form has Codable's bytes, and is read from them`() throws {
         for move in moves {
             let bytes = try coder.encode(move, as: .compact)
             #expect(try bytes == coder.encodeByTape(move, as: .compact))
@@ -79,7 +79,7 @@ struct CompactCodableTests {
         #expect(bytes == [1, 0x81, 6] + Array("go2".utf8) + [0x81, 1, 0x1F, 5])
     }
 
-    @Test func `what is too large is left to Codable`() throws {
+    @Test func `a value that is too large is left to Codable`() throws {
         let move = Move.go(at: 1, by: 1, far: true, to: String(repeating: "x", count: 10_000))
         let bytes = try coder.encode(move, as: .compact)
         #expect(bytes.count > 10_000)
@@ -92,14 +92,14 @@ struct CompactCodableTests {
         }
     }
 
-    @Test func `fields in another order are read all the same`() throws {
+    @Test func `fields in another order are read too`() throws {
         var bytes: [UInt8] = [1, 0x81, 8] + Array("turn".utf8) + [0x81, 4] + Array("_0".utf8)
         bytes += [0x82, 1, 0x13, 8] + Array("left".utf8) + [0x12]
         #expect(
             try coder.decode(bytes[...], as: .compact) == .turn(Move.Turn(left: 2, turn: 3)))
     }
 
-    @Test func `of bytes that are wrong Codable says what`() throws {
+    @Test func `Codable explains what is wrong with bytes`() throws {
         let unknown: [UInt8] = [1, 0x81, 8] + Array("jump".utf8) + [0x80]
         #expect(throws: CodingFailure.self) { try coder.decode(unknown[...], as: .compact) }
         for move in moves.prefix(9) {

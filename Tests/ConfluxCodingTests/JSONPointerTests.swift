@@ -29,12 +29,12 @@ struct JSONPointerTests {
         "/foo/2", "/foo/-", "/foo/01", "/foo/+1", "/foo/1e0", "/foo/ 1", "/foo/",
         "/foo/٣", "/nothing", "/a~1b/0", "/foo/99999999999999999999",
     ])
-    func `nothing is where nothing is`(text: String) throws {
+    func `a missing place has no value`(text: String) throws {
         #expect(try JSONValue(json: Self.example)[JSONPointer(text)] == nil)
     }
 
     @Test(arguments: [("a", 0), ("/a~", 2), ("/a~2", 2), ("/~~0", 1), (" /a", 0)])
-    func `what is no pointer is refused`(text: String, offset: Int) {
+    func `text that is not a pointer is refused`(text: String, offset: Int) {
         let found = failure { try JSONPointer(text) }
         #expect(found?.code == .syntax)
         #expect(found?.offset == offset)

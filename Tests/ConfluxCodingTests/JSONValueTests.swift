@@ -38,7 +38,8 @@ struct JSONValueTests {
         ("\"\t\"", 1), ("\"\\x\"", 2), ("\"\\u12g4\"", 5), ("1 1", 2), ("[1]]", 3), ("// 1", 0),
         ("\u{FEFF}1", 0), ("\u{A0}1", 0),
     ])
-    func `what is not JSON is refused where it stops being JSON`(text: String, offset: Int) {
+    func `invalid JSON is refused at the place where it becomes invalid`(text: String, offset: Int)
+    {
         let found = failure { try JSONValue(json: text) }
         #expect(found?.code == .syntax)
         #expect(found?.offset == offset)
@@ -57,7 +58,7 @@ struct JSONValueTests {
         [0xF0, 0x80, 0x80, 0x80], [0xF4, 0x90, 0x80, 0x80], [0xF5, 0x80, 0x80, 0x80], [0xE2, 0x82],
         [0xF0, 0x9F, 0x98],
     ])
-    func `what is not UTF-8 is refused`(bytes: [UInt8]) {
+    func `bytes that are not UTF-8 are refused`(bytes: [UInt8]) {
         let found = failure { try JSONValue(json: [0x22] + bytes + [0x22]) }
         #expect(found?.code == .invalidText)
         #expect(found?.offset == 1)
@@ -152,7 +153,7 @@ struct JSONValueTests {
     }
 
     @Test(arguments: [Double.nan, .infinity, -.infinity])
-    func `a number that is not finite has no encoding`(number: Double) {
+    func `a number that is not finite can't be encoded`(number: Double) {
         #expect(
             failure { try JSONValue.number(number).canonicalBytes() }?.code == .numberOutOfRange)
     }
@@ -188,7 +189,7 @@ struct JSONObjectTests {
         #expect(expected.allSatisfy { object[$0.key] == .integer(JSONInteger($0.value)) })
     }
 
-    @Test func `a copy does not change with its original`() {
+    @Test func `a copy does not change when its original changes`() {
         var object = JSONObject()
         for number in 0..<1_000 { object["k\(number)"] = 1 }
         let copy = object

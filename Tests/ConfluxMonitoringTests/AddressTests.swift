@@ -10,7 +10,9 @@ struct AddressTests {
         ("[::1]:7480", true), ("0.0.0.0:7480", false), ("10.0.0.5:80", false), ("[::]:1", false),
         ("[fe80::1]:1", false), ("[::ffff:127.0.0.1]:1", false),
     ])
-    func `loopback is told from what others can reach`(text: String, isLocal: Bool) throws {
+    func `loopback addresses are told from those that others can reach`(text: String, isLocal: Bool)
+        throws
+    {
         #expect(try MonitoringAddress(text).isLocal == isLocal)
     }
 
@@ -19,7 +21,7 @@ struct AddressTests {
         "127.0.0.1:-1", "127.0.0.1:+1", "::1:7480", "[::1]", "[127.0.0.1]:1", "example.com:7480",
         "http://127.0.0.1:7480", "127.0.0.1:7480/metrics", "127.1:7480",
     ])
-    func `what is no address is refused with an example of one`(text: String) {
+    func `text that is not an address is refused with an example`(text: String) {
         let error = #expect(throws: MonitoringError.self) { try MonitoringAddress(text) }
         #expect(error?.code == .invalidAddress)
         #expect(error?.message.contains("127.0.0.1:7480") == true)
@@ -34,7 +36,7 @@ struct AddressTests {
         #expect(BearerToken("with-an-ümlaut-in-it") == nil)
     }
 
-    @Test func `a token is admitted by its exact characters alone`() throws {
+    @Test func `only a token's exact characters are admitted`() throws {
         let token = try #require(BearerToken("0123456789abcdef"))
         for header in ["Bearer 0123456789abcdef", "bearer 0123456789abcdef"] {
             #expect(token.admits(header))
@@ -48,7 +50,7 @@ struct AddressTests {
         }
     }
 
-    @Test func `a file has one line, and nobody else reads it`() throws {
+    @Test func `a token's file has one line, and only its owner may read it`() throws {
         let path = FileManager.default.temporaryDirectory
             .appendingPathComponent("conflux-\(UUID().uuidString)").path
         defer { unlink(path) }

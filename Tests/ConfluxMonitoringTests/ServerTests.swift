@@ -39,7 +39,7 @@ struct ServerTests {
         #expect(try RawHTTP.ask(server.address, "/metrics?x=y").status == 200)
     }
 
-    @Test func `who is ready says so, and who is not says why`() throws {
+    @Test func `a ready process says so, and one that is not says why`() throws {
         let things = Things()
         let server = try Self.serve(things)
         let ready = try RawHTTP.ask(server.address, "/readyz")
@@ -58,7 +58,7 @@ struct ServerTests {
     }
 
     @Test(arguments: ["/", "/metrics/", "/METRICS", "/livez/../metrics", "/favicon.ico", "//"])
-    func `a path that there is not is told those that there are`(path: String) throws {
+    func `a request for an unknown path learns the known paths`(path: String) throws {
         let server = try Self.serve()
         let answer = try RawHTTP.ask(server.address, path)
         #expect(answer.status == 404)
@@ -66,14 +66,14 @@ struct ServerTests {
     }
 
     @Test(arguments: ["POST", "PUT", "DELETE", "OPTIONS", "PATCH", "BREW"])
-    func `another method is told which are allowed`(method: String) throws {
+    func `another HTTP method learns which are allowed`(method: String) throws {
         let server = try Self.serve()
         let answer = try RawHTTP.ask(server.address, method, "/metrics")
         #expect(answer.status == 405)
         #expect(answer.head.contains("Allow: GET, HEAD"))
     }
 
-    @Test func `a body is not waited for`() throws {
+    @Test func `an HTTP server does not wait for a request's body`() throws {
         let server = try Self.serve()
         let answer = try RawHTTP.ask(
             server.address, "POST", "/metrics", ["Content-Length: 1000000000000"])
@@ -142,7 +142,7 @@ struct ServerTests {
         }
     }
 
-    @Test func `beyond so many connections a further one waits until a silent one is closed`()
+    @Test func `at the limit of connections a new one waits until a silent one is closed`()
         async throws
     {
         let server = try Self.serve()
@@ -170,7 +170,7 @@ struct ServerTests {
         #expect(try Self.isServed(server))
     }
 
-    @Test func `where others can reach it a token is needed`() throws {
+    @Test func `an address that others can reach needs a token`() throws {
         for address in ["0.0.0.0:0", "[::]:0"] {
             let error = #expect(throws: MonitoringError.self) { try Self.serve(at: address) }
             #expect(error?.code == .insecure)
@@ -180,7 +180,7 @@ struct ServerTests {
         #expect(try RawHTTP.ask(server.address, "/livez").status == 401)
     }
 
-    @Test func `a port that is taken, and an address of another machine, are told`() throws {
+    @Test func `a taken port and an address of another machine are reported`() throws {
         let server = try Self.serve()
         let taken = #expect(throws: MonitoringError.self) { try Self.serve(at: server.address) }
         #expect(taken?.code == .addressInUse)
@@ -191,7 +191,7 @@ struct ServerTests {
         #expect(foreign?.code == .invalidAddress)
     }
 
-    @Test func `nobody listens behind the end, whatever was connected`() throws {
+    @Test func `nobody listens after the end, whatever was connected`() throws {
         var server: MonitoringServer? = try Self.serve()
         let address = try #require(server?.address)
         let idle = try RawHTTP(address)

@@ -5,7 +5,7 @@ import Testing
 
 /// The text format of Prometheus.
 struct TextTests {
-    @Test func `counters and gauges are a line for each sample, behind what they mean`() {
+    @Test func `counters and gauges have a line for each sample, after their help`() {
         let text = MetricFamily.text([
             .counter("things_total", "Things.", 12),
             .counter("errors_total", "Errors.", label: "reason", [("a", 1), ("b", 0)]),
@@ -41,7 +41,7 @@ struct TextTests {
         #expect(MetricFamily.text([.gauge("level", "A level.", [])]) == "")
     }
 
-    @Test func `what would end a line or a label is escaped`() {
+    @Test func `characters that would end a line or a label are escaped`() {
         let text = MetricFamily.text([
             .gauge("level", "One\nline, a \\ and a \".", [([("node", "a\"b\\c\nd")], 1)])
         ])
@@ -54,7 +54,7 @@ struct TextTests {
                 """#)
     }
 
-    @Test func `buckets of a histogram include those below, and end with all`() {
+    @Test func `a histogram's buckets include those below, and the last has all`() {
         var histogram = LatencyHistogram()
         histogram.record(.microseconds(100))
         histogram.record(.milliseconds(3), count: 2)

@@ -80,7 +80,7 @@ struct AsideRunTests {
     }
 
     /// Each step looks through 4 MiB of commits.
-    @Test func `a pass that holds too much ends early, and takes nothing back`() throws {
+    @Test func `a pass that holds too much ends early, and undoes nothing`() throws {
         let setup = Setup(entries: 1_800)
         let life = setup.life
         // The second store is ahead: it has everything up to 1,500.
@@ -119,7 +119,7 @@ struct AsideRunTests {
         #expect(try setup.numbers(of: kept[1]) == Array(2...20))
     }
 
-    @Test func `what is left of a job ends with its tenure`() throws {
+    @Test func `the rest of a job ends with its tenure`() throws {
         let setup = Setup(entries: 20)
         let jobs = [0, 1].map { setup.job($0, after: setup.life) }
         let run = try #require(setup.gather(AsideRun(jobs, through: SequenceNumber(20))))

@@ -3,7 +3,7 @@ import ConfluxSequencer
 import Testing
 
 struct BarrierTests {
-    @Test func `behind a barrier a read is as new as every receipt before it`() async throws {
+    @Test func `after a barrier a read is as new as every receipt before it`() async throws {
         try await withWorld { world in
             let writer = try await world.node()
             let reader = try await world.node()

@@ -17,7 +17,7 @@ struct ConnectionTests {
     }
 
     @Test(arguments: ["", "nonsense", "tcp://", "tcp://127.0.0.1", "http://localhost:1"])
-    func `a nonsense address is refused at once`(address: String) async throws {
+    func `an invalid address is refused at once`(address: String) async throws {
         let error = await #expect(throws: NodeError.self) {
             _ = try await Node.connect(to: address)
         }
@@ -37,7 +37,7 @@ struct ConnectionTests {
         }
     }
 
-    @Test func `nodes go on with a sequencer that starts again at the same address`()
+    @Test func `nodes continue with a sequencer that restarts at the same address`()
         async throws
     {
         // The log is in memory: a new sequencer has a new one, so stores begin anew.
@@ -90,7 +90,7 @@ struct ConnectionTests {
         }
     }
 
-    @Test func `what has no outcome when the node closes is unknown, not lost in silence`()
+    @Test func `actions without an outcome at the node's closing are unknown, not silently lost`()
         async throws
     {
         let world = try World()
@@ -135,7 +135,7 @@ struct ConnectionTests {
         }
     }
 
-    @Test func `with the policy to fail, a full outbox says so`() async throws {
+    @Test func `with the policy to fail, a full outbox fails the dispatch`() async throws {
         try await withWorld { world in
             let node = try await world.node {
                 $0.outboxBytesMax = 2_000

@@ -5,7 +5,7 @@ import Testing
 
 /// Stores that are dropped while processes host them.
 struct DropTests {
-    @Test func `a dropped store ends in every node, and is another one when it is opened again`()
+    @Test func `a dropped store ends in every node, and reopening creates a new one`()
         async throws
     {
         try await withWorld { world in
@@ -54,7 +54,7 @@ struct DropTests {
         }
     }
 
-    @Test func `global actions reach a dropped store no more, and the others all the same`()
+    @Test func `global actions no longer reach a dropped store, and still reach the others`()
         async throws
     {
         let scope = Scope()

@@ -40,7 +40,7 @@ struct FreezeTests {
         }
     }
 
-    @Test func `only who hosts a store freezes it, by its present life`() async throws {
+    @Test func `only a node that hosts a store freezes it, by its present life`() async throws {
         try await withWorld { world in
             let node = try await world.node("alpha")
             let store = try await node.store(TallyState.self)
@@ -53,7 +53,7 @@ struct FreezeTests {
         }
     }
 
-    @Test func `an entry that a replica has applied can't be skipped, and that is said`()
+    @Test func `an entry that a replica has applied can't be skipped, and the answer says so`()
         async throws
     {
         try await withWorld { world in

@@ -62,7 +62,7 @@ struct FullLogTests {
         if case .note(.logHasRoom) = event { true } else { false }
     }
 
-    @Test func `a log at its bound gives up what nobody needs, and every action has its receipt`()
+    @Test func `a log at its bound drops unneeded entries, and every action has its receipt`()
         async throws
     {
         let setup = try await Setup(retainedBytes: 64 << 10)
@@ -81,7 +81,7 @@ struct FullLogTests {
         try await setup.close()
     }
 
-    @Test func `a log at its bound that may give up nothing says so, and serves what it has`()
+    @Test func `a log at its bound that may drop nothing says so, and serves what it has`()
         async throws
     {
         let setup = try await Setup(retainedBytes: 1 << 30)

@@ -81,7 +81,7 @@ struct RenewalTests {
     enum Fault: CaseIterable { case sync, full }
 
     @Test(arguments: Fault.allCases)
-    func `a disk that fails and is well again takes nothing back and gives no number twice`(
+    func `a disk that fails and recovers loses nothing and gives no number twice`(
         _ fault: Fault
     ) async throws {
         let setup = try await Setup()
@@ -133,7 +133,7 @@ struct RenewalTests {
         try await setup.close()
     }
 
-    @Test func `while the log fails who comes is told so, and served when it works again`()
+    @Test func `while the log fails newcomers learn it, and are served when it works again`()
         async throws
     {
         let setup = try await Setup()
@@ -181,7 +181,9 @@ struct RenewalTests {
         try await setup.close()
     }
 
-    @Test func `who comes while the log fails learns the reason, and no path`() async throws {
+    @Test func `a node that connects while the log fails learns the reason, and no path`()
+        async throws
+    {
         let setup = try await Setup()
         setup.setFault(.full, true)
         let handle = setup.store.actions.dispatch(.add(1))
@@ -211,7 +213,7 @@ struct RenewalTests {
         try await setup.close()
     }
 
-    @Test func `a sequencer that is to end with its log's failure ends`() async throws {
+    @Test func `a sequencer configured to end with its log's failure ends`() async throws {
         let setup = try await Setup { $0.renewalPauseMax = nil }
         setup.disk.failsToSync.store(true, ordering: .relaxed)
         _ = setup.store.actions.dispatch(.add(1))
@@ -237,7 +239,7 @@ struct RenewalTests {
         try await setup.close()
     }
 
-    @Test func `another log, or one that lost entries, is not gone on with`() throws {
+    @Test func `dispatching does not continue with another log, or one that lost entries`() throws {
         func ends(_ reopen: (MemoryLog) -> MemoryLog) throws -> [SequencerInput] {
             let log = MemoryLog()
             let next = reopen(log)
@@ -268,7 +270,7 @@ struct RenewalTests {
         #expect(claim.last == SequenceNumber(3) && claim.epoch > Epoch(1))
     }
 
-    @Test func `answers of a tenure that is over are told from those of the next`() throws {
+    @Test func `answers of an ended tenure are told from those of the next`() throws {
         let jobs = Mailbox<LogJob>(capacity: 10, waker: try Waker())
         let confirm = LogJob.confirm
         for job in [.claim(.random()), confirm, .renew(.random()), confirm, .close] as [LogJob] {
@@ -302,8 +304,7 @@ struct RenewalTests {
         #expect(never.pause(after: moment(100)) == nil)
     }
 
-    @Test func `a disk that hangs lets no probe pass, and nothing else stands still`() async throws
-    {
+    @Test func `while a disk hangs no probe passes, and nothing else stops`() async throws {
         let setup = try await Setup()
         let (passes, passed) = AsyncStream.makeStream(of: Void.self)
         setup.sequencer.probe { passed.yield() }

@@ -11,7 +11,7 @@ struct FindingsTests {
             violation: Violation(promise: promise, message: message), trace: [])
     }
 
-    @Test func `violations that differ in numbers alone are one kind`() {
+    @Test func `violations that differ only in numbers are one kind`() {
         var findings = Findings()
         for seed in UInt64(1)...8 {
             findings.add(report(9 - seed, "P1", "entry \(seed) differs on node \(seed + 3)"))
@@ -25,7 +25,7 @@ struct FindingsTests {
         #expect(findings.first?.seed == 1)
     }
 
-    @Test func `a seed that keeps every promise is no finding`() {
+    @Test func `a seed that keeps every promise is not a finding`() {
         var findings = Findings()
         findings.add(
             SimulationReport(

@@ -38,7 +38,7 @@ struct HostedStoresTests {
                 log: LogID(high: 1, low: 1)))
     }
 
-    @Test func `a store that is opened behind the loss of a closed one stays`() {
+    @Test func `a store that is opened after the loss of a closed one stays`() {
         let (former, next) = (make(), make())
         node.replicas = [former]
         node.noteClosing(former)
@@ -49,8 +49,7 @@ struct HostedStoresTests {
         #expect(node.replicas.count == 1 && node.replicas.first === next)
     }
 
-    @Test func `a store that was closed is one no longer, though another one is opened behind it`()
-    {
+    @Test func `a closed store stays closed, though another one is opened after it`() {
         let (former, next) = (make(), make())
         node.replicas = [former]
         node.noteClosing(former)
@@ -59,7 +58,7 @@ struct HostedStoresTests {
         #expect(node.replicas.count == 1 && node.replicas.first === next)
     }
 
-    @Test func `what an applier has begun counts before the program knows it to be open`() {
+    @Test func `a store that an applier has begun counts before the program knows it to be open`() {
         begin(make(), request: 1, life: SequenceNumber(3))
         #expect(node.stores.isEmpty)
         #expect(node.hosted.map(\.store) == [name])

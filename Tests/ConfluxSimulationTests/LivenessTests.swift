@@ -5,7 +5,7 @@ import Testing
 /// What a world is not waited for, since nothing in it will bring it about.
 struct LivenessTests {
     @Test(arguments: UInt64(1)...4)
-    func `no snapshot is waited for where no node has room for its encodings`(seed: UInt64) {
+    func `nobody waits for a snapshot whose encodings no node has room for`(seed: UInt64) {
         var plan = SimulationPlan.calm
         plan.keeping.encodingsBytesMax = 50
         let report = Simulation(seed: seed, plan: plan).run()

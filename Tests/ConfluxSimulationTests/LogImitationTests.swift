@@ -61,7 +61,7 @@ struct LogImitationTests {
     }
 
     @Test(arguments: UInt64(1)...40)
-    func `what is asked of both is answered alike`(seed: UInt64) throws {
+    func `both machines answer the same questions alike`(seed: UInt64) throws {
         var random = SimulationRandom(seed: seed)
         let disk = SimulatedDisk(id: .random(), durability: .fsync)
         let memory = MemoryLog()

@@ -36,7 +36,7 @@ struct SimulatedLogTests {
         while try !log.truncate(below: SequenceNumber(floor), limitBytes: 1) {}
     }
 
-    @Test func `a loss of power takes what lies behind the last sync, and gives it back`() throws {
+    @Test func `a power loss removes what follows the last sync, and may restore it`() throws {
         let disk = SimulatedDisk(id: .random(), durability: .os)
         let log = open(disk)
         _ = try log.claim()
@@ -76,7 +76,7 @@ struct SimulatedLogTests {
     }
 
     @Test(arguments: [true, false])
-    func `a truncation of unknown outcome was done or not`(isDone: Bool) throws {
+    func `a truncation of unknown outcome happened or did not`(isDone: Bool) throws {
         let disk = SimulatedDisk(id: .random(), durability: .fsync)
         let log = open(disk)
         _ = try log.claim()

@@ -33,7 +33,7 @@ struct SimulationTests {
     /// Snapshots that took the place of others, votes that came late or with what was skipped, and
     /// loads that never ended were found in these worlds.
     @Test(arguments: [UInt64](arrayLiteral: 19, 84, 189, 496, 603, 1_958, 2_014))
-    func `what was found before is not there again`(seed: UInt64) {
+    func `a violation found before is not found again`(seed: UInt64) {
         let report = Simulation(seed: seed, world: .mixed).run()
         #expect(report.violation == nil, "\(report)")
     }
@@ -89,7 +89,7 @@ struct SimulationTests {
         #expect(report.violation == nil, "\(report)")
     }
 
-    @Test func `a user's model keeps every promise in worlds that nobody has seen`() {
+    @Test func `a user's model keeps every promise in worlds of fresh seeds`() {
         let first = UInt64.random(in: 0...1 << 48)
         print("user states: seeds from \(first)")
         for seed in first..<first + 6 {

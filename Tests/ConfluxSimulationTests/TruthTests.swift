@@ -65,7 +65,7 @@ struct TruthTests {
         Digest(of: try CanonicalCoder().encode(["left": left]))
     }
 
-    @Test func `a replica that stopped within a commit has nothing that was skipped before it`()
+    @Test func `a replica that stopped within a commit lacks entries skipped before it`()
         throws
     {
         let branch = Branch(log: log, states: [Self.state.name: Self.state]) { _, _, _ in nil }
@@ -91,7 +91,7 @@ struct TruthTests {
         #expect(!history.isRight(try digest(3), of: 1, at: SequenceNumber(4)))
     }
 
-    @Test func `what was told while the log lacked it may come back with a copy`() throws {
+    @Test func `outcomes reported while the log lacked them may return with a copy`() throws {
         let truth = Truth(log: log, states: [Self.state.name: Self.state])
         func key(_ incarnation: UInt64, _ counter: UInt64) -> DispatchRecord.Key {
             DispatchRecord.Key(
@@ -125,7 +125,7 @@ struct TruthTests {
         #expect(truth.branch.place(of: other) == nil)
     }
 
-    @Test func `what spoilt replicas agreed upon is so again once a copy brings it back`() throws {
+    @Test func `an agreement of corrupted replicas holds again once a copy restores it`() throws {
         let truth = Truth(log: log, states: [Self.state.name: Self.state])
         var author = Author(log: log)
         let created = try author.commit {
@@ -164,7 +164,7 @@ struct TruthTests {
         #expect(isRight() == nil)
     }
 
-    @Test func `what was told not to be in the log must not come into it`() throws {
+    @Test func `an action reported as not in the log must never enter it`() throws {
         let truth = Truth(log: log, states: [Self.state.name: Self.state])
         var author = Author(log: log)
         try truth.appended(

@@ -54,21 +54,21 @@ private struct Pair: CompactCodable, Sendable {
 }
 
 struct CompactFormTests {
-    @Test func `a form that is Codable's has no difference`() {
+    @Test func `a compact form that equals Codable's has no difference`() {
         for move in [Move.stop, .go(speed: -3, to: "home")] {
             #expect(CompactForm.difference(of: move) == nil)
         }
     }
 
-    @Test func `other bytes than Codable's are told`() {
+    @Test func `bytes that differ from Codable's are reported`() {
         #expect(CompactForm.difference(of: Pair(a: 0))?.contains("by Codable") == true)
     }
 
-    @Test func `bytes that are read as another value are told`() {
+    @Test func `bytes that decode to another value are reported`() {
         #expect(CompactForm.difference(of: Pair(a: 1))?.contains("another value") == true)
     }
 
-    @Test func `what is too large to be written by hand is told`() {
+    @Test func `a value too large for a handwritten form is reported`() {
         let move = Move.go(speed: 1, to: String(repeating: "x", count: 600))
         #expect(CompactForm.difference(of: move)?.contains("too many bytes") == true)
     }

@@ -201,7 +201,7 @@ private struct PackedBag: Model {
 // One after the other: each check runs five processes, and other tests run beside them.
 @Suite(.serialized, .timeLimit(.minutes(10)))
 struct DeterminismTests {
-    @Test func `what is deterministic passes, with actions given and generated`() async {
+    @Test func `a deterministic state passes, with given and generated actions`() async {
         let checker = DeterminismChecker(GoodBag.self)
         await checker.check([.turn, .put("a"), .turn, .put("b")])
         await checker.check(count: 300) { random in
@@ -224,7 +224,7 @@ struct DeterminismTests {
         #expect(message.contains("sort what has no order"))
     }
 
-    @Test func `the clock, and where a place is nested`() async {
+    @Test func `a state that reads the clock, and the nested place`() async {
         let found = await failures {
             await DeterminismChecker(ClockBag.self).check(count: 10, seed: 5) { _ in .turn }
         }
@@ -233,7 +233,7 @@ struct DeterminismTests {
         #expect(message.hasSuffix("To repeat it: `check(count: 10, seed: 5)`."))
     }
 
-    @Test func `a check that refuses in one process only`() async {
+    @Test func `a check that refuses only in one process`() async {
         let found = await failures {
             await DeterminismChecker(RandomCheckBag.self).check(count: 50) { _ in .turn }
         }
@@ -242,7 +242,7 @@ struct DeterminismTests {
         #expect(message.contains("refused") && message.contains("committed"))
     }
 
-    @Test func `what is not in the snapshot`() async {
+    @Test func `state that is missing in the snapshot`() async {
         let found = await failures {
             await DeterminismChecker(ForgetfulBag.self).check([.turn, .turn])
         }
@@ -251,7 +251,7 @@ struct DeterminismTests {
         #expect(message.contains("    in process 1: \"2\"\n    when restored: \"1\"\n"))
     }
 
-    @Test func `the surroundings of a process`() async {
+    @Test func `the environment of a process`() async {
         let found = await failures { await DeterminismChecker(LocaleBag.self).check([.turn]) }
         #expect(
             found.first?.message.hasPrefix("locale-bag differs at /words/0 after action 1") == true)
@@ -275,7 +275,9 @@ struct DeterminismTests {
         #expect(found.first?.message.hasPrefix("second-bag differs at /words/0") == true)
     }
 
-    @Test func `a large state is looked at now and then, and the place is still named`() async {
+    @Test func `a large state is compared now and then, and the differing place is still named`()
+        async
+    {
         let found = await failures {
             await DeterminismChecker(LargeBag.self).check(
                 Array(repeating: .put(String(repeating: "a", count: 4_000)), count: 60) + [.turn]
@@ -306,7 +308,7 @@ struct DeterminismTests {
         await DeterminismChecker(LabelBag.self).check(actions)
     }
 
-    @Test func `a process that does not come to the check`() async {
+    @Test func `a process that does not reach the check`() async {
         if RepeatOrder.current != nil { exit(0) }
         let found = await failures { await DeterminismChecker(GoodBag.self).check([.put("a")]) }
         let message = found.first?.message ?? ""
@@ -322,7 +324,7 @@ struct DeterminismTests {
                 """))
     }
 
-    @Test func `where all is refused there is nothing to compare`() async {
+    @Test func `a check whose actions are all refused compares nothing`() async {
         let found = await failures { await DeterminismChecker(GoodBag.self).check([.turn, .turn]) }
         #expect(
             found.map(\.message) == [

@@ -34,7 +34,7 @@ struct FailureMessageTests {
         await stock.finish()
     }
 
-    @Test func `another value than is said`() async {
+    @Test func `a value other than the test states`() async {
         let stock = TestStore(Stock())
         let line = #line + 2
         let found = await failures {
@@ -88,7 +88,7 @@ struct FailureMessageTests {
         await stock.finish()
     }
 
-    @Test func `a refusal that is not said, and one that does not come`() async {
+    @Test func `a refusal that the test does not expect, and one that does not come`() async {
         let stock = TestStore(Stock())
         let refused = await failures { await stock.send(.take("fig", 1)) }.map(\.message)
         #expect(refused.count == 1)
@@ -128,7 +128,7 @@ struct FailureMessageTests {
         await stock.finish()
     }
 
-    @Test func `what was not received, before the next step and at the end`() async {
+    @Test func `actions that were not received, before the next step and at the end`() async {
         let stock = TestStore(Stock())
         stock.store.dispatch(.add("fig", 1))
         stock.store.emit(7)
@@ -152,7 +152,7 @@ struct FailureMessageTests {
         #expect(end.first?.message.contains("before the test ends") == true)
     }
 
-    @Test func `what was not received when the test store is released`() async {
+    @Test func `actions that were not received when the test store is released`() async {
         var line = 0
         let found = await failures {
             line = #line + 1
@@ -163,7 +163,7 @@ struct FailureMessageTests {
         #expect(found.first?.message.contains("    committed .close") == true)
     }
 
-    @Test func `received is another one, or nothing`() async {
+    @Test func `a test receives another action than it states, or none`() async {
         let stock = TestStore(Stock())
         stock.store.dispatch(.add("fig", 1))
         let other = await failures { await stock.receive(.add("fig", 2)) }
@@ -242,7 +242,7 @@ struct FailureMessageTests {
         await stock.finish()
     }
 
-    @Test func `commits of a storage with a name, and without`() async {
+    @Test func `a storage's commits with and without a name`() async {
         let storage = TestStore(storage: 0)
         storage.store.commit("three") { $0.replace(3) }
         let other = await failures { await storage.receive(commit: "") }
@@ -282,7 +282,7 @@ struct FailureMessageTests {
         #expect(left.first?.message.contains("    committed Earn(amount: 3)\n") == true)
     }
 
-    @Test func `what a signal sent that is heard`() async {
+    @Test func `a value of an observed signal is received`() async {
         let store = Store<Counter>(state: Counter(), mutations: .init(), executor: .immediate)
         let counter = TestStore(store) { $0.count }
         await counter.hear(store.computed.counts)
@@ -310,7 +310,7 @@ struct FailureMessageTests {
         await stock.finish()
     }
 
-    @Test func `what still waits at the end, and what comes behind it`() async {
+    @Test func `work that still waits at the end, and what follows it`() async {
         let line = #line + 2
         let found = await failures {
             let stock = TestStore(Stock())
@@ -375,7 +375,7 @@ struct FailureMessageTests {
             ])
     }
 
-    @Test func `a value that was changed past the actions`() async throws {
+    @Test func `a value that was changed without an action`() async throws {
         let stock = TestStore(Stock())
         let recorder = Recorder(stock.store)
         await stock.send(.close) { $0.isOpen = false }
@@ -387,7 +387,7 @@ struct FailureMessageTests {
         #expect(found.first?.message.hasSuffix("say so: `expect { $0.… = … }`.") == true)
     }
 
-    @Test func `of what a test never says the newest is kept`() async {
+    @Test func `the newest of the actions that a test never states are kept`() async {
         let stock = TestStore(Stock())
         let count = 70_000
         for number in 1...count { stock.store.emit(number) }
@@ -397,7 +397,7 @@ struct FailureMessageTests {
         #expect(found.first?.message.contains("    … (\(65_536 - 20) more)") == true)
     }
 
-    @Test func `a failure in a detached task is heard`() async {
+    @Test func `a failure in a detached task is reported`() async {
         let stock = TestStore(Stock())
         let found = await failures {
             await withTaskGroup(of: Void.self) { group in

@@ -7,7 +7,7 @@ import Testing
 /// A test store with a store that does as the test says.
 @Suite(.ownScope, .timeLimit(.minutes(2)))
 struct TestStoreTests {
-    @Test func `what the test says passes`() async {
+    @Test func `a store that does what the test states passes`() async {
         let stock = TestStore(Stock())
         await stock.send(.add("pear", 3)) { $0.counts["pear"] = 3 }
         await stock.send(.take("pear", 2)) { $0.counts["pear"] = 1 }
@@ -19,7 +19,7 @@ struct TestStoreTests {
         await stock.finish()
     }
 
-    @Test func `what an observer dispatches is received`() async {
+    @Test func `a test receives what an observer dispatches`() async {
         let stock = TestStore(Stock())
         let store = stock.store
         let observation = store.changed(\.counts).observe { [weak store] counts in
@@ -32,7 +32,7 @@ struct TestStoreTests {
         await stock.finish()
     }
 
-    @Test func `what another thread dispatches later is waited for`() async {
+    @Test func `finish waits for what another thread dispatches later`() async {
         let stock = TestStore(Stock())
         Scope.current.dispatch(.add("fig", 1), to: stock.store, mode: .async)
         await stock.receive(where: { $0 != .close }) { $0.counts["fig"] = 1 }
@@ -66,8 +66,7 @@ struct TestStoreTests {
         await stock.finish()
     }
 
-    @Test func `what the parts of a transaction leave is known before it is visible`() async throws
-    {
+    @Test func `a transaction's results are known before they are visible`() async throws {
         let stock = TestStore(Stock())
         let chain = Scope.current.chain()
             .dispatch(.add("fig", 1), to: stock.store)
@@ -81,7 +80,7 @@ struct TestStoreTests {
     struct Screen: Equatable, Sendable { var count = 0, title = "" }
     enum Notice: Equatable, Sendable { case reached(Int) }
 
-    @Test func `commits and activities of a storage`() async {
+    @Test func `a storage's commits and activities`() async {
         let screen = TestStore(storage: Screen())
         let store = screen.store
         let observation = store.changed(\.count).observe { [weak store] count in
@@ -132,7 +131,7 @@ struct TestStoreTests {
         await stock.finish()
     }
 
-    @Test func `what a store does in any mode is waited for at the end`() async {
+    @Test func `finish waits for a store's work in every mode`() async {
         for _ in 0..<20 {
             let stock = TestStore(Stock())
             let scope = Scope.current
@@ -146,7 +145,7 @@ struct TestStoreTests {
         }
     }
 
-    @Test func `what comes about by way of other stores is waited for at the end`() async {
+    @Test func `finish waits for effects that come through other stores`() async {
         let (scope, stock) = (Scope.current, TestStore(Stock()))
         let other = ModelStore(Stock(), executor: .queue(DispatchQueue(label: "other")))
         let next = ModelStore(Stock(), executor: .queue(DispatchQueue(label: "next")))
@@ -195,7 +194,7 @@ struct TestStoreTests {
         }
     }
 
-    @Test func `what comes before an action that is sent is received behind it`() async {
+    @Test func `an action that precedes a sent one is received after it`() async {
         let stock = TestStore(Stock())
         let registration = Scope.current.use(Forerunner(store: stock.store))
         await stock.send(.close) { $0.isOpen = false }
@@ -204,7 +203,7 @@ struct TestStoreTests {
         registration.dispose()
     }
 
-    @Test func `typed actions are sent and received as they are`() async {
+    @Test func `typed actions are sent and received unwrapped`() async {
         let wallet = TestStore(Wallet())
         await wallet.send(Earn(amount: 3)) { wallet, context in
             wallet = Wallet(amount: 3, earnedAt: context.timestamp.rawValue)
@@ -228,7 +227,7 @@ struct TestStoreTests {
         dice.rolledAt = context.timestamp.rawValue
     }
 
-    @Test func `the time and the random numbers of an action`() async {
+    @Test func `a state that uses an action's time and random numbers`() async {
         let dice = TestStore(Dice())
         await dice.send(.roll) { dice, context in
             var random = context.random
@@ -244,7 +243,7 @@ struct TestStoreTests {
         await dice.finish()
     }
 
-    @Test func `what a state sends by itself is received once it is heard`() async {
+    @Test func `values that a state sends are received once its signal is observed`() async {
         let store = Store<Counter>(state: Counter(), mutations: .init(), executor: .immediate)
         let counter = TestStore(store) { $0.count }
         for count in 1...2 { await counter.send(.increment) { $0 = count } }
@@ -254,7 +253,7 @@ struct TestStoreTests {
         await counter.finish()
     }
 
-    @Test func `a variable that is heard tells its value at first`() async {
+    @Test func `an observed variable first sends its present value`() async {
         struct Count: Equatable { var value: Int }
         let store = Store<Counter>(state: Counter(), mutations: .init(), executor: .immediate)
         let counter = TestStore(store) { $0.count }
@@ -270,7 +269,7 @@ struct TestStoreTests {
         await counter.finish()
     }
 
-    @Test func `a signal is heard no more when its test store is released`() async {
+    @Test func `a signal is no longer observed once its test store is released`() async {
         final class Token: Sendable {}
         let sink = Sink<Token>()
         weak var sent: Token?
@@ -287,13 +286,13 @@ struct TestStoreTests {
         #expect(sent == nil)
     }
 
-    @Test @MainActor func `a store whose queue comes later`() async {
+    @Test @MainActor func `a store whose queue runs later`() async {
         let stock = TestStore(ModelStore(Stock(), executor: .queue(.main)))
         await stock.send(.close) { $0.isOpen = false }
         await stock.finish()
     }
 
-    @Test func `what was committed before belongs to the first value`() async {
+    @Test func `earlier commits belong to the first value`() async {
         let store = ModelStore(Stock())
         store.dispatch(.add("fig", 1))
         let stock = TestStore(store)
@@ -310,7 +309,7 @@ struct TestStoreTests {
         await stock.finish()
     }
 
-    @Test func `without exhaustivity what the test does not say is passed over`() async {
+    @Test func `without exhaustivity the test may leave out steps`() async {
         let stock = TestStore(Stock())
         stock.exhaustivity = .off
         await stock.send(.add("fig", 1))

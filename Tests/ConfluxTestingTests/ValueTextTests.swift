@@ -79,7 +79,7 @@ struct ValueTextTests {
         #expect(ValueText.line(of: value) == line)
     }
 
-    @Test func `an action of any type is written as itself, and a function not at all`() {
+    @Test func `an action of any type is logged as it is, and a function is not`() {
         let earn = TypedAction<Wallet>(Earn(amount: 3))
         #expect(ValueText.line(of: earn) == "Earn(amount: 3)")
         #expect(ValueText.quotation(of: earn) == "`Earn(amount: 3)`")
@@ -98,7 +98,7 @@ struct ValueTextTests {
             ])
     }
 
-    @Test func `what is long is cut off, and the rest is counted`() {
+    @Test func `a long value is truncated, and the rest is counted`() {
         let text = Difference.text(expected: Array(0..<1_000), actual: Array(1_000..<2_000))
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         #expect(lines.count == 203)
@@ -106,7 +106,7 @@ struct ValueTextTests {
         #expect(ValueText.lines(of: Array(0..<100_000)).count <= ValueText.linesMax + 10)
     }
 
-    @Test func `lines that are alike and far away are left out`() {
+    @Test func `equal lines far from a difference are left out`() {
         var changed = Array(0..<100)
         changed[50] = 0
         #expect(
@@ -126,13 +126,13 @@ struct ValueTextTests {
                 """)
     }
 
-    @Test func `what a description leaves out is written by its parts`() {
+    @Test func `a value whose description omits parts is written out part by part`() {
         let first = Date(timeIntervalSinceReferenceDate: 0)
         let text = Difference.text(expected: first, actual: first + 0.25)
         #expect(text.contains("+   timeIntervalSinceReferenceDate: 0.25,"))
     }
 
-    @Test func `a large dictionary is sorted before it is cut off`() {
+    @Test func `a large dictionary is sorted before it is truncated`() {
         let expected = Dictionary(uniqueKeysWithValues: (10_000..<22_000).map { ($0, 0) })
         var actual = expected
         actual[10_005] = 1
@@ -151,7 +151,7 @@ struct ValueTextTests {
         var customMirror: Mirror { Mirror(self, children: [], displayStyle: .struct) }
     }
 
-    @Test func `what is written alike and is not equal`() {
+    @Test func `values that print alike and are not equal`() {
         #expect(
             Difference.text(expected: Hidden(secret: 1), actual: Hidden(secret: 2)) == """
                     Hidden()

@@ -108,7 +108,7 @@
         }
 
         @Test(arguments: ["testNothingWrong", "testOwnScope", "testDeterministic"])
-        func `what is right passes`(test: String) throws {
+        func `a correct compact form passes`(test: String) throws {
             let (status, output) = try run(test)
             #expect(status == 0, "\(output)")
             #expect(output.contains("Executed 1 test, with 0 failures"))

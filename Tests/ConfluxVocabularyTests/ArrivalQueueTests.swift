@@ -2,7 +2,7 @@ import ConfluxVocabulary
 import Testing
 
 @Suite struct ArrivalQueueTests {
-    @Test func `who came first is first, whoever leaves meanwhile`() {
+    @Test func `an arrival queue keeps its order when elements leave`() {
         var random = SystemRandomNumberGenerator()
         let seed = random.next()
         var generator = Generator(state: seed)

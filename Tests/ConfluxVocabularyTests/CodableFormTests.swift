@@ -15,7 +15,7 @@ struct CodableFormTests {
         #expect(read == value, sourceLocation: sourceLocation)
     }
 
-    @Test func `numbers are numbers, to their last digit`() throws {
+    @Test func `numbers keep every digit`() throws {
         try check(Timestamp(1_700_000_000_000_000_001), is: "1700000000000000001")
         try check(Timestamp(-1), is: "-1")
         try check(Timestamp(.max), is: "9223372036854775807")
@@ -49,7 +49,7 @@ struct CodableFormTests {
     }
 
     @Test(arguments: ["", "3", "3:", "3:7:1", "+3:7", "03:7", "3:-7", "a:7"])
-    func `what is no origin is not read`(text: String) {
+    func `text that is not an origin is not read`(text: String) {
         #expect(Origin(text) == nil)
         let json = Data("\"\(text)\"".utf8)
         #expect(throws: DecodingError.self) { try JSONDecoder().decode(Origin.self, from: json) }

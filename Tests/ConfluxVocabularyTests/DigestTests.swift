@@ -13,7 +13,7 @@ struct DigestTests {
     }
 
     @Test(arguments: [1, 3, 7, 31, 32, 33, 64, 100])
-    func `however bytes are cut their digest is the same`(size: Int) {
+    func `bytes have the same digest however they are split`(size: Int) {
         let bytes = (0..<1_000).map { UInt8(truncatingIfNeeded: $0 * 7) }
         var hasher = DigestHasher()
         var rest = bytes[...]
@@ -25,7 +25,7 @@ struct DigestTests {
         #expect(hasher.byteCount == 1_000)
     }
 
-    @Test func `a number counts as its eight bytes`() {
+    @Test func `a number is hashed as its eight bytes`() {
         var hasher = DigestHasher()
         hasher.update(UInt64(0x0102_0304_0506_0708))
         #expect(hasher.finish() == Digest(of: [8, 7, 6, 5, 4, 3, 2, 1] as [UInt8]))

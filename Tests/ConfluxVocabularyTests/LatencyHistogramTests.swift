@@ -3,7 +3,7 @@ import Testing
 
 /// How long things took, in fixed buckets.
 struct LatencyHistogramTests {
-    @Test func `what is as long as a bound is in its bucket, what is longer in the next`() {
+    @Test func `a duration equal to a bound is in its bucket, and a longer one in the next`() {
         for (index, bound) in LatencyHistogram.bounds.enumerated() {
             var histogram = LatencyHistogram()
             histogram.record(bound)
@@ -15,7 +15,7 @@ struct LatencyHistogramTests {
         }
     }
 
-    @Test func `less than nothing counts as nothing`() {
+    @Test func `a negative duration counts as zero`() {
         var histogram = LatencyHistogram()
         histogram.record(.seconds(-5))
         #expect(histogram.counts[0] == 1)

@@ -27,7 +27,7 @@ struct NameTests {
         #expect(Target(text) == .store(try #require(StoreName(text))))
     }
 
-    @Test func `what is for every store says so, and is read as it is written`() throws {
+    @Test func `a target of every store says so, and survives its text`() throws {
         let target = Target.state(try #require(Name("room")))
         #expect(Target("room/*") == target)
         #expect(target.description == "room/*")
@@ -49,7 +49,7 @@ struct IdentifierTests {
     @Test(arguments: [
         "", "00", String(repeating: "g", count: 32), "+" + String(repeating: "0", count: 31),
     ])
-    func `other texts are no identifier`(text: String) {
+    func `other texts are not identifiers`(text: String) {
         #expect(Identifier(text) == nil)
     }
 }

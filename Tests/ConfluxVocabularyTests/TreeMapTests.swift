@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct TreeMapTests {
     @Test(arguments: [8, 400, 100_000])
-    func `it does what a dictionary does, and its copies stay as they are`(keys: Int) {
+    func `a tree map behaves like a dictionary, and its copies don't change`(keys: Int) {
         let seed = UInt64.random(in: 0 ..< .max)
         var random = SplitMix64(seed: seed)
         var (map, model) = (TreeMap<Int, Int>(), [Int: Int]())
@@ -51,13 +51,13 @@ import Testing
         #expect(changed != ascending || count == 0)
     }
 
-    @Test func `keys that come again are combined`() {
+    @Test func `values of equal keys are combined`() {
         let map = TreeMap([("b", 1), ("a", 2), ("b", 3), ("c", 4), ("a", 5)]) { $0 * 10 + $1 }
         #expect(map == ["a": 25, "b": 13, "c": 4])
         #expect("\(map)" == #"["a": 25, "b": 13, "c": 4]"#)
     }
 
-    @Test func `it is encoded as a dictionary is`() throws {
+    @Test func `a tree map is encoded like a dictionary`() throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
         let texts = ["b": [1], "a": [2, 3], "ä": []]
@@ -74,7 +74,7 @@ import Testing
                 == [-1: "a", 3: "c"])
     }
 
-    @Test func `keys that are no texts are encoded as a list of keys and values`() throws {
+    @Test func `keys that are not strings are encoded as a list of keys and values`() throws {
         let moments: TreeMap<Timestamp, Int> = [Timestamp(2): 20, Timestamp(1): 10]
         let data = try JSONEncoder().encode(moments)
         #expect(
@@ -84,7 +84,7 @@ import Testing
         #expect(try JSONDecoder().decode(TreeMap<Timestamp, Int>.self, from: data) == moments)
     }
 
-    @Test func `what is no map is refused`() {
+    @Test func `data that is not a map is refused`() {
         for text in ["[1]", #"{"x":1}"#, "[]", "3"] {
             #expect(throws: DecodingError.self) {
                 try JSONDecoder().decode(TreeMap<Int, Int>.self, from: Data(text.utf8))

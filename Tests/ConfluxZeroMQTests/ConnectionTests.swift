@@ -30,7 +30,7 @@ import Testing
         return table.excess
     }
 
-    @Test func `so many may be connected, and there is room again when one has gone`() {
+    @Test func `a bounded number of peers is connected, and there is room when one leaves`() {
         var table = ConnectionTable(limits: Self.limits)
         for number in 1...4 as ClosedRange<UInt32> { table.add(id(number), at: .zero) }
         for number in 1...3 as ClosedRange<UInt32> { #expect(establish(number, in: &table)) }
@@ -45,7 +45,7 @@ import Testing
         #expect(table.overdue(at: .seconds(31)) == [id(2)])
     }
 
-    @Test func `of those that are not established the oldest goes, and of the others none`() {
+    @Test func `the oldest connection that is not established is closed, and no other`() {
         var table = ConnectionTable(limits: Self.limits)
         for number in 1...3 as ClosedRange<UInt32> {
             table.add(id(number), at: .zero)
@@ -66,7 +66,7 @@ import Testing
         #expect(establish(4, in: &table) && table.establishedCount == 3)
     }
 
-    @Test func `one key has so many connections, and others have theirs`() throws {
+    @Test func `one key has a bounded number of connections, and others have theirs`() throws {
         let (server, first, second) = (
             CurveKeyPair.random(), CurveKeyPair.random(), CurveKeyPair.random()
         )
@@ -100,7 +100,7 @@ import Testing
         #expect(try !admit(8, server))
     }
 
-    @Test func `the frame that has been under way for longest goes when too much is held`() throws {
+    @Test func `the longest unfinished frame is dropped when too much is held`() throws {
         var table = ConnectionTable(limits: Self.limits)
         let part: [UInt8] = [2, 0, 0, 0, 0, 0, 0xF, 0, 0] + [UInt8](repeating: 0, count: 60_000)
         for number in 1...3 as ClosedRange<UInt32> {
@@ -122,7 +122,7 @@ import Testing
         #expect(table.heldBytes == 0)
     }
 
-    @Test func `who is silent for too long is found, and who dribbles on`() throws {
+    @Test func `peers that are silent or dribble for too long are found`() throws {
         var limits = Self.limits
         limits.type = .router
         limits.silenceMax = .seconds(60)
@@ -142,7 +142,8 @@ import Testing
         #expect(table.overdue(at: .seconds(62)) == [id(1)])
     }
 
-    @Test func `what waits is bounded by connection, key and sum, and who has little has room`() {
+    @Test
+    func `waiting answers are bounded by connection, key and sum, and light readers have room`() {
         let budget = OutboundQueue.Budget(bytesMax: 100_000)
         func queue(_ share: OutboundQueue.Share) -> OutboundQueue {
             OutboundQueue(bytesMax: 30_000, share: share, budget: budget)

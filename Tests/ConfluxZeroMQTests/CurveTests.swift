@@ -65,13 +65,13 @@ import Testing
         }
     }
 
-    @Test func `a key that is not authorised is refused, and told so`() throws {
+    @Test func `an unauthorised key is refused, and learns it`() throws {
         let pair = try pair()
         pair.router.connectionsMax = { $0 == client.publicKey ? nil : 1 }
         #expect(try failure(of: pair.dealer, pair.router) == .denied(status: 400))
     }
 
-    @Test func `a key with as many connections as it may is refused, and told so`() throws {
+    @Test func `a key at its limit of connections is refused, and learns it`() throws {
         let pair = try pair()
         pair.router.connectionsMax = { _ in 1 }
         _ = try pair.greet()
@@ -81,21 +81,21 @@ import Testing
         #expect(try failure(of: second, pair.router) == .denied(status: ConnectionFailure.full))
     }
 
-    @Test func `who takes the server for another one is told so`() throws {
+    @Test func `a client with the wrong server key learns it`() throws {
         let pair = try pair(server: client.publicKey)
         #expect(
             try failure(of: pair.dealer, pair.router)
                 == .denied(status: ConnectionFailure.otherServer))
     }
 
-    @Test func `who has no key, and who has one where none counts, is refused`() throws {
+    @Test func `a client without a required key, or with an unexpected one, is refused`() throws {
         let keyless = try Pair(router: settings(.server(server)))
         #expect(try failure(of: keyless.dealer, keyless.router) == .otherMechanism)
         let keyed = try Pair(dealer: settings(.client(client, server: server.publicKey)))
         #expect(try failure(of: keyed.dealer, keyed.router) == .otherMechanism)
     }
 
-    @Test func `who is authorised no longer is cut off, and nobody else`() throws {
+    @Test func `only clients that are no longer authorised are cut off`() throws {
         let pair = try pair()
         let peer = try pair.greet()
         let other = CurveKeyPair.random()
@@ -115,7 +115,7 @@ import Testing
         #expect(try wait(for: dealer) { try dealer.message() } == [3])
     }
 
-    @Test func `a connection that ends later gets what was sent before, and then ends`() throws {
+    @Test func `a connection gets everything sent before its end, and then ends`() throws {
         let pair = try pair()
         let peer = try pair.greet()
         let frames = (1...8).map { [UInt8](repeating: $0, count: 1 << 20) }
@@ -157,7 +157,7 @@ import Testing
     }
 
     @Test(arguments: [1, 7, .max])
-    func `a handshake that is none ends the connection`(pieceBytes: Int) {
+    func `an invalid handshake ends the connection`(pieceBytes: Int) {
         let hello = [1, 0] + [UInt8](repeating: 0, count: 72) + client.publicKey.bytes
         let initiate = [UInt8](repeating: 5, count: 400)
         for commands: [UInt8] in [

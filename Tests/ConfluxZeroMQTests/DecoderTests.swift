@@ -43,7 +43,7 @@ import Testing
     }
 
     @Test(arguments: [1, 2, 3, 7, 64, 100, .max])
-    func `what a peer says does not depend on the pieces in which it comes`(pieceBytes: Int) {
+    func `a peer's messages do not depend on how the bytes are split`(pieceBytes: Int) {
         let long = [UInt8](repeating: 7, count: 700)
         let bytes =
             Self.greeting + Self.ready("DEALER") + Self.frame([1, 2, 3]) + Self.frame([])
@@ -82,7 +82,7 @@ import Testing
             greeting + ready("DEALER") + [2, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF],
             greeting + ready("DEALER") + [6, 0, 0, 0, 0, 0, 0, 4, 1],
         ] as [[UInt8]])
-    func `who breaks the protocol is told from who speaks it`(bytes: [UInt8]) {
+    func `a peer that breaks the protocol is told from one that follows it`(bytes: [UInt8]) {
         for pieceBytes in [1, 5, .max] {
             let (events, fault) = events(of: bytes, pieceBytes: pieceBytes)
             #expect(fault != nil)
@@ -90,7 +90,7 @@ import Testing
         }
     }
 
-    @Test func `a message without an end is not read for ever, and nothing of it is kept`() throws {
+    @Test func `an endless message is abandoned, and nothing of it is kept`() throws {
         var decoder = ZMTPDecoder(.router, messageBytesMax: 1_000)
         var events: [ZMTPDecoder.Event] = []
         let beginning = Self.greeting + Self.ready("DEALER")
@@ -108,7 +108,8 @@ import Testing
         #expect(events.count == 1)
     }
 
-    @Test func `no more is reserved than has come, whatever a frame announces`() throws {
+    @Test func `no more memory is reserved than bytes received, whatever a frame announces`() throws
+    {
         var decoder = ZMTPDecoder(.router, messageBytesMax: 1 << 30)
         var events: [ZMTPDecoder.Event] = []
         let beginning = Self.greeting + Self.ready("DEALER") + [2, 0, 0, 0, 0, 0x3F, 0, 0, 0]

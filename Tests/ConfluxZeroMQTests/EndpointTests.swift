@@ -7,7 +7,7 @@ import Testing
         "tcp://[::1]:7400", "tcp://[fe80::1%eth0]:7400", "tcp://*:7400", "ipc:///run/feed",
         "ipc://relative",
     ])
-    func `what is an endpoint is written as it was read`(_ text: String) throws {
+    func `an endpoint is written as it was read`(_ text: String) throws {
         #expect(try Endpoint(text).description == text)
     }
 
@@ -20,7 +20,7 @@ import Testing
         #expect(try !Endpoint("ipc://x").isWildcard)
     }
 
-    @Test func `host and port make an endpoint`() throws {
+    @Test func `a host and a port make an endpoint`() throws {
         #expect(try Endpoint(host: "::1", port: 5).description == "tcp://[::1]:5")
         #expect(try Endpoint(host: "node", port: 5).port == 5)
         #expect(code { _ = try Endpoint(host: "a b", port: 5) } == .invalidEndpoint)
@@ -41,7 +41,7 @@ import Testing
         ("tcp://\(String(repeating: "h", count: 300)):1", "more than 253 bytes"),
         ("ipc://\(String(repeating: "p", count: 104))", "1 to 103 bytes"),
     ])
-    func `nonsense is refused with a reason`(_ text: String, _ reason: String) {
+    func `an invalid endpoint is refused with a reason`(_ text: String, _ reason: String) {
         do throws(ZeroMQError) {
             let endpoint = try Endpoint(text)
             Issue.record("\(endpoint) was accepted")
@@ -59,7 +59,7 @@ import Testing
             ("tcp://10.0.0.1:7401", "::1", "tcp://10.0.0.1:7401"),
             ("ipc://feed", nil, "ipc://feed"), ("tcp://*:7401", nil, "tcp://127.0.0.1:7401"),
         ] as [(String, String?, String)])
-    func `a host stands in for a star, in brackets where they are due`(
+    func `a host replaces a star, in brackets where needed`(
         announced: String, host: String?, expected: String
     ) throws {
         #expect(try Endpoint(announced).replacingWildcard(with: host).description == expected)

@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test func `after a subscription was reported everything arrives`() throws {
+    @Test func `everything published after a reported subscription arrives`() throws {
         let first = try subscriber()
         // The same subscription of a second one is reported too.
         let second = try subscriber()
@@ -49,7 +49,7 @@ import Testing
         withExtendedLifetime(stalled) {}
     }
 
-    @Test func `what is no subscription is counted and thrown away`() throws {
+    @Test func `messages that are not subscriptions are counted and dropped`() throws {
         let stranger = try RawSocket(ZMQ_XSUB, connectingTo: endpoint)
         try stranger.send(["hello"])
         try stranger.send(["\u{1}"])

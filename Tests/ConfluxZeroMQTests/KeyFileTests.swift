@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test func `what is written is read again, and the secret by its owner alone`() throws {
+    @Test func `written keys can be read again, and the secret only by its owner`() throws {
         let paths = try KeyFile.write(pair, name: path("node"))
         #expect(try KeyFile.readPair(paths.secret) == pair)
         #expect(try KeyFile.readPublicKey(paths.public) == pair.publicKey)
@@ -42,7 +42,7 @@ import Testing
         #expect(!text.contains(pair.secretText))
     }
 
-    @Test func `nothing is overwritten, and nothing half is left`() throws {
+    @Test func `no file is overwritten, and no partial file is left`() throws {
         try KeyFile.write(pair, name: path("node"))
         #expect(failure { try KeyFile.write(.random(), name: path("node")) } == .exists)
         #expect(try KeyFile.readPair(path("node.secret")) == pair)
@@ -52,7 +52,7 @@ import Testing
         #expect(failure { try KeyFile.write(pair, name: path("no/such/folder")) } == .unwritable)
     }
 
-    @Test func `a key that is missing, damaged, swapped or too open is told from one that is well`()
+    @Test func `a missing, damaged, swapped or too open key is told from a good one`()
         throws
     {
         let paths = try KeyFile.write(pair, name: path("node"))

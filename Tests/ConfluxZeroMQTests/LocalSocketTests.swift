@@ -22,7 +22,7 @@ struct LocalSocketTests {
         FileManager.default.fileExists(atPath: path)
     }
 
-    @Test func `a path that somebody listens at is in use, and one that was left is taken over`()
+    @Test func `a path with a listener is in use, and an abandoned one is taken over`()
         throws
     {
         try withFolder { folder in
@@ -41,7 +41,7 @@ struct LocalSocketTests {
         }
     }
 
-    @Test func `a file that is no socket stays`() throws {
+    @Test func `a file that is not a socket is kept`() throws {
         try withFolder { folder in
             let path = "\(folder)/file"
             try Data("precious".utf8).write(to: URL(fileURLWithPath: path))
@@ -51,7 +51,7 @@ struct LocalSocketTests {
         }
     }
 
-    @Test func `a socket that ends leaves the path to its successor`() throws {
+    @Test func `a socket that ends leaves its path to its successor`() throws {
         try withFolder { folder in
             let path = "\(folder)/socket"
             let first = try router(at: path)

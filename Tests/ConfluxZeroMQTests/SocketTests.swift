@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct SocketTests {
     @Test(arguments: ["tcp://127.0.0.1:0", "tcp://*:*", "tcp://localhost:0"])
-    func `binding tells the port that was chosen`(_ text: String) throws {
+    func `binding reports the chosen port`(_ text: String) throws {
         let router = try RouterSocket(settings: .test)
         let endpoint = try router.bind(Endpoint(text))
         #expect(try #require(endpoint.port) > 0)
@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    @Test func `an address of elsewhere cannot be bound to`() throws {
+    @Test func `an address of another machine can't be bound`() throws {
         let router = try RouterSocket(settings: .test)
         #expect(
             code { try router.bind(Endpoint("tcp://192.0.2.1:7400")) } == .addressNotAvailable)
@@ -119,7 +119,7 @@ import Testing
         #expect(try wait(for: healthy) { try healthy.message() } == [3])
     }
 
-    @Test func `what a peer leaves unread is bounded in bytes, and another peer is served`() throws
+    @Test func `unread messages of a peer are bounded in bytes, and other peers are served`() throws
     {
         var settings = SocketSettings.test
         settings.sendQueueMessages = 10_000
@@ -168,7 +168,7 @@ import Testing
         #expect(pair.router.malformedCount == 1)
     }
 
-    @Test func `who sends more than the limit is cut off`() throws {
+    @Test func `a client that sends more than the limit is cut off`() throws {
         var settings = SocketSettings.test
         settings.messageBytesMax = 1_000
         let pair = try Pair(router: settings)
@@ -189,7 +189,7 @@ import Testing
         #expect(outcome == .unreachable)
     }
 
-    @Test func `who sends what nobody can read again and again is cut off`() throws {
+    @Test func `a client that keeps sending unreadable frames is cut off`() throws {
         let pair = try Pair()
         let peer = try pair.greet()
         for _ in 0..<70 { try pair.send([0]) }

@@ -8,12 +8,12 @@ struct PlantedBugTests {
     /// The most seeds that a mistake may survive.
     private static let seedsMax = 3_000
 
-    @Test func `every mistake has a place in the code`() throws {
+    @Test func `every planted mistake has a place in the code`() throws {
         var sources = try PlantedTree.sources(of: PlantedTree.repository)
         try PlantedTree.plant(PlantedBug.all, in: &sources)
     }
 
-    @Test func `mistakes have names of their own`() {
+    @Test func `planted mistakes have distinct names`() {
         #expect(Set(PlantedBug.all.map(\.name)).count == PlantedBug.all.count)
     }
 

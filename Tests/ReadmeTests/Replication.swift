@@ -21,7 +21,7 @@ func replicate() async throws {
 }
 
 struct ConfluxArticle {
-    @Test(.timeLimit(.minutes(5))) func `a store in one process`() async throws {
+    @Test(.timeLimit(.minutes(5))) func `a store works in one process`() async throws {
         let stock = ModelStore(Stock())
         let observer = stock.changed(\.left).observe { left in print("left: \(left)") }
         try await stock.dispatch(.add(amount: 5)).receipt()  // committed when this returns

@@ -50,7 +50,7 @@ struct ReadmeTestKit {
         await testWhatIsTakenIsGone()
     }
 
-    @Test(.ownScope) func `what is not sent is received`() async {
+    @Test(.ownScope) func `actions that the test does not send are received`() async {
         let (stock, dice) = (TestStore(Stock()), TestStore(Dice()))
         let store = Store<Ticker>(state: Ticker(), mutations: .init(), executor: .immediate)
         let counter = TestStore(store) { $0.count }

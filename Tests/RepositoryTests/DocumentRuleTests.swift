@@ -19,7 +19,7 @@ struct DocumentRuleTests {
         #expect(broken(Rule.namedTests, texts) == ["docs/a.md:2", "docs/a.md:2", "docs/a.md:4"])
     }
 
-    @Test func `a rule without one place, and one that is not there, are found`() {
+    @Test func `a rule without one place and a rule without an entry are found`() {
         let texts = [
             "Sources/A/B.swift": "// rule 1, and rules 2 and 9\nfunc held() {}",
             "docs/rules.md": """
@@ -103,7 +103,7 @@ struct DocumentRuleTests {
             + rows.map { "| \($0) | it waits |" }.joined(separator: "\n")
     }
 
-    @Test func `a bound that is not as stated is found`() {
+    @Test func `a bound that differs from its document is found`() {
         func lines(_ rows: String...) -> [String] {
             broken(
                 Rule.statedBounds,
@@ -152,7 +152,7 @@ struct DocumentRuleTests {
     }
 
     @Test(arguments: ["", "a", "1 +", "(1", "x << 2", "1.5"])
-    func `what is no amount is none`(text: String) {
+    func `text without an amount is not an amount`(text: String) {
         #expect(Amount(source: text) == nil && Amount(stated: text) == nil)
     }
 }

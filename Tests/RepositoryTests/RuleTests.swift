@@ -52,7 +52,7 @@ struct RuleTests {
     }
 
     @Test(arguments: ["Sources/Conflux/CommonPrefix.swift", "docs/Helpers.md", "Package.swift"])
-    func `a name that says something is not`(path: String) {
+    func `a descriptive name is allowed`(path: String) {
         #expect(broken(Rule.names, [:], others: [path]).isEmpty)
     }
 
@@ -107,7 +107,7 @@ struct RuleTests {
     @Test(arguments: [
         "asleep(1)", "sleepless()", "// sleep(1)", "let sleep = 1", #"print("sleep(1)")"#,
     ])
-    func `what only sounds like a sleep is not`(line: String) {
+    func `a call that only sounds like a sleep is allowed`(line: String) {
         #expect(broken(Rule.sleeps, ["Sources/A/B.swift": line]).isEmpty)
     }
 
@@ -127,11 +127,11 @@ struct RuleTests {
     @Test(arguments: [
         "} catch { throw a }", "} catch is B {\n    b()\n}", "let catcher = {}", "// catch {}",
     ])
-    func `a catch with something in it is not`(text: String) {
+    func `a catch with a body is allowed`(text: String) {
         #expect(broken(Rule.emptyCatches, ["Sources/A/B.swift": text]).isEmpty)
     }
 
-    @Test func `an unchecked promise without its reason is found`() {
+    @Test func `an unchecked promise without a reason is found`() {
         let texts = [
             "Sources/A/Bare.swift": "final class A: @unchecked Sendable {}",
             "Sources/A/Other.swift":
@@ -154,7 +154,7 @@ struct RuleTests {
         "// A part of the model, which is Sendable.\nnonisolated(unsafe) let value = body(model)",
         "// Only the I/O thread\n// touches it.\nnonisolated(unsafe) var a = 1",
     ])
-    func `an unchecked promise with its reason is not`(text: String) {
+    func `an unchecked promise with a reason is allowed`(text: String) {
         #expect(broken(Rule.uncheckedPromises, ["Sources/A/B.swift": text]).isEmpty)
     }
 

@@ -24,12 +24,12 @@ struct SwiftSourceTests {
         #expect(SwiftSource(text).comments.allSatisfy { $0.isBlank })
     }
 
-    @Test func `what is interpolated is code`() {
+    @Test func `interpolated code is code`() {
         #expect(code(#""a \(f("x", (1)) + g()) b" + h()"#).words == ["f", "1", "g", "h"])
         #expect(code(##"#"a \(no) \#(yes)"# + h()"##).words == ["yes", "h"])
     }
 
-    @Test func `a literal that is not ended ends with its line`() {
+    @Test func `an unterminated literal ends with its line`() {
         #expect(code("let a = \"b\nc()").hasSuffix("\nc()"))
         #expect(code("#if DEBUG\nc()\n#endif").contains("#if DEBUG"))
     }

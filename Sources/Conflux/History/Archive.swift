@@ -65,11 +65,12 @@ public struct Archive: Sendable {
         }
     }
 
-    /// Gives a model's store what was saved last, and saves it whenever it has changed and then been idle.
+    /// Restores a model's store from the last saved value, and saves it whenever it has changed and then
+    /// been idle.
     ///
     /// What an older program saved is migrated (``Model/migrate(_:from:)``). The file is read on this
-    /// thread; the store gets the value in its lane, as a change that observers hear of: before this returns
-    /// where the store is on `.immediate` and nothing is under way, and else soon after.
+    /// thread; the store gets the value in its lane, as a change that notifies observers: before this
+    /// returns if the store is on `.immediate` and idle, and otherwise soon after.
     ///
     /// - Parameters:
     ///   - store: The store, which no node replicates. It is not kept alive. When it is released, its last change
@@ -87,7 +88,8 @@ public struct Archive: Sendable {
         }
     }
 
-    /// Gives a storage what was saved last, and saves it whenever it has changed and then been idle.
+    /// Restores a storage from the last saved value, and saves it whenever it has changed and then
+    /// been idle.
     ///
     /// The storage gets the value in its lane, as a model's store does. Properties that the saved value
     /// lacks, such as those that were added since, stay as the storage has them. Properties that were removed
@@ -182,7 +184,7 @@ public struct Archive: Sendable {
     }
 }
 
-/// The keeping of one store in an ``Archive``.
+/// One store's connection to an ``Archive``.
 ///
 /// It ends when it is disposed or released, and with its store. It then saves what has not been saved.
 public final class Archived: Disposable, Sendable {

@@ -10,17 +10,17 @@ import Synchronization
 /// try recorder.forward()     // with milk
 /// ```
 ///
-/// The first step is the value that the store had when the recorder was made. Each value that became visible
-/// since is a further step. A chain of changes (``Transaction``) is one step. A commit that was refused, or
-/// that left the value as it was, is none; values are compared by `==`, or by their encoding if they are not
-/// `Equatable`. A commit after a step back replaces what lay ahead. At its capacity the recorder drops the
-/// oldest value.
+/// The first step is the value that the store had when the recorder was made. Each value that became
+/// visible since is a further step. A chain of changes (``Transaction``) is one step. A commit that was
+/// refused, or that left the value unchanged, is not a step; values are compared by `==`, or by their
+/// encoding if they are not `Equatable`. A commit after a step back replaces the steps ahead. At its
+/// capacity the recorder drops the oldest value.
 ///
-/// A value is brought back in the store's lane, behind what was dispatched before: before the call returns if
-/// the store is on `.immediate` and nothing is under way, else soon after, on the store's executor. Until then
-/// ``position`` stays as it is, and the next step counts from where the steps before it will lead. A step that
-/// commits have made impossible by then is skipped. Observers are notified of a value that is brought back as
-/// of any change; middleware is not.
+/// A value is restored in the store's lane, after all actions dispatched before: before the call returns if
+/// the store is on `.immediate` and idle, otherwise soon after, on the store's executor. Until then
+/// ``position`` does not change, and the next step counts from where the pending steps lead. A step that
+/// commits have made impossible by then is skipped. A restored value notifies observers like any change;
+/// middleware does not see it.
 ///
 /// It may be used on any thread, keeps the store alive, and records until it is disposed or released. A store
 /// that a node replicates can be recorded, but not brought back: the log decides its value.
@@ -54,7 +54,8 @@ where State.Value: Codable {
         var path: RecorderPath
         /// Whether the first value is known. What was committed before is in it.
         var hasBegun = false
-        /// *Use*: what is being committed. A chain tells of all its actions before the first one is.
+        /// *Use*: what is being committed. A chain reports all its actions before the first one is
+        /// committed.
         var commit: RecordedCommit?
     }
 

@@ -2,9 +2,9 @@ import ConfluxVocabulary
 
 /// An action's place, time, origin and random numbers: the same on every replica.
 ///
-/// What a reducer needs besides its state and its action it takes from here. With no node there is
-/// no log: the sequence number is the store's own count of its actions, the timestamp is the wall
-/// clock's, there is no origin, and the random numbers differ from store to store.
+/// A reducer takes all that it needs besides its state and its action from here. Without a node
+/// there is no log: the sequence number is the store's own count of its actions, the timestamp is
+/// from the wall clock, there is no origin, and the random numbers differ from store to store.
 public struct ActionContext: Sendable {
     /// The action's place in the log; without a node, in the store's own count.
     public let sequence: SequenceNumber

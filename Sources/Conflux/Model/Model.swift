@@ -20,9 +20,9 @@ import ConfluxVocabulary
 /// }
 /// ```
 ///
-/// `check`, `apply` and computed properties run under the store's lock. They must use the model,
-/// the action and the context alone: no clock, no randomness of the system's, no store. Touching a
-/// store in them ends the program with a message.
+/// `check`, `apply` and computed properties run under the store's lock. They must use only the
+/// model, the action and the context: no clock, no system randomness, no store. Touching a store
+/// in them ends the program with a message.
 public protocol Model: Codable, Sendable {
     /// What can happen to the model.
     associatedtype Action: Codable & Sendable

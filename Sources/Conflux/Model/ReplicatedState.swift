@@ -1,9 +1,10 @@
 import ConfluxVocabulary
 
-/// A state whose global dispatches can travel to other processes.
+/// A state whose global actions can be sent to other processes.
 ///
-/// Its name means the same state in every process. A node's bridge sends what is dispatched by
-/// `Store<S>.actions` to the sequencer, and what comes back in order to every store of the state.
+/// Its name means the same state in every process. A node's bridge sends the actions of
+/// `Store<S>.actions` to the sequencer, and delivers them in the log's order to every store of the
+/// state.
 public protocol BridgedState: State where Action: Codable & Sendable {
     /// The state's name: 1 to 64 characters of `a-z 0-9 . _ -`, the same in every process.
     static var name: String { get }
@@ -26,8 +27,8 @@ extension BridgedState {
 
 /// A state that can be the same in every process: restored from snapshots, digested, archived.
 ///
-/// Its mutations must change it by what the action, the state and the ``ActionContext`` say, and by
-/// nothing else: no clock, no randomness of the system's, nothing of the process.
+/// Its mutations must depend only on the action, the state and the ``ActionContext``: no clock, no
+/// system randomness, nothing of the process.
 public protocol ReplicatedState: BridgedState {
     /// All that the state consists of, as a value.
     associatedtype Snapshot: Codable & Sendable

@@ -1,8 +1,8 @@
 /// A state's snapshot as another version of the program wrote it: what
 /// ``ReplicatedState/migrate(_:from:)`` makes a present one of.
 ///
-/// It is read as many times, and as as many types, as a migration wants. Fields that a type does
-/// not ask for are ignored, so that a property that is gone needs nothing.
+/// A migration may read it several times, as several types. Fields that a type does not ask for
+/// are ignored, so a removed property needs no migration.
 public struct SnapshotReader: Sendable {
     /// The snapshot as it was stored: JSON in UTF-8, canonical.
     public let bytes: [UInt8]
@@ -14,7 +14,7 @@ public struct SnapshotReader: Sendable {
         self.bytes = bytes
     }
 
-    /// Decodes the snapshot as a type: the present one, or the one that there was then.
+    /// Decodes the snapshot as a type: the present one, or the one of that version.
     ///
     /// - Parameter type: The type.
     /// - Returns: The value.
@@ -25,8 +25,8 @@ public struct SnapshotReader: Sendable {
         try CanonicalCoder().decode(type, from: bytes)
     }
 
-    /// Decodes the snapshot as a type that has properties more than the snapshot has: they have
-    /// their values in `defaults`.
+    /// Decodes the snapshot as a type with more properties than the snapshot: they get their
+    /// values from `defaults`.
     ///
     /// ```swift
     /// static func migrate(_ old: SnapshotReader, from version: Int) throws -> Stock {
@@ -34,10 +34,10 @@ public struct SnapshotReader: Sendable {
     /// }
     /// ```
     ///
-    /// Only what the type can't do without is filled in: an optional property that is not there is
-    /// nil. A property that has another name now is a new one, too, and its old value is lost:
-    /// decode the type of then, and take the value from there. Elements of lists and dictionaries
-    /// that lack something are an error: `defaults` has no such elements.
+    /// Only required properties are filled in: a missing optional property is nil. A renamed
+    /// property counts as a new one, and its old value is lost: decode the former type, and take
+    /// the value from there. Incomplete elements of lists and dictionaries are an error:
+    /// `defaults` has no such elements.
     ///
     /// - Parameter defaults: A value whose parts stand for what is missing.
     /// - Returns: The value.

@@ -8,7 +8,7 @@ extension Timestamp {
 
     /// Makes a timestamp of a date, rounded to whole nanoseconds.
     ///
-    /// A date of which there is no timestamp, before 1677 or after 2262, becomes the nearest one.
+    /// A date without a timestamp, before 1677 or after 2262, becomes the nearest one.
     ///
     /// - Parameter date: The date.
     public init(_ date: Date) {

@@ -1,4 +1,4 @@
-/// What a target does with a value, described apart from any signal.
+/// Describes what a target does with a value, independent of any signal.
 ///
 /// ```swift
 /// extension Label {
@@ -31,7 +31,8 @@ public struct Binder<Value> {
     /// - Parameters:
     ///   - signal: Whose values to bind.
     ///   - executor: Where the binding runs.
-    /// - Returns: What ends the binding earlier; disposed already if the target is gone.
+    /// - Returns: A disposable that ends the binding earlier; disposed already if the target is
+    ///   gone.
     @discardableResult
     public func bind(
         signal: Signal<Value>, on executor: Executor = .mainThread
@@ -46,7 +47,8 @@ extension Signal {
     /// - Parameters:
     ///   - binder: What to do with them.
     ///   - executor: Where to do it.
-    /// - Returns: What ends the binding earlier; disposed already if the target is gone.
+    /// - Returns: A disposable that ends the binding earlier; disposed already if the target is
+    ///   gone.
     @discardableResult
     public func bind(
         to binder: Binder<Value>, on executor: Executor = .mainThread
@@ -61,7 +63,7 @@ extension Signal {
     /// - Parameters:
     ///   - target: Not retained.
     ///   - binding: Called with the target and each value.
-    /// - Returns: What ends the binding earlier.
+    /// - Returns: A disposable that ends the binding earlier.
     @preconcurrency
     @discardableResult
     public func bind<Target: AnyObject>(
@@ -80,7 +82,7 @@ extension Signal {
     ///   - target: Not retained.
     ///   - executor: Where the binding runs.
     ///   - binding: Called with the target and each value.
-    /// - Returns: What ends the binding earlier.
+    /// - Returns: A disposable that ends the binding earlier.
     @discardableResult
     public func bind<Target: AnyObject>(
         to target: Target, on executor: Executor, binding: @escaping (Target, Value) -> Void
@@ -96,7 +98,7 @@ extension Signal {
     ///   - target: Not retained.
     ///   - keyPath: The property.
     ///   - executor: Where it is set.
-    /// - Returns: What ends the binding earlier.
+    /// - Returns: A disposable that ends the binding earlier.
     @discardableResult
     public func bind<Target: AnyObject>(
         to target: Target, _ keyPath: ReferenceWritableKeyPath<Target, Value>,
@@ -111,7 +113,7 @@ extension Signal {
     ///   - target: Not retained.
     ///   - keyPath: The property.
     ///   - executor: Where it is set.
-    /// - Returns: What ends the binding earlier.
+    /// - Returns: A disposable that ends the binding earlier.
     @discardableResult
     public func bind<Target: AnyObject>(
         to target: Target, _ keyPath: ReferenceWritableKeyPath<Target, Value?>,

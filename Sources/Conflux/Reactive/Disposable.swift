@@ -2,8 +2,8 @@ import Synchronization
 
 /// Something that can be ended, such as an observation of a signal.
 ///
-/// A disposable may be disposed on any thread, also on several at once; hence it is `Sendable`. A
-/// program in Swift 5 mode needs not say so of its own conforming types.
+/// A disposable may be disposed on any thread, also on several at once; hence it is `Sendable`. In
+/// Swift 5 mode your own conforming types need not state it.
 @preconcurrency
 public protocol Disposable: Sendable {
     /// Whether this has been disposed.

@@ -9,10 +9,10 @@
 /// sink.send(value: 100)  // prints "Value is 100"
 /// ```
 ///
-/// Observers run on the thread that sends, unless ``observe(on:)`` says otherwise, and no lock is
-/// held meanwhile: an observer may send, observe and dispose. After its disposal an observer isn't
-/// called again, also when a value was on its way to it through an executor; only a call that has
-/// begun on another thread goes on to its end.
+/// Observers run on the sending thread, unless ``observe(on:)`` says otherwise, and hold no lock:
+/// an observer may send, observe and dispose. After its disposal an observer isn't called again,
+/// even if a value was on its way to it through an executor. Only a call that has begun on another
+/// thread completes.
 ///
 /// The functions given to a signal are not `@Sendable`: code of the main actor may pass closures and
 /// methods of its own. The compiler then doesn't check on which thread they run. If values may come
@@ -67,15 +67,15 @@ public struct Signal<Value> {
         }
     }
 
-    /// Observes the values. May be called on any thread, also inside an observer; then what is being sent at the
-    /// time doesn't reach the new one.
+    /// Observes the values. May be called on any thread, even inside an observer; the value being sent at the
+    /// time doesn't reach the new observer.
     ///
     /// - Parameter observer: Called with each value on the thread that sends it, in that thread's scope and
     ///   holding no lock; through ``observe(on:)`` on its executor. Where several threads send to a sink or a
     ///   variable at once, one of them may call the observers for the others. Calls come one at a time and in
     ///   one order for signals of a sink, a variable or a constant; of several observers the first to observe
     ///   is the first to be called. A variable's latest value comes on this thread, before this returns.
-    /// - Returns: What ends the observation. Releasing it ends nothing.
+    /// - Returns: A disposable that ends the observation. Releasing it ends nothing.
     @discardableResult
     public func observe(_ observer: @escaping (Value) -> Void) -> any Disposable {
         source(Observation(), observer)
@@ -91,7 +91,7 @@ public struct Signal<Value> {
     /// - Parameters:
     ///   - object: Not retained.
     ///   - observer: As in ``observe(_:)``. If it captures the object, that lives on.
-    /// - Returns: What ends the observation before the object's end.
+    /// - Returns: A disposable that ends the observation before the object's end.
     @discardableResult
     public func observe(
         duringScopeOf object: AnyObject, _ observer: @escaping (Value) -> Void
@@ -99,7 +99,7 @@ public struct Signal<Value> {
         withExtendedLifetime(object) { source(Observation(owner: object), observer) }
     }
 
-    /// Makes a signal of the values that a function makes of this signal's values.
+    /// Makes a signal of this signal's values, transformed by a function.
     ///
     /// - Parameter transform: Called for each value and each observer, where the value is sent.
     /// - Returns: A signal that starts this one at each observation.
@@ -109,7 +109,8 @@ public struct Signal<Value> {
         }
     }
 
-    /// Makes a signal of what a function makes of this signal's values, where that is something.
+    /// Makes a signal of this signal's values, transformed by a function, without those that
+    /// become nil.
     func compactMap<Result>(_ transform: @escaping (Value) -> Result?) -> Signal<Result> {
         .of { [source] observation, send in
             source(observation) { if let result = transform($0) { send(result) } }
@@ -119,9 +120,9 @@ public struct Signal<Value> {
     /// Makes a signal that sends on an executor.
     ///
     /// Values keep their order on every executor, also on a concurrent queue: while one is being
-    /// delivered, the next ones wait. What waits has no bound, like the queues behind executors: a
-    /// sender that waited for a thread that waits for it would never go on. For a slow observer that
-    /// must not hold much, use ``values``.
+    /// delivered, the next ones wait. Waiting values have no bound, like the queues behind
+    /// executors: a sender that waited for a thread that waits for it would never continue. For a
+    /// slow observer that must not buffer much, use ``values``.
     ///
     /// - Parameter executor: Where observers are called.
     /// - Returns: A signal that starts this one at each observation.

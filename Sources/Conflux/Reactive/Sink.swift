@@ -6,7 +6,7 @@
 /// sink.send(value: 100)  // prints "100"
 /// ```
 ///
-/// Its signal holds no value: an observer sees what is sent after it started to observe.
+/// Its signal holds no value: an observer gets the values sent after it started to observe.
 public final class Sink<Value> {
     @usableFromInline
     let broadcaster = Broadcaster<Value, Void>(holding: ())

@@ -8,13 +8,13 @@ public protocol ReducedModel: Model where Action == TypedAction<Self> {
 }
 
 extension ReducedModel {
-    /// Has the reducer of the action's type change the model.
+    /// Changes the model by the reducer of the action's type.
     public mutating func apply(_ action: TypedAction<Self>, _ context: ActionContext) {
         Self.reducers.entry(of: type(of: action.value))?.reduce(&self, action.value, context)
     }
 
-    /// Refuses what no reducer is registered for, checks, and applies with that reducer, even if it is
-    /// unregistered meanwhile.
+    /// Refuses an action without a reducer. Otherwise it checks the action, and applies it by its
+    /// reducer, even if that is unregistered meanwhile.
     public mutating func _commit(_ action: TypedAction<Self>, _ context: ActionContext) throws {
         guard let entry = Self.reducers.entry(of: type(of: action.value)) else {
             throw StoreError.noReducer(Self.self, type(of: action.value))

@@ -85,9 +85,9 @@ extension Store {
         commit("update", file: file, function: function, line: line) { $0.update(part, to: new) }
     }
 
-    /// Sets a part of the value if that changes it; else nobody is notified. A commit of the name
-    /// `updateIfChanged`: when, where and in which order ``commit(_:_:file:function:line:_:)`` does. May be called
-    /// on any thread.
+    /// Sets a part of the value if that changes it; otherwise nobody is notified. A commit of the name
+    /// `updateIfChanged`: when, where and in which order ``commit(_:_:file:function:line:_:)`` does. May be
+    /// called on any thread.
     ///
     /// - Parameters:
     ///   - part: Which part.
@@ -108,7 +108,7 @@ extension Store {
         }
     }
 
-    /// Sets a part of the value if it does not equal what it was; else nobody is notified.
+    /// Sets a part of the value if it differs from the former one; otherwise nobody is notified.
     @discardableResult
     public func updateIfChanged<Value, Part: Equatable & Sendable>(
         _ part: any WritableKeyPath<Value, Part> & Sendable, to new: Part,

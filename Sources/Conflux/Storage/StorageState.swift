@@ -8,8 +8,8 @@
 /// storage.changed(\.count).observe { print($0) }
 /// ```
 ///
-/// It is a store like any other: commits come one after the other, observers, middleware, locks and
-/// transactions are the same. It stays in its process: a function can't travel.
+/// It is a store like any other: commits come one after the other, observers, middleware, locks
+/// and transactions are the same. It stays in its process: a function can't be sent to others.
 public typealias Storage<Value: Sendable> = Store<StorageState<Value>>
 
 /// The state of a storage, whatever its value.
@@ -71,8 +71,8 @@ public struct StorageDraft<Value: Sendable> {
         self.isWatched = isWatched
     }
 
-    /// A part of the value, as it has become so far. Setting it or changing it in place counts as a change, also
-    /// if it stays the same.
+    /// A part of the value, as it has become so far. Setting it or changing it in place counts as a change,
+    /// even if it stays the same.
     ///
     /// - Parameter part: Which part.
     public subscript<Part: Sendable>(dynamicMember part: WritableKeyPath<Value, Part>) -> Part {

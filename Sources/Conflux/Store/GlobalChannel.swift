@@ -172,7 +172,7 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
         _ = route.submit(action, !mark.pointee.isNeeded)
     }
 
-    /// Dispatches to every live store, or to the route, and tells how it ends.
+    /// Dispatches to every live store, or to the route, and reports how it ends.
     package func dispatchTracked(_ action: S.Action) -> DispatchHandle {
         let mark = ThreadMark.outsideModels
         if scope.isWatched { return dispatchWatched(action) }
@@ -195,7 +195,8 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
         return tally.handle
     }
 
-    /// Dispatches to every live store what is past the gate, and tells a tally how it ends in each.
+    /// Dispatches an action that passed the gate to every live store, and reports to a tally how
+    /// it ends in each.
     ///
     /// - Parameters:
     ///   - action: What happens.

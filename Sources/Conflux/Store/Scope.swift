@@ -4,7 +4,7 @@ import Synchronization
 /// A world of stores: `Store<S>.actions` reaches the stores of its own scope and no others.
 ///
 /// A program has one scope, ``process``, and need not know of it. Tests and simulations make
-/// others, so that they don't meet, and so that many nodes fit in one process.
+/// others, to stay apart from each other, and to run many nodes in one process.
 ///
 /// ```swift
 /// let scope = Scope()
@@ -12,11 +12,11 @@ import Synchronization
 /// scope.run { Store<CounterState>.actions.increment() }   // changes that store, and no other test's
 /// ```
 ///
-/// A store belongs to the scope in which it was made. Hence, a `static let shared` store belongs
-/// to the scope that first touched it. A store's mutations and observers run in its scope; queues
-/// of your own and detached tasks run in the process's.
+/// A store belongs to the scope in which it was made. So a `static let shared` store belongs to
+/// the scope that first used it. A store's mutations and observers run in its scope; queues of
+/// your own and detached tasks run in the process's.
 public final class Scope: Sendable {
-    /// The scope of everything that is in no other.
+    /// The scope of everything outside other scopes.
     public static let process = Scope()
 
     @TaskLocal private static var bound: Scope?
@@ -44,7 +44,7 @@ public final class Scope: Sendable {
 
     private let channels = Mutex(Channels())
 
-    /// Who observes dispatches and commits.
+    /// The observers of dispatches and commits.
     let middleware = MiddlewareTable()
     /// What pauses the flow.
     let gate = FlowGate()
@@ -80,7 +80,7 @@ public final class Scope: Sendable {
         }
     }
 
-    /// Runs asynchronous code in this scope, with the tasks that it starts; detached ones excepted.
+    /// Runs asynchronous code in this scope, with the tasks that it starts, except detached ones.
     ///
     /// - Parameters:
     ///   - isolation: The actor that the body runs on: the caller's.

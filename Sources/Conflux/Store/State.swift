@@ -12,7 +12,7 @@
 /// }
 /// ```
 ///
-/// Where SwiftUI is imported, too, write `Conflux.State`.
+/// If you also import SwiftUI, write `Conflux.State`.
 public protocol State: AnyObject, SendableMetatype {
     /// What can happen to the state.
     ///
@@ -22,7 +22,7 @@ public protocol State: AnyObject, SendableMetatype {
     associatedtype Mutations: Conflux.Mutations where Mutations.State == Self
 }
 
-/// How actions change a state: the only place where that happens.
+/// Changes a state by actions. Nothing else changes it.
 ///
 /// ```swift
 /// struct CounterMutations: Mutations {

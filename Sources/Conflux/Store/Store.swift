@@ -31,9 +31,10 @@
 // Sendable: what the store has is immutable, and the core keeps the state to one thread at a time.
 @dynamicMemberLookup
 open class Store<State: Conflux.State>: @unchecked Sendable {
-    /// Dispatches to every store of the state that there is in the current scope.
+    /// Dispatches to every store of the state in the current scope.
     ///
-    /// The scope is the one current where this is read, also when the actions are used elsewhere.
+    /// The scope is the current one where you read this property, even if you use the actions
+    /// elsewhere.
     public static var actions: Actions<State> {
         Actions(scope: Scope.current)
     }
@@ -41,7 +42,7 @@ open class Store<State: Conflux.State>: @unchecked Sendable {
     /// Dispatches to this store only.
     public let actions: Actions<State>
 
-    /// What of the state may be read.
+    /// The readable parts of the state.
     public let computed: Computed<State>
 
     /// Where this store's actions are committed; shared with its actions, which may outlive it.
@@ -69,7 +70,7 @@ open class Store<State: Conflux.State>: @unchecked Sendable {
 /// Dispatches actions: to one store, to all stores of a state, or, by way of a node, to stores of other
 /// processes.
 ///
-/// Extend it with a function for each thing that can be asked of the state:
+/// Extend it with a function for each action of the state:
 ///
 /// ```swift
 /// extension Actions where State == CounterState {
@@ -109,8 +110,8 @@ public struct Actions<State: Conflux.State>: Sendable {
     /// Dispatches an action. May be called on any thread, also inside a commit or an observer.
     ///
     /// On a store on `.immediate` the action is committed on this thread before the call returns,
-    /// also when other threads commit. There are exceptions, in which it may be committed later and by
-    /// another thread:
+    /// even when other threads commit. With these exceptions it may be committed later and by another
+    /// thread:
     /// - The call comes from inside a commit or an observer, and the store is busy. Two threads in
     ///   such a place could wait for each other.
     /// - The store waits for others (``Scope/order(_:after:)``, ``Transaction``), a lock pauses the
@@ -126,7 +127,7 @@ public struct Actions<State: Conflux.State>: Sendable {
         }
     }
 
-    /// Dispatches an action as `dispatch(action:)` does, and says how it ends.
+    /// Dispatches an action as `dispatch(action:)` does, and reports how it ends.
     ///
     /// - Parameter action: What happens.
     /// - Returns: A handle, by which the action's receipt can be waited for.
@@ -141,7 +142,7 @@ public struct Actions<State: Conflux.State>: Sendable {
     }
 }
 
-/// Publishes what of a state may be read.
+/// Publishes the readable parts of a state.
 ///
 /// Extend it beside the state, where the state's `fileprivate` properties are visible:
 ///
@@ -151,7 +152,7 @@ public struct Actions<State: Conflux.State>: Sendable {
 /// }
 /// ```
 ///
-/// It keeps the state alive, also after its store was released.
+/// It keeps the state alive, even after its store was released.
 public struct Computed<State: Conflux.State> {
     /// The state.
     public let state: State

@@ -31,7 +31,7 @@ extension StoreCore {
         }
     }
 
-    /// Dispatches to this store, or to its route, and tells how it ends.
+    /// Dispatches to this store, or to its route, and reports how it ends.
     ///
     /// - Parameters:
     ///   - action: What happens.
@@ -66,8 +66,8 @@ extension StoreCore {
         return tally.handle
     }
 
-    /// Dispatches to this store what is past the gate, and tells a tally that expects one report how it
-    /// ends.
+    /// Dispatches an action that passed the gate to this store, and reports how it ends to a tally
+    /// that expects one report.
     ///
     /// - Parameters:
     ///   - action: What happens.

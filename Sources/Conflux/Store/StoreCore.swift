@@ -103,7 +103,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         if isClosed { body() }
     }
 
-    /// Commits an action as the one that serves the lane, and tells how it ended.
+    /// Commits an action as the thread that serves the lane, and reports how it ended.
     func runEnteredTracked(
         _ action: S.Action, _ ticket: DispatchTicket?, _ mark: UnsafeMutablePointer<ThreadMark>
     ) -> Outcome {

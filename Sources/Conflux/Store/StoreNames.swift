@@ -93,7 +93,8 @@ extension StoreNames.Content {
 }
 
 extension Scope {
-    /// Lets a store be found by an identifier. It does not live by that: it is gone with its owner.
+    /// Registers a store, so that it can be found by an identifier. The registration doesn't keep
+    /// the store alive.
     ///
     /// ```swift
     /// try Scope.current.register(counter, as: "counter")
@@ -104,7 +105,7 @@ extension Scope {
     ///   - store: A store of this scope: one of another ends the program with a message. It is not kept, so
     ///     that lookups throw `unknown` when its owner has let it go.
     ///   - identifier: Any text that no other living store of the scope has, whatever its state.
-    /// - Returns: What ends the registration. Letting go of it ends nothing.
+    /// - Returns: A disposable that ends the registration. Releasing it ends nothing.
     /// - Throws: ``StoreError`` when the identifier is taken.
     @discardableResult
     public func register<S: State>(
@@ -119,7 +120,7 @@ extension Scope {
     /// - Parameters:
     ///   - identifier: What it was registered as.
     ///   - state: Its state.
-    /// - Returns: The very store that was registered.
+    /// - Returns: The registered store.
     /// - Throws: ``StoreError`` when none is registered, or one of another state.
     public func store<S: State>(
         _ identifier: String, of state: S.Type = S.self
@@ -127,7 +128,7 @@ extension Scope {
         try names.store(identifier)
     }
 
-    /// All stores of this scope that live now: of each state the oldest first, the states in no order. May be read
-    /// on any thread.
+    /// All live stores of this scope: the oldest first within each state, and the states in no order. May be
+    /// read on any thread.
     public var stores: [StoreIdentity] { lanes.map(\.identity) }
 }

@@ -29,7 +29,7 @@ extension Equatable {
 protocol ValueObserver<Root>: AnyObject, Sendable {
     associatedtype Root: Sendable
 
-    /// The value may have changed. Called in the store's lane, or behind its end, holding no lock.
+    /// The value may have changed. Called in the store's lane, or after its end, holding no lock.
     func look(at value: any ObservedValue<Root>)
 }
 

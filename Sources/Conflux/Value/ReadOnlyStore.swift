@@ -1,4 +1,4 @@
-/// A store as those see it who may read and not change it.
+/// A read-only view of a store.
 ///
 /// ```swift
 /// final class Screen {
@@ -69,10 +69,10 @@ public struct ReadOnlyStore<State: ValueHolder>: Sendable {
     }
 }
 
-/// A storage as those see it who may read and not change it.
+/// A read-only view of a storage.
 public typealias ReadOnlyStorage<Value: Sendable> = ReadOnlyStore<StorageState<Value>>
 
 extension Store where State: ValueHolder {
-    /// The store, for those who may read and not change it.
+    /// A read-only view of the store.
     public var readOnly: ReadOnlyStore<State> { ReadOnlyStore(store: self) }
 }

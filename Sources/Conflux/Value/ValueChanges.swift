@@ -21,7 +21,7 @@ public struct Change<Value> {
 extension Change: Sendable where Value: Sendable {}
 extension Change: Equatable where Value: Equatable {}
 
-/// The changes of a store's value, or of a part of it; what ``Store/changes(of:)`` gives.
+/// The changes of a store's value, or of a part of it, as ``Store/changes(of:)`` returns them.
 public struct ValueChanges<Root: Sendable, Value: Sendable>: AsyncSequence, Sendable {
     private let subject: PartObserver<Root, Value>.Subject
     private let first: PartObserver<Root, Value>.Version
@@ -38,7 +38,7 @@ public struct ValueChanges<Root: Sendable, Value: Sendable>: AsyncSequence, Send
         first = subject.read(value)
     }
 
-    /// Begins to listen, with what has changed since the sequence was made.
+    /// Begins to read, with the changes since the sequence was made.
     ///
     /// - Returns: What reads the changes one after the other; not to be used by two tasks at once.
     public func makeAsyncIterator() -> AsyncStream<Change<Value>>.Iterator {

@@ -8,12 +8,13 @@ extension Store where State: ValueHolder, State.Value: Encodable {
     /// ```
     ///
     /// The place may lie in nested structures, in dictionaries and in arrays; properties are named as they are
-    /// encoded. A value is nil where there is none, as where a dictionary has no such key. Members and keys whose name begins with `_` are internal: a
-    /// change of them alone is none, they are left out, and there is nothing at a place in them.
+    /// encoded. A value is nil if there is none, as when a dictionary lacks the key. Members and keys whose
+    /// name begins with `_` are internal: they are left out, their changes don't count, and no place in them
+    /// has a value.
     ///
-    /// The value is encoded after each action as long as somebody observes; for properties that are known
-    /// when the program is written ``changed(_:)`` and ``changes(of:)`` cost far less. A value that can't
-    /// be encoded counts as unchanged.
+    /// The value is encoded after each action while it is observed. For properties known when the
+    /// program is written, ``changed(_:)`` and ``changes(of:)`` cost far less. A value that can't be
+    /// encoded counts as unchanged.
     ///
     /// - Parameter pointer: The place; `""` is the whole value.
     /// - Returns: A signal of changes from the observation on, which doesn't keep the store alive.

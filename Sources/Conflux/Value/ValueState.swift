@@ -1,7 +1,7 @@
 import Observation
 import Synchronization
 
-/// A state that is a value under a lock, so that it is read cheaply on any thread: a ``Model``'s, and that of a
+/// A state that is a value under a lock, cheap to read on any thread: the state of a ``Model`` or a
 /// ``Storage``.
 ///
 /// Only ``ValueState`` conforms. It is a protocol so that ``Store`` can be extended for it.
@@ -13,10 +13,10 @@ public protocol ValueHolder: State {
     var _state: ValueState<Value, Action> { get }
 }
 
-/// The state of a ``ModelStore`` and of a ``Storage``: a value that changes by actions alone.
+/// The state of a ``ModelStore`` and of a ``Storage``: a value that only actions change.
 ///
-/// A lock is held while the value is read or changed, so that reading is cheap and legal on any thread. Observers
-/// are called outside of it, by the thread that serves the store's lane.
+/// A lock is held while the value is read or changed, so that reading is cheap and legal on any thread.
+/// Observers are called outside the lock, by the thread that serves the store's lane.
 public final class ValueState<Value: Sendable, Action>: ValueHolder, @unchecked Sendable {
     // Sendable: the value is under its lock, `changes` is touched in the lane alone, and the rest is immutable or atomic.
 
@@ -118,7 +118,7 @@ public final class ValueState<Value: Sendable, Action>: ValueHolder, @unchecked 
         }
     }
 
-    /// Commits an action, and tells the observers if it did anything. Called in the lane.
+    /// Commits an action, and notifies the observers if it changed anything. Called in the lane.
     ///
     /// - Returns: What the action did in detail.
     /// - Throws: Why the action is refused; then nothing has changed.
@@ -147,7 +147,7 @@ public final class ValueState<Value: Sendable, Action>: ValueHolder, @unchecked 
         }
     }
 
-    /// Changes the value under the lock, and tells nobody.
+    /// Changes the value under the lock, and notifies nobody.
     ///
     /// - Parameters:
     ///   - body: Changes it.
@@ -176,7 +176,7 @@ public final class ValueState<Value: Sendable, Action>: ValueHolder, @unchecked 
         }
     }
 
-    /// Puts another value in the place, and tells the observers. Called in the lane.
+    /// Replaces the value, and notifies the observers. Called in the lane.
     func replace(_ other: Value) {
         // Let go outside the lock: freeing the old value may be slow.
         var other = other
@@ -223,13 +223,12 @@ extension ValueState: ChangeKeeping {
 }
 
 extension ValueState {
-    /// Has the actions change the value.
+    /// Changes the value by the actions.
     public struct Mutations: Conflux.Mutations {
-        /// Commits an action outside of any store's lane, at sequence number zero and the present time. What is refused
-        /// changes nothing.
+        /// Commits an action outside any store's lane, at sequence number zero and the present time. A refused
+        /// action changes nothing.
         ///
-        /// A store's value changes by what is dispatched to the store: what is changed here at the same time may be
-        /// lost.
+        /// Dispatch to the store to change its value: a change made here at the same time may be lost.
         ///
         /// - Parameters:
         ///   - action: What happens.
@@ -259,7 +258,7 @@ extension ValueState {
 /// }
 /// ```
 extension ValueState: EventHandling where Value: EventHandling, Action == Value.Action {
-    /// What the value makes of which events.
+    /// The events that the value handles, and how.
     public static var events: EventHandlers<Action> { Value.events }
 }
 

@@ -3,7 +3,7 @@
 extension Store where State: ValueHolder {
     /// The whole value, as it is now. Safe on any thread.
     ///
-    /// Reading a part by its name, as in `stock.left`, copies that part alone.
+    /// Reading a part by its name, as in `stock.left`, copies only that part.
     @inlinable
     public var value: State.Value {
         let state = computed.state._state
@@ -14,7 +14,7 @@ extension Store where State: ValueHolder {
 
     /// A part of the value, as it is now. Safe on any thread.
     ///
-    /// A part that bears the name of one of the store's own members is found in ``value``.
+    /// If a part has the name of one of the store's own members, read it from ``value``.
     ///
     /// - Parameter keyPath: Which part.
     @inlinable
@@ -33,8 +33,8 @@ extension Store where State: ValueHolder {
     /// for await left in stock.changed(\.left).values { print(left) }
     /// ```
     ///
-    /// The present value comes before `observe` returns where the store is on `.immediate` and nothing is
-    /// under way, and else soon after. ``changes(of:)`` gives old and new values together.
+    /// The present value comes before `observe` returns if the store is on `.immediate` and idle, and
+    /// otherwise soon after. ``changes(of:)`` gives old and new values together.
     ///
     /// - Parameter part: Which part. It is read after each action, under the store's lock, and its last
     ///   value is kept for each observer.
@@ -65,9 +65,9 @@ extension Store where State: ValueHolder {
     /// for await change in stock.changes(of: \.left) { print(change.old, change.new) }
     /// ```
     ///
-    /// Changes count from this call on. While a reader is slow, what happens meanwhile becomes one
-    /// change, from the first old to the last new value. The sequence ends when the store is
-    /// released or the reading task is cancelled. Each loop over it sees all changes.
+    /// Changes count from this call on. For a slow reader several changes become one, from the
+    /// first old to the last new value. The sequence ends when the store is released or the
+    /// reading task is cancelled. Each loop over it sees all changes.
     ///
     /// - Parameter keyPath: Which part. It is read after each action, under the store's lock, and
     ///   its last value is kept.
@@ -81,7 +81,7 @@ extension Store where State: ValueHolder {
     /// The changes of the whole value: one for each action that was applied, or for several in a
     /// row while a reader is slow.
     ///
-    /// As ``changes(of:)`` otherwise. The last value is kept for the next change's old value, so
+    /// Otherwise as ``changes(of:)``. The last value is kept for the next change's old value, so
     /// that the next action copies the large parts that it writes.
     public var changes: ValueChanges<State.Value, State.Value> {
         ValueChanges(core, computed.state._state, .init({ $0 }, isSame: { _, _ in false }))
@@ -105,7 +105,8 @@ extension Store where State: ValueHolder {
     ///     one store are called one at a time, in the order of its commits, and for each in the order in which they
     ///     began: on the thread that commits, which on `.immediate` is the dispatching one, and on the executor
     ///     otherwise.
-    /// - Returns: What ends it. Letting go of it ends nothing: put it into a ``DisposableScope`` for that.
+    /// - Returns: A disposable that ends the observation. Releasing it ends nothing: put it into a
+    ///   ``DisposableScope`` for that.
     @discardableResult
     public func observe<each Part: Equatable & Sendable>(
         _ part: repeat any KeyPath<State.Value, each Part> & Sendable,
@@ -127,7 +128,8 @@ extension Store where State: ValueHolder {
     ///   - object: What ends the observation with its `deinit`. Not retained.
     ///   - body: Called with the value and those of the parts that differ from what they were at the call
     ///     before; threads and order as without the second argument. It may dispatch.
-    /// - Returns: What ends it. Letting go of it ends nothing: put it into a ``DisposableScope`` for that.
+    /// - Returns: A disposable that ends the observation. Releasing it ends nothing: put it into a
+    ///   ``DisposableScope`` for that.
     @discardableResult
     public func observe<each Part: Equatable & Sendable>(
         _ part: repeat any KeyPath<State.Value, each Part> & Sendable,

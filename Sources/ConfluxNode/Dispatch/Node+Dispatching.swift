@@ -7,16 +7,16 @@ extension Node {
     /// Dispatches to one store, wherever it is hosted.
     ///
     /// The node does not open the store, follows no feed for it and keeps no replica: it only sends.
-    /// A receipt means that the action is in the log, durable and ordered; what the store's replicas
-    /// make of it is not known here, so a refusal is not thrown. Where this node hosts the store, too,
-    /// receipts mean what they always mean.
+    /// A receipt means that the action is in the log, durable and ordered. This node does not know
+    /// whether replicas refuse the action, so no refusal is thrown. If the node also hosts the store,
+    /// receipts have their usual meaning.
     ///
     /// ```swift
     /// let berlin = try node.actions(of: Stock.self, named: "berlin")
     /// try await berlin.dispatch(.take(amount: 5)).receipt()
     /// ```
     ///
-    /// The store must exist: where nobody ever opened it, the receipt throws a rejection.
+    /// The store must exist: if nobody ever opened it, the receipt throws a rejection.
     ///
     /// - Parameters:
     ///   - state: The state, by which actions are encoded.
@@ -71,10 +71,10 @@ extension Node {
         Actions(by: OutboxRoute<S>(outbox: core.outbox, target: target), in: scope)
     }
 
-    /// Waits until there is room for what is dispatched (``NodeSettings/outboxBytesMax``).
+    /// Waits until there is room for more actions (``NodeSettings/outboxBytesMax``).
     ///
-    /// A dispatch on a thread of your own waits by itself; one in a task must not, since a few threads
-    /// run all tasks. So a task that dispatches much awaits this in between:
+    /// A dispatch on a thread of your own waits by itself. A dispatch in a task must not, since a few
+    /// threads run all tasks. So a task that dispatches many actions awaits this in between:
     ///
     /// ```swift
     /// for order in orders {
@@ -83,8 +83,8 @@ extension Node {
     /// }
     /// ```
     ///
-    /// - Throws: ``NodeError`` with the code `cancelled`, when the task was. A closed node is not waited
-    ///   for: what is dispatched then fails by itself.
+    /// - Throws: ``NodeError`` with the code `cancelled`, when the task was. It does not wait for a
+    ///   closed node, whose dispatches fail anyway.
     public func waitForRoom() async throws(NodeError) {
         guard await core.outbox.waitForRoom() else { throw .cancelled }
     }

@@ -2,7 +2,7 @@ import Conflux
 import ConfluxVocabulary
 import Foundation
 
-/// Finds out whether a state's actions lead to the same state in every process.
+/// Checks that a state's actions lead to the same state in every process.
 ///
 /// ```swift
 /// @Test func `stock is deterministic`() async {
@@ -30,15 +30,15 @@ import Foundation
 /// What is no check of: a clock that is read in minutes, and whatever is the same in all processes of this
 /// machine.
 public struct DeterminismChecker<State: ReplicatedState>: Sendable {
-    /// How many processes commit the actions one after the other, 2 to 16: 4, unless set. That a `Set` of two
-    /// has one order in all of them is the less likely the more there are.
+    /// How many processes commit the actions one after the other, 2 to 16; 4 by default. The more there are,
+    /// the less likely a `Set` of two elements has the same order in all of them.
     public var processes = 4 {
         didSet {
             precondition(
                 (2...16).contains(processes), "expected 2 to 16 processes, found \(processes)")
         }
     }
-    /// How long each of them may take: 2 minutes, unless set. It is ended then.
+    /// How long each of them may take before it is ended; 2 minutes by default.
     public var timeout = Duration.seconds(120)
 
     /// Makes a checker of a state.

@@ -2,7 +2,7 @@ import Conflux
 
 /// Holds what a `CompactCodable` writes and reads by hand against its `Codable`.
 public enum CompactForm {
-    /// Where the two differ. Have a test call it with at least one value of each case:
+    /// Returns where the two differ. Call it in a test with at least one value of each case:
     ///
     /// ```swift
     /// for move in [Move.stop, .go(speed: 3, to: "home")] {

@@ -4,7 +4,7 @@ import Testing
 /// Runs each test in a `Scope` of its own, so that global dispatches reach no other test's
 /// stores.
 public struct OwnScopeTrait: TestTrait, SuiteTrait, TestScoping {
-    /// Whether the trait of a suite is that of each of its tests.
+    /// Whether the trait of a suite applies to each of its tests.
     public var isRecursive: Bool { true }
 
     /// Runs a test in a scope.

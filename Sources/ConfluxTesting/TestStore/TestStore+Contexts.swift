@@ -2,8 +2,9 @@ import Conflux
 
 /// Steps whose closures get the action's context: for a state that keeps the time, or draws random numbers.
 extension TestStore {
-    /// Dispatches an action to the store, waits until it is committed, and compares what the value becomes
-    /// with what the test says, which may take the time and the random numbers from the action's context.
+    /// Dispatches an action to the store, waits until it is committed, and compares the resulting value
+    /// with what the test states, which may take the time and the random numbers from the action's
+    /// context.
     ///
     /// ```swift
     /// await dice.send(.roll) { dice, context in
@@ -35,8 +36,8 @@ extension TestStore {
         await send(action, change, at: place)
     }
 
-    /// Waits for the next commit of an action that the test did not send, and compares it with what the test
-    /// says, which may take the time and the random numbers from the action's context.
+    /// Waits for the next commit of an action that the test did not send, and compares it with what the
+    /// test states, which may take the time and the random numbers from the action's context.
     ///
     /// - Parameters:
     ///   - expected: The action.
@@ -104,8 +105,8 @@ where State: ValueHolder, State.Value: ReducedModel, State.Action == TypedAction
         await send(TypedAction(action), change, at: place)
     }
 
-    /// Waits for the next commit of an action that the test did not send, and compares it with what the test
-    /// says, which may take the time and the random numbers from the action's context.
+    /// Waits for the next commit of an action that the test did not send, and compares it with what the
+    /// test states, which may take the time and the random numbers from the action's context.
     ///
     /// - Parameters:
     ///   - expected: The action.

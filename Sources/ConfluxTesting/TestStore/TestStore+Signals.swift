@@ -2,10 +2,10 @@ import Conflux
 
 /// Hearing what a state of your own sends.
 extension TestStore {
-    /// Hears a signal from now on: each value that it sends is to be received in its turn, as an activity is.
+    /// Observes a signal from now on: the test has to receive each of its values in turn, like an activity.
     ///
-    /// A test store hears the activities of its store by itself; of a class that sends by a `Sink` it knows
-    /// nothing before it is told.
+    /// A test store observes the activities of its store by itself, but the `Sink` of a class only after
+    /// this call.
     ///
     /// ```swift
     /// let counter = TestStore(store) { $0.count }
@@ -18,8 +18,9 @@ extension TestStore {
     /// A variable's latest value comes at once, and is the first to be received. Values of two signals can't
     /// be told apart if they are of one type: make them some of two types by `map`.
     ///
-    /// What the signal sends is noted where it sends it. ``finish(isolation:fileID:filePath:line:column:)``
-    /// does not wait for a signal that sends by an executor or a queue of its own: receive what that sends.
+    /// The test store records the signal's values on the thread that sends them.
+    /// ``finish(isolation:fileID:filePath:line:column:)`` does not wait for a signal that sends on an
+    /// executor or a queue of its own: receive its values.
     ///
     /// - Parameters:
     ///   - signal: The signal. It is heard until the test store is released.

@@ -2,8 +2,8 @@ import Conflux
 
 /// What a test says its store does.
 extension TestStore {
-    /// Dispatches an action to the store, waits until it is committed, and compares what the value becomes
-    /// with what the test says.
+    /// Dispatches an action to the store, waits until it is committed, and compares the resulting value
+    /// with what the test states.
     ///
     /// - Parameters:
     ///   - action: What happens.
@@ -83,7 +83,7 @@ extension TestStore {
     }
 
     /// Waits for the next commit of an action that the test did not send, as one that an observer,
-    /// middleware or an event dispatched, and compares it with what the test says.
+    /// middleware or an event dispatched, and compares it with what the test states.
     ///
     /// The state's actions have to be `Equatable` for that; those that are not are received by
     /// `receive(where:)`.
@@ -161,8 +161,8 @@ extension TestStore {
         }
     }
 
-    /// Waits for the next activity that the store emits, or the next value of a signal that the test store
-    /// hears, and compares it with what the test says.
+    /// Waits for the next activity that the store emits, or the next value of a signal that the test
+    /// store hears, and compares it with what the test states.
     ///
     /// - Parameters:
     ///   - expected: What happened.
@@ -205,7 +205,8 @@ extension TestStore {
         }
     }
 
-    /// Compares the value as it is with what the test says, as after a change that no action made.
+    /// Compares the present value with what the test states, such as after a change without an
+    /// action.
     ///
     /// - Parameters:
     ///   - isolation: The actor of the test: the caller's.
@@ -229,11 +230,12 @@ extension TestStore {
         }
     }
 
-    /// Ends the test of the store: waits until it has nothing more to do, and fails the test if there is
-    /// anything that it has not said.
+    /// Ends the test of the store: waits until it has nothing more to do, and fails the test at
+    /// everything that it has not stated.
     ///
-    /// It waits for what was dispatched to stores of its scope, in any mode, and for what that brings about;
-    /// not for tasks and queues of your own that have not dispatched yet: wait for these before.
+    /// It waits for actions dispatched to stores of its scope, in any mode, and for all that follows from
+    /// them. It does not wait for tasks and queues of your own that have not dispatched yet: wait for these
+    /// before.
     ///
     /// - Parameters:
     ///   - isolation: The actor of the test: the caller's.

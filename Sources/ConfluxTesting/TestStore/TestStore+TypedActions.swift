@@ -47,8 +47,8 @@ where State: ValueHolder, State.Value: ReducedModel, State.Action == TypedAction
             filePath: filePath, line: line, column: column, examine)
     }
 
-    /// Waits for the next commit of an action that the test did not send, and compares it with what the test
-    /// says.
+    /// Waits for the next commit of an action that the test did not send, and compares it with what the
+    /// test states.
     ///
     /// - Parameters:
     ///   - expected: The action.

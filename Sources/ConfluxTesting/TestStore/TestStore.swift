@@ -1,7 +1,8 @@
 import Conflux
 import Synchronization
 
-/// Drives a store in a test, and fails the test at everything that the store does and the test does not say.
+/// Drives a store in a test, and fails the test at everything that the store does and the test does not
+/// state.
 ///
 /// ```swift
 /// @Test(.ownScope) func `what is taken is gone`() async {
@@ -14,21 +15,21 @@ import Synchronization
 /// }
 /// ```
 ///
-/// `send` dispatches an action, waits for its commit, and compares the value with what the test says it
-/// becomes. What reaches the store without being sent by the test, as from an observer, middleware or an
-/// event, is to be *received* in its turn, and so is each activity that the store emits. What a class sends by
-/// a `Sink` is heard, and then to be received, once the test has said so:
-/// ``hear(_:isolation:fileID:filePath:line:column:)``. Where the state takes the time or random numbers from its
-/// context, the closure may have that, too: `send(.roll) { dice, context in … }`.
+/// `send` dispatches an action, waits for its commit, and compares the value with what the test states. The
+/// test has to *receive*, in turn, each action that it did not send, such as one of an observer, middleware
+/// or an event, and each activity that the store emits. The values of a class's `Sink` have to be received
+/// once the test observes its signal: ``hear(_:isolation:fileID:filePath:line:column:)``. Where the state
+/// takes the time or random numbers from its context, the closure may have that, too: `send(.roll) { dice,
+/// context in … }`.
 ///
 /// ``finish(isolation:fileID:filePath:line:column:)`` is a test's last step: it waits for what is under way,
 /// and fails the test at what is left. Without it, what was seen until then fails the test when the test
 /// store is released, at the line where it was made; one that a test case of XCTest's has as a property is
 /// not released before all tests have ended.
 ///
-/// Give each test a scope of its own: tests run in parallel, and else they share `Scope.process`, in which a
-/// global action reaches each other's stores. For Swift Testing that is the trait `.ownScope`, of a test or of
-/// a suite; with XCTest the test runs in one:
+/// Give each test a scope of its own. Tests run in parallel; without one they share `Scope.process`, in which
+/// a global action reaches each other's stores. For Swift Testing that is the trait `.ownScope`, of a test or
+/// of a suite; with XCTest the test runs in one:
 ///
 /// ```swift
 /// func testWhatIsTakenIsGone() async {
@@ -40,18 +41,19 @@ import Synchronization
 /// }
 /// ```
 ///
-/// Failures go to the framework that runs the test, Swift Testing or XCTest, at the line of the call. After
-/// a failure the test store goes on from what is really there.
+/// Failures go to the framework that runs the test, Swift Testing or XCTest, at the line of the call.
+/// After a failure the test store continues from the real value.
 ///
 /// Methods may be called on any thread, one after the other; while one waits, its thread is free. A node's
 /// store can be tested as one without a node.
 public final class TestStore<State: Conflux.State, Value: Equatable & Sendable>: Sendable {
-    /// What of the store the test has to say.
+    /// How much of what the store does the test has to state.
     public enum Exhaustivity: Sendable, Hashable {
         /// Everything.
         case on
-        /// What it likes: actions and activities may be passed over, and the function of a step sets only
-        /// what it is about. What was passed over is gone once the test takes a later one of its kind.
+        /// Only some: the test may leave out actions and activities, and the function of a step sets
+        /// only the parts that it is about. Actions and activities that the test left out are dropped
+        /// once it receives a later one of their kind.
         case off
     }
 
@@ -132,13 +134,13 @@ public final class TestStore<State: Conflux.State, Value: Equatable & Sendable>:
         }
     }
 
-    /// What the test has to say: everything, unless set.
+    /// What the test has to state; everything by default.
     public var exhaustivity: Exhaustivity {
         get { content.withLock { $0.exhaustivity } }
         set { content.withLock { $0.exhaustivity = newValue } }
     }
 
-    /// How long a step waits for what it expects: 30 seconds, unless set.
+    /// How long a step waits for what it expects; 30 seconds by default.
     public var timeout: Duration {
         get { content.withLock { $0.timeout } }
         set { content.withLock { $0.timeout = newValue } }

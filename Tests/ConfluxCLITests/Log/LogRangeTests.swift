@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test func `nothing older than a duration is shown`() async throws {
+    @Test func `only entries newer than a duration are shown`() async throws {
         try await `A tour of the commands`.withNodes("alpha") { connect in
             _ = try await Run.tool(["dispatch", "counter/*", "increment"] + connect)
             let all = try await Run.tool(["log"] + connect)

@@ -20,7 +20,7 @@ import Testing
         #expect(json(Array("{\n\"b\": 1,\r\n\"a\": 2}".utf8)) == #"{"a":2,"b":1}"#)
     }
 
-    @Test func `what is no JSON is printed as its bytes`() {
+    @Test func `a payload that is not JSON is printed as its bytes`() {
         #expect(json(Array("{no".utf8)) == #"{"invalid":"e25v"}"#)
     }
 
@@ -37,7 +37,7 @@ import Testing
         ("counter/a", "counter/a", true), ("counter/a", "counter/b", false),
         ("counter", "counter/shared", true), ("counter", "counter/a", false),
     ])
-    func `a store is concerned by its state's actions, and a state by its stores'`(
+    func `a state's actions concern its stores, and a store's actions its state`(
         wanted: String, target: String, isConcerned: Bool
     ) throws {
         #expect(

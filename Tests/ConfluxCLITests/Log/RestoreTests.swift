@@ -48,7 +48,7 @@ struct RestoreTests {
         #expect(try failure(of: log)?.message.contains("there is none") == true)
     }
 
-    @Test func `a whole log needs none`() throws {
+    @Test func `a log from entry 1 needs no checkpoint`() throws {
         let log = try KeptLog()
         try log.run("DELETE FROM checkpoints")
         #expect(try failure(of: log) == nil)
@@ -80,7 +80,7 @@ struct RestoreTests {
         #expect(damaged.message.contains("Entries \(first) to \(first + 1)"))
     }
 
-    @Test func `a damaged snapshot is named, and one that has not its digest`() throws {
+    @Test func `a damaged snapshot is named, and so is one without its digest`() throws {
         let log = try KeptLog()
         try log.run("UPDATE snapshot_pieces SET bytes = CAST('stale' AS BLOB)")
         let damaged = try #require(try failure(of: log))
@@ -111,7 +111,7 @@ struct RestoreTests {
         #expect(again.exitCode == .cannotCreate)
     }
 
-    @Test func `nothing is made of a backup that is damaged, or is none`() async throws {
+    @Test func `no log is made of a damaged or missing backup`() async throws {
         let log = try KeptLog(from: 11)
         try log.run("UPDATE commits SET checksum = checksum + 1 WHERE first = 19")
         log.log.close()
@@ -141,8 +141,7 @@ struct RestoreTests {
     }
 
     @Test(arguments: ["log.sqlite-wal", "log.sqlite-journal"])
-    func `what another log left does not meet the one that comes back`(_ name: String) async throws
-    {
+    func `files that another log left do not affect a restored log`(_ name: String) async throws {
         let log = try KeptLog()
         log.log.close()
         let target = log.root + "/back"

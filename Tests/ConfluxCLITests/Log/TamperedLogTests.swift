@@ -54,7 +54,7 @@ struct TamperedLogTests {
         }
     }
 
-    @Test func `an anchor that is there is told, in both forms`() async throws {
+    @Test func `a found anchor is reported in both forms`() async throws {
         let log = try KeptLog()
         let anchor = try #require(try anchors(of: log).dropLast(3).last)
         let command = ["log", "--verify", log.path, "--expect", anchor.description]
@@ -78,7 +78,7 @@ struct TamperedLogTests {
         }
     }
 
-    @Test func `an anchor of what was given up is told as such`() throws {
+    @Test func `an anchor of dropped entries is reported as such`() throws {
         let log = try KeptLog()
         let anchor = try #require(try anchors(of: log).first)
         let truncated = try KeptLog(from: 11)
@@ -87,8 +87,7 @@ struct TamperedLogTests {
         #expect(failure?.message.contains("begins at entry 11") == true)
     }
 
-    @Test func `an anchor that is none is a usage error, and so is one without a log`() async throws
-    {
+    @Test func `an invalid anchor is a usage error, and so is one without a log`() async throws {
         let hash = String(repeating: "0", count: 64)
         for words in [["--verify", "x", "--expect", "7:12"], ["--expect", "7:\(hash)"]] {
             let error = await #expect(throws: UsageError.self) {
@@ -109,7 +108,7 @@ struct TamperedLogTests {
         #expect(failure?.message.hasPrefix("Entries \(first) to \(first + 1) do not have") == true)
     }
 
-    @Test func `entries that were rewritten with all hashes are whole, and have not the anchor`()
+    @Test func `entries rewritten with all hashes are whole, but lack the anchor`()
         throws
     {
         let log = try KeptLog()
@@ -124,7 +123,7 @@ struct TamperedLogTests {
         }
     }
 
-    @Test func `entries that were removed from the end are missed by the anchor`() throws {
+    @Test func `the anchor reveals entries removed from the end`() throws {
         let log = try KeptLog()
         let anchor = try #require(try anchors(of: log).last)
         try log.run("DELETE FROM commits WHERE first > 17")
@@ -136,15 +135,14 @@ struct TamperedLogTests {
         #expect(failure?.message.contains("of entry 20") == true)
     }
 
-    @Test func `a log that was truncated is whole, and a change behind its floor is named`() throws
-    {
+    @Test func `a truncated log is whole, and a change after its floor is named`() throws {
         let log = try KeptLog(from: 11)
         #expect(try failure(of: log) == nil)
         try log.forge(11)
         #expect(try failure(of: log)?.message.hasPrefix("Entries 11 to 12 do not have") == true)
     }
 
-    @Test func `a log that was upgraded says from where on it is chained`() async throws {
+    @Test func `an upgraded log says where its chain begins`() async throws {
         let log = try KeptLog()
         let genesis = ChainHash.genesis(of: log.log.id)
         func chain(from first: Int) throws {
@@ -186,7 +184,7 @@ struct TamperedLogTests {
         #expect(throws: Never.self) { try verify(back, expecting: anchor).get() }
     }
 
-    @Test func `a backup that was changed is not restored, and a log that was is no good backup`()
+    @Test func `a changed backup is not restored, and a changed log makes no good backup`()
         async throws
     {
         let log = try KeptLog()

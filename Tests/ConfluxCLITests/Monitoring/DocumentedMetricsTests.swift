@@ -80,7 +80,7 @@ struct DocumentedMetricsTests {
             Self.served(NodeMetrics().families) == (try Self.documented(under: "A worker")))
     }
 
-    @Test func `the values of labels that the document lists are those that there are`() throws {
+    @Test func `the document lists exactly the values of labels that exist`() throws {
         let url = URL(filePath: #filePath).deletingLastPathComponent()
             .appending(path: "../../../docs/monitoring.md")
         let text = try String(contentsOf: url, encoding: .utf8)

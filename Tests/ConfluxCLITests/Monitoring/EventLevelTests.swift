@@ -13,7 +13,7 @@ struct EventLevelTests {
         return Set(cell.split(separator: "`").map(String.init).filter { !$0.contains(" ") })
     }
 
-    @Test func `the document has each level's events, and no other`() throws {
+    @Test func `the document lists exactly each level's events`() throws {
         let url = URL(filePath: #filePath).deletingLastPathComponent()
             .appending(path: "../../../docs/command-line.md")
         let text = try String(contentsOf: url, encoding: .utf8)
@@ -33,7 +33,7 @@ struct EventLevelTests {
         ("warning", ["disconnected", "storeStopped"]),
         ("error", ["storeStopped"]),
     ])
-    func `what matters less than is asked for is not printed`(
+    func `events below the requested level are not printed`(
         level: String?, printed: [String]
     ) throws {
         let options = level.map { ["--log-level", $0] } ?? []

@@ -36,7 +36,7 @@ struct StatusTextTests {
         return StatusText.lines(status, at: "tcp://192.168.100.100:17400")
     }
 
-    @Test func `it fits 80 columns, however much a node hosts and whatever is found`() {
+    @Test func `status fits 80 columns, however much a node hosts and whatever is found`() {
         let hosted = (1...40).map { StoreName("document/number-\($0)")! }
         let lines = lines(
             [session(5, name: "berlin-1", hosted: hosted)],
@@ -81,7 +81,7 @@ struct StatusTextTests {
     }
 
     @Test(arguments: 1...30)
-    func `what is found is wrapped at 80 columns, with its further lines indented`(
+    func `findings are wrapped at 80 columns, with further lines indented`(
         nameLength: Int
     ) throws {
         let name = String(repeating: "n", count: nameLength)

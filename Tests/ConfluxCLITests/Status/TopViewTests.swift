@@ -38,7 +38,7 @@ import Testing
 
     @Test(
         arguments: [(80, 24), (40, 8), (200, 60), (20, 2)], [(1, 1), (100, 100), (0, 0), (3, 50)])
-    func `it fits the terminal, however much there is`(
+    func `the screen fits the terminal, however much there is`(
         size: (columns: Int, rows: Int), counts: (nodes: Int, stores: Int)
     ) {
         let view = view(
@@ -51,7 +51,7 @@ import Testing
         if counts.nodes == 3 { #expect(lines.contains { $0.hasPrefix("node-2 ") }) }
     }
 
-    @Test func `rates are what came between two looks`() {
+    @Test func `rates are measured between two looks`() {
         let former = look(last: 1_000, after: 0, counter: 5)
         let first = view(former, entries: 0).lines(columns: 80, rows: 24)
         #expect(first[0].contains(" -/s "))

@@ -11,7 +11,7 @@ struct KeyReloadTests {
         KeyReloads.Asker(connection: ConnectionID(rawValue: number), question: number)
     }
 
-    @Test func `so many clients wait for a reading, and a further one is told to ask later`()
+    @Test func `a bounded number of clients waits for a reading, and another one has to ask later`()
         async throws
     {
         let (outcomes, told) = AsyncStream.makeStream(of: KeyReloads.Outcome.self)
@@ -48,7 +48,7 @@ struct KeyReloadTests {
 
     /// The answer may be on its way for a while, so the connection must outlive it.
     @Test(arguments: ["all rate=5/s", nil])
-    func `who has its own key changed hears the answer before its connection ends`(
+    func `a client that changes its own key gets the answer before its connection ends`(
         rights: String?
     ) async throws {
         let (own, key, other) = (
@@ -87,7 +87,7 @@ struct KeyReloadTests {
     }
 
     @Test
-    func `what can't be read is told with its reason, and so is that there is nothing to read`() {
+    func `a failed reading is reported with its reason, and so is a missing file`() {
         var reloads = KeyReloads(
             read: { .failure(AuthorizedKeysError("line 3: no")) }, tell: { _ in })
         let outcome = KeyReloads.Outcome(

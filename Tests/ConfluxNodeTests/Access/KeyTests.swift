@@ -79,7 +79,7 @@ struct KeyTests {
         }
     }
 
-    @Test func `a key that floods is cut off, and others go on`() async throws {
+    @Test func `a flooding key is cut off, and others continue`() async throws {
         try await withRate(5) { sequencer, events in
             let node = try await Node.connect(
                 to: sequencer.address, settings: settings(member), scope: Scope())
@@ -154,7 +154,7 @@ struct KeyTests {
         }
     }
 
-    @Test func `who has an authorised key shares state, and nobody else gets in`() async throws {
+    @Test func `only processes with an authorised key share state`() async throws {
         try await withSequencer { sequencer in
             let node = try await Node.connect(
                 to: sequencer.address, settings: settings(member), scope: Scope())
@@ -177,7 +177,7 @@ struct KeyTests {
         }
     }
 
-    @Test func `a key that is taken away is cut off, and is back once it is given again`()
+    @Test func `a removed key is cut off, and is readmitted once it is authorised again`()
         async throws
     {
         try await withSequencer { sequencer in
@@ -216,7 +216,7 @@ struct KeyTests {
         #expect(other?.code == .insecure)
     }
 
-    @Test func `who lets everybody connect says so`() async throws {
+    @Test func `a sequencer open to everybody says so`() async throws {
         var configuration = SequencerConfiguration(bind: "tcp://*:0", storage: .memory)
         configuration.access = .insecure
         let sequencer = try Sequencer.start(configuration)

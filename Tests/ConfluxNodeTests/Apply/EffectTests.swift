@@ -43,7 +43,7 @@ struct EffectTests {
         }
     }
 
-    @Test func `what a store has caught up with is told, though nothing comes behind it`() {
+    @Test func `outcomes are reported once a store has caught up, even if nothing follows`() {
         // It was opened behind the entry.
         restore(name, at: 2)
         setup.deliver(.catchUp(commit, byteCount: 100, to: [.store(name)]))
@@ -53,7 +53,7 @@ struct EffectTests {
         #expect(answers == [.applied])
     }
 
-    @Test func `a store that is opened makes nothing unknown of what another has applied`() throws {
+    @Test func `opening a store makes no outcome of another store unknown`() throws {
         setup.deliver(.commit(commit, byteCount: 100))
         let other = StoreName(state: name.state, instance: try #require(Name("other")))
         let store = setup.register(other)
@@ -74,7 +74,7 @@ struct EffectTests {
         }
     }
 
-    @Test func `a store that began behind an entry, and none at all, are nobody`() throws {
+    @Test func `a store that began after an entry, and a missing store, apply to nobody`() throws {
         setup.deliver(.commit(commit, byteCount: 100))
         let other = StoreName(state: name.state, instance: try #require(Name("other")))
         ask(other)

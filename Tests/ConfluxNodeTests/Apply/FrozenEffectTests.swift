@@ -56,7 +56,8 @@ struct FrozenEffectTests {
     private var thawed: Commit.Block { .event(.thawed(name, life: life)) }
     private let add = "{\"add\":{\"_0\":1}}"
 
-    @Test func `what passed a frozen store by is not done there, though it is kept aside`()
+    @Test
+    func `an action that skipped a frozen store is not applied there, though it is kept aside`()
         throws
     {
         let kept = [
@@ -77,7 +78,8 @@ struct FrozenEffectTests {
         #expect(try effect(of: 14) == "applied")
     }
 
-    @Test func `what one store refused and a frozen one never got is told to be refused`()
+    @Test
+    func `an action that one store refused and a frozen one never got is reported as refused`()
         async throws
     {
         let other = StoreName(state: name.state, instance: try #require(Name("other")))

@@ -34,7 +34,7 @@ struct LargeSnapshotTests {
         }
     }
 
-    @Test func `a large snapshot is put in once it is decoded`() {
+    @Test func `a large snapshot is installed once it is decoded`() {
         restore(large(5), at: 7)
         #expect(setup.store.computed.count == 0)
         setup.workBehind()
@@ -42,7 +42,7 @@ struct LargeSnapshotTests {
         #expect(restored.last == 7)
     }
 
-    @Test func `one that a store has another one for by then is not put in`() {
+    @Test func `a snapshot that is outdated by then is not installed`() {
         restore(large(5), at: 7)
         restore("{\"count\":6}", at: 8)
         setup.workBehind()
@@ -50,7 +50,7 @@ struct LargeSnapshotTests {
         #expect(!restored.contains(7) && restored.last == 8)
     }
 
-    @Test func `what is wrong with one says nothing of the next one`() {
+    @Test func `a failure of one server says nothing about the next one`() {
         restore(large(5) + "?", at: 7)
         restore("{\"count\":6}", at: 8)
         setup.workBehind()
@@ -58,7 +58,7 @@ struct LargeSnapshotTests {
         #expect(restored.last == 8)
     }
 
-    @Test func `what is kept aside behind one is not given to a store with another one`() {
+    @Test func `entries kept aside after one snapshot are not given to a store with another`() {
         var aside = AsideEntries(name, life: SequenceNumber(2), after: SequenceNumber(7))
         var builder = BatchBuilder()
         builder.append(

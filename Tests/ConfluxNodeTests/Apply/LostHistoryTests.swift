@@ -6,7 +6,7 @@ import Testing
 @testable import ConfluxProtocol
 
 struct LostHistoryTests {
-    @Test func `what a store reports of a lost history is no progress in the next one`() throws {
+    @Test func `a store's progress in a lost history does not count in the next one`() throws {
         let queue = DispatchQueue(label: "conflux.tests.lost-history")
         let setup = try ApplierSetup(executor: .queue(queue))
         queue.sync {}

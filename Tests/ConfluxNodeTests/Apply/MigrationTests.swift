@@ -55,14 +55,15 @@ struct MigrationTests {
         #expect(store.core.position == SequenceNumber(7))
     }
 
-    @Test func `one of the state's own version is not`() throws {
+    @Test func `a snapshot of the state's own version is not migrated`() throws {
         #expect(try restore(#"{"count":6}"#, version: 2) == nil)
         #expect(store.count == 6)
         #expect(try restore(#"{"left":5}"#, version: 2) is CodingFailure)
         #expect(store.count == 6)
     }
 
-    @Test func `what can't be migrated, and what is newer, is an error and changes nothing`() throws
+    @Test func `a snapshot that can't be migrated or is newer is an error and changes nothing`()
+        throws
     {
         let failure = try restore(#"{"count":6}"#, version: 1) as? StoreError
         #expect(failure?.code == .migrationFailed)

@@ -17,7 +17,7 @@ struct OwnEffectTests {
         return error != nil
     }
 
-    @Test func `a refusal is told with the error itself, which is kept no longer`() async throws {
+    @Test func `a refusal carries the error itself, which is then released`() async throws {
         let setup = try ApplierSetup()
         let failed = try setup.dispatchFailures(3)
         #expect(try hasError(setup, at: failed.sequence))
@@ -33,7 +33,7 @@ struct OwnEffectTests {
         }
     }
 
-    @Test func `a refusal that is not known any more is told to be unknown`() async throws {
+    @Test func `a refusal that is no longer known is reported as unknown`() async throws {
         let setup = try ApplierSetup(refusalBytesMax: 1)
         let failed = try setup.dispatchFailures(3)
         setup.settle(
@@ -45,7 +45,9 @@ struct OwnEffectTests {
     }
 
     /// With a key the next process of a session submits again what is in the log already.
-    @Test func `a refusal that came before its action was submitted again is told`() async throws {
+    @Test func `a refusal that arrived before its action was submitted again is reported`()
+        async throws
+    {
         let setup = try ApplierSetup()
         var builder = BatchBuilder()
         builder.append(

@@ -66,7 +66,7 @@ struct ReplicatedConceptTests {
         }
     }
 
-    @Test func `middleware acts where an action is dispatched and looks on where it is committed`()
+    @Test func `middleware acts at an action's dispatch, and only observes at its commit`()
         async throws
     {
         try await withWorld { world in
@@ -106,7 +106,7 @@ struct ReplicatedConceptTests {
         }
     }
 
-    @Test func `what would take a place in the line of a replica is rejected, and nothing is done`()
+    @Test func `waiting calls on a replica are rejected, and do nothing`()
         async throws
     {
         try await withWorld { world in
@@ -234,7 +234,8 @@ struct ReplicatedConceptTests {
     }
     struct Put: Codable, Sendable { var height: Int }
 
-    @Test func `typed reducers are frozen once replicated, and their actions travel`() async throws
+    @Test func `typed reducers are frozen once replicated, and their actions are sent`()
+        async throws
     {
         try await withWorld { world in
             let alpha = try await world.node()

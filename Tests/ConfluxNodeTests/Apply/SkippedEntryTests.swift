@@ -56,7 +56,7 @@ struct SkippedEntryTests {
         setup.reports.compactMap { if case .digested(let vote) = $0 { vote } else { nil } }
     }
 
-    @Test func `a replica goes on behind a skipped entry that is newer than it`() {
+    @Test func `a replica continues after a skipped entry that is newer than it`() {
         restore(skipped: [SequenceNumber(3)], aside: nil)
         setup.deliver(.commit(commit(at: 3, schemaVersion: 2), byteCount: 100))
         setup.deliver(.commit(commit(at: 4, schemaVersion: 1), byteCount: 100))
@@ -67,7 +67,7 @@ struct SkippedEntryTests {
         #expect(setup.store.computed.count == 1)
     }
 
-    @Test func `an entry that is kept aside has no effect when its skipping is kept with it`()
+    @Test func `an entry kept aside together with its skip has no effect`()
         throws
     {
         var aside = AsideEntries(name, life: SequenceNumber(2), after: SequenceNumber(2))
@@ -84,7 +84,7 @@ struct SkippedEntryTests {
         #expect(reloads == 0)
     }
 
-    @Test func `nothing counts of a store that has applied what is skipped, until it begins anew`()
+    @Test func `a store that has applied a skipped entry does not count until it begins anew`()
         throws
     {
         let life = SequenceNumber(2)
@@ -106,7 +106,7 @@ struct SkippedEntryTests {
         #expect(reloads == 1)
     }
 
-    @Test func `a store that is to load the others' state goes on with it alone`() {
+    @Test func `a store that must load the others' state continues only with it`() {
         let life = SequenceNumber(2)
         restore(skipped: [], aside: nil)
         let point = SnapshotReference(
@@ -120,7 +120,7 @@ struct SkippedEntryTests {
         #expect(setup.store.computed.count == 0)
     }
 
-    @Test func `what was refused before a digest point that is kept aside counts no more`() throws {
+    @Test func `refusals before a digest point that is kept aside no longer count`() throws {
         let life = SequenceNumber(2)
         var aside = AsideEntries(name, life: life, after: life)
         aside.add(commit(at: 3, schemaVersion: 1, "{\"fail\":{}}"))

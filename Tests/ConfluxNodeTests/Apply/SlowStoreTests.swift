@@ -78,7 +78,8 @@ struct SlowStoreTests {
         }
     }
 
-    @Test func `outcomes that wait for a parked store are bounded, and others are told`() throws {
+    @Test func `outcomes that wait for a parked store are bounded, and others are reported`() throws
+    {
         queue.suspend()
         defer { queue.resume() }
         var handles: [DispatchHandle] = []

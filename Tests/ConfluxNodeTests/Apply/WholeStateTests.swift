@@ -46,7 +46,7 @@ struct WholeStateTests {
         setup.settle(1, 1, .committed(setup.log, commit.first, Epoch(1), Timestamp(0)))
     }
 
-    @Test func `a refusal is one though a store has begun behind the action`() async throws {
+    @Test func `a refusal stands though a store has begun after the action`() async throws {
         let store = restore(at: 4, count: 0)
         setup.deliver(.attach(.store(other)))
         let (handle, commit) = try dispatch("{\"fail\":{}}")
@@ -57,7 +57,7 @@ struct WholeStateTests {
         #expect(store.computed.count == 0)
     }
 
-    @Test func `what a store took is not refused, though another that catches up refuses it`()
+    @Test func `an action that one store took is not refused, though another refuses it later`()
         async throws
     {
         let full = restore(at: 2, count: 100)

@@ -21,7 +21,7 @@ struct NodeBoundTests {
         }
     }
 
-    @Test func `while the thread that applies is held up what waits for it is bounded`()
+    @Test func `the jobs waiting for a blocked apply thread are bounded`()
         async throws
     {
         try await withWorld { world in
@@ -111,7 +111,7 @@ struct NodeBoundTests {
         #expect(error.code == .outboxFull)
     }
 
-    @Test func `so many bytes of refusals are kept, and of older entries nothing is known`() {
+    @Test func `a bounded number of bytes of refusals is kept, and older ones are unknown`() {
         let bytesMax = 300
         var effects = NoEffects(bytesMax: bytesMax)
         func refuse(_ number: UInt64, _ message: String) {
@@ -139,7 +139,7 @@ struct NodeBoundTests {
     }
 
     /// An error may hold a key that somebody sent, of 1 MiB.
-    @Test func `one long refusal makes none of the others unknown`() {
+    @Test func `one long refusal makes no other one unknown`() {
         var effects = NoEffects(bytesMax: 64 << 10)
         for (number, count) in [(1, 10), (2, 1 << 20), (3, 10)] as [(UInt64, Int)] {
             let text = String(repeating: "x", count: count)
@@ -154,7 +154,7 @@ struct NodeBoundTests {
         #expect(effects.byteCount < 8 << 10)
     }
 
-    @Test func `so many times without entries are kept, and of what is older nothing is known`() {
+    @Test func `a bounded number of times without entries is kept, and older ones are unknown`() {
         let subject = HostingSubject.store(StoreName("tally/shared")!)
         let progress = StoreProgress(subject, refusalBytesMax: 1 << 10) { _ in }
         for index in 0...UInt64(StoreProgress.absencesMax) {
@@ -183,7 +183,7 @@ struct NodeBoundTests {
         #expect(texts == ["b", "c"])
     }
 
-    @Test func `so many questions wait for their answers, and the oldest is given up`() {
+    @Test func `a bounded number of questions waits for answers, and the oldest is dropped`() {
         var pending = PendingQuestions()
         for number in 1...1_025 as ClosedRange<UInt64> {
             pending.add(

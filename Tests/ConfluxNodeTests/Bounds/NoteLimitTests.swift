@@ -6,7 +6,7 @@ import Testing
 
 /// How often a sequencer tells of what any peer can cause.
 struct NoteLimitTests {
-    @Test func `of what hostile peers cause so much is told, and then how much more there was`() {
+    @Test func `reports about hostile peers are bounded, and then count the rest`() {
         var limit = NoteLimit()
         let told = (0..<12_345).filter { _ in limit.admits(.unreadable("x"), at: .seconds(1)) }
         #expect(told.count == 20)
@@ -28,7 +28,7 @@ struct NoteLimitTests {
 
 /// What nodes say while the sequencer reads its log.
 struct EarlyMessageTests {
-    @Test func `what nodes say before the tenure begins is kept within bounds`() {
+    @Test func `messages before the tenure begins are kept within bounds`() {
         var early = EarlyMessages()
         let message = RouterInput.message(from: RoutingID(number: 1), body: [1])
         for _ in 0..<2 * EarlyMessages.countMax { early.add(message) }
@@ -42,7 +42,7 @@ struct EarlyMessageTests {
         #expect(keptOfLarge == 4)
     }
 
-    @Test func `what was said on a connection that has ended is not kept`() {
+    @Test func `messages of an ended connection are not kept`() {
         var early = EarlyMessages()
         for number in 1...2 as ClosedRange<UInt32> {
             let body = [UInt8](repeating: 0, count: 2 << 20)[...]

@@ -34,7 +34,7 @@ struct OutboxTests {
         Outbox(bytesMax: 4_000, policy: .fail, wake: {}, withdrawSent: withdrawSent)
     }
 
-    @Test func `a task never waits in a full outbox, and has room behind its wait for room`()
+    @Test func `a task never waits in a full outbox, and has room after waiting for it`()
         async throws
     {
         let outbox = Outbox(bytesMax: 100, policy: .wait, wake: {})
@@ -67,7 +67,7 @@ struct OutboxTests {
         #expect(outbox.submit(aim, payload, mayWait: true).outcome == nil)
     }
 
-    @Test func `who waits for room hears that the outbox is closed`() async throws {
+    @Test func `a task that waits for room learns that the outbox is closed`() async throws {
         let outbox = Outbox(bytesMax: 1, policy: .wait, wake: {})
         let aim = Outbox.Aim(
             BatchTarget(
@@ -100,7 +100,7 @@ struct OutboxTests {
         #expect(outbox.isEmpty)
     }
 
-    @Test func `what is withdrawn here has its outcome at once, what was taken is passed on`()
+    @Test func `unsent actions are withdrawn at once, and requests for sent ones are passed on`()
         async throws
     {
         let passedOn = Mutex<[Int]>([])

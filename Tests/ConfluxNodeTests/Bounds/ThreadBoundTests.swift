@@ -84,7 +84,7 @@ struct ThreadBoundTests {
     }
 
     @Test(arguments: [1, 4, 5])
-    func `an append of unknown outcome is repeated so often, and then the tenure ends`(
+    func `after a bounded number of appends of unknown outcome the tenure ends`(
         failures: Int
     ) throws {
         let log = VagueLog(failures: failures)

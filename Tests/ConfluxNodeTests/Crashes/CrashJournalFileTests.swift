@@ -24,7 +24,8 @@ struct CrashJournalFileTests {
         withExtendedLifetime(journal) {}
     }
 
-    @Test func `a journal that is closed has another owner, whoever still notes something`() throws
+    @Test func `a closed journal can have another owner, even if the former one still writes`()
+        throws
     {
         let journal = try setup.open()
         let mark = try setup.record(in: journal).commitMark()
@@ -47,7 +48,7 @@ struct CrashJournalFileTests {
         }
     }
 
-    @Test func `a file of another kind is left as it is`() throws {
+    @Test func `a file of another kind is left unchanged`() throws {
         let text = Array("name,amount\nalpha,5\n".utf8)
         try setup.write(text)
         let failure = failure(at: setup.path)
@@ -77,7 +78,7 @@ struct CrashJournalFileTests {
     ]
 
     @Test(arguments: damages.indices)
-    func `a damaged journal is set aside, and said`(index: Int) throws {
+    func `a damaged journal is set aside and reported`(index: Int) throws {
         let (words, damage) = Self.damages[index]
         try setup.die(at: 7)
         var bytes = try setup.bytes
@@ -93,7 +94,7 @@ struct CrashJournalFileTests {
         #expect(try setup.record(in: journal).poison == nil)
     }
 
-    @Test func `whatever bytes a file has, it is a journal, set aside, or left alone`() throws {
+    @Test func `a file of any bytes is a journal, set aside, or left alone`() throws {
         let seed = UInt64.random(in: 0...UInt64.max)
         var random = SplitMix64(seed: seed)
         try setup.die(at: 7)

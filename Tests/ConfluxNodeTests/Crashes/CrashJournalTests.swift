@@ -14,7 +14,7 @@ struct CrashJournalTests {
     }
 
     @Test(arguments: [false, true])
-    func `a store is poisoned at an entry that processes died of twice in a row`(
+    func `a store is poisoned at an entry that killed two processes in a row`(
         isDecoding: Bool
     ) throws {
         try setup.die(at: 7, isDecoding: isDecoding)
@@ -39,21 +39,21 @@ struct CrashJournalTests {
                 """)
     }
 
-    @Test func `deaths at different entries poison nothing`() throws {
+    @Test func `crashes at different entries poison nothing`() throws {
         for sequence in [7, 8, 7, 8] as [UInt64] {
             try setup.die(at: sequence)
             #expect(try setup.poison() == nil)
         }
     }
 
-    @Test func `what is decoded for others does not hide where a store is poisoned`() throws {
+    @Test func `entries decoded for other stores do not hide where a store is poisoned`() throws {
         try setup.die(at: 7)
         try setup.die(at: 7)
         try setup.die(at: 8, isDecoding: true)
         #expect(try setup.poison() == 7)
     }
 
-    @Test func `who ends in between entries has died of none`() throws {
+    @Test func `a process that ends between entries has died of none`() throws {
         for _ in 1...3 {
             let mark = try setup.record(in: setup.open()).commitMark()
             mark.begin(SequenceNumber(7))
@@ -62,7 +62,7 @@ struct CrashJournalTests {
         #expect(try setup.poison() == nil)
     }
 
-    @Test func `who gets past the entry takes the death back`() throws {
+    @Test func `a process that gets past the entry cancels the death`() throws {
         try setup.die(at: 7)
         do {
             let mark = try setup.record(in: setup.open()).commitMark()
@@ -82,7 +82,7 @@ struct CrashJournalTests {
         #expect(try setup.poison() == nil)
     }
 
-    @Test func `a snapshot that has the entry takes the death back`() throws {
+    @Test func `a snapshot that contains the entry cancels the death`() throws {
         try setup.die(at: 7)
         try setup.die(at: 7)
         #expect(try setup.record(in: setup.open(), at: 6).poison != nil)
@@ -101,7 +101,7 @@ struct CrashJournalTests {
         }
     }
 
-    @Test func `a history that is lost takes its deaths along`() throws {
+    @Test func `a lost history removes the deaths counted in it`() throws {
         try setup.die(at: 7)
         try setup.die(at: 7)
         let journal = try setup.open()
@@ -111,7 +111,7 @@ struct CrashJournalTests {
         #expect(try setup.record(in: journal).poison == nil)
     }
 
-    @Test func `another program may be able to do it`() throws {
+    @Test func `another program may be able to apply the entry`() throws {
         try setup.die(at: 7)
         try setup.die(at: 7)
         #expect(try setup.record(in: setup.open(program: 2)).poison == nil)
@@ -122,7 +122,7 @@ struct CrashJournalTests {
         #expect(CrashJournal.presentProgram != 0)
     }
 
-    @Test func `where several stores were in work it counts for each, and is said`() throws {
+    @Test func `a crash with several stores in work counts for each, and is reported`() throws {
         try setup.die(at: 7, of: [setup.store, other])
         try setup.die(at: 7, of: [setup.store, other])
         #expect(try setup.poison(of: other) == 7)
@@ -132,7 +132,7 @@ struct CrashJournalTests {
 
     // MARK: Bounds
 
-    @Test func `so many stores have a place, and those that died keep theirs`() throws {
+    @Test func `a bounded number of stores has a place, and those that died keep theirs`() throws {
         func name(_ number: Int) throws -> StoreName {
             try #require(StoreName("tally/\(number)"))
         }

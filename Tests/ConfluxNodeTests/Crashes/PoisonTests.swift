@@ -50,7 +50,7 @@ struct PoisonTests {
         }
     }
 
-    @Test func `a poisoned store has what was before the entry, and nothing from it on`() throws {
+    @Test func `a poisoned store has all before the entry, and nothing from it on`() throws {
         let setup = try poisoned()
         setup.deliver(.commit(try commit([add(1), add(2), add(4)]), byteCount: 100))
         #expect(setup.store.computed.count == 1)
@@ -66,7 +66,8 @@ struct PoisonTests {
         #expect(stops(of: setup) == [4])
     }
 
-    @Test func `an entry that a store stopped before is told as that, whatever it is`() throws {
+    @Test func `an entry before which a store stopped is reported as that, whatever it is`() throws
+    {
         let setup = try poisoned()
         setup.deliver(.commit(try commit(["{}", "{}", "{}"]), byteCount: 100))
         let progress = try setup.progress(of: name)
@@ -91,7 +92,7 @@ struct PoisonTests {
         #expect(store.computed.count == 7)
     }
 
-    @Test func `what is noted is gone when the commit is applied`() throws {
+    @Test func `a journal's note is removed when the commit is applied`() throws {
         let setup = try ApplierSetup(journal: journal.open())
         setup.deliver(.commit(try commit([add(1), add(2), "{\"fail\":{}}"]), byteCount: 100))
         let bytes = try journal.bytes
@@ -99,7 +100,7 @@ struct PoisonTests {
         #expect(bytes[256 + 80] == UInt8(ascii: "t"))
     }
 
-    @Test func `a damaged journal is said with the first store`() throws {
+    @Test func `a damaged journal is reported with the first store`() throws {
         try journal.write(Array("CFXCRASH".utf8.reversed()) + [9])
         let setup = try ApplierSetup(journal: journal.open())
         let events = setup.told.events.withLock { $0 }
@@ -119,7 +120,9 @@ struct PoisonTests {
 
     // MARK: A node
 
-    @Test func `a poisoned store can't be opened, the others can, and it is said`() async throws {
+    @Test func `a poisoned store can't be opened, the others can, and this is reported`()
+        async throws
+    {
         try await withWorld { world in
             let path = journal.path
             let first = try await world.node { $0.crashJournal = path }
@@ -160,7 +163,7 @@ struct PoisonTests {
         }
     }
 
-    @Test func `a journal that is in use keeps a node from connecting`() async throws {
+    @Test func `a node does not connect while its journal is in use`() async throws {
         try await withWorld { world in
             let path = journal.path
             let first = try await world.node { $0.crashJournal = path }

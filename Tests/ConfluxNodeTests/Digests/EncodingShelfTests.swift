@@ -13,7 +13,7 @@ struct EncodingShelfTests {
 
     private func bytes(_ count: Int) -> [UInt8] { (0..<count).map { UInt8($0 % 251) } }
 
-    @Test func `encodings are given in parts, and come together whole`() throws {
+    @Test func `encodings are sent in parts, and reassembled whole`() throws {
         let shelf = EncodingShelf()
         let place = try place("room/1", 7)
         shelf.keep(bytes(1_000), at: place)
@@ -30,7 +30,7 @@ struct EncodingShelfTests {
         #expect(shelf.part(behind).isNone)
     }
 
-    @Test func `of a store the last two points are kept`() throws {
+    @Test func `the last two points of a store are kept`() throws {
         let shelf = EncodingShelf()
         for number in 1...3 { shelf.keep(bytes(10), at: try place("room/1", UInt64(number))) }
         #expect(shelf.encoding(at: try place("room/1", 1)) == nil)
@@ -40,7 +40,7 @@ struct EncodingShelfTests {
         #expect(shelf.encoding(at: try place("room/1", 3)) == nil)
     }
 
-    @Test func `above the bound the oldest encodings go, and one that is too large is not kept`()
+    @Test func `above the bound the oldest encodings are dropped, and a too large one is not kept`()
         throws
     {
         let shelf = EncodingShelf(bytesMax: 100)

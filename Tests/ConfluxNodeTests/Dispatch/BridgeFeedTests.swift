@@ -15,7 +15,7 @@ struct BridgeFeedTests {
         }
     }
 
-    @Test func `a store gets what comes from the moment on that it exists, and nothing before`()
+    @Test func `a store gets what follows its creation, and nothing before`()
         async throws
     {
         try await withWorld { world in
@@ -73,7 +73,7 @@ struct BridgeFeedTests {
     }
 
     /// Commits of several nodes have the receipts of both, and a store is made in between.
-    @Test func `a store gets nothing of a commit that it came in the middle of`() async throws {
+    @Test func `a store gets nothing of a commit during which it was made`() async throws {
         try await withWorld { world in
             let others = [
                 try await world.node(), try await world.node(), try await world.node(),

@@ -74,7 +74,7 @@ struct DispatchOnlyTests {
         }
     }
 
-    @Test func `a name that is none is refused at once`() async throws {
+    @Test func `an invalid name is refused at once`() async throws {
         try await withWorld { world in
             let node = try await world.node()
             let error = #expect(throws: NodeError.self) {
@@ -85,7 +85,8 @@ struct DispatchOnlyTests {
         }
     }
 
-    @Test func `middleware and locks of the scope hold for what is only sent`() async throws {
+    @Test func `the scope's middleware and locks apply to actions that are only sent`() async throws
+    {
         try await withWorld { world in
             let scope = Scope()
             let host = try await world.node()

@@ -7,7 +7,7 @@ import Testing
 
 /// Taking dispatched actions back (rule 12).
 struct WithdrawalTests {
-    @Test func `what is ordered already gives its receipt`() async throws {
+    @Test func `an action that is already ordered yields its receipt`() async throws {
         try await withWorld { world in
             let node = try await world.node()
             let store = try await node.store(TallyState.self)
@@ -20,7 +20,7 @@ struct WithdrawalTests {
         }
     }
 
-    @Test func `what was refused is told as refused, with its receipt`() async throws {
+    @Test func `a refused action is reported as refused, with its receipt`() async throws {
         try await withWorld { world in
             let node = try await world.node()
             let store = try await node.store(TallyState.self)
@@ -32,7 +32,7 @@ struct WithdrawalTests {
         }
     }
 
-    @Test func `what was not sent yet is withdrawn at once, and never applied`() async throws {
+    @Test func `unsent actions are withdrawn at once, and never applied`() async throws {
         try await withAddress { address in
             let first = try World(bind: address)
             let node = try await Node.connect(
@@ -63,7 +63,7 @@ struct WithdrawalTests {
         }
     }
 
-    @Test func `of many actions that are withdrawn at once each is in the log, or is not`()
+    @Test func `each of many actions withdrawn at once is in the log or is not`()
         async throws
     {
         try await withWorld { world in

@@ -38,7 +38,7 @@ struct MeterTests {
         }
     }
 
-    @Test func `of many nodes those are told that lag most`() {
+    @Test func `the most lagging of many nodes are reported`() {
         let last = SequenceNumber(10_000)
         var replicas = (1...1_000).map { index in
             SequencerGauges.Replica(
@@ -68,7 +68,7 @@ struct MeterTests {
         #expect(faults.count == 1 && faults[0].contains("serving thread"), "\(faults)")
     }
 
-    @Test func `a log that hangs is not ready first, and then not alive`() {
+    @Test func `with a hanging log, a sequencer is first not ready, and then not alive`() {
         let meter = SequencerMeter()
         let began = Moment.now.monotonic
         meter.take(.serving(log: .none, epoch: Epoch(1), last: .zero))
@@ -88,7 +88,7 @@ struct MeterTests {
         #expect(after.logJobAge == nil && after.appendLatency.count == 1)
     }
 
-    @Test func `a tenure that failed is not ready, and what diverged is found anew`() throws {
+    @Test func `a failed tenure is not ready, and divergences are found anew`() throws {
         let store = try #require(StoreName("a/b"))
         let meter = SequencerMeter()
         #expect(meter.metrics(at: .zero).readinessFaults == ["no tenure is serving"])
@@ -107,7 +107,7 @@ struct MeterTests {
         #expect((metrics.divergedStores, metrics.tenures) == (0, 2))
     }
 
-    @Test func `what was left out of events is counted all the same`() {
+    @Test func `omitted events are counted all the same`() {
         let meter = SequencerMeter()
         meter.take(.note(.unreadable("x")))
         meter.take(.omitted("unreadable", count: 41, span: .seconds(10)))

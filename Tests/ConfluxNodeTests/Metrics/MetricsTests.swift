@@ -20,7 +20,7 @@ struct MetricsTests {
         }
     }
 
-    @Test func `outcomes are counted by what their dispatchers were told, with the time it took`()
+    @Test func `outcomes are counted as reported to their dispatchers, with the time taken`()
         async throws
     {
         try await withWorld { world in

@@ -21,12 +21,12 @@ struct CandidacyTests {
 
     private func candidacy(lot: Double = 0.5) -> Candidacy { Candidacy(address: own, lot: lot) }
 
-    @Test func `it tries nothing before it has seen the log`() {
+    @Test func `a standby tries nothing before it has seen the log`() {
         #expect(candidacy().tryAt == nil)
         #expect(candidacy().server(at: .zero) == nil)
     }
 
-    @Test func `where nobody ever served it tries at once`() {
+    @Test func `a standby tries at once if nobody ever served`() {
         var candidacy = candidacy()
         candidacy.saw(
             SharedLogView(
@@ -35,7 +35,7 @@ struct CandidacyTests {
         #expect(candidacy.tryAt == .seconds(1))
     }
 
-    @Test func `it waits as long as the other one goes on saying that it serves`() {
+    @Test func `a standby waits as long as the other sequencer says that it serves`() {
         var candidacy = candidacy()
         for step in 1...40 {
             let now = Duration.milliseconds(250 * step)
@@ -45,7 +45,7 @@ struct CandidacyTests {
         }
     }
 
-    @Test func `behind a silence it tries, and not all at one time`() {
+    @Test func `after a silence standbys try, and not all at the same time`() {
         var early = candidacy(lot: 0)
         var late = candidacy(lot: 0.99)
         early.saw(view(1, at: other), since: .zero, at: .zero)
@@ -62,7 +62,7 @@ struct CandidacyTests {
         #expect(early.server(at: .milliseconds(800)) == nil)
     }
 
-    @Test func `time in which the log was not seen is no silence of the other one`() {
+    @Test func `time in which the log was not seen does not count as the other's silence`() {
         var failed = candidacy(lot: 0)
         failed.saw(view(1, at: other), since: .zero, at: .zero)
         failed.failed(at: .seconds(5))
@@ -74,7 +74,7 @@ struct CandidacyTests {
         #expect(!slow.isDue(at: .seconds(3)))
     }
 
-    @Test func `whoever appends is not silent, and one that says little is waited for longer`() {
+    @Test func `a sequencer that appends is not silent, and a rarely heard one gets more time`() {
         var candidacy = candidacy(lot: 0)
         var found = view(1, at: other)
         candidacy.saw(found, since: .zero, at: .zero)
@@ -106,14 +106,14 @@ struct CandidacyTests {
         #expect(unnamed.server(at: .zero) == nil)
     }
 
-    @Test func `where one has left without a successor whoever is there tries soon`() {
+    @Test func `standbys try soon after a sequencer left without a successor`() {
         var candidacy = candidacy(lot: 0.5)
         candidacy.saw(view(2, .left(successor: nil), at: other), since: .zero, at: .zero)
         #expect(candidacy.tryAt == Candidacy.staggerMax * 0.5)
     }
 
     @Test
-    func `one that has its own address, by mistake or from before, is waited for as any other`() {
+    func `a standby waits for a sequencer with its own address like for any other`() {
         var candidacy = candidacy(lot: 0)
         candidacy.saw(view(7, at: own), since: .zero, at: .zero)
         #expect(candidacy.tryAt == silenceMax)
@@ -122,7 +122,7 @@ struct CandidacyTests {
         #expect(candidacy.tryAt == .milliseconds(250) + silenceMax)
     }
 
-    @Test func `one that was stopped itself looks again before it tries`() {
+    @Test func `a standby that was itself stopped looks again before it tries`() {
         var candidacy = candidacy(lot: 0)
         candidacy.saw(view(1, at: other), since: .zero, at: .zero)
         let later = Duration.seconds(5)
@@ -134,7 +134,7 @@ struct CandidacyTests {
         #expect(!candidacy.isDue(at: later) && (candidacy.tryAt ?? .zero) >= later + silenceMax)
     }
 
-    @Test func `what a former tenure said counts no more once there is a newer claim`() {
+    @Test func `a former tenure's messages no longer count once there is a newer claim`() {
         for standing in [
             ServingWord.Standing.left(successor: own), .left(successor: nil), .serving,
         ] {

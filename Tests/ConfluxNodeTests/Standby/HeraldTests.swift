@@ -60,7 +60,7 @@ struct HeraldTests {
         semaphore.wait(timeout: .now() + limit / .seconds(1)) == .success
     }
 
-    @Test func `a tenure is told to be over until it is`() throws {
+    @Test func `a tenure's end is reported until the tenure ends`() throws {
         let running = try Running()
         defer { running.stop() }
         let scripted = Scripted(failing: LogError(.superseded, "Another one claimed the log."))
@@ -70,7 +70,7 @@ struct HeraldTests {
         running.jobs.post(.fall)
     }
 
-    @Test func `a tenure whose appends succeed is not given up because a word can't be said`()
+    @Test func `a tenure whose appends succeed does not end because its herald fails`()
         throws
     {
         let running = try Running()
@@ -91,7 +91,7 @@ struct HeraldTests {
         }
     }
 
-    @Test func `one whose serving thread hangs is silent`() throws {
+    @Test func `a sequencer whose serving thread hangs is silent`() throws {
         let running = try Running()
         defer { running.stop() }
         running.signs.turn(at: Moment.now.monotonic - .seconds(60))

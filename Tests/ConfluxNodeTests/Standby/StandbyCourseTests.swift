@@ -30,7 +30,7 @@ struct StandbyCourseTests {
     }
 
     @Test
-    mutating func `a log that is damaged is read again behind growing pauses, a minute at most`() {
+    mutating func `a damaged log is read again after growing pauses of at most a minute`() {
         var now = Duration.zero
         var renewal: UInt64 = 0
         for pause in [1, 2, 4, 8, 16, 32, 60, 60] as [Int64] {
@@ -50,7 +50,7 @@ struct StandbyCourseTests {
         }
     }
 
-    @Test mutating func `a log that is damaged is claimed once nobody serves it`() {
+    @Test mutating func `a damaged log is claimed only when nobody serves it`() {
         let isRead = look(1, at: .zero)
         #expect(isRead)
         #expect(course.heard(.read(.failure(damage)), since: .zero, at: .zero) != nil)
@@ -62,7 +62,7 @@ struct StandbyCourseTests {
     }
 
     @Test(arguments: [true, false])
-    mutating func `damage is forgotten with a log that failed, and with a tenure`(_ fails: Bool) {
+    mutating func `damage is forgotten when the log fails, and with the tenure`(_ fails: Bool) {
         for now in [Duration.zero, .seconds(1), .seconds(3)] {
             _ = look(UInt64(now / .seconds(1)), at: now)
             #expect(course.heard(.read(.failure(damage)), since: now, at: now) != nil)

@@ -31,7 +31,7 @@ struct KeySessionScenarios {
         return peers.heard(on: connection).welcomes == 1
     }
 
-    @Test func `above a key's sessions one is denied and told why, other keys are not`() {
+    @Test func `above a key's limit of sessions only that key is denied, with the reason`() {
         var peers = RawPeers { $0.sessionsPerKeyMax = 2 }
         for connection in 1...3 as ClosedRange<UInt64> {
             peers.principals[connection] = principal("worker")
@@ -59,7 +59,7 @@ struct KeySessionScenarios {
         for connection in 10...20 as ClosedRange<UInt64> { #expect(join(connection, &peers)) }
     }
 
-    @Test func `those that are on their way to the log count`() {
+    @Test func `sessions on their way to the log count`() {
         var peers = RawPeers { $0.sessionsPerKeyMax = 2 }
         for connection in 1...3 as ClosedRange<UInt64> {
             peers.principals[connection] = principal("worker")
@@ -69,7 +69,7 @@ struct KeySessionScenarios {
         #expect((1...3).map { peers.heard(on: $0).welcomes } == [1, 1, 0])
     }
 
-    @Test func `one that has left blocks nobody, and goes before others of its key`() {
+    @Test func `an ended session blocks nobody, and is forgotten before others of its key`() {
         var peers = RawPeers { $0.sessionsPerKeyMax = 3 }
         for connection in 1...6 as ClosedRange<UInt64> {
             peers.principals[connection] = principal("worker")
@@ -117,7 +117,7 @@ struct KeySessionScenarios {
         #expect(peers.cluster.sequencer?.sessions.count(of: name) == 3)
     }
 
-    @Test func `a key with fewer sessions than it had makes room for one`() {
+    @Test func `a key whose number of sessions fell may begin another`() {
         var peers = RawPeers()
         for connection in 1...6 as ClosedRange<UInt64> {
             peers.principals[connection] = principal("worker")

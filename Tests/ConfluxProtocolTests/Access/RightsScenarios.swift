@@ -56,7 +56,7 @@ struct RightsScenarios {
         return (outcomes.done.sorted(), outcomes.denied.sorted())
     }
 
-    @Test func `of one batch what is allowed is done, and what is not is rejected`() throws {
+    @Test func `the allowed actions of a batch are applied, and the others are rejected`() throws {
         var peers = peers()
         peers.principals[1] = try principal("api", [.dispatch: ["list"]])
         peers.join(1)
@@ -127,8 +127,7 @@ struct RightsScenarios {
         #expect(try principal("api", [.host: ["cart"]]).denial(of: .question(applied)) != nil)
     }
 
-    @Test func `a hello that hosts what it may not is refused, and one that may do nothing`() throws
-    {
+    @Test func `a hello without the rights to what it hosts, or to anything, is refused`() throws {
         var peers = peers()
         let list = try #require(StoreName("list"))
         func hello(
@@ -163,7 +162,7 @@ struct RightsScenarios {
         #expect(hello(6, role: .observer).isEmpty)
     }
 
-    @Test func `who joins, creates and administers stands in the log, also behind a checkpoint`()
+    @Test func `joins, creations and administration are in the log, even after a checkpoint`()
         throws
     {
         var peers = peers()
@@ -190,7 +189,7 @@ struct RightsScenarios {
         #expect(restored.encoded() == fold.encoded())
     }
 
-    @Test func `a key dispatches at its pace, and a large batch has its turn`() throws {
+    @Test func `a key dispatches at its rate, and a large batch gets its turn`() throws {
         var peers = peers()
         var rights = try rights([.dispatch: ["*"]])
         rights.actionsPerSecondMax = 10
@@ -231,7 +230,8 @@ struct RightsScenarios {
         #expect(outcomes(peers.heard(on: 2)).done.count == 100)
     }
 
-    @Test func `a key that sends much in vain is barred, and for longer each time`() throws {
+    @Test func `a key that keeps sending rejected messages is barred, for longer each time`() throws
+    {
         var peers = peers()
         var rights = try rights([.dispatch: ["*"], .observe: ["*"]])
         rights.actionsPerSecondMax = 1
@@ -274,7 +274,7 @@ struct RightsScenarios {
     }
 
     @Test
-    func `fetches beyond what is unacknowledged are in vain, and nobody without a key is barred`()
+    func `fetches beyond the unacknowledged limit fail, and nobody without a key is barred`()
         throws
     {
         var peers = peers()

@@ -13,7 +13,8 @@ struct VisibilityTests {
         ("user-*/a*z", "user-1/abza", false), ("a*b*c/x", "aXbYbZc/x", true),
         ("a*b*c/x", "abcb/x", false), ("**", "a/b", true),
     ])
-    func `a pattern is for the stores that fit it`(text: String, store: String, fits: Bool) throws {
+    func `a pattern matches the stores that fit it`(text: String, store: String, fits: Bool) throws
+    {
         let store = try #require(StoreName(store.lowercased()))
         #expect(try #require(StorePattern(text.lowercased())).covers(store) == fits)
     }
@@ -35,7 +36,7 @@ struct VisibilityTests {
         return text.first == first && fits(text.dropFirst(), pattern.dropFirst())
     }
 
-    @Test func `every short pattern is for the names that it means`() throws {
+    @Test func `every short pattern matches exactly its names`() throws {
         let names = texts(of: "ab")
         #expect(names.count == 30)
         for text in texts(of: "ab*") {
@@ -47,7 +48,7 @@ struct VisibilityTests {
         }
     }
 
-    @Test func `a pattern of the longest length is for the longest names`() throws {
+    @Test func `a pattern of the longest length matches the longest names`() throws {
         let long = String(repeating: "a", count: Name.lengthMax)
         let store = try #require(StoreName("\(long)/\(long)"))
         for (text, fits) in [
@@ -76,11 +77,11 @@ struct VisibilityTests {
     @Test(arguments: [
         "", "/", "a/", "/a", "a/b/c", "A", "a b", "a,b", "é", String(repeating: "a", count: 65),
     ])
-    func `what is no pattern is refused`(text: String) {
+    func `text that is not a pattern is refused`(text: String) {
         #expect(StorePattern(text) == nil)
     }
 
-    @Test func `what may not be observed is empty, and all else as it was`() throws {
+    @Test func `entries that may not be observed are empty, and all others unchanged`() throws {
         var batch = BatchBuilder()
         func add(_ target: String, _ payload: String) throws {
             batch.append(

@@ -5,7 +5,7 @@ import Testing
 
 /// The names that a rejection says.
 struct KnownNamesTests {
-    @Test func `of many names the first are said, however they became known`() throws {
+    @Test func `the first of many names are listed, however they became known`() throws {
         var directory = StoreDirectory()
         #expect(directory.knownNames == "none yet")
         var names: Set<String> = []

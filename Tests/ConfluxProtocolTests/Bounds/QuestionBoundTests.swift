@@ -23,7 +23,9 @@ struct QuestionBoundTests {
                 body: .observe(store, node: nil, after: .zero)))
     }
 
-    @Test func `above the most questions one fails at once, and the others are answered`() throws {
+    @Test func `at the limit of questions a new one fails at once, and the others are answered`()
+        throws
+    {
         var peers = started { $0.questionsMax = 2 }
         for number in 1...3 as ClosedRange<UInt64> { peers.say(try observe(number), on: 1) }
         #expect(peers.heard(on: 1).failures == [.tableFull])
@@ -49,7 +51,7 @@ struct QuestionBoundTests {
         #expect(peers.heard(on: 1).failures == [.timedOut])
     }
 
-    @Test func `hellos that wait for the log's word are bounded, and said again`() {
+    @Test func `hellos that wait for the log are bounded, and sent again`() {
         var peers = RawPeers { $0.observersMax = 3_000 }
         peers.cluster.isConfirmSlow = true
         let higher = peers.cluster.disk.epoch.raised(by: 1)
@@ -84,7 +86,7 @@ struct QuestionBoundTests {
     }
 
     @Test
-    func `hellos that wait are bounded in what they name, and those that name little are not`()
+    func `waiting hellos are bounded by the names they carry, and small ones are not`()
         throws
     {
         var peers = RawPeers()
@@ -114,7 +116,7 @@ struct QuestionBoundTests {
         #expect(peers.heard(on: room + 1).welcomes == 1)
     }
 
-    @Test func `a hello that waits for the log's word goes with its connection`() {
+    @Test func `a hello that waits for the log ends with its connection`() {
         var peers = RawPeers()
         peers.cluster.isConfirmSlow = true
         let higher = Speaker(epoch: peers.cluster.disk.epoch.raised(by: 1))
@@ -136,7 +138,7 @@ struct QuestionBoundTests {
         #expect(peers.cluster.sequencer?.connections.observerCount == 2)
     }
 
-    @Test func `of all that want a key that is held the last one waits, and nobody else`() throws {
+    @Test func `of all that want a held key only the last one waits`() throws {
         var peers = RawPeers()
         let key = Identifier(high: 5, low: 5)
         func hello(_ connection: UInt64) -> NodeMessage {
@@ -158,7 +160,7 @@ struct QuestionBoundTests {
         #expect((2...19).allSatisfy { peers.heard(on: $0).welcomes == 0 })
     }
 
-    @Test func `of all that want a name that is held the last one waits, and nobody else`() {
+    @Test func `of all that want a held name only the last one waits`() {
         var peers = RawPeers()
         for connection in 1...20 as ClosedRange<UInt64> { peers.join(connection, named: "a") }
         #expect(peers.cluster.sequencer?.inquiries.count == 1)
@@ -167,7 +169,7 @@ struct QuestionBoundTests {
         #expect((2...19).allSatisfy { peers.heard(on: $0).isEmpty })
     }
 
-    @Test func `so many claims are remembered, and who comes from before them reloads`() {
+    @Test func `a bounded number of claims is remembered, and a node from before them reloads`() {
         var table = ClaimTable()
         let count = UInt64(ClaimTable.countMax)
         for epoch in 1...count + 1 {

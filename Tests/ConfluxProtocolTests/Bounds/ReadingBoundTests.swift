@@ -71,7 +71,7 @@ struct ReadingBoundTests {
     }
 
     @Test
-    func `who asks much waits for who asks little, and what is read at once is bounded`() throws {
+    func `a heavy reader waits for light ones, and simultaneous reads are bounded`() throws {
         var reading = try Reading(
             started {
                 $0.readsMax = 2
@@ -93,7 +93,7 @@ struct ReadingBoundTests {
         #expect(order.count == 2 + ReadQueue.perConnectionMax + 3)
     }
 
-    @Test func `who asks and never acknowledges is left unanswered at a bound`() throws {
+    @Test func `a node that asks and never acknowledges stays unanswered at a bound`() throws {
         var reading = try Reading(started())
         #expect(reading.answers(100, 4 << 20, on: 1) == 8)
         // Another one is answered, and so is this one when it has read.
@@ -113,7 +113,7 @@ struct ReadingBoundTests {
         #expect(reading.answers(1, 0, on: 1, acknowledging: own) == 0)
     }
 
-    @Test func `short answers count, too`() {
+    @Test func `short answers count too`() {
         var credit = AnswerCredit(secret: .random())
         let connection = ConnectionID(rawValue: 1)
         var count = 0
@@ -124,7 +124,7 @@ struct ReadingBoundTests {
         #expect(count == AnswerCredit.bytesMax / AnswerCredit.byteCountMin)
     }
 
-    @Test func `an answer that had no room in the queue is not waited for`() throws {
+    @Test func `an answer without room in the queue is not waited for`() throws {
         var reading = try Reading(started())
         #expect(reading.answers(100, 4 << 20, on: 1) == 8)
         let lost = try #require(reading.tags.last)
@@ -132,7 +132,7 @@ struct ReadingBoundTests {
         #expect(reading.answers(100, 4 << 20, on: 1) == 1)
     }
 
-    @Test func `a connection that is gone is forgotten with what it did not read`() throws {
+    @Test func `a closed connection is forgotten with what it did not read`() throws {
         var reading = try Reading(started())
         #expect(reading.answers(100, 4 << 20, on: 1) == 8)
         reading.fetch(1, on: 2)

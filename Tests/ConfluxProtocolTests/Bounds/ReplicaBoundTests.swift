@@ -5,7 +5,7 @@ import Testing
 
 /// What a node does at the bounds of what it keeps.
 struct ReplicaBoundTests {
-    @Test func `a store catches up though next to nothing is kept for it meanwhile`() throws {
+    @Test func `a store catches up even if almost nothing is buffered for it`() throws {
         var cluster = Cluster()
         cluster.startSequencer()
         cluster.addNode(1, store: "list")
@@ -49,7 +49,7 @@ struct ReplicaBoundTests {
         #expect(pauses.suffix(4).allSatisfy { $0 >= settings.helloIntervalMax })
     }
 
-    @Test func `a feed that is silent for so long means that the sequencer is gone`() {
+    @Test func `a feed that is silent too long means that the sequencer is gone`() {
         var cluster = Cluster()
         cluster.startSequencer()
         cluster.addNode(1, store: "list")
@@ -63,7 +63,7 @@ struct ReplicaBoundTests {
         #expect(cluster.nodes[1]?.events.contains(.disconnected) == true)
     }
 
-    @Test func `the oldest commits go first when a buffer shrinks`() {
+    @Test func `the oldest commits are dropped first when a buffer shrinks`() {
         var buffer = CommitBuffer()
         func commit(_ number: UInt64) -> Commit {
             var builder = CommitBuilder(

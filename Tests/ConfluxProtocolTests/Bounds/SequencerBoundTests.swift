@@ -31,7 +31,7 @@ struct SequencerBoundTests {
         }
     }
 
-    @Test func `what gathers for a commit is bounded, and what is above it comes again`() {
+    @Test func `actions gathered for a commit are bounded, and the rest is sent again`() {
         var cluster = Cluster()
         cluster.settings.payloadBytesMax = 4_000
         cluster.settings.batchBytesMax = 8_192
@@ -77,7 +77,7 @@ struct SequencerBoundTests {
         #expect(pipeline.hasRoom(bytes: 0))
     }
 
-    @Test func `outcomes that a node never says it has are bounded, and then it waits`() throws {
+    @Test func `outcomes that a node never acknowledges are bounded, and then it waits`() throws {
         var peers = RawPeers { $0.unsettledOutcomesMax = 4 }
         peers.cluster.addNode(1, store: "list")
         peers.join(1)
@@ -95,8 +95,7 @@ struct SequencerBoundTests {
         #expect(peers.cluster.nodes[1]?.texts(of: "list").count == 6)
     }
 
-    @Test func `a batch that is rejected for one reason after the other is rejected whole`() throws
-    {
+    @Test func `a batch rejected for changing reasons is rejected whole`() throws {
         var peers = RawPeers()
         peers.join(1)
         var counter: UInt64 = 1
@@ -121,7 +120,7 @@ struct SequencerBoundTests {
         #expect(rejections.allSatisfy { $0.code == .unknownTarget })
     }
 
-    @Test func `many outcomes are told in messages of a bounded size`() throws {
+    @Test func `many outcomes are sent in messages of a bounded size`() throws {
         var peers = RawPeers()
         peers.cluster.addNode(1, store: "list")
         peers.join(1)
@@ -146,7 +145,7 @@ struct SequencerBoundTests {
         #expect(runs == [8_192, 108])
     }
 
-    @Test func `above the most stores none begins, and those that are can be opened`() {
+    @Test func `at the limit of stores none begins, and existing ones can be opened`() {
         var peers = RawPeers { $0.storesMax = 2 }
         peers.join(1)
         for (request, store) in ["a", "b", "c", "a"].enumerated() {
@@ -164,7 +163,7 @@ struct SequencerBoundTests {
         #expect(peers.heard(on: 1).opens == [.payloadTooLarge, nil])
     }
 
-    @Test func `so many wait for one store to begin, and no more`() {
+    @Test func `a bounded number of nodes waits for a store to begin`() {
         var peers = RawPeers()
         peers.join(1)
         peers.cluster.isDiskSlow = true
@@ -175,7 +174,7 @@ struct SequencerBoundTests {
         #expect(opened.count == 1_024 && opened.allSatisfy { $0 == nil })
     }
 
-    @Test func `so many wait for one store to end, and who is left out asks again`() throws {
+    @Test func `a bounded number of nodes waits for a store to end, and others ask again`() throws {
         var peers = RawPeers()
         let name = try #require(StoreName("a"))
         peers.join(1)
@@ -200,7 +199,7 @@ struct SequencerBoundTests {
         #expect(confirmed() == Array(1_025...1_030))
     }
 
-    @Test func `above the most sessions a newcomer is turned away, until somebody has left`() {
+    @Test func `at the limit of sessions a newcomer is refused until another leaves`() {
         var peers = RawPeers { $0.sessionsMax = 2 }
         for connection in 1...3 as ClosedRange<UInt64> { peers.join(connection) }
         #expect(peers.heard(on: 3).byes == [.tableFull])
@@ -210,7 +209,7 @@ struct SequencerBoundTests {
         #expect(peers.heard(on: 3).welcomes == 1)
     }
 
-    @Test func `above the most observers one is turned away, until another has gone`() {
+    @Test func `at the limit of observers a new one is refused until another leaves`() {
         var peers = RawPeers { $0.observersMax = 2 }
         for connection in 1...3 as ClosedRange<UInt64> { peers.join(connection, role: .observer) }
         #expect(peers.heard(on: 3).byes == [.tableFull])
@@ -227,7 +226,7 @@ struct SequencerBoundTests {
         expectBounds(peers)
     }
 
-    @Test func `a connection that begins one session after the other has one at a time`() {
+    @Test func `a connection that begins several sessions has one at a time`() {
         var peers = RawPeers { $0.sessionsMax = 4 }
         for nonce in 1...20 as ClosedRange<UInt64> { peers.join(1, as: nonce) }
         #expect(peers.heard(on: 1).welcomes == 20)

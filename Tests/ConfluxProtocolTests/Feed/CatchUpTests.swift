@@ -15,7 +15,7 @@ struct CatchUpTests {
         return catchUps
     }
 
-    @Test func `who joins below a cursor takes nothing from its runner`() {
+    @Test func `a store that joins below a cursor takes nothing from its runner`() {
         var catchUps = catchUps([("a", 100)])
         let fetch = ReplicaMachine.PendingFetch(
             request: 7, from: SequenceNumber(101), deadline: .seconds(1))
@@ -26,14 +26,14 @@ struct CatchUpTests {
         #expect(catchUps.runners[0].members == [subject("a")])
     }
 
-    @Test func `who joins at or above a cursor goes along with the nearest runner`() {
+    @Test func `a store that joins at or above a cursor follows the nearest runner`() {
         let catchUps = catchUps([("a", 100), ("b", 50), ("c", 120), ("d", 99)])
         #expect(
             catchUps.runners.map(\.members)
                 == [[subject("a"), subject("c")], [subject("b"), subject("d")]])
     }
 
-    @Test func `above so many runners who is below all of them waits for its turn`() {
+    @Test func `at the limit of runners, a store below all of them waits for its turn`() {
         var catchUps = catchUps([("a", 100), ("b", 90), ("c", 80), ("d", 70)])
         #expect(catchUps.runners.count == CatchUps.runnersMax)
         #expect(catchUps.waiting.map(\.subject) == [subject("d")])

@@ -5,7 +5,7 @@ import Testing
 @testable import ConfluxProtocol
 
 struct GoldenFrameTests {
-    @Test func `the golden frames stand in the file as they are encoded`() throws {
+    @Test func `the file has the golden frames as they are encoded`() throws {
         let text = GoldenFile.text(of: GoldenSample.all)
         if environment("CONFLUX_WRITE_GOLDEN") != nil {
             try Data(text.utf8).write(to: GoldenFile.url)
@@ -58,7 +58,7 @@ struct GoldenFrameTests {
         }
     }
 
-    @Test func `events that are reserved are unsupported`() throws {
+    @Test func `reserved events are unsupported`() throws {
         let spoken: [LogEventKind] = [
             .claim, .joined, .left, .forgotten, .created, .dropped, .upgraded, .frozen, .thawed,
             .digestPoint, .skipped, .visited,

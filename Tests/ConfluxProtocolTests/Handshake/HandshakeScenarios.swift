@@ -53,7 +53,7 @@ struct HandshakeScenarios {
 
     // MARK: The node
 
-    @Test func `a welcome for an earlier hello is not heard`() {
+    @Test func `a welcome for an earlier hello is ignored`() {
         var node = LoneNode()
         node.input(.reconnected)
         #expect(node.hellos().map(\.request) == [1, 2])
@@ -64,7 +64,7 @@ struct HandshakeScenarios {
         #expect(node.machine.speaker == Speaker(epoch: Epoch(1), session: Incarnation(73)))
     }
 
-    @Test func `a welcome that comes again is not heard again`() {
+    @Test func `a repeated welcome is ignored`() {
         var node = LoneNode()
         node.welcome(1)
         node.effects.removeAll()
@@ -87,7 +87,7 @@ struct HandshakeScenarios {
         #expect(node.machine.isJoined)
     }
 
-    @Test func `a hello that says something else has a number of its own`() throws {
+    @Test func `a hello with another content has a number of its own`() throws {
         let bus = HostingSubject.state(try #require(Name("bus")))
         var node = LoneNode()
         node.welcome(1)
@@ -109,7 +109,7 @@ struct HandshakeScenarios {
         #expect(hellos.map(\.bridged.count) == [0, 1, 0])
     }
 
-    @Test func `a loss is believed only of the hello that named what the node has now`() throws {
+    @Test func `a loss is believed only for the hello that named the node's present mark`() throws {
         var node = LoneNode()
         node.welcome(1)
         var builder = BatchBuilder()
@@ -150,7 +150,8 @@ struct HandshakeScenarios {
         #expect(!node.effects.isEmpty)
     }
 
-    @Test func `a node asks once its session is there, and so many questions wait for it`() {
+    @Test
+    func `a node asks once it has a session, and a bounded number of questions waits for that`() {
         var node = LoneNode()
         let question = Question(number: 1, patience: .seconds(1), body: .status)
         node.input(.ask(question))
@@ -186,7 +187,7 @@ struct HandshakeScenarios {
         peers.cluster.sequencer.map { Array($0.directory.hosting.hosts).count } ?? 0
     }
 
-    @Test func `what is said for another session is not judged as the connection's`() throws {
+    @Test func `messages for another session do not count as the connection's`() throws {
         var peers = joined()
         let session = try #require(peers.cluster.sequencer?.sessions.incarnations.last)
         let former = peers.cluster.sequencer?.sessions[session]
@@ -219,7 +220,7 @@ struct HandshakeScenarios {
         #expect(peers.cluster.disk.last == last)
     }
 
-    @Test func `a hello that comes again is answered again, and unhosts nothing`() {
+    @Test func `a repeated hello is answered again, and unhosts nothing`() {
         var peers = joined()
         #expect(hosts(of: peers) == 1)
         peers.join(1)
@@ -256,7 +257,7 @@ struct HandshakeScenarios {
         #expect(byes.map(\.request) == [7])
     }
 
-    @Test func `of two hellos that wait for the log's word the later one is answered`() {
+    @Test func `the later of two hellos that wait for the log is answered`() {
         var peers = joined()
         peers.cluster.isConfirmSlow = true
         func greet(_ request: UInt64) {

@@ -67,7 +67,7 @@ struct RedirectTests {
             node.effects.contains { if case .send(.hello) = $0 { true } else { false } })
     }
 
-    @Test func `a place that it is sent to late has its time all the same`() {
+    @Test func `an address learned late still gets its full time`() {
         var node = LoneNode()
         node.pass(.milliseconds(900))
         node.redirect()
@@ -77,7 +77,7 @@ struct RedirectTests {
         #expect(node.moves().isEmpty)
     }
 
-    @Test func `what answers no hello of it sends it nowhere`() {
+    @Test func `a redirect that answers none of its hellos is ignored`() {
         var node = LoneNode()
         node.redirect(node.machine.lastHello + 1)
         #expect(node.moves().isEmpty)
@@ -87,7 +87,7 @@ struct RedirectTests {
         #expect(node.machine.isJoined)
     }
 
-    @Test func `sequencers that point to each other are followed a bounded number of times`() {
+    @Test func `redirects in a circle are followed a bounded number of times`() {
         var node = LoneNode()
         for _ in 0..<20 {
             node.redirect()
@@ -109,7 +109,7 @@ struct RedirectTests {
         #expect(node.moves() == ["tcp://b:1"])
     }
 
-    @Test func `a node whose hello has no welcome for long tries another address`() {
+    @Test func `a node without a welcome for too long tries another address`() {
         var node = LoneNode()
         _ = node.moves()
         node.pass(.milliseconds(900))
@@ -118,7 +118,8 @@ struct RedirectTests {
         #expect(node.effects.contains(.connect(to: nil)))
     }
 
-    @Test func `who says that it serves no longer is left for another, with what has no receipt`() {
+    @Test
+    func `a node leaves a sequencer that no longer serves, with its actions without receipts`() {
         var node = LoneNode()
         node.welcome(epoch: 1)
         var builder = BatchBuilder()

@@ -36,7 +36,7 @@ struct KeyHolderScenarios {
         #expect(joined.count == 1 && refused.count == 1)
     }
 
-    @Test func `the key of a process that does not answer is another's after a second`() {
+    @Test func `the key of an unresponsive process is free after a second`() {
         var cluster = Cluster.withKeyedProcess()
         let sleeper = cluster.nodes[1]
         cluster.removeNode(1)
@@ -59,7 +59,7 @@ struct KeyHolderScenarios {
         #expect(cluster.workersTexts == ["1", "2"])
     }
 
-    @Test func `who waits for a key has it when its holder leaves meanwhile`() {
+    @Test func `a process that waits for a key gets it when its holder leaves`() {
         var cluster = Cluster.withKeyedProcess()
         // The bye of the holder and the question whether it is there meet on their way.
         cluster.input(.leave, to: 1)
@@ -73,7 +73,10 @@ struct KeyHolderScenarios {
         #expect(cluster.nodes[2]?.machine.isJoined == true)
     }
 
-    @Test func `who waits for a key has it when its holder has been silent for too long`() throws {
+    @Test
+    func `a process that waits for a key gets it once its holder has been silent for too long`()
+        throws
+    {
         var cluster = Cluster.withKeyedProcess()
         cluster.removeNode(1)
         cluster.pass(cluster.settings.silenceMax)
@@ -85,7 +88,7 @@ struct KeyHolderScenarios {
         #expect(cluster.nodes[2]?.machine.isJoined == true)
     }
 
-    @Test func `after a restart who had the key keeps it, though another comes first`() {
+    @Test func `after a restart the former holder keeps its key, even if another comes first`() {
         var cluster = Cluster.withKeyedProcess()
         cluster.restartSequencer()
         // The holder's hello is lost; a newcomer's arrives.
@@ -115,7 +118,7 @@ struct KeyHolderScenarios {
         #expect(cluster.nodes[1]?.machine.isJoined == true)
     }
 
-    @Test func `a takeover waits until what its predecessor submitted is in the log`() {
+    @Test func `a takeover waits until its predecessor's actions are in the log`() {
         var cluster = Cluster.withKeyedProcess()
         cluster.isDiskSlow = true
         cluster.dispatch(["1"], to: "list/*", from: 1)

@@ -5,7 +5,7 @@ import Testing
 
 /// Processes that are run again with one key (rule 11).
 struct KeyedScenarios {
-    @Test func `the next process goes on behind what was told`() {
+    @Test func `the next process continues after the reported outcomes`() {
         var cluster = Cluster.withKeyedProcess()
         cluster.dispatch(["1", "2", "3"], to: "list/*", from: 1)
         cluster.input(.told(2), to: 1)
@@ -21,7 +21,7 @@ struct KeyedScenarios {
         #expect(cluster.isCommitted(by: 2, 3) && cluster.isCommitted(by: 2, 4))
     }
 
-    @Test func `what was told reaches the sequencer without a bye`() {
+    @Test func `acknowledged outcomes reach the sequencer without a bye`() {
         var cluster = Cluster.withKeyedProcess()
         cluster.dispatch(["1", "2", "3"], to: "list/*", from: 1)
         cluster.input(.told(3), to: 1)
@@ -32,7 +32,7 @@ struct KeyedScenarios {
         #expect(cluster.resumption(of: 2) == Resumption(settled: 3, lastCounter: 3))
     }
 
-    @Test func `a lost answer about a part of what the process before submitted comes again`() {
+    @Test func `a lost answer about part of a former process's actions is repeated`() {
         var cluster = Cluster.withKeyedProcess()
         let lines = (1...100).map { "\($0)" }
         cluster.dispatch(lines, to: "list/*", from: 1)
@@ -118,7 +118,7 @@ struct KeyedScenarios {
         #expect(cluster.sequencer?.sessions.incarnation(of: SessionKey("b")!.nonce) != nil)
     }
 
-    @Test func `a sequencer that restarts while its log has less than was judged loses no line`() {
+    @Test func `a sequencer that restarts with less log than it judged loses no line`() {
         var cluster = Cluster.withKeyedProcess()
         cluster.isDiskSlow = true
         cluster.dispatch(["1"], to: "list/*", from: 1)
@@ -141,7 +141,7 @@ struct KeyedScenarios {
         #expect((1...3).allSatisfy { cluster.isCommitted(by: 2, $0) })
     }
 
-    @Test func `lines that were void at the end are void again after a restart`() {
+    @Test func `void lines at the end are void again after a restart`() {
         var cluster = Cluster.withKeyedProcess()
         cluster.dispatch(["1"], to: "list/*", from: 1)
         cluster.input(.skipped(2), to: 1)
@@ -160,7 +160,7 @@ struct KeyedScenarios {
         #expect(cluster.nodes[2]?.outcomes.count == 4)
     }
 
-    @Test func `lines that were void are not asked about, and what follows them is dispatched`() {
+    @Test func `void lines are not asked about, and the lines after them are dispatched`() {
         var cluster = Cluster.withKeyedProcess()
         cluster.dispatch(["1"], to: "list/*", from: 1)
         cluster.input(.skipped(2), to: 1)
@@ -180,7 +180,7 @@ struct KeyedScenarios {
         #expect(cluster.nodes[2]?.outcomes.count == 4)
     }
 
-    @Test func `a rejection that is known and not told yet is not judged again after a restart`() {
+    @Test func `a known rejection that was not sent yet is not judged again after a restart`() {
         var cluster = Cluster.withKeyedProcess()
         cluster.dispatch(["1"], to: "list/*", from: 1)
         cluster.submit(["nowhere/*:2", "elsewhere/*:3"], to: "list/*", from: 1)
@@ -229,7 +229,7 @@ struct KeyedScenarios {
         #expect(cluster.disk.last == SequenceNumber(1))
     }
 
-    @Test func `whatever is killed, each line is in the log once, and told by some process`() {
+    @Test func `whatever is killed, each line is in the log once, and some process reports it`() {
         let seed = SplitMix64.seed()
         for round in 0..<60 {
             var run = KeyedRun(seed: seed &+ UInt64(round))

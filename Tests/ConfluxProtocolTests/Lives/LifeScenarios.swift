@@ -47,7 +47,7 @@ struct LifeScenarios {
         for number in 0..<40 { #expect(life(of: "list/\(number)", on: 1, in: cluster) != nil) }
     }
 
-    @Test func `who opens a dropped store begins another one`() throws {
+    @Test func `opening a dropped store begins another one`() throws {
         var cluster = Cluster.twoNodes()
         cluster.dispatch(["1"], to: "list/*", from: 1)
         let former = try #require(life(of: "list", on: 1, in: cluster))
@@ -60,7 +60,7 @@ struct LifeScenarios {
         #expect(cluster.nodes[1]?.texts(of: "list") == [])
     }
 
-    @Test func `what was meant for a life reaches no other one, even in one commit`() throws {
+    @Test func `actions for one life reach no other, even in one commit`() throws {
         var cluster = Cluster.twoNodes()
         cluster.addNode(3)
         let former = try #require(life(of: "list", on: 1, in: cluster))
@@ -90,7 +90,7 @@ struct LifeScenarios {
         #expect(life(of: "list", on: 1, in: cluster) == nil)
     }
 
-    @Test func `a drop that is asked again touches no later life`() throws {
+    @Test func `a repeated drop does not affect a later life`() throws {
         var cluster = Cluster.twoNodes()
         cluster.nextLoss = { if case .confirmed = $0 { true } else { false } }
         let asked = cluster.drop("list", by: 1)
@@ -104,7 +104,7 @@ struct LifeScenarios {
         #expect(try drops(in: cluster) == 1)
     }
 
-    @Test func `a drop that a crash takes back is asked again`() throws {
+    @Test func `a drop that a crash undoes is requested again`() throws {
         var cluster = Cluster.twoNodes()
         cluster.isDiskSlow = true
         let asked = cluster.drop("list", by: 1)
@@ -116,7 +116,7 @@ struct LifeScenarios {
         #expect(life(of: "list", on: 2, in: cluster) == nil)
     }
 
-    @Test func `who was away while a store was dropped learns it by the entry`() throws {
+    @Test func `a node that was away while a store was dropped learns it by the entry`() throws {
         var cluster = Cluster.twoNodes()
         let sleeper = cluster.nodes[2]
         cluster.removeNode(2)

@@ -6,7 +6,7 @@ import Testing
 /// Logs that lost their end, were put back to an earlier copy, or are others than they were (rules 1
 /// and 2).
 struct LostHistoryScenarios {
-    @Test func `what was applied of a history that is lost is no progress in the next one`() {
+    @Test func `progress in a lost history does not count in the next one`() {
         var cluster = Cluster.twoNodes()
         for text in ["1", "2", "3", "4", "5"] { cluster.dispatch([text], to: "list/*", from: 1) }
         cluster.killSequencer()
@@ -23,7 +23,7 @@ struct LostHistoryScenarios {
         #expect(cluster.nodes[2]?.machine.applied == applied)
     }
 
-    @Test func `who had nothing of a log that is gone is told that its session is`() {
+    @Test func `a node that had nothing of a lost log learns that its session is lost`() {
         var cluster = Cluster.twoNodes()
         cluster.addNode(3)
         cluster.isDiskSlow = true
@@ -37,7 +37,7 @@ struct LostHistoryScenarios {
         #expect(cluster.nodes[3]?.events.contains(.sessionForgotten) == true)
     }
 
-    @Test func `who follows a history that is lost follows the next one from what both share`() {
+    @Test func `a node with a lost history follows the next one from their common part`() {
         var cluster = Cluster.twoNodes()
         for text in ["1", "2", "3", "4", "5"] { cluster.dispatch([text], to: "list/*", from: 1) }
         cluster.addNode(3)
@@ -85,7 +85,7 @@ struct LostHistoryScenarios {
     }
 
     @Test(arguments: ["upgraded", "skipped"])
-    func `a node that was told of an entry when it opened a store notices that the log lost it`(
+    func `a node that learned of an entry when it opened a store notices that the log lost it`(
         _ entry: String
     ) throws {
         var cluster = Cluster.twoNodes()
@@ -124,7 +124,8 @@ struct LostHistoryScenarios {
         #expect(cluster.nodes[3]?.texts(of: "list").suffix(2) == ["1", "2"])
     }
 
-    @Test func `a node that passed over what the log gave up, and lost then, notices it`() {
+    @Test
+    func `a node notices the loss of entries that it skipped because the log had dropped them`() {
         var cluster = Cluster.twoNodes()
         cluster.addNode(3, role: .observer)
         cluster.input(.follow(from: SequenceNumber(1)), to: 3)
@@ -143,7 +144,7 @@ struct LostHistoryScenarios {
         #expect(cluster.nodes[3]?.machine.live == cluster.disk.last)
     }
 
-    @Test func `counters that begin anew do not meet a session whose end the log has lost`() {
+    @Test func `counters that begin anew do not match a session whose end the log has lost`() {
         var cluster = Cluster()
         cluster.settings.forgetAfter = .seconds(1)
         cluster.startSequencer()
@@ -170,7 +171,7 @@ struct LostHistoryScenarios {
     }
 
     /// Two histories of a log give one incarnation to one process, each for a session of its own.
-    @Test func `a session of another history is not taken for the one with its number`() {
+    @Test func `a session of another history is not confused with the one of its number`() {
         var cluster = Cluster()
         cluster.startSequencer()
         let empty = cluster.disk
@@ -197,7 +198,7 @@ struct LostHistoryScenarios {
         #expect(cluster.nodes[1]?.texts(of: "list") == ["1", "2", "3", "4"])
     }
 
-    @Test func `what waits behind a hole does not outlive its tenure`() {
+    @Test func `commits waiting behind a hole do not outlive their tenure`() {
         var cluster = Cluster.twoNodes()
         cluster.dispatch(["1"], to: "list/*", from: 1)
         let copy = cluster.disk
@@ -221,7 +222,7 @@ struct LostHistoryScenarios {
         #expect(cluster.nodes[2]?.texts(of: "list") == ["1", "kept"])
     }
 
-    @Test func `numbers that a node only heard of, and that the log has lost, are not asked for`() {
+    @Test func `a node does not fetch numbers that it only heard of and that the log has lost`() {
         var cluster = Cluster.twoNodes()
         let copy = cluster.disk
         // It hears of them, and has none of them.
@@ -246,7 +247,8 @@ struct LostHistoryScenarios {
         #expect(fetches == 0)
     }
 
-    @Test func `what a node fetched of a tenure that it never met is compared by its own`() {
+    @Test
+    func `entries fetched from a tenure that a node never met are compared by their own epoch`() {
         var cluster = Cluster.twoNodes()
         let copy = cluster.disk
         // The second node is away for a whole tenure, and fetches a part of it in the next one.
@@ -321,7 +323,7 @@ struct LostHistoryScenarios {
     }
 
     /// Votes are encoded beside what is applied, and may come late.
-    @Test func `a vote on a history that is lost is none on the one that is there`() throws {
+    @Test func `a vote on a lost history does not count for the present one`() throws {
         var cluster = Cluster.eager()
         cluster.nodes[2]?.isVotingLate = true
         let copy = cluster.disk
@@ -349,7 +351,7 @@ struct LostHistoryScenarios {
         #expect(votes == 1)
     }
 
-    @Test func `what is said of a tenure that is over is no vote in the next one`() throws {
+    @Test func `a vote of an ended tenure does not count in the next one`() throws {
         var cluster = Cluster.eager()
         for node in [1, 2] { cluster.nodes[node]?.isVotingLate = true }
         cluster.grow("list/*", by: 200, from: 1)

@@ -42,7 +42,7 @@ struct UnlistedScenarios {
     }
 
     @Test(arguments: [true, false])
-    func `a store whose snapshot may be missing is held off, and all others are served`(
+    func `a store whose snapshot may be missing has to wait, and all others are served`(
         _ isNamed: Bool
     ) throws {
         var cluster = try deserted()
@@ -88,7 +88,7 @@ struct UnlistedScenarios {
         #expect(cluster.sequencer?.directory.life(of: Self.list)?.work.missing == nil)
     }
 
-    @Test func `a snapshot that the floor passed on its way releases nobody`() throws {
+    @Test func `a snapshot that the floor passed while it was uploaded releases nobody`() throws {
         var cluster = Cluster.eager()
         func grow(_ rounds: Range<Int>, in cluster: inout Cluster) throws {
             for round in rounds {
@@ -125,7 +125,7 @@ struct UnlistedScenarios {
         cluster.expectAgreement()
     }
 
-    @Test func `what is kept aside goes on from no other snapshot than its own`() throws {
+    @Test func `entries kept aside continue only from their own snapshot`() throws {
         var cluster = Cluster.eager()
         cluster.open("list/old", on: 2)
         cluster.grow("list/old", by: 20_000, from: 2, text: "one")
@@ -150,7 +150,7 @@ struct UnlistedScenarios {
         #expect(refusals(in: cluster).count == 1)
     }
 
-    @Test func `nothing is migrated from another snapshot than what is missing`() throws {
+    @Test func `only missing entries are migrated from another snapshot`() throws {
         var cluster = Cluster.eager()
         cluster.grow("list/*", by: 200, from: 1, text: "a")
         #expect(cluster.base(of: "list") != cluster.life(of: Self.list))
@@ -173,7 +173,7 @@ struct UnlistedScenarios {
         #expect(refusals(in: cluster).count == 1)
     }
 
-    @Test func `a store that is held off is not upgraded`() throws {
+    @Test func `a store that has to wait is not upgraded`() throws {
         var cluster = try deserted()
         cluster.unlisted = ([Self.list], { $0.place.store == Self.list })
         cluster.restartFromDisk()
@@ -186,7 +186,8 @@ struct UnlistedScenarios {
         #expect(cluster.sequencer?.directory.store(Self.list)?.schemaVersion == 1)
     }
 
-    @Test func `what the log has all entries of is served from before`() throws {
+    @Test func `a store is served from before its snapshot if the log has all its entries`() throws
+    {
         var cluster = Cluster.eager()
         for round in 0..<4 { cluster.grow("list/*", by: 200, from: 1, text: "\(round)") }
         #expect(cluster.base(of: "list") != cluster.life(of: Self.list))

@@ -108,7 +108,7 @@ struct CheckpointTests {
         }
     }
 
-    @Test func `outcomes of which a part is settled stay in a checkpoint`() throws {
+    @Test func `partly settled outcomes stay in a checkpoint`() throws {
         var cluster = Cluster()
         cluster.startSequencer()
         cluster.addNode(1, key: "job", store: "list")
@@ -219,7 +219,7 @@ struct CheckpointTests {
         #expect(setAside(try start(cluster, with: [(fold.last, fold)])) == [fold.last])
     }
 
-    @Test func `checkpoints that the log can't read are passed over`() throws {
+    @Test func `checkpoints that the log can't read are skipped`() throws {
         var cluster = twoTenures()
         let older = try cluster.disk.fold(commits: 2)
         let newer = try cluster.disk.fold(commits: 4)

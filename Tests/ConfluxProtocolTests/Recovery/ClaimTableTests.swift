@@ -22,7 +22,7 @@ struct ClaimTableTests {
             epoch: Epoch(epoch), claim: Identifier(high: 9, low: nonce))
     }
 
-    @Test func `what a tenure of this log wrote is agreed, up to its end`() {
+    @Test func `entries of a tenure of this log are agreed up to its end`() {
         let table = claims([(1, 1, 1), (2, 2, 20)])
         let last = SequenceNumber(30)
         #expect(table.agreement(with: mark(12, 1, nonce: 1), endingAt: last) == SequenceNumber(12))

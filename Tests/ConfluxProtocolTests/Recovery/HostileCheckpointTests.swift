@@ -58,7 +58,7 @@ struct HostileCheckpointTests {
         }
     }
 
-    @Test func `what a later version adds is skipped, unless it must be understood`() throws {
+    @Test func `additions of a later version are skipped, unless they must be understood`() throws {
         let bytes = try sample()
         let fold = try LogFold(checkpoint: bytes[...])
         let optional: [UInt8] = [0x07, 0x00, 2, 0, 0, 0, 9, 9]

@@ -32,7 +32,7 @@ struct StandbyScenarios {
         published.compactMap { if case .send(let message, _) = $0 { message } else { nil } }
     }
 
-    @Test func `it says who serves and who stands by`() {
+    @Test func `status says who serves and who stands by`() {
         var cluster = started()
         ask(.sequencers, in: &cluster)
         guard case .sequencers(let places)? = cluster.nodes[3]?.answers.first?.body else {
@@ -86,7 +86,7 @@ struct StandbyScenarios {
         #expect(cluster.ends == [.handedOver(to: "tcp://c:1")])
     }
 
-    @Test func `without another sequencer nothing is handed over`() {
+    @Test func `nothing is handed over without another sequencer`() {
         var cluster = started()
         cluster.handle(.standbys([]))
         ask(.handOver(to: nil), in: &cluster)
@@ -97,7 +97,7 @@ struct StandbyScenarios {
         #expect(cluster.sequencer != nil)
     }
 
-    @Test func `a deposed sequencer says bye, and then nothing more of its tenure`() {
+    @Test func `a deposed sequencer says bye, and nothing more of its tenure`() {
         var cluster = started()
         cluster.isDiskSlow = true
         cluster.isConfirmSlow = true
@@ -153,7 +153,7 @@ struct StandbyScenarios {
         return (read, recovery.fold)
     }
 
-    @Test func `a fold that was followed to the end needs nothing read`() throws {
+    @Test func `a fold that has followed the log to its end needs no reading`() throws {
         let disk = history()
         let whole = try disk.fold(commits: disk.bodies.count)
         let found = try recovery(of: disk, knowing: whole)
@@ -161,7 +161,7 @@ struct StandbyScenarios {
         #expect(found.fold == whole)
     }
 
-    @Test func `behind a fold only what is new is read`() throws {
+    @Test func `after a fold only new entries are read`() throws {
         let disk = history()
         let known = try disk.fold(commits: 2)
         let found = try recovery(of: disk, knowing: known)
@@ -169,7 +169,7 @@ struct StandbyScenarios {
         #expect(try found.fold == disk.fold(commits: disk.bodies.count))
     }
 
-    @Test func `a fold of an end that was lost is set aside, and the log itself read`() throws {
+    @Test func `a fold of a lost end is set aside, and the log itself is read`() throws {
         let disk = history()
         // Another tenure has given the same numbers since.
         var lost = disk

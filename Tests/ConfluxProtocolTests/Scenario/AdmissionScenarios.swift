@@ -86,7 +86,7 @@ struct AdmissionScenarios {
         }
     }
 
-    @Test func `a stuck majority slows nobody in the next tenure, nor when it comes back`() {
+    @Test func `a stuck majority slows nobody in the next tenure, or when it returns`() {
         var cluster = cluster(of: 3)
         for id in [2, 3] { cluster.nodes[id]?.isStuck = true }
         dispatch(20, in: &cluster, over: .seconds(8))
@@ -102,7 +102,7 @@ struct AdmissionScenarios {
         #expect(behind?.count == 2)
     }
 
-    @Test func `slow is so many bytes a beat, and one batch at least`() {
+    @Test func `slow admission is a bounded number of bytes a beat, and at least one batch`() {
         var settings = SequencerSettings(feed: "feed")
         settings.lagEntriesMax = 10
         settings.slowBytesPerBeat = 100

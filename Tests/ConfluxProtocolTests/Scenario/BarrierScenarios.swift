@@ -23,7 +23,7 @@ struct BarrierScenarios {
         #expect(cluster.nodes[2]?.reached[100] == .due(cluster.disk.last))
     }
 
-    @Test func `a node that hosts nothing passes as soon as the log has confirmed`() {
+    @Test func `a node that hosts nothing passes a barrier as soon as the log has confirmed`() {
         var cluster = Cluster.twoNodes()
         cluster.addNode(3)
         cluster.isConfirmSlow = true
@@ -152,7 +152,7 @@ struct BarrierScenarios {
         #expect(cluster.nodes[2]?.resets == 1)
     }
 
-    @Test func `above the bounds a barrier fails, on either side, and others go on`() {
+    @Test func `above either side's bound a barrier fails, and others continue`() {
         var cluster = Cluster.twoNodes()
         cluster.sequencer = nil
         cluster.settings.barriersMax = 2
@@ -190,7 +190,7 @@ struct BarrierScenarios {
         #expect(cluster.nodes[1]?.machine.waiters.count == Int(most) - 1)
     }
 
-    @Test func `a receipt is waited for until its number is applied`() {
+    @Test func `a wait for a receipt ends once its number is applied`() {
         var cluster = Cluster.twoNodes()
         cluster.nodes[2]?.feedDrops = 1
         cluster.dispatch(["x"], to: "list/*", from: 1)
@@ -214,7 +214,7 @@ struct BarrierScenarios {
     }
 
     @Test
-    func `a node that has a lost history's entry of a receipt's number waits for the receipt's`() {
+    func `a node with a lost entry of a receipt's number waits for the receipt's entry`() {
         var cluster = Cluster.twoNodes()
         let copy = cluster.disk
         for _ in 1...6 { cluster.dispatch(["lost"], to: "list/*", from: 1) }

@@ -31,7 +31,7 @@ struct FeedScenarios {
         #expect(cluster.nodes[2]?.texts(of: "list") == ["last"])
     }
 
-    @Test func `what gathers for one append is published in messages of a bounded size`() throws {
+    @Test func `entries of one append are published in messages of a bounded size`() throws {
         var cluster = Cluster()
         cluster.settings.feedCommitBytesMax = 1_000
         cluster.startSequencer()
@@ -82,7 +82,7 @@ struct FeedScenarios {
         #expect(peers.cluster.nodes[1]?.machine.live == peers.cluster.disk.last)
     }
 
-    @Test func `answers that take longer than a node waits are taken all the same`() {
+    @Test func `answers that take longer than a node's interval are accepted all the same`() {
         var cluster = started()
         let patience = ReplicaSettings(name: nil, role: .member).fetchPatience
         cluster.nodes[2]?.feedDrops = 3
@@ -154,7 +154,7 @@ struct FeedScenarios {
         #expect(cluster.nodes[2]?.texts(of: "list") == (0..<40).map { "l\($0)" })
     }
 
-    @Test func `an action for a store that is just being opened is told after it is applied`() {
+    @Test func `an action for a store that is being opened is reported after it is applied`() {
         var cluster = started(nodes: 1)
         cluster.dispatch(["before"], to: "list/*", from: 1)
         cluster.addNode(2)
@@ -267,7 +267,7 @@ struct FeedScenarios {
         #expect(cluster.nodes[2]?.bridgedTexts.map { $0.last } == ["a"])
     }
 
-    @Test func `of concurrent openers the first wins and the other adopts its store`() throws {
+    @Test func `the first of concurrent openers wins, and the other adopts its store`() throws {
         var cluster = Cluster()
         cluster.startSequencer()
         for id in 1...2 { cluster.addNode(id) }
@@ -282,7 +282,7 @@ struct FeedScenarios {
         #expect(cluster.notes.filter { if case .created = $0 { true } else { false } }.count == 1)
     }
 
-    @Test func `behind a slow reader commits wait within a bound and then are fetched`() {
+    @Test func `for a slow reader commits wait up to a bound and then are fetched`() {
         var cluster = started(nodes: 1)
         var settings = ReplicaSettings(name: nil, role: .member)
         settings.deliveryBytesMax = 1
@@ -324,7 +324,7 @@ struct FeedScenarios {
         #expect(effects.contains { if case .send(.fetch) = $0 { true } else { false } })
     }
 
-    @Test func `below the floor a bridge goes on and says what it missed`() {
+    @Test func `below the floor a bridge continues and says what it missed`() {
         var cluster = started()
         cluster.addNode(3)
         cluster.bridge("list", on: 3)
@@ -343,7 +343,7 @@ struct FeedScenarios {
         #expect(cluster.nodes[3]?.bridgedTexts.last?.hasSuffix("list d") == true)
     }
 
-    @Test func `a bridge begins where the log is, however old the beat that proves it`() throws {
+    @Test func `a bridge begins at the log's end, however old the beat that proves it`() throws {
         var cluster = Cluster()
         cluster.startSequencer()
         cluster.addNode(1)

@@ -50,7 +50,7 @@ struct HostileScenarios {
         #expect(cluster.nodes[1]?.texts(of: "list") == ["after"])
     }
 
-    @Test func `a node that fetches without end leaves room for the fetches of others`() throws {
+    @Test func `a node that keeps fetching leaves room for others' fetches`() throws {
         var cluster = started()
         cluster.addNode(2, named: "beta", store: "list")
         var machine = try #require(cluster.sequencer)
@@ -126,7 +126,7 @@ struct HostileScenarios {
         #expect(outcomes(of: cluster.nodes[1]?.opened) == [nil, nil, nil, nil])
     }
 
-    @Test func `a hello that was said again, and waited for the log, takes back nothing`() throws {
+    @Test func `a repeated hello that waited for the log undoes nothing`() throws {
         var peers = RawPeers()
         peers.cluster.isConfirmSlow = true
         let hello = Hello(
@@ -153,7 +153,7 @@ struct HostileScenarios {
         #expect(isHosted() == true)
     }
 
-    @Test func `whoever learns a session's nonce has no part in it by another key`() throws {
+    @Test func `knowing a session's nonce gives another key no part in it`() throws {
         var cluster = started()
         func join(_ connection: UInt64, by owner: String, session: SessionToken? = nil) {
             let connection = ConnectionID(rawValue: connection)
@@ -178,7 +178,7 @@ struct HostileScenarios {
     }
 
     @Test(arguments: [Hello.Role.member, .observer])
-    func `what is said to a session is not said to another one on its connection`(
+    func `messages to a session are not sent to another one on its connection`(
         role: Hello.Role
     ) throws {
         var cluster = started()
@@ -236,7 +236,7 @@ struct HostileScenarios {
         #expect(effects.count <= 200)
     }
 
-    @Test func `who says that it has outcomes of what it never submitted harms itself alone`()
+    @Test func `a node that acknowledges outcomes it never had harms only itself`()
         throws
     {
         var cluster = started()

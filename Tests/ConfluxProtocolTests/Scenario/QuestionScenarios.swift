@@ -47,7 +47,8 @@ struct QuestionScenarios {
         return status.shapes
     }
 
-    @Test func `the shapes of a state's actions are known while a node that tells them is there`()
+    @Test
+    func `the shapes of a state's actions are known while a node that declares them is there`()
         throws
     {
         var cluster = started()
@@ -170,7 +171,7 @@ struct QuestionScenarios {
         }
     }
 
-    @Test func `a question about what nobody hosts fails at once with the names that are known`()
+    @Test func `a question about an unhosted store fails at once with the known names`()
         throws
     {
         var cluster = started()

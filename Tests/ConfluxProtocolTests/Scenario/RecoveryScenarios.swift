@@ -5,7 +5,7 @@ import Testing
 
 /// Coincidences: what meets a restart, a rejoin or a leaving node halfway.
 struct RecoveryScenarios {
-    @Test func `a batch of which only a part is in the log has all outcomes after a restart`() {
+    @Test func `a batch that is only partly in the log has all outcomes after a restart`() {
         var cluster = Cluster.twoNodes()
         cluster.isDiskSlow = true
         cluster.dispatch(["nowhere/*:1", "2", "nowhere/*:3", "nowhere/*:4"], to: "list/*", from: 1)
@@ -30,7 +30,7 @@ struct RecoveryScenarios {
         #expect(cluster.nodes[2]?.texts(of: "list") == ["2", "5"])
     }
 
-    @Test func `a session whose node is just coming back is not forgotten for a newcomer`() {
+    @Test func `a session whose node is returning is not forgotten for a newcomer`() {
         var cluster = Cluster()
         cluster.settings.sessionsMax = 2
         cluster.startSequencer()
@@ -49,7 +49,7 @@ struct RecoveryScenarios {
         #expect(cluster.sequencer?.joining.isEmpty == true)
     }
 
-    @Test func `an inquiry for a name whose holder says goodbye meanwhile ends no other presence`()
+    @Test func `an inquiry for a name whose holder leaves meanwhile ends no other presence`()
         throws
     {
         var cluster = Cluster.twoNodes()
@@ -92,7 +92,7 @@ struct RecoveryScenarios {
         #expect(hosts.map { cluster.sequencer?.sessions[$0]?.name?.text } == ["alpha"])
     }
 
-    @Test func `a hello that was said twice takes back nothing that was opened since`() throws {
+    @Test func `a repeated hello undoes nothing that was opened since`() throws {
         var cluster = Cluster.twoNodes()
         let copy = cluster.disk
         cluster.restartSequencer()
@@ -137,7 +137,7 @@ struct RecoveryScenarios {
         #expect(cluster.nodes[2]?.outcomes.count == 1)
     }
 
-    @Test func `an outcome that is held waits for a store that begins anew meanwhile`() throws {
+    @Test func `a held outcome waits for a store that begins anew meanwhile`() throws {
         var cluster = Cluster.twoNodes()
         let list = try #require(StoreName("list"))
         cluster.nodes[2]?.feedDrops = 1
@@ -215,7 +215,7 @@ struct RecoveryScenarios {
         #expect(cluster.nodes[3]?.machine.catchUps.isEmpty == true)
     }
 
-    @Test func `hellos that waited together take nothing from whom they welcome`() {
+    @Test func `hellos that waited together remove nothing from the nodes that they welcome`() {
         var cluster = Cluster.twoNodes()
         cluster.isDiskSlow = true
         cluster.dispatch(["x"], to: "list/*", from: 1)
@@ -237,7 +237,7 @@ struct RecoveryScenarios {
         #expect(cluster.nodes[1]?.texts(of: "list") == ["x"])
     }
 
-    @Test func `a superseded sequencer takes no history from a node that knows more`() {
+    @Test func `a superseded sequencer adopts no history from a node that knows more`() {
         var cluster = Cluster.twoNodes()
         // Another tenure has begun, and written what a node has by way of a third sequencer.
         cluster.disk.epoch = Epoch(2)
@@ -261,7 +261,7 @@ struct RecoveryScenarios {
         #expect(!cluster.published.contains(where: isWelcome))
     }
 
-    @Test func `a welcome of a tenure that is over comes late, and is not believed`() {
+    @Test func `a late welcome of an ended tenure is not believed`() {
         var cluster = Cluster.twoNodes()
         // It hosts nothing, so that no history speaks against the welcome.
         cluster.addNode(3)

@@ -62,7 +62,8 @@ struct SessionScenarios {
     }
 
     @Test
-    func `after a broken connection what has no outcome is submitted again, and applied once`() {
+    func `after a broken connection actions without an outcome are resubmitted, and applied once`()
+    {
         var cluster = Cluster.twoNodes()
         cluster.dispatch(["a"], to: "list/*", from: 1)
         // The batch arrives, its receipt is lost with the connection, and so is the commit.
@@ -125,7 +126,7 @@ struct SessionScenarios {
         #expect(cluster.nodes[1]?.outcomes.count == 3)
     }
 
-    @Test func `a log that is another one ends in unknown outcomes and new stores`() throws {
+    @Test func `another log leads to unknown outcomes and new stores`() throws {
         var cluster = Cluster.twoNodes()
         cluster.dispatch(["old"], to: "list/*", from: 1)
         let mark = try #require(cluster.nodes[1]?.machine.live)
@@ -143,7 +144,7 @@ struct SessionScenarios {
         #expect(cluster.nodes[2]?.texts(of: "list") == ["new"])
     }
 
-    @Test func `a log that lost its tail is noticed`() throws {
+    @Test func `nodes notice that a log lost its tail`() throws {
         var cluster = Cluster.twoNodes()
         cluster.dispatch(["kept"], to: "list/*", from: 1)
         let kept = cluster.disk.last
@@ -171,7 +172,7 @@ struct SessionScenarios {
         #expect(cluster.nodes[1]?.texts(of: "list") == ["x"])
     }
 
-    @Test func `the name of a node that does not answer is another's after a second`() {
+    @Test func `the name of an unresponsive node is free after a second`() {
         var cluster = Cluster.twoNodes()
         cluster.removeNode(1)
         cluster.addNode(3, named: "alpha")
@@ -181,7 +182,7 @@ struct SessionScenarios {
         #expect(cluster.notes.contains { if case .left = $0 { true } else { false } })
     }
 
-    @Test func `a newcomer that dies while the holder of its name is asked is in nobody's way`() {
+    @Test func `a newcomer that dies while its name's holder is asked blocks nobody`() {
         var cluster = Cluster.twoNodes()
         cluster.removeNode(1)
         cluster.addNode(3, named: "alpha")
@@ -193,7 +194,7 @@ struct SessionScenarios {
         #expect(cluster.nodes[4]?.machine.isJoined == true)
     }
 
-    @Test func `of two newcomers that want a dead node's name one gets it`() {
+    @Test func `one of two newcomers gets a dead node's name`() {
         var cluster = Cluster.twoNodes()
         cluster.removeNode(1)
         cluster.addNode(3, named: "alpha")
@@ -208,7 +209,7 @@ struct SessionScenarios {
         }
     }
 
-    @Test func `a newcomer that dies before it is in the log is in nobody's way`() {
+    @Test func `a newcomer that dies before it is in the log blocks nobody`() {
         var cluster = Cluster.twoNodes()
         cluster.isDiskSlow = true
         cluster.addNode(3, named: "gamma")
@@ -220,7 +221,7 @@ struct SessionScenarios {
         #expect(cluster.nodes[4]?.machine.isJoined == true)
     }
 
-    @Test func `a name that its holder gave up while it was asked is free at once`() {
+    @Test func `a name that its holder releases while being asked is free at once`() {
         var cluster = Cluster.twoNodes()
         let holder = cluster.nodes[1]
         // The holder does not hear the question, and leaves properly.
@@ -269,7 +270,7 @@ struct SessionScenarios {
     }
 
     @Test(arguments: ["gamma", nil])
-    func `a session that comes back as another does not share its own name`(
+    func `a session that returns as another one does not share its former name`(
         _ other: String?
     ) throws {
         var cluster = Cluster.twoNodes()
@@ -433,7 +434,7 @@ struct SessionScenarios {
         #expect(cluster.nodes[3]?.machine.live == last.next)
     }
 
-    @Test func `a sequencer that is gone and back before anybody missed it is told of`() {
+    @Test func `a sequencer that restarts before anybody missed it is reported`() {
         var cluster = Cluster.twoNodes()
         cluster.restartSequencer()
         cluster.run()

@@ -18,7 +18,7 @@ struct SubmissionScenarios {
         #expect(first.filter { $0.hasPrefix("a") } == (0..<20).map { "a\($0)" })
     }
 
-    @Test func `nothing is published or receipted before the log has it`() {
+    @Test func `nothing is published or receipted before it is in the log`() {
         var cluster = Cluster.twoNodes()
         cluster.isDiskSlow = true
         cluster.published.removeAll()
@@ -38,7 +38,7 @@ struct SubmissionScenarios {
         #expect(cluster.nodes[1]?.outcomes.count == 1)
     }
 
-    @Test func `what arrives while the log is busy becomes one commit`() {
+    @Test func `actions that arrive while the log is busy become one commit`() {
         var cluster = Cluster.twoNodes()
         cluster.isDiskSlow = true
         cluster.dispatch(["first"], to: "list/*", from: 1)
@@ -50,7 +50,8 @@ struct SubmissionScenarios {
         #expect(cluster.nodes[2]?.texts(of: "list") == ["first", "a", "b", "c", "d"])
     }
 
-    @Test func `a batch that comes twice is applied once and gets its first outcome again`() throws
+    @Test func `a batch that arrives twice is applied once and gets its first outcome again`()
+        throws
     {
         var cluster = Cluster.twoNodes()
         cluster.dispatch(["x", "y"], to: "list/*", from: 1)
@@ -134,7 +135,7 @@ struct SubmissionScenarios {
         }
     }
 
-    @Test func `a rejection is told after the commits before it`() throws {
+    @Test func `a rejection is reported after the commits before it`() throws {
         var cluster = Cluster.twoNodes()
         cluster.isDiskSlow = true
         cluster.published.removeAll()
@@ -152,7 +153,7 @@ struct SubmissionScenarios {
         #expect(order == ["receipts", "rejection"])
     }
 
-    @Test func `above the window a batch is discarded, and comes again when there is room`() {
+    @Test func `above the window a batch is discarded, and is sent again when there is room`() {
         var cluster = Cluster()
         cluster.settings.allow(payloadBytesMax: 1 << 20)
         cluster.startSequencer()
@@ -204,7 +205,7 @@ struct SubmissionScenarios {
         #expect(cluster.disk.last == last)
     }
 
-    @Test func `what a node sent in a session of another tenure is none of the present one's`()
+    @Test func `messages of a session of another tenure do not belong to the present one`()
         throws
     {
         var cluster = Cluster.twoNodes()
@@ -284,8 +285,7 @@ struct SubmissionScenarios {
         return code
     }
 
-    @Test func `an action newer than all that its state has is rejected, and stops nobody`() throws
-    {
+    @Test func `an action newer than its state's version is rejected, and stops nobody`() throws {
         var cluster = Cluster.twoNodes()
         // A flipped bit, and a version that nothing has.
         for version in [1_073_741_825, 2, 0] as [UInt32] {

@@ -10,7 +10,8 @@ struct WithdrawalScenarios {
         return code
     }
 
-    @Test func `what is withdrawn before it arrives is in no log, what is around it is`() {
+    @Test
+    func `actions withdrawn before they arrive are not in the log, and those around them are`() {
         var cluster = Cluster.twoNodes()
         cluster.submit(["a", "b", "c"], to: "list/*", from: 1)
         cluster.queue.removeAll()
@@ -24,7 +25,7 @@ struct WithdrawalScenarios {
         #expect(cluster.nodes[1]?.outcomes.count == 3)
     }
 
-    @Test func `what is ordered already gets its receipt`() {
+    @Test func `an action that is already ordered gets its receipt`() {
         var cluster = Cluster.twoNodes()
         cluster.isDiskSlow = true
         cluster.dispatch(["a", "b", "c"], to: "list/*", from: 1)
@@ -76,7 +77,7 @@ struct WithdrawalScenarios {
         #expect(cluster.nodes[2]?.texts(of: "list") == ["b", "c"])
     }
 
-    @Test func `an outcome of withdrawn actions is told behind the receipts before it`() {
+    @Test func `an outcome of withdrawn actions is reported after the receipts before it`() {
         var cluster = Cluster.twoNodes()
         cluster.submit(["lost"], to: "list/*", from: 1)
         cluster.queue.removeAll()
@@ -93,7 +94,7 @@ struct WithdrawalScenarios {
         #expect(code(cluster, 3) == .withdrawn)
     }
 
-    @Test func `the full window stops no withdrawal`() {
+    @Test func `a full window blocks no withdrawal`() {
         var cluster = Cluster()
         cluster.startSequencer()
         cluster.addNode(1, store: "list")
@@ -108,7 +109,7 @@ struct WithdrawalScenarios {
         #expect(code(cluster, 4) == .withdrawn)
     }
 
-    @Test func `a batch in parts, of which only some is in the log, has all outcomes`() {
+    @Test func `a batch in parts, only some of them in the log, has all outcomes`() {
         var cluster = Cluster.twoNodes()
         cluster.isDiskSlow = true
         cluster.dispatch(
@@ -133,7 +134,7 @@ struct WithdrawalScenarios {
         #expect(cluster.nodes[2]?.texts(of: "list") == ["1", "3", "6"])
     }
 
-    @Test func `a rejection that was told is not judged again after a restart`() throws {
+    @Test func `a rejection that was sent is not judged again after a restart`() throws {
         var cluster = Cluster.twoNodes()
         cluster.dispatch(["1"], to: "list/*", from: 1)
         cluster.submit(["nowhere/*:2", "elsewhere/*:3"], to: "list/*", from: 1)

@@ -51,7 +51,7 @@ struct Scripts {
         }
     }
 
-    @Test func `every command stands in a script`() throws {
+    @Test func `every command is used in a script`() throws {
         var seen: Set<String> = []
         for file in Self.files {
             let script = try Script(String(contentsOf: file.url, encoding: .utf8))
@@ -78,7 +78,7 @@ struct Scripts {
         ("A\n---\nstart\n", "line 1: a script begins with its title and what it shows"),
         ("A\n\nb\n---\n", "line 4: a script has at least one command"),
     ])
-    func `a script that can't be read says where and why`(text: String, message: String) {
+    func `an invalid script says where and why`(text: String, message: String) {
         do {
             let script = try Script(text)
             var run = ScriptRun()
@@ -89,7 +89,7 @@ struct Scripts {
         }
     }
 
-    @Test func `a difference shows what is kept, gone and new`() {
+    @Test func `a difference shows kept, removed and new lines`() {
         #expect(
             Script.difference(golden: ["a", "b", "c"], found: ["a", "x", "c", "d"])
                 == "  a\n- b\n+ x\n  c\n+ d")

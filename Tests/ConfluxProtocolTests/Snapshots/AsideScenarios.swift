@@ -26,7 +26,7 @@ struct AsideScenarios {
         return cluster
     }
 
-    @Test func `an abandoned store keeps the log for nobody, and loses nothing`() throws {
+    @Test func `an abandoned store does not retain the log, and loses nothing`() throws {
         var cluster = try abandoned()
         #expect(cluster.disk.asides.count == 1)
         let name = try #require(StoreName("list/old"))
@@ -38,7 +38,7 @@ struct AsideScenarios {
         cluster.expectBounds()
     }
 
-    @Test func `who opens a store of which nothing had to be kept aside reads nothing of before`()
+    @Test func `opening a store without entries kept aside reads nothing of before`()
         throws
     {
         var cluster = Cluster.eager()
@@ -62,7 +62,7 @@ struct AsideScenarios {
         #expect(cluster.notes.allSatisfy { if case .damaged = $0 { false } else { true } })
     }
 
-    @Test func `what is kept aside outlives the sequencer`() throws {
+    @Test func `entries kept aside outlive the sequencer`() throws {
         var cluster = try abandoned()
         cluster.restartFromDisk()
         cluster.addNode(3, named: "gamma", store: "list/old")
@@ -70,7 +70,7 @@ struct AsideScenarios {
         #expect(cluster.nodes[3]?.texts(of: "list/old") == ["one", "two", "all"])
     }
 
-    @Test func `above the bound an abandoned store is frozen, and who opens it thaws it`() throws {
+    @Test func `above the bound an abandoned store is frozen, and opening it thaws it`() throws {
         var cluster = try abandoned { $0.asideBytesMax = 1 }
         let name = try #require(StoreName("list/old"))
         #expect(cluster.sequencer?.directory.store(name)?.freezing?.reason == .abandoned)
@@ -83,7 +83,7 @@ struct AsideScenarios {
         #expect(cluster.nodes[3]?.texts(of: "list/old") == ["one", "two", "again"])
     }
 
-    @Test func `who comes while its store is kept aside does not find it frozen`() throws {
+    @Test func `a node that opens a store while it is kept aside does not find it frozen`() throws {
         var cluster = try abandoned(isKeepingSlow: true) { $0.asideBytesMax = 1 }
         #expect(!cluster.waitingKeeps.isEmpty)
         cluster.addNode(3, named: "gamma", store: "list/old")
@@ -94,7 +94,7 @@ struct AsideScenarios {
         #expect(cluster.nodes[3]?.texts(of: "list/old") == ["one", "two", "all", "again"])
     }
 
-    @Test func `who comes while its store is being frozen has it thawed`() throws {
+    @Test func `a node that opens a store while it is being frozen has it thawed`() throws {
         var cluster = try abandoned(isKeepingSlow: true) { $0.asideBytesMax = 1 }
         cluster.addNode(3, named: "gamma", store: "list/shared")
         cluster.isDiskSlow = true
@@ -107,7 +107,7 @@ struct AsideScenarios {
         #expect(cluster.sequencer?.directory.store(name)?.isFrozen == false)
     }
 
-    @Test func `nobody's store is taken for abandoned before its node could say hello`() throws {
+    @Test func `no store counts as abandoned before its node could say hello`() throws {
         var cluster = Cluster.eager { $0.asideBytesMax = 1 }
         cluster.open("list/old", on: 2)
         cluster.dispatch(["one"], to: "list/old", from: 2)
@@ -129,7 +129,7 @@ struct AsideScenarios {
         #expect(cluster.nodes[2]?.texts(of: "list/old") == ["one", "two"])
     }
 
-    @Test func `a snapshot takes the place of what is kept aside`() throws {
+    @Test func `a snapshot replaces entries that are kept aside`() throws {
         var cluster = try abandoned()
         cluster.addNode(3, named: "gamma", store: "list/old")
         cluster.pass(.seconds(2))

@@ -20,14 +20,14 @@ struct DivergenceScenarios {
         cluster.run()
     }
 
-    @Test func `the only one's vote counts`() {
+    @Test func `the vote of the only replica counts`() {
         var cluster = Cluster.eager(nodes: ["alpha"])
         cluster.grow("list/*", by: 200, from: 1)
         #expect(cluster.taken.count == 1)
         #expect(cluster.divergences.isEmpty)
     }
 
-    @Test func `of two that differ neither begins anew, and both are told`() {
+    @Test func `neither of two differing replicas begins anew, and both learn it`() {
         var cluster = Cluster.eager()
         diverge(2, in: &cluster)
         cluster.grow("list/*", by: 200, from: 1)
@@ -43,7 +43,7 @@ struct DivergenceScenarios {
         #expect(cluster.taken.isEmpty)
     }
 
-    @Test func `a vote that was lost with its connection counts behind the next welcome`() throws {
+    @Test func `a vote lost with its connection counts after the next welcome`() throws {
         var cluster = Cluster.eager()
         diverge(1, in: &cluster)
         cluster.nodes[2]?.isVotingLate = true
@@ -65,7 +65,7 @@ struct DivergenceScenarios {
         #expect(cluster.divergences.count { $0.path == nil } == 1)
     }
 
-    @Test func `a vote for a point of another tenure is not said again`() throws {
+    @Test func `a vote for a point of another tenure is not repeated`() throws {
         var cluster = Cluster.eager()
         cluster.grow("list/*", by: 200, from: 1)
         cluster.restartSequencer()
@@ -81,7 +81,7 @@ struct DivergenceScenarios {
         #expect(votes() == 1)
     }
 
-    @Test func `of three the one that differs says where, and begins anew`() {
+    @Test func `the one of three replicas that differs says where, and begins anew`() {
         var cluster = Cluster.eager(nodes: ["alpha", "beta", "gamma"])
         diverge(1, in: &cluster)
         cluster.grow("list/*", by: 200, from: 1)
@@ -97,7 +97,7 @@ struct DivergenceScenarios {
         cluster.expectBounds()
     }
 
-    @Test func `who votes late is judged by what the others said`() {
+    @Test func `a late vote is judged by the others' votes`() {
         var cluster = Cluster.eager(nodes: ["alpha", "beta", "gamma"])
         diverge(3, in: &cluster)
         cluster.nodes[3]?.isVotingLate = true
@@ -112,7 +112,7 @@ struct DivergenceScenarios {
         cluster.expectAgreement()
     }
 
-    @Test func `a majority that votes late leaves the snapshot of its point, and has the next one`()
+    @Test func `a late majority misses the snapshot of its point, and gets the next one`()
         throws
     {
         var cluster = Cluster.eager(nodes: ["alpha", "beta", "gamma"])
@@ -160,7 +160,7 @@ struct DivergenceScenarios {
         #expect(count() == 2)
     }
 
-    @Test func `who has voted twice has one vote`() throws {
+    @Test func `a node that votes twice has one vote`() throws {
         var cluster = Cluster.eager(nodes: ["alpha", "beta", "gamma"])
         cluster.nodes[3]?.isVotingLate = true
         diverge(3, in: &cluster)
@@ -172,7 +172,7 @@ struct DivergenceScenarios {
         cluster.expectAgreement()
     }
 
-    @Test func `a vote may name any size`() throws {
+    @Test func `a vote may state any size`() throws {
         var cluster = Cluster.eager(nodes: ["alpha"]) { $0.digestRatioMin = 16 }
         cluster.nodes[1]?.isVotingLate = true
         cluster.grow("list/*", by: 200, from: 1)

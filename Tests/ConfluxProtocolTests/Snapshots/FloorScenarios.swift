@@ -51,7 +51,7 @@ struct FloorScenarios {
         cluster.expectBounds()
     }
 
-    @Test func `bytes, entries and age say how much of the log is kept`() {
+    @Test func `bytes, entries and age decide how much of the log is kept`() {
         var marks = LogMarks()
         for index in 1...100 as ClosedRange<UInt64> {
             marks.add(
@@ -89,7 +89,7 @@ struct FloorScenarios {
     }
 
     /// Actions wait then: nothing comes that would have the store digested.
-    @Test func `a store that keeps a log that is nearly full is digested at once`() throws {
+    @Test func `a store that retains a nearly full log is digested at once`() throws {
         var cluster = Cluster.eager {
             $0.digestBytesMin = 1 << 20
             $0.snapshotBytesMin = 1 << 20
@@ -102,7 +102,7 @@ struct FloorScenarios {
         #expect(cluster.disk.floor > floor)
     }
 
-    @Test func `a store that keeps the log, and of which nobody votes, is not digested for ever`()
+    @Test func `a store that retains the log without votes is not digested for ever`()
         throws
     {
         var cluster = Cluster.eager { $0.digestBytesMin = 10_000 }
@@ -117,7 +117,7 @@ struct FloorScenarios {
     }
 
     @Test
-    func `a node behind the floor loads snapshots and goes on, a bridge is told what it missed`()
+    func `behind the floor a node loads snapshots, and a bridge learns what it missed`()
         throws
     {
         var cluster = Cluster.eager(nodes: ["alpha", "beta", "gamma"])
@@ -142,7 +142,7 @@ struct FloorScenarios {
         cluster.expectBounds()
     }
 
-    @Test func `a store that nothing concerned since is caught up from the floor`() throws {
+    @Test func `a store that no later entry concerns catches up from the floor`() throws {
         var cluster = Cluster.eager()
         cluster.open("quiet", on: 2)
         let life = try #require(cluster.base(of: "quiet"))
@@ -155,7 +155,7 @@ struct FloorScenarios {
         try grow(&cluster, times: 2)
     }
 
-    @Test func `a start has the floor, the snapshots and what stands behind them`() throws {
+    @Test func `a start has the floor, the snapshots and the entries after them`() throws {
         var cluster = Cluster.eager()
         cluster.open("quiet", on: 2)
         try grow(&cluster, times: 3)

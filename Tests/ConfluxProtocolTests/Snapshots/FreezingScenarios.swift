@@ -80,7 +80,7 @@ struct FreezingScenarios {
     }
 
     @Test
-    func `a life is dropped once the word before that is in the log, and the next one is thawed`()
+    func `a life is dropped once its pending freeze is in the log, and the next life is thawed`()
         throws
     {
         var cluster = Cluster.eager(nodes: ["alpha"])
@@ -108,7 +108,7 @@ struct FreezingScenarios {
         #expect(cluster.sequencer?.directory.store(list)?.freezing?.reason == .unconfirmed)
     }
 
-    @Test func `a store of which nobody says what its state is does not keep the log in silence`() {
+    @Test func `a store whose state nobody reports does not silently retain the log`() {
         var cluster = Cluster.eager { $0.unconfirmedBytesMax = 1_000 }
         for node in [1, 2] { cluster.nodes[node]?.isVotingLate = true }
         for _ in 1...6 {
@@ -126,7 +126,8 @@ struct FreezingScenarios {
         #expect(cluster.sequencer?.directory.store(list)?.freezing?.reason == .unconfirmed)
     }
 
-    @Test func `an entry that a replica has is not skipped, and who stopped there gets its state`()
+    @Test
+    func `an entry that a replica applied is not skipped, and stopped replicas get its state`()
         throws
     {
         var cluster = Cluster.eager { $0.digestBytesMin = 1_000 }
@@ -147,7 +148,8 @@ struct FreezingScenarios {
         cluster.expectBounds()
     }
 
-    @Test func `of a frozen store a replica that stopped gets the state once it is thawed`() throws
+    @Test func `a stopped replica of a frozen store gets the state once the store is thawed`()
+        throws
     {
         var cluster = Cluster.eager { $0.digestBytesMin = 1_000 }
         cluster.nodes[2]?.poisons = ["bad"]
@@ -167,7 +169,7 @@ struct FreezingScenarios {
         #expect(cluster.nodes[2]?.texts(of: "list") == ["a", "bad", "b"])
     }
 
-    @Test func `an entry at which all stopped is skipped, and later openers are told`() throws {
+    @Test func `an entry at which all stopped is skipped, and later openers learn it`() throws {
         var cluster = Cluster.eager { $0.digestBytesMin = 1_000 }
         for node in [1, 2] { cluster.nodes[node]?.poisons = ["bad"] }
         cluster.dispatch(["a"], to: "list/*", from: 1)
@@ -193,7 +195,7 @@ struct FreezingScenarios {
         try cluster.disk.expectCheckpointsToFit()
     }
 
-    @Test func `to ask for what can't be skipped costs one snapshot, that has it, and no more`()
+    @Test func `asking to skip an entry in vain costs one snapshot that contains it`()
         throws
     {
         var cluster = Cluster.eager()

@@ -23,7 +23,9 @@ struct SnapshotBoundTests {
         return cluster
     }
 
-    @Test func `one commit has so many digest points, and the next one others`() throws {
+    @Test func `a commit has a bounded number of digest points, and the next one has others`()
+        throws
+    {
         var cluster = manyStores(100)
         cluster.grow("many/*", by: 1_100, from: 1)
         var points: [Int] = []
@@ -38,7 +40,7 @@ struct SnapshotBoundTests {
         cluster.expectBounds()
     }
 
-    @Test func `so many snapshots are on their way to the log, and others wait`() {
+    @Test func `a bounded number of snapshots is saved at once, and others wait`() {
         var cluster = manyStores(10) { $0.uploadsMax = 3 }
         cluster.isSavingSlow = true
         cluster.grow("many/*", by: 1_100, from: 1)
@@ -50,7 +52,7 @@ struct SnapshotBoundTests {
         #expect(cluster.sequencer?.directory.lives.uploadCount == 0)
     }
 
-    @Test func `many that wait for nodes that are gone are given up together`() {
+    @Test func `many waits for nodes that are gone end together`() {
         var cluster = manyStores(150) { $0.uploadsMax = 1 }
         cluster.isSavingSlow = true
         cluster.grow("many/*", by: 1_100, from: 1)
@@ -65,7 +67,7 @@ struct SnapshotBoundTests {
         #expect(cluster.sequencer?.directory.lives.uploadCount == 0)
     }
 
-    @Test func `so many snapshots are on their way to a node, and others wait`() {
+    @Test func `a bounded number of snapshots is sent to a node at once, and others wait`() {
         var cluster = manyStores(10)
         cluster.grow("many/*", by: 1_100, from: 1)
         #expect(cluster.taken.count == 10)
@@ -116,7 +118,7 @@ struct SnapshotBoundTests {
         #expect(cluster.nodes[2]?.opened.count == 2)
     }
 
-    @Test func `of a state above the bound no snapshot is taken, and a node loads none`() {
+    @Test func `a state above the bound has no snapshot, and a node loads none`() {
         var cluster = Cluster.eager { $0.snapshotBytesMax = 1_000 }
         cluster.grow("list/*", by: 1_500, from: 1)
         #expect(cluster.taken.isEmpty && cluster.failed.count == 1)
@@ -132,7 +134,7 @@ struct SnapshotBoundTests {
         #expect(cluster.sequencer?.directory.life(of: list)?.voters.count == 2)
     }
 
-    @Test func `so many entries are skipped, and no more`() throws {
+    @Test func `a bounded number of entries is skipped`() throws {
         var cluster = Cluster.eager { $0.digestBytesMin = 1 << 20 }
         for node in [1, 2] { cluster.nodes[node]?.poisons = ["bad"] }
         cluster.dispatch(["bad"], to: "list/*", from: 1)
@@ -155,7 +157,7 @@ struct SnapshotBoundTests {
         cluster.expectBounds()
     }
 
-    @Test func `so many votes count for one point`() throws {
+    @Test func `a bounded number of votes counts for one point`() throws {
         let place = SnapshotPlace(
             store: list, life: SequenceNumber(3), sequence: SequenceNumber(9))
         var votes = Votes()
@@ -171,7 +173,7 @@ struct SnapshotBoundTests {
         #expect(counted == Votes.votesMax)
     }
 
-    @Test func `so many wait for one decision, and who is left out asks again`() throws {
+    @Test func `a bounded number of nodes waits for one decision, and others ask again`() throws {
         var peers = RawPeers()
         peers.join(1)
         peers.open("list", request: 1, on: 1)
@@ -212,7 +214,7 @@ struct SnapshotBoundTests {
         #expect(marks.marks.count < 200)
     }
 
-    @Test func `settings that snapshots can't be taken with say which`() {
+    @Test func `settings that prevent snapshots say which`() {
         func fault(_ adjust: (inout SequencerSettings) -> Void) -> String? {
             var settings = SequencerSettings(feed: "feed")
             adjust(&settings)

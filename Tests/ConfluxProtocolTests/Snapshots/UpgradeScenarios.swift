@@ -38,7 +38,7 @@ struct UpgradeScenarios {
         cluster.expectBounds()
     }
 
-    @Test func `two newer nodes descend from one snapshot, whatever is between them`() throws {
+    @Test func `two newer nodes descend from one snapshot, whatever their versions`() throws {
         var cluster = Cluster.eager { $0.digestBytesMin = 1_000 }
         cluster.dispatch(["a"], to: "list/*", from: 1)
         let life = try #require(cluster.base(of: "list"))
@@ -78,7 +78,7 @@ struct UpgradeScenarios {
         #expect(cluster.nodes[4]?.texts(of: "list") == cluster.nodes[3]?.texts(of: "list"))
     }
 
-    @Test func `several open at once, and one entry upgrades the store`() throws {
+    @Test func `several nodes open at once, and one entry upgrades the store`() throws {
         var cluster = Cluster.eager()
         cluster.isDiskSlow = true
         for node in [3, 4] { cluster.addNode(node, named: "node\(node)") }

@@ -34,7 +34,7 @@ struct UploadScenarios {
         cluster.expectBounds()
     }
 
-    @Test func `a source that dies is replaced by another one at the same place`() {
+    @Test func `a dead source is replaced by another one at the same place`() {
         var cluster = Cluster.eager()
         cluster.isRecording = true
         cluster.isSavingSlow = true
@@ -60,7 +60,7 @@ struct UploadScenarios {
         #expect(cluster.taken.count == 1)
     }
 
-    @Test func `a source that has the state no longer is passed over at once`() {
+    @Test func `a source that no longer has the state is skipped at once`() {
         var cluster = Cluster.eager()
         cluster.nodes[1]?.giving = .nothing
         cluster.grow("list/*", by: 2_000, from: 1)
@@ -68,7 +68,7 @@ struct UploadScenarios {
         #expect(cluster.failed.isEmpty)
     }
 
-    @Test func `bytes that do not have the digest are given up until the next point`() throws {
+    @Test func `bytes with a wrong digest are dropped until the next point`() throws {
         var cluster = Cluster.eager()
         cluster.nodes[1]?.giving = .lies
         cluster.grow("list/*", by: 2_000, from: 1)
@@ -85,7 +85,7 @@ struct UploadScenarios {
         cluster.expectAgreement()
     }
 
-    @Test func `what can't be saved is given up until the next point`() throws {
+    @Test func `a snapshot that can't be saved is dropped until the next point`() throws {
         var cluster = Cluster.eager()
         cluster.savingFailure = "no space is left"
         cluster.grow("list/*", by: 2_000, from: 1)
@@ -97,7 +97,7 @@ struct UploadScenarios {
         #expect(cluster.taken.count == 1)
     }
 
-    @Test func `where nobody is there any more nothing is saved`() {
+    @Test func `nothing is saved once no node is left`() {
         var cluster = Cluster.eager(nodes: ["alpha"])
         cluster.isSavingSlow = true
         cluster.grow("list/*", by: 2_000, from: 1)
@@ -109,7 +109,9 @@ struct UploadScenarios {
         #expect(cluster.sequencer?.directory.lives.uploadCount == 0)
     }
 
-    @Test func `what is whole in the log counts, though it was given up meanwhile`() throws {
+    @Test func `a snapshot that is whole in the log counts, though it was dropped meanwhile`()
+        throws
+    {
         var cluster = Cluster.eager(nodes: ["alpha", "beta", "gamma"])
         for node in [2, 3] { cluster.nodes[node]?.isVotingLate = true }
         cluster.isSavingSlow = true
@@ -134,7 +136,7 @@ struct UploadScenarios {
         cluster.expectBounds()
     }
 
-    @Test func `an answer for a part of a life that is over changes nothing`() throws {
+    @Test func `an answer about an ended life changes nothing`() throws {
         var cluster = Cluster.eager(nodes: ["alpha"])
         cluster.isSavingSlow = true
         cluster.grow("list/*", by: 200, from: 1)
@@ -162,7 +164,7 @@ struct UploadScenarios {
         for _ in 0..<4 { cluster.grow("list/*", by: 2_000, from: 1) }
     }
 
-    @Test func `a store whose votes are awaited has no further point until time is up`() throws {
+    @Test func `a store with outstanding votes has no further point until the time is up`() throws {
         var cluster = Cluster.eager()
         slow(&cluster)
         #expect(try cluster.points(of: "list").count == 1)
@@ -171,7 +173,7 @@ struct UploadScenarios {
         cluster.expectBounds()
     }
 
-    @Test func `a point that was due before a store's size was known is left out if too soon`()
+    @Test func `a point that was due before a store's size was known is skipped if too soon`()
         throws
     {
         var cluster = Cluster.eager { $0.digestRatioMin = 16 }

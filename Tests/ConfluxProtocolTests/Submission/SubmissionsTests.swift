@@ -17,7 +17,7 @@ struct SubmissionsTests {
         return submissions
     }
 
-    @Test func `only what was sent as an action is withdrawn at once`() {
+    @Test func `only actions are withdrawn at once`() {
         var submissions = submissions([3, 3])
         #expect(submissions.next(at: .zero)?.count == 3)
         let urgent = submissions.withdraw(RangeSet(2..<6))
@@ -30,7 +30,7 @@ struct SubmissionsTests {
         #expect(submissions.withdraw(RangeSet(2..<6)).isEmpty)
     }
 
-    @Test func `bytes are counted part by part, and are gone with the outcomes`() {
+    @Test func `bytes are counted part by part, and released with the outcomes`() {
         var submissions = submissions([5, 2])
         _ = submissions.withdraw(RangeSet([2..<3, 4..<5]))
         submissions.rewind(past: 0, knownThrough: 0)
@@ -41,7 +41,10 @@ struct SubmissionsTests {
         #expect(isNext && submissions.unsettledBytes == 0 && !submissions.isAwaiting)
     }
 
-    @Test func `what is known and not told is void for a sequencer that has forgotten it`() throws {
+    @Test
+    func `known outcomes that were not sent are void for a sequencer that has forgotten them`()
+        throws
+    {
         var submissions = Submissions(resumingAfter: 2)
         for count in [3, 4] {
             var builder = BatchBuilder()
@@ -74,7 +77,7 @@ struct SubmissionsTests {
         #expect(submissions.next(at: .zero)?.firstCounter == 8)
     }
 
-    @Test func `what is settled is not withdrawn, also within a batch`() {
+    @Test func `settled actions are not withdrawn, even within a batch`() {
         var submissions = submissions([4])
         _ = submissions.next(at: .zero)
         _ = submissions.settle(from: 1, count: 2)
@@ -83,7 +86,7 @@ struct SubmissionsTests {
         #expect(urgent.first?.settled == 2)
     }
 
-    @Test func `a batch in which the expected counter lies is sent again`() {
+    @Test func `a batch that contains the expected counter is sent again`() {
         var submissions = submissions([5, 3])
         while submissions.next(at: .zero) != nil {}
         // A restarted sequencer knows that 1 and 2 are settled, and had no room for the batch.
@@ -92,7 +95,7 @@ struct SubmissionsTests {
         #expect(submissions.next(at: .seconds(1))?.firstCounter == 6)
     }
 
-    @Test func `behind a batch that found no room only a probe is sent, until an outcome comes`() {
+    @Test func `after a batch without room only a probe is sent until an outcome comes`() {
         var submissions = submissions([2, 2, 2])
         while submissions.next(at: .zero) != nil {}
         for _ in 0..<3 {

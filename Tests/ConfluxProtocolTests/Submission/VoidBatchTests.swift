@@ -62,7 +62,7 @@ struct VoidBatchTests {
         }
     }
 
-    @Test func `parts have the counters and the entries of the whole, but for what is withdrawn`()
+    @Test func `parts have the counters and entries of the whole, except withdrawn ones`()
         throws
     {
         let seed = SplitMix64.seed()

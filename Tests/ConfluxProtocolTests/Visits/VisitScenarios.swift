@@ -86,7 +86,7 @@ import Testing
         #expect(cluster.disk.last == last.advanced(by: 2))
     }
 
-    @Test func `a visit whose connection broke before it arrived is said again`() {
+    @Test func `a visit whose connection broke before it arrived is sent again`() {
         var cluster = visited()
         cluster.submit(["once"], to: "list/*", from: 2)
         cluster.reconnect(2)
@@ -96,7 +96,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `a visit goes on in the next tenure, whether the log has it or not`(isLogged: Bool) {
+    func `a visit continues in the next tenure, whether or not the log has it`(isLogged: Bool) {
         var cluster = visited()
         cluster.isDiskSlow = true
         cluster.dispatch(["once"], to: "list/*", from: 2)
@@ -112,7 +112,9 @@ import Testing
         #expect(epoch == Epoch(isLogged ? 1 : 2))
     }
 
-    @Test func `what is rejected is told, and what was allowed beside it is in the log`() throws {
+    @Test func `rejected actions are reported, and the allowed ones beside them are in the log`()
+        throws
+    {
         var cluster = visited()
         cluster.dispatch(["a"], to: "nowhere/*", from: 2)
         #expect(code(cluster.nodes[2]?.outcomes[1]) == .unknownTarget)
@@ -121,7 +123,7 @@ import Testing
         #expect(texts(cluster) == ["b"])
     }
 
-    @Test func `what was told as rejected is not judged anew by the next tenure`() {
+    @Test func `an action reported as rejected is not judged anew by the next tenure`() {
         var cluster = visited()
         cluster.dispatch(["a"], to: "later/*", from: 2)
         #expect(code(cluster.nodes[2]?.outcomes[1]) == .unknownTarget)
@@ -142,7 +144,7 @@ import Testing
         #expect(cluster.nodes[3]?.texts(of: "later") == [])
     }
 
-    @Test func `a key that may not dispatch there is told so`() {
+    @Test func `a key that may not dispatch there learns it`() {
         var peers = RawPeers()
         let rights = Rights(patterns: [.dispatch: [.all], .observe: [.all]])
         let denied = Rights(patterns: [.dispatch: StorePattern("other").map { [$0] } ?? []])
@@ -179,7 +181,7 @@ import Testing
         return .visit(Visit(session: session, batch: batch))
     }
 
-    @Test func `what came behind a visit that was forgotten is not admitted again`() {
+    @Test func `actions after a forgotten visit are not admitted again`() {
         var peers = RawPeers { $0.visitsMax = 2 }
         peers.cluster.addNode(1, named: "alpha", store: "list")
         let since = peers.cluster.disk.last
@@ -213,7 +215,7 @@ import Testing
         #expect(texts(peers.cluster)?.count == 4)
     }
 
-    @Test func `an outcome that nobody knows any more ends the visitor`() {
+    @Test func `an outcome that is no longer known ends the visitor`() {
         var cluster = visited { $0.visitsMax = 1 }
         cluster.nextLoss = { if case .receipts = $0 { true } else { false } }
         cluster.dispatch(["mine"], to: "list/*", from: 2)
@@ -279,7 +281,7 @@ import Testing
         #expect(texts(cluster) == (isLogged ? ["a"] : []))
     }
 
-    @Test func `visits take no session's place`() {
+    @Test func `visits use up no session`() {
         var cluster = visited { $0.sessionsMax = 2 }
         cluster.addNode(3, named: "beta", store: "list")
         for visitor in 4...8 {
@@ -292,7 +294,7 @@ import Testing
         #expect(cluster.sequencer?.sessions.lastingCount == 2)
     }
 
-    @Test func `a visit that finds no room is said again`() {
+    @Test func `a visit without room is sent again`() {
         var cluster = visited {
             $0.payloadBytesMax = 1_000
             $0.batchBytesMax = 5_100
@@ -334,7 +336,7 @@ import Testing
         #expect(texts(peers.cluster) == [])
     }
 
-    @Test func `nobody joins as a visit, and no member is a visit`() {
+    @Test func `a visit can't join, and a member can't visit`() {
         var peers = RawPeers()
         peers.cluster.addNode(1, named: "alpha", store: "list")
         peers.join(1, role: .visitor)

@@ -16,7 +16,7 @@ struct BatchTests {
         #expect(builder.finish(firstCounter: 1, settled: 0).encoded.count == before + 66)
     }
 
-    @Test func `what was appended comes out again, and the builder begins anew`() throws {
+    @Test func `a builder returns what was appended, and begins anew`() throws {
         let seed = SplitMix64.seed()
         var draw = RandomMessages(seed: seed)
         var builder = BatchBuilder()
@@ -163,7 +163,7 @@ struct BatchTests {
         }
     }
 
-    @Test func `where all is admitted nothing is copied`() {
+    @Test func `a batch that is admitted whole is not copied`() {
         let runs = GoldenSample.batch.splitting { _, _ in true }
         #expect(runs == [GoldenSample.batch])
         #expect(runs[0].encoded.startIndex == GoldenSample.batch.encoded.startIndex)

@@ -163,7 +163,7 @@ struct CommitTests {
         ) { try Commit.decode(body: body[...]) }
     }
 
-    @Test func `a feed frame is no other message`() {
+    @Test func `a feed frame is not another message`() {
         #expect(throws: WireError.self) {
             try Frame.commitBody(of: GoldenSample.all[0].frame[...])
         }

@@ -72,7 +72,7 @@ struct HostileFrameTests {
         }
     }
 
-    @Test func `bytes behind a message that are no extension are an error`() throws {
+    @Test func `bytes after a message that are not an extension are an error`() throws {
         for sample in GoldenSample.all {
             for garbage in 1...5 {
                 let frame = sample.frame + [UInt8](repeating: 0, count: garbage)
@@ -83,7 +83,7 @@ struct HostileFrameTests {
         }
     }
 
-    @Test func `foreign bytes are no frame, a cut magic is a cut frame`() {
+    @Test func `foreign bytes are not a frame, and a truncated magic is a truncated frame`() {
         #expect(throws: WireError.notAFrame) {
             try Frame.header(of: Array("GET / HTTP/1.1".utf8)[...])
         }
@@ -170,7 +170,7 @@ struct HostileFrameTests {
         }
     }
 
-    @Test func `an alternative that the grammar does not have is malformed, a code is not known`() {
+    @Test func `an alternative outside the grammar is malformed, and a new code is unknown`() {
         let ask = Frame.encode(
             .close(Close(subject: .state(Name("a")!))) as NodeMessage, by: .unwelcomed)
         let hello = Frame.encode(
@@ -190,7 +190,7 @@ struct HostileFrameTests {
         }
     }
 
-    @Test func `a node's bye is one in every version, and where it can't be read`() {
+    @Test func `a node's bye counts in every version, even if it can't be read`() {
         let connection = ConnectionID(rawValue: 1)
         let speaker = Speaker(epoch: Epoch(3), session: Incarnation(4))
         let bye = Frame.encode(.bye(Bye(code: .leaving, message: "ab")), by: speaker)

@@ -20,7 +20,7 @@ struct ProtocolDocumentTests {
             .compactMap { $0.split(separator: " ").first.map(String.init) }
     }
 
-    @Test func `every kind stands in a table with its number, and as reserved if it is`() throws {
+    @Test func `every kind is in a table with its number, and marked if it is reserved`() throws {
         let rows = try Self.rows()
         let spoken = Set(
             GoldenSample.all.compactMap { sample in
@@ -55,7 +55,7 @@ struct ProtocolDocumentTests {
         }
     }
 
-    @Test func `every code stands in a table with its number`() throws {
+    @Test func `every code is in a table with its number`() throws {
         let rows = try Self.rows()
         func expectRows<Code: CaseIterable & RawRepresentable>(_ type: Code.Type) {
             for code in Code.allCases {
@@ -69,7 +69,7 @@ struct ProtocolDocumentTests {
         expectRows(LogEventKind.self)
     }
 
-    @Test func `every limit stands in the table of limits`() throws {
+    @Test func `every limit is in the table of limits`() throws {
         let rows = try Self.rows()
         let limits = WireLimits.standard
         let stated: [(String, Int)] = [

@@ -4,7 +4,7 @@ import Testing
 @testable import ConfluxProtocol
 
 struct RoundTripTests {
-    @Test func `what is encoded decodes to the same, wherever its bytes stand`() throws {
+    @Test func `encoded values decode to the same, wherever their bytes are`() throws {
         let seed = SplitMix64.seed()
         var messages = RandomMessages(seed: seed)
         for round in 0..<2_000 {
@@ -20,7 +20,7 @@ struct RoundTripTests {
     }
 
     @Test(arguments: [1, 2, 3, 4])
-    func `a text above the bound is cut behind a whole character`(bytesOfOne: Int) throws {
+    func `a text above the bound is cut after a whole character`(bytesOfOne: Int) throws {
         let character = ["a", "ä", "店", "🦀"][bytesOfOne - 1]
         let long = "x" + String(repeating: character, count: 5_000)
         let frame = Frame.encode(

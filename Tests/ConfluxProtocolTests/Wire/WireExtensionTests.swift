@@ -65,14 +65,14 @@ struct WireExtensionTests {
         }
     }
 
-    @Test func `flags of the header that are not known are ignored`() throws {
+    @Test func `unknown flags of the header are ignored`() throws {
         var frame = GoldenSample.all[0].frame
         frame[6] = 0xFF
         frame[7] = 0xFF
         #expect(try AnyMessage.decode(frame[...], from: .node) == GoldenSample.all[0].message)
     }
 
-    @Test func `of another version only the header and a bye are read`() throws {
+    @Test func `only the header and a bye are read of another version`() throws {
         var frame = Frame.encode(
             .bye(Bye(code: .version, message: "speak 1")) as SequencerMessage, epoch: Epoch(9))
         frame[4] = 2
@@ -87,7 +87,7 @@ struct WireExtensionTests {
         #expect(try Frame.decodeBye(frame[...]) == Bye(code: .version, message: "speak 1"))
     }
 
-    @Test func `a bye is read from its frame alone`() {
+    @Test func `a bye is read from its frame's header alone`() {
         let frame = Frame.encode(Beat(log: .none, last: .zero, floor: .zero), epoch: .none)
         #expect(throws: WireError.unsupportedKind(0x82, at: 5, expected: "bye")) {
             try Frame.decodeBye(frame[...])

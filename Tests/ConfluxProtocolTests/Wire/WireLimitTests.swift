@@ -44,7 +44,7 @@ struct WireLimitTests {
         #expect(throws: Never.self) { try WireLimits() }
     }
 
-    @Test func `what a welcome grants is taken as far as it can be`() throws {
+    @Test func `a welcome's grants are used as far as possible`() throws {
         func granted(batch: UInt32, payload: UInt32) -> WireLimits {
             WireLimits.standard.granted(
                 by: SessionLimits(
@@ -84,7 +84,7 @@ struct WireLimitTests {
         ) { try Batch.decode(encoded, limits: WireLimits(entriesPerBatchMax: 3)) }
     }
 
-    @Test func `a text or a name above its limit is refused, though it is all there`() throws {
+    @Test func `a text or a name above its limit is refused, even if complete`() throws {
         let text = [UInt8](repeating: 0x61, count: WireLimits.textBytesMax + 1)
         var bye = Frame.encode(
             .bye(Bye(code: .leaving, message: "")) as NodeMessage, by: .unwelcomed)
@@ -125,7 +125,7 @@ struct WireLimitTests {
         }
     }
 
-    @Test func `every other count is held against the bytes left, too`() throws {
+    @Test func `every other count is checked against the remaining bytes too`() throws {
         let receipts = Frame.encode(.receipts(Receipts(runs: [])) as SequencerMessage, epoch: .none)
         expect(receipts, 60_000 as UInt32, at: Frame.size, "the runs", .sequencer)
 
@@ -160,7 +160,7 @@ struct WireLimitTests {
         ) { try Batch.decode(GoldenSample.batch.encoded, limits: narrow) }
     }
 
-    @Test func `the outline of a submit is read when the rest can't be`() throws {
+    @Test func `the outline of a submit is read even if the rest can't be`() throws {
         var frame = Frame.encode(.submit(GoldenSample.batch) as NodeMessage, by: .unwelcomed)
         frame.removeSubrange((Frame.size + 4 + 21)...)
         #expect(throws: WireError.self) { try Frame.decodeNodeMessage(frame[...]) }

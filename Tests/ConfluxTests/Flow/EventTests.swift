@@ -56,7 +56,7 @@ struct EventTests {
         scope.run { Store(state: .init(), mutations: .init(), executor: executor) }
     }
 
-    @Test func `stores of different states handle one event, each in its way`() async throws {
+    @Test func `stores of different states each handle an event in their own way`() async throws {
         let (account, other) = scope.run { (ModelStore<Account>(), ModelStore<Account>()) }
         let greeting = greeting()
         let elsewhere = Scope().run { ModelStore<Account>() }
@@ -66,7 +66,7 @@ struct EventTests {
         #expect(elsewhere.user == nil)
     }
 
-    @Test func `a state may pass an event over`() async throws {
+    @Test func `a state may ignore an event`() async throws {
         let account = scope.run { ModelStore<Account>() }
         let greeting = greeting()
         try await scope.send(LoggedIn(user: "")).receipt()
@@ -74,7 +74,7 @@ struct EventTests {
         #expect(greeting.computed.lines == ["Hello, "])
     }
 
-    @Test func `an event that nobody handles says so`() async {
+    @Test func `an event without a handler is reported`() async {
         let error = await #expect(throws: DispatchError.self) {
             try await scope.send(LoggedOut()).receipt()
         }
@@ -123,7 +123,7 @@ struct EventTests {
         #expect(first.computed.lines.last == "Hello, \(account.user ?? "")")
     }
 
-    @Test func `a lock holds an event back`() {
+    @Test func `a lock pauses an event`() {
         let greeting = greeting()
         let lock = scope.lock()
         scope.send(LoggedIn(user: "foo"))
@@ -133,7 +133,7 @@ struct EventTests {
     }
 
     @Test
-    func `an event that middleware stops everywhere says so, and one without stores is not shown`()
+    func `an event stopped everywhere is reported, and one without stores is not shown`()
         async
     {
         var account: ModelStore<Account>? = scope.run { ModelStore<Account>() }

@@ -12,7 +12,7 @@ struct FlowPromiseTests {
 
     // MARK: Locks
 
-    @Test func `a thread's dispatches keep their order where locks end`() async {
+    @Test func `a thread's dispatches keep their order when locks end`() async {
         let scope = scope
         let store = scope.run { tallyStore() }
         let isOver = Late<Bool>()
@@ -49,7 +49,7 @@ struct FlowPromiseTests {
     }
 
     @MainActor
-    @Test func `a body that holds a younger lock waits for that one's turn`() async throws {
+    @Test func `a body that holds a newer lock waits for that lock's turn`() async throws {
         let scope = scope
         let store = scope.run { tallyStore() }
         let (older, younger) = (scope.lock(), scope.lock())
@@ -69,7 +69,7 @@ struct FlowPromiseTests {
         #expect(store.computed.numbers == [1] && scope.lockInForce == nil)
     }
 
-    @Test func `a released lock is none for a body that runs under it`() async {
+    @Test func `a released lock no longer covers a body that runs under it`() async {
         let scope = scope
         let former = scope.lock()
         former.release()
@@ -80,7 +80,7 @@ struct FlowPromiseTests {
         }
     }
 
-    @Test func `a change that was observed keeps its lock, even if it was undone by then`() {
+    @Test func `an observed change keeps its lock, even if it was undone meanwhile`() {
         let scope = scope
         let storage = scope.run { Storage(1) }
         let told = Mutex<[Int]>([])
@@ -145,7 +145,7 @@ struct FlowPromiseTests {
         #expect(storage.value.user == "b")
     }
 
-    @Test func `what is held up by many that wait is not the holder's`() async throws {
+    @Test func `work delayed by many waiting threads is not the lock holder's`() async throws {
         let scope = scope
         let store = scope.run { tallyStore() }
         let lock = scope.lock()
@@ -187,7 +187,7 @@ struct FlowPromiseTests {
         }
     }
 
-    @Test func `what a recorder or an archive brings back waits for a lock`() throws {
+    @Test func `restoring by a recorder or an archive waits for a lock`() throws {
         let storage = scope.run { Storage(1) }
         let recorder = Recorder(storage)
         storage.replace(2)
@@ -214,7 +214,7 @@ struct FlowPromiseTests {
         withExtendedLifetime(read) {}
     }
 
-    @Test func `what comes behind a restored value is a change of it`() throws {
+    @Test func `an action after a restored value is recorded as a change of it`() throws {
         let folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("conflux-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -271,7 +271,7 @@ struct FlowPromiseTests {
         #expect(after.lines.isEmpty)
     }
 
-    @Test func `a storage's changes and a chain's actions say where they come from`() {
+    @Test func `a storage's changes and a chain's actions carry their source location`() {
         let diary = Diary()
         let storage = scope.run { Storage(Guest()) }
         scope.use(diary)
@@ -323,7 +323,7 @@ struct FlowPromiseTests {
 
     // MARK: Values
 
-    @Test func `internal members are none, also by their name`() {
+    @Test func `internal members can't be reached, even by name`() {
         struct Settings: Codable {
             var _scroll = 0
             var info = ["_draft": 0, "title": 0]

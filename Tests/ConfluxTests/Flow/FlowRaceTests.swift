@@ -71,7 +71,8 @@ struct FlowRaceTests {
         #expect(store.computed.numbers.contains(3) && store.computed.numbers.contains(2))
     }
 
-    @Test func `a holder's dispatch waits for one that found the gate open and has no place yet`()
+    @Test
+    func `a lock holder's dispatch waits for one that found the gate open and has no place yet`()
         async throws
     {
         let store = scope.run { tallyStore() }
@@ -101,7 +102,7 @@ struct FlowRaceTests {
         lock.release()
     }
 
-    @Test func `a holder's dispatch comes behind a global one that is keeping its places`()
+    @Test func `a lock holder's dispatch comes after a global dispatch that is taking its places`()
         async throws
     {
         let store = scope.run { tallyStore() }
@@ -137,7 +138,9 @@ struct FlowRaceTests {
         lock.release()
     }
 
-    @Test func `what a dispatch that waited brings about is the holder's, too`() async throws {
+    @Test func `actions that follow from a lock holder's waiting dispatch are the holder's too`()
+        async throws
+    {
         let (store, other) = scope.run { (tallyStore(), Late<Store<TallyState>>()) }
         let following = scope.run { tallyStore { _ in other.value?.actions.tell(2) } }
         other.value = store
@@ -170,7 +173,7 @@ struct FlowRaceTests {
         #expect(intruders(in: seen.withLock { $0 }) == 0)
     }
 
-    @Test func `within a body that holds the lock another one is the same`() async throws {
+    @Test func `taking a lock inside a body that holds it has no further effect`() async throws {
         let stock = scope.run { ModelStore<Stock>() }
         try await scope.withLock { outer in
             try await scope.withLock { inner in
@@ -181,7 +184,7 @@ struct FlowRaceTests {
         #expect(stock.left == 1 && scope.lockInForce == nil)
     }
 
-    @Test func `a holder's serial dispatches don't wait for those that its lock pauses`()
+    @Test func `a lock holder's serial dispatches don't wait for those that its lock pauses`()
         async throws
     {
         let store = scope.run { tallyStore() }
@@ -282,7 +285,7 @@ struct FlowRaceTests {
         #expect(road.count.load(ordering: .relaxed) == 1 && store.user == nil)
     }
 
-    @Test func `a store that waited for others keeps nothing of those that are gone`() throws {
+    @Test func `a store that waited for others keeps nothing of released ones`() throws {
         let store = scope.run { tallyStore() }
         for _ in 0..<10 {
             let other = scope.run { tallyStore() }
@@ -320,7 +323,7 @@ struct FlowRaceTests {
         #expect(await iterator?.next() == nil)
     }
 
-    @Test func `what two tasks add to a transaction is read as it will be`() async throws {
+    @Test func `a transaction reads what two tasks add to it`() async throws {
         let storage = scope.run { Storage(0) }
         let chain = scope.chain()
         #expect(chain.read(storage) == 0)
@@ -355,7 +358,7 @@ struct FlowRaceTests {
         #expect(stock.left == 1)
     }
 
-    @Test func `a transaction that leaves a storage alone notifies no observer`() async throws {
+    @Test func `a transaction that does not change a storage notifies no observer`() async throws {
         let (storage, other) = scope.run { (Storage(0), Storage(0)) }
         let seen = Mutex<[Int]>([])
         let observation = storage.observe { value in seen.withLock { $0.append(value) } }
@@ -391,7 +394,9 @@ struct FlowRaceTests {
             clerk.lines.withLock { $0 } == ["7 by 1", "commit 1", "8 by 2", "commit 2"])
     }
 
-    @Test func `a receipt of a typed action means an effect, also while reducers go`() async {
+    @Test func `a receipt of a typed action means an effect, even while reducers are unregistered`()
+        async
+    {
         let box = scope.run { ModelStore<Box>() }
         let isOver = Late<Bool>()
         let isDone = DispatchSemaphore(value: 0)
@@ -413,7 +418,7 @@ struct FlowRaceTests {
 
     // MARK: The past
 
-    @Test func `a recorder begins with the value behind what is in line`() async throws {
+    @Test func `a recorder begins with the value after the queued actions`() async throws {
         let queue = DispatchQueue(label: "recorded")
         let storage = scope.run { Storage(0, executor: .queue(queue)) }
         let (isIn, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
@@ -430,7 +435,7 @@ struct FlowRaceTests {
         #expect(recorder.steps.map(\.value) == [2, 3])
     }
 
-    @Test func `what an observer makes of a restored value is saved`() throws {
+    @Test func `a change that an observer makes to a restored value is saved`() throws {
         let folder = ArchiveTests.Folder()
         let archive = try Archive(folder: folder.url)
         func keep(_ use: (Storage<[Int]>) -> Void) throws -> [Int] {

@@ -69,7 +69,7 @@ struct MiddlewareTests {
         #expect(stores.allSatisfy { $0.computed.numbers == [7] })
     }
 
-    @Test func `each sees what the one before has made of the action`() {
+    @Test func `each middleware sees the action as the previous one left it`() {
         let store = scope.run { tallyStore() }
         let (first, second) = (Bystander { .replace($0 + 1) }, Bystander { .replace($0 * 10) })
         scope.use(first)
@@ -80,7 +80,7 @@ struct MiddlewareTests {
         #expect(second.lines.first == "1 dispatch 2 one")
     }
 
-    @Test func `what is stopped reaches no store and no later middleware, and its receipt says so`()
+    @Test func `a stopped action reaches no store or later middleware, and its receipt says so`()
         async throws
     {
         let store = scope.run { tallyStore() }
@@ -100,7 +100,7 @@ struct MiddlewareTests {
         #expect(other?.code == .intercepted)
     }
 
-    @Test func `middleware may dispatch; that comes after`() {
+    @Test func `middleware may dispatch, and that action comes after`() {
         let store = scope.run { tallyStore() }
         scope.use(
             Bystander { [weak store] number in
@@ -125,7 +125,7 @@ struct MiddlewareTests {
         #expect(other.computed.numbers == [1, 2])
     }
 
-    @Test func `it sees no more when its registration has ended, or its store is gone`() {
+    @Test func `middleware sees nothing after its registration or its store has ended`() {
         let store = scope.run { tallyStore() }
         let bystander = Bystander()
         let registration = scope.use(bystander)
@@ -160,7 +160,7 @@ struct MiddlewareTests {
             ])
     }
 
-    @Test func `what a log has ordered is seen at its commit alone`() {
+    @Test func `middleware sees an action that a log has ordered only at its commit`() {
         let stock = scope.run { ModelStore<Stock>() }
         let bystander = Bystander()
         scope.use(bystander)
@@ -195,7 +195,7 @@ struct MiddlewareTests {
         #expect(tally.computed.numbers == [0, 2, 10])
     }
 
-    @Test func `an interceptor of other actions hides no commit, and no dispatch, from others`()
+    @Test func `an interceptor of other actions hides no commit or dispatch from other middleware`()
         async throws
     {
         let (tally, stock) = scope.run { (tallyStore(), ModelStore<Stock>()) }

@@ -34,7 +34,7 @@ struct NestedFlowTests {
         observation.dispose()
     }
 
-    @Test func `a chain inside the function that changes a storage comes after it`() async throws {
+    @Test func `a chain begun inside a storage's function runs after that function`() async throws {
         let (first, second) = storages()
         let handle = Late<DispatchHandle>()
         first.commit { draft in
@@ -48,7 +48,7 @@ struct NestedFlowTests {
         #expect(first.value == 8 && second.value == 7)
     }
 
-    @Test func `what a node delivers doesn't wait for the stores that a store waits for`() throws {
+    @Test func `a node's actions don't wait for the stores that their store waits for`() throws {
         let held = HeldExecutor()
         let (waiting, first) = scope.run {
             (

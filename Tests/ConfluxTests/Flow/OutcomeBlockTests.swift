@@ -30,7 +30,7 @@ struct OutcomeBlockTests {
         #expect((0..<5).map { sequence(block, $0) } == [nil, 10, 11, 12, nil])
     }
 
-    @Test func `a refusal inside a run stands, and the numbers go on behind it`() {
+    @Test func `a refusal inside a run stands, and numbering continues after it`() {
         let block = block(5)
         block.settle(from: 2, with: refusal)
         block.settle(from: 0, count: 5, with: .committed(receipt(10)))
@@ -38,7 +38,7 @@ struct OutcomeBlockTests {
         #expect(block.outcome(at: 2) != nil)
     }
 
-    @Test func `the first word about an action stands`() {
+    @Test func `the first outcome of an action stands`() {
         let block = block(4)
         block.settle(from: 1, count: 2, with: .committed(receipt(10)))
         block.settle(from: 0, count: 4, with: .committed(receipt(50)))
@@ -75,7 +75,7 @@ struct OutcomeBlockTests {
         }
     }
 
-    @Test func `many tasks may wait for one action, before and after it ended`() async throws {
+    @Test func `many tasks may wait for one action, before and after its end`() async throws {
         let block = block(3)
         let handle = DispatchHandle(block: block, index: 1)
         try await withThrowingTaskGroup(of: Receipt.self) { group in
@@ -87,7 +87,7 @@ struct OutcomeBlockTests {
     }
 
     /// Each refusal once cost a look at all that waited: this took many minutes.
-    @Test func `as many refusals as waiters are delivered one by one`() {
+    @Test func `refusals are delivered one by one to as many waiters`() {
         let count = 100_000
         let block = block(count)
         let told = Mutex(0)

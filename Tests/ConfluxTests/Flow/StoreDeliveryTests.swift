@@ -36,14 +36,14 @@ struct StoreDeliveryTests {
         #expect(core.position == SequenceNumber(7))
     }
 
-    @Test func `what the store has already is passed over`() {
+    @Test func `entries that the store already has are skipped`() {
         let (core, state) = tallyCore()
         core.deliver(run(1...3)) { _ in }
         core.deliver(run(2...5)) { _ in }
         #expect(state.told == [1, 2, 3, 4, 5])
     }
 
-    @Test func `the position moves after the run was committed, and past what isn't the store's`() {
+    @Test func `the position moves after the run is committed, and past entries of other stores`() {
         let held = HeldExecutor()
         let late = Late<StoreCore<TallyState>>()
         let seen = Mutex<[SequenceNumber?]>([])

@@ -6,7 +6,7 @@ import Testing
 struct StoreOrderTests {
     let scope = Scope()
 
-    @Test func `a store comes to a global action after those that it waits for`() throws {
+    @Test func `a store applies a global action after the stores that it waits for`() throws {
         let order = Mutex<[String]>([])
         let total = scope.run { tallyStore { _ in order.withLock { $0.append("total") } } }
         let held = HeldExecutor()
@@ -146,7 +146,7 @@ struct StoreOrderTests {
         try scope.register(other, as: "tally")
     }
 
-    @Test func `a wait ends with either of its stores`() throws {
+    @Test func `a wait between stores ends when either store is released`() throws {
         var (first, second): (Store<TallyState>?, Store<TallyState>?) = scope.run {
             (tallyStore(), tallyStore())
         }

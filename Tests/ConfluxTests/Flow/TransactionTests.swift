@@ -58,7 +58,7 @@ struct TransactionTests {
         #expect(first.lastContext?.sequence == 1)
     }
 
-    @Test func `observers hear of it when all of it is applied`() {
+    @Test func `observers are notified once the whole transaction is applied`() {
         let (first, second) = stocks(5, 5)
         let seen = Mutex<[Int]>([])
         first.observe(\.left) { [second] value in
@@ -70,7 +70,7 @@ struct TransactionTests {
         #expect(seen.withLock { $0 } == [3, 7])
     }
 
-    @Test func `what is read is what the transaction would leave`() async throws {
+    @Test func `a transaction reads the values that it would leave`() async throws {
         let (first, second) = stocks(5, 0)
         try await scope.transaction { tx in
             #expect(tx.read(first).left == 5)
@@ -94,7 +94,7 @@ struct TransactionTests {
         #expect(first.left == 5)
     }
 
-    @Test func `what changes behind a read makes it run again`() async throws {
+    @Test func `a change after a read makes the transaction run again`() async throws {
         let (first, second) = stocks(5, 0)
         let runs = Mutex(0)
         try await scope.transaction { tx in
@@ -129,7 +129,7 @@ struct TransactionTests {
         #expect(last?.code == .conflict)
     }
 
-    @Test func `transfers of many threads lose and make nothing, and no reader sees half of one`()
+    @Test func `transfers of many threads lose and create nothing, and no reader sees half of one`()
         async throws
     {
         let (first, second) = stocks(1_000, 0, on: .queue(.global()))
@@ -201,7 +201,7 @@ struct TransactionTests {
 
     private struct Torn: Error {}
 
-    @Test func `an error that comes from two moments is not told, and the body runs again`()
+    @Test func `an error from an inconsistent read is not reported, and the body runs again`()
         async throws
     {
         let (first, second) = scope.run {

@@ -19,7 +19,7 @@ struct ArchiveTests {
 
     let folder = Folder()
 
-    @Test func `a store begins with what was saved after it was idle`() async throws {
+    @Test func `a store begins with the value that was saved once it was idle`() async throws {
         let archive = try Archive(folder: folder.url)
         let stock = ModelStore<Stock>()
         let kept = try archive.keep(stock, as: "stock", idle: .milliseconds(1))
@@ -35,7 +35,7 @@ struct ArchiveTests {
         withExtendedLifetime(again) {}
     }
 
-    @Test func `the last change is saved with the end of the keeping, or of the store`() throws {
+    @Test func `the last change is saved when keeping or the store ends`() throws {
         let archive = try Archive(folder: folder.url)
         for round in 1...4 {
             var storage: Storage<Int>? = Storage(0)
@@ -58,7 +58,7 @@ struct ArchiveTests {
         #expect(last.value == 4)
     }
 
-    @Test func `spaces and names are apart`() throws {
+    @Test func `each space and name has a file of its own`() throws {
         let first = try Archive(folder: folder.url, space: "a")
         let second = try Archive(folder: folder.url, space: "b")
         let storage = Storage(0)
@@ -76,7 +76,7 @@ struct ArchiveTests {
         }
     }
 
-    @Test func `it is switched off and on`() async throws {
+    @Test func `a logger can be switched off and on`() async throws {
         let archive = try Archive(folder: folder.url)
         let storage = Storage(0)
         let kept = try archive.keep(storage, as: "x", idle: .milliseconds(1))
@@ -95,7 +95,7 @@ struct ArchiveTests {
         #expect(other.value == 1)
     }
 
-    @Test func `a file that is not whole is an error, and neither it nor the store is touched`()
+    @Test func `an incomplete file is an error, and neither the file nor the store changes`()
         throws
     {
         let archive = try Archive(folder: folder.url)
@@ -207,7 +207,7 @@ struct ArchiveTests {
     }
     // MARK: What was saved when, and by whom
 
-    @Test func `what changed before the keeping is saved, too`() async throws {
+    @Test func `changes made before keeping begins are saved too`() async throws {
         let archive = try Archive(folder: folder.url)
         func saved(_ name: String) throws -> Int {
             let storage = Storage(0)
@@ -235,7 +235,7 @@ struct ArchiveTests {
         withExtendedLifetime((first, third, asked)) {}
     }
 
-    @Test func `two keepings of one name don't disturb each other`() throws {
+    @Test func `two archives of one name don't disturb each other`() throws {
         let archive = try Archive(folder: folder.url)
         let storages = (0..<4).map { Storage([$0]) }
         let kept = try storages.map { try archive.keep($0, as: "x", idle: .seconds(3_600)) }
@@ -293,7 +293,7 @@ struct ArchiveTests {
         #expect(other.count == 2)
     }
 
-    @Test func `names that differ in case have files that don't`() throws {
+    @Test func `names that differ in case have files that differ otherwise`() throws {
         let spaces = ["settings", "Settings"].map { space in
             Result { try Archive(folder: folder.url, space: space) }
         }
@@ -316,7 +316,7 @@ struct ArchiveTests {
         try kept.save()
     }
 
-    @Test func `a file of the former name is read until there is one of the present name`() throws {
+    @Test func `a file with the old name is read until one with the new name exists`() throws {
         let archive = try Archive(folder: folder.url)
         let source = Storage(7)
         let kept = try archive.keep(source, as: "ab")
@@ -355,7 +355,7 @@ struct ArchiveTests {
         try kept.save()
     }
 
-    @Test func `a property that the saved value lacks stays as the storage has it`() throws {
+    @Test func `a property that the saved value lacks keeps the storage's value`() throws {
         try save(Before(title: "a", width: 2), as: "x")
         let storage = Storage(After(title: "b", colour: "red"))
         let kept = try Archive(folder: folder.url).keep(storage, as: "x")

@@ -5,7 +5,7 @@ import Testing
 struct RecorderTests {
     let scope = Scope()
 
-    @Test func `the past comes back, and the future again`() throws {
+    @Test func `steps back and forward restore past and future values`() throws {
         let stock = scope.run { ModelStore(Stock(left: 1)) }
         let recorder = Recorder(stock)
         stock.dispatch(.add(amount: 1))
@@ -33,7 +33,7 @@ struct RecorderTests {
         #expect(stock.left == 2)
     }
 
-    @Test func `an action after a step back takes the place of what lay ahead`() throws {
+    @Test func `an action after a step back replaces the steps ahead`() throws {
         let stock = scope.run { ModelStore<Stock>() }
         let recorder = Recorder(stock)
         for amount in 1...3 { stock.dispatch(.add(amount: amount)) }
@@ -43,7 +43,7 @@ struct RecorderTests {
         #expect(throws: StoreError.self) { try recorder.forward() }
     }
 
-    @Test func `the oldest values are given up at the capacity`() throws {
+    @Test func `the oldest values are dropped at the capacity`() throws {
         let stock = scope.run { ModelStore<Stock>() }
         let recorder = Recorder(stock, capacity: 3)
         for _ in 1...5 { stock.dispatch(.add(amount: 1)) }
@@ -52,7 +52,7 @@ struct RecorderTests {
         #expect(stock.left == 3)
     }
 
-    @Test func `observers hear of a step as of any change`() throws {
+    @Test func `observers are notified of a step as of any change`() throws {
         let storage = scope.run { Storage(0) }
         let recorder = Recorder(storage)
         storage.commit("one") { $0.replace(1) }
@@ -63,7 +63,7 @@ struct RecorderTests {
         #expect(recorder.steps.last?.action == "one")
     }
 
-    @Test func `what is exported is imported elsewhere`() throws {
+    @Test func `an exported recording can be imported elsewhere`() throws {
         let stock = scope.run { ModelStore<Stock>() }
         let recorder = Recorder(stock)
         for amount in 1...3 { stock.dispatch(.add(amount: amount)) }
@@ -83,7 +83,7 @@ struct RecorderTests {
         #expect(small.steps[small.position].value.left == 3)
     }
 
-    @Test func `what can't be imported changes nothing`() throws {
+    @Test func `an invalid recording changes nothing`() throws {
         let stock = scope.run { ModelStore(Stock(left: 3)) }
         let recorder = Recorder(stock)
         stock.dispatch(.add(amount: 1))
@@ -96,7 +96,7 @@ struct RecorderTests {
         #expect(stock.left == 4 && recorder.steps.count == 2)
     }
 
-    @Test func `a recorder that is disposed or released records no more`() {
+    @Test func `a disposed or released recorder records nothing more`() {
         let stock = scope.run { ModelStore<Stock>() }
         let recorder = Recorder(stock)
         recorder.dispose()
@@ -112,7 +112,7 @@ struct RecorderTests {
         #expect(gone == nil)
     }
 
-    @Test func `a chain is one step: what was in between was never visible`() throws {
+    @Test func `a chain is one step, and its intermediate values are never visible`() throws {
         let stock = scope.run { ModelStore<Stock>() }
         let recorder = Recorder(stock)
         scope.chain().dispatch(.add(amount: 1), to: stock)
@@ -130,7 +130,7 @@ struct RecorderTests {
         #expect(stock.left == 0)
     }
 
-    @Test func `what changes nothing is no step`() throws {
+    @Test func `an action that changes nothing is not a step`() throws {
         struct Tally: Codable, Sendable { var count = 0 }
         let number = scope.run { Storage(1) }
         let tally = scope.run { Storage(Tally()) }
@@ -153,7 +153,7 @@ struct RecorderTests {
         #expect(number.value == 2)
     }
 
-    @Test func `a step counts from where the steps before it will lead`() throws {
+    @Test func `a step counts from where the pending steps lead`() throws {
         let held = HeldExecutor()
         let stock = scope.run { ModelStore<Stock>(executor: held.executor) }
         let recorder = Recorder(stock)
@@ -179,7 +179,8 @@ struct RecorderTests {
         #expect(stock.left == 3)
     }
 
-    @Test func `a step that commits made impossible is left out, and the next counts without it`()
+    @Test
+    func `a step that commits made impossible is skipped, and the next one counts without it`()
         throws
     {
         let held = HeldExecutor()
@@ -211,7 +212,7 @@ struct RecorderTests {
         #expect(stock.left == 1 && recorder.position == 1)
     }
 
-    @Test func `a step back from inside an observer comes behind the commit`() throws {
+    @Test func `a step back from inside an observer comes after the commit`() throws {
         let stock = scope.run { ModelStore<Stock>() }
         let recorder = Recorder(stock)
         stock.dispatch(.add(amount: 1))
@@ -222,7 +223,8 @@ struct RecorderTests {
         #expect(stock.left == 1)
         #expect(recorder.steps.map(\.value.left) == [0, 1, 6] && recorder.position == 1)
     }
-    @Test func `steps in both directions from inside an observer lead where they should`() throws {
+    @Test func `steps in both directions from inside an observer lead to the right values`() throws
+    {
         let stock = scope.run { ModelStore<Stock>() }
         let recorder = Recorder(stock)
         let failures = Late<[StoreError]>()

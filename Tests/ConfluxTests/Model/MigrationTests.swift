@@ -39,7 +39,7 @@ struct MigrationTests {
         try ModelState<Shelf>.snapshot(from: json.utf8, version: version)
     }
 
-    @Test func `a property that has another name now is read by the type of then`() throws {
+    @Test func `a renamed property is read by its former type`() throws {
         #expect(try shelf(#"{"left":7}"#, 1) == Shelf(count: 7))
     }
 
@@ -55,13 +55,15 @@ struct MigrationTests {
         #expect(throws: CodingFailure.self) { try shelf(#"{"count":7}"#, 3) }
     }
 
-    @Test func `a state that says nothing reads what was dropped and what is optional`() throws {
+    @Test func `a state without a migration reads snapshots with removed and optional properties`()
+        throws
+    {
         let plain = try ModelState<Plain>.snapshot(
             from: #"{"count":3,"gone":true}"#.utf8, version: 1)
         #expect(plain.count == 3 && plain.note == nil)
     }
 
-    @Test func `what can't be migrated says between which versions, why, and what to do`() {
+    @Test func `a failed migration names the versions, the reason and what to do`() {
         let failure = #expect(throws: StoreError.self) {
             try ModelState<Plain>.snapshot(from: #"{"left":3}"#.utf8, version: 1)
         }
@@ -108,7 +110,7 @@ struct MigrationTests {
         #expect(try room(#"{"size":{}}"#).limit == nil)
     }
 
-    @Test func `an element that lacks something is an error, and says where`() throws {
+    @Test func `an incomplete element is an error that says where`() throws {
         let failure = #expect(throws: CodingFailure.self) {
             try room(#"{"chairs":{"a":{"width":1}}}"#)
         }
@@ -116,7 +118,7 @@ struct MigrationTests {
         #expect(failure?.message.contains("/chairs/a") == true)
     }
 
-    @Test func `a value of another type is an error, and not filled in`() {
+    @Test func `a value of another type is an error, and no default replaces it`() {
         let failure = #expect(throws: CodingFailure.self) { try room(#"{"size":5}"#) }
         #expect(failure?.code == .wrongType)
         #expect(throws: CodingFailure.self) { try room("[") }

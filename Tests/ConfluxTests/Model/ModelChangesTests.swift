@@ -19,7 +19,7 @@ struct ModelChangesTests {
         #expect(await changes.next() == Change(old: 0, new: 10))
     }
 
-    @Test func `what changed between asking and reading isn't lost`() async {
+    @Test func `a change between subscribing and reading isn't lost`() async {
         let stock = ModelStore<Stock>()
         let changes = stock.changes(of: \.left)
         stock.dispatch(.add(amount: 5))
@@ -27,7 +27,7 @@ struct ModelChangesTests {
         #expect(await iterator.next() == Change(old: 0, new: 5))
     }
 
-    @Test func `a value that stays, or comes back unseen, is no change`() async {
+    @Test func `a value that stays, or returns before it was seen, is not a change`() async {
         let stock = ModelStore<Stock>()
         var changes = stock.changes(of: \.left).makeAsyncIterator()
         stock.dispatch(.add(amount: 0))

@@ -116,7 +116,7 @@ struct ModelStoreTests {
         #expect(Self.tells(result))
     }
 
-    @Test func `a snapshot can't be set past the lane`() async {
+    @Test func `a snapshot can't be set around the lane`() async {
         await #expect(processExitsWith: .failure) {
             ModelStore<Stock>().computed.state.snapshot = Stock(left: 1)
         }

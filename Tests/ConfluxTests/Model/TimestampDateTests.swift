@@ -12,7 +12,7 @@ struct TimestampDateTests {
             Timestamp(Date(timeIntervalSinceReferenceDate: 0)).rawValue == 978_307_200_000_000_000)
     }
 
-    @Test func `a date survives the way there and back, and a timestamp but for its last digits`() {
+    @Test func `a date survives a round trip, and a timestamp loses only its last digits`() {
         var random = SplitMix64(seed: 7)
         for _ in 0..<1_000 {
             let interval = Double.random(in: 100_000_000...4_000_000_000, using: &random)

@@ -79,7 +79,7 @@ struct DelivererTests {
         awaitCondition { sink.broadcaster.isIdle }
     }
 
-    @Test func `a single value is not held up by threads that go on sending`() {
+    @Test func `a single value is not delayed by threads that keep sending`() {
         let sink = Sink<Int>()
         let countMax = 5_000
         let sent = Atomic<Int>(0)
@@ -106,7 +106,7 @@ struct DelivererTests {
         #expect(sent.load(ordering: .relaxed) < 2 * countMax)
     }
 
-    @Test func `a sender that waits in vain for the role leaves its value`() {
+    @Test func `a sender that can't become the deliverer leaves its value to the one that is`() {
         let sink = Sink<Int>()
         let (isDelivering, isSent, hasReturned) = (Happening(), Happening(), Happening())
         let seen = Seen<Int>()

@@ -24,7 +24,7 @@ struct DeliveryTests {
         }
     }
 
-    @Test func `whoever observes during writes sees a suffix of the one history`() {
+    @Test func `an observer that joins during writes sees a suffix of the one history`() {
         let variable = Variable(0)
         let number = Atomic<Int>(0)
         let history = Seen<Int>()
@@ -83,7 +83,7 @@ struct DeliveryTests {
         #expect(inner.values == [2])
     }
 
-    @Test func `later values wait for a first value that is still being shown`() {
+    @Test func `later values wait for a first value that is still being delivered`() {
         let variable = Variable(0)
         let isShown = Happening()
         let goesOn = Happening()

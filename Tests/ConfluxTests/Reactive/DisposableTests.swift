@@ -61,7 +61,7 @@ struct DisposableTests {
         #expect(!scope.isDisposed)
     }
 
-    @Test func `a scope that lives long forgets what ended by itself`() {
+    @Test func `a long-lived scope forgets what ended by itself`() {
         let released = Atomic<Int>(0)
         let active = Atomic<Int>(0)
         let scope = DisposableScope()
@@ -109,7 +109,7 @@ struct AtomicReferenceTests {
         #expect(seen.values == [true])
     }
 
-    @Test func `a recursive reference is used again while it is read`() {
+    @Test func `a recursive reference is reused while it is read`() {
         let reference = AtomicReference(1, recursive: true)
         let sum = reference.synchronized { value in
             reference.value = 10
@@ -118,7 +118,7 @@ struct AtomicReferenceTests {
         #expect(sum == 11)
     }
 
-    @Test func `an error comes through and the lock is released`() {
+    @Test func `an error is rethrown and the lock is released`() {
         struct Failure: Error {}
         let reference = AtomicReference(1)
         #expect(throws: Failure.self) { try reference.modify { _ in throw Failure() } }

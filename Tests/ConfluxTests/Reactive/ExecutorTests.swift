@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 struct ExecutorTests {
-    @Test func `immediate runs in place`() {
+    @Test func `the immediate executor runs in place`() {
         let seen = Seen<Int>()
         Executor.immediate.execute { seen.add(1) }
         #expect(seen.values == [1])
@@ -14,7 +14,7 @@ struct ExecutorTests {
     }
 
     @MainActor
-    @Test func `on main nothing waits unless something of it is in progress`() async {
+    @Test func `on the main thread nothing waits unless it has work in progress`() async {
         let executor = Executor.mainThread
         let seen = Seen<Int>()
         await withCheckedContinuation { done in
@@ -34,7 +34,7 @@ struct ExecutorTests {
     }
 
     @MainActor
-    @Test func `main does not overtake another thread's call`() async {
+    @Test func `the main thread does not overtake another thread's call`() async {
         let executor = Executor.mainThread
         let seen = Seen<Int>()
         let given = Happening()

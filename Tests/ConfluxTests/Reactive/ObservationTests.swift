@@ -49,7 +49,7 @@ struct ObservationTests {
         #expect(seen.values == [])
     }
 
-    @Test func `what is sent after dispose is not seen while a hundred threads send`() {
+    @Test func `nothing sent after dispose is seen while a hundred threads send`() {
         let sink = Sink<Int>()
         let before = Atomic<Int>(0)
         let after = Atomic<Int>(0)
@@ -84,7 +84,7 @@ struct ObservationTests {
         #expect(seen.values == ["released"])
     }
 
-    @Test func `to observe takes as long beside ten thousand others as alone`() {
+    @Test func `observing takes as long beside ten thousand observers as alone`() {
         func shortest(beside count: Int) -> Duration {
             let variable = Variable(0)
             for _ in 0..<count { variable.signal.observe { _ in } }
@@ -175,7 +175,7 @@ struct ObservationTests {
         #expect(Set(seen.values) == ["observer", "map", "queue", "binding"])
     }
 
-    @Test func `a producer's resources go though they hold the send function`() {
+    @Test func `a producer's resources are freed although they hold the send function`() {
         let released = Seen<Bool>()
         let signal = Signal<Int> { send in
             let resource = Resource(send: send, witness: Witness { released.add(true) })

@@ -18,7 +18,7 @@ struct ScopedObservationTests {
         #expect(object == nil)
     }
 
-    @Test func `in the object's deinit nothing is delivered any more`() {
+    @Test func `nothing is delivered in the object's deinit`() {
         let sink = Sink<Int>()
         let seen = Seen<Int>()
         var object: Witness? = Witness { sink.send(value: 2) }
@@ -29,7 +29,7 @@ struct ScopedObservationTests {
         #expect(object == nil)
     }
 
-    @Test func `captures go at the next send`() {
+    @Test func `captures are freed at the next send`() {
         let sink = Sink<Int>()
         let released = Seen<Bool>()
         observeForAMoment(sink.signal, released)
@@ -38,7 +38,7 @@ struct ScopedObservationTests {
         #expect(released.values == [true])
     }
 
-    @Test func `captures go at the next observation`() {
+    @Test func `captures are freed at the next observation`() {
         let sink = Sink<Int>()
         let released = Seen<Bool>()
         observeForAMoment(sink.signal.map { $0 }.observe(on: .queue(.global())), released)
@@ -91,7 +91,7 @@ struct ScopedObservationTests {
         #expect(released.load(ordering: .relaxed) == 2_000)
     }
 
-    @Test func `disposing by hand releases at once`() {
+    @Test func `disposing explicitly releases at once`() {
         let sink = Sink<Int>()
         let released = Seen<Bool>()
         let object = Witness()
@@ -113,7 +113,7 @@ struct BindingTests {
         var text: String?
     }
 
-    @Test func `a binding to a label of the main actor runs on main at once`() {
+    @Test func `a binding to a main actor's label runs on the main thread at once`() {
         let text = Variable("a")
         let label = Label()
         text.signal.bind(to: label) { label, text in

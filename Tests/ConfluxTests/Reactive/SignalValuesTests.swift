@@ -16,7 +16,7 @@ struct SignalValuesTests {
         #expect(seen == [1, 2, 3])
     }
 
-    @Test func `a slow reader finds the newest values`() async {
+    @Test func `a slow reader gets the newest values`() async {
         var seen = [Int]()
         let values: AsyncStream<Int>
         let latest: AsyncStream<Int>

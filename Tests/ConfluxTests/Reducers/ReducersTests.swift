@@ -54,7 +54,8 @@ struct ReducersTests {
         #expect(error?.message.contains("no reducer for actions of type FetchAmount") == true)
     }
 
-    @Test func `reducers come and go, until the model is replicated`() throws {
+    @Test func `reducers can be registered and unregistered until the model is replicated`() throws
+    {
         let purse = ModelStore<Purse>()
         purse.dispatch(SetAmount(value: 1))
         #expect(purse.amount == 0)
@@ -79,7 +80,7 @@ struct ReducersTests {
     }
 
     @Test(arguments: [PayloadCoding.json, .compact])
-    func `actions are encoded under their names`(coding: PayloadCoding) throws {
+    func `actions are encoded by their names`(coding: PayloadCoding) throws {
         let coder = ActionCoder<TypedAction<Wallet>>()
         for action in [TypedAction<Wallet>(SetAmount(value: 5)), TypedAction(Spend(value: 2))] {
             let bytes = try coder.encode(action, as: coding)

@@ -27,7 +27,7 @@ struct StorageTests {
         #expect(notices.withLock { $0 } == 3)
     }
 
-    @Test func `a commit is one notice, however much it does`() {
+    @Test func `a commit notifies once, however much it changes`() {
         let storage = Storage(Screen())
         let seen = Mutex<[Screen]>([])
         storage.observe { value in seen.withLock { $0.append(value) } }
@@ -67,7 +67,7 @@ struct StorageTests {
         #expect(storage.screen.count == 3)
     }
 
-    @Test func `middleware gets each part that was changed by name`() {
+    @Test func `middleware gets each part that a draft changed`() {
         let scope = Scope()
         let storage = scope.run { Storage(Screen(count: 2)) }
         let lines = Mutex<[String]>([])
@@ -102,7 +102,7 @@ struct StorageTests {
         #expect(seen.withLock { $0 } == ["0", "7"])
     }
 
-    @Test func `activities reach their observers, by type, and change nothing`() {
+    @Test func `activities reach observers of their type, and change nothing`() {
         let storage = Storage(Screen())
         let seen = Mutex<[Notice]>([])
         let notices = Mutex(0)
@@ -117,7 +117,7 @@ struct StorageTests {
         #expect(notices.withLock { $0 } == 0)
     }
 
-    @Test func `a function that takes its time doesn't keep the storage alive`() {
+    @Test func `a slow function doesn't keep the storage alive`() {
         let held = HeldExecutor()
         var storage: Storage<Screen>? = Storage(Screen())
         weak let gone = storage
@@ -246,7 +246,7 @@ struct StorageTests {
         #expect(storage.count == 800)
     }
 
-    @Test func `a transaction that reads a storage inside an observer disturbs no commit`() {
+    @Test func `a transaction that reads a storage inside an observer does not disturb commits`() {
         let scope = Scope()
         let storage = scope.run { Storage(Screen()) }
         let lines = Mutex<[String]>([])

@@ -140,7 +140,8 @@ struct DispatchTurnTests {
         #expect(busy.computed.numbers == [0, 1, 2])
     }
 
-    @Test func `a thread that the committing one waits for goes on, and its action is committed`()
+    @Test
+    func `a thread that the committing thread waits for continues, and its action is committed`()
         async throws
     {
         let (isIn, hasReturned) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))

@@ -24,7 +24,7 @@ struct GlobalDispatchTests {
         #expect(store.computed.numbers == [1])
     }
 
-    @Test func `a scope without binding is the process's`() {
+    @Test func `without a bound scope, the process's scope is used`() {
         #expect(Scope.current === Scope.process)
         let scope = Scope()
         scope.run { #expect(Scope.current === scope) }
@@ -50,7 +50,7 @@ struct GlobalDispatchTests {
     }
 
     @Test(arguments: [false, true])
-    func `a global action is in all free stores before any of them does what else there is`(
+    func `a global action is in all free stores before any of them does other work`(
         isTracked: Bool
     ) {
         let scope = Scope()
@@ -71,7 +71,9 @@ struct GlobalDispatchTests {
         (busy.value, other.value) = (nil, nil)
     }
 
-    @Test func `a global action ends where a thread keeps one of two stores busy`() async throws {
+    @Test func `a global action completes while a thread keeps one of two stores busy`()
+        async throws
+    {
         let scope = Scope()
         let (slow, free) = scope.run {
             (tallyStore { _ in for _ in 0..<1_000 { sched_yield() } }, tallyStore())
@@ -113,7 +115,7 @@ struct GlobalDispatchTests {
         #expect(scope.stores.isEmpty)
     }
 
-    @Test func `a scope tells which stores it has, with their names`() throws {
+    @Test func `a scope lists its stores with their names`() throws {
         let scope = Scope()
         let (first, second) = scope.run { (tallyStore(), tallyStore()) }
         let storage = scope.run { Storage(1) }
@@ -126,7 +128,8 @@ struct GlobalDispatchTests {
         withExtendedLifetime((first, storage)) {}
     }
 
-    @Test func `what an action's commit dispatches globally comes after it in every store`() {
+    @Test func `a global action from inside a commit follows that commit's action in every store`()
+    {
         let scope = Scope()
         let first = scope.run {
             tallyStore { number in if number == 1 { Store<TallyState>.actions.tell(2) } }
@@ -137,7 +140,8 @@ struct GlobalDispatchTests {
         for store in [first, second, third] { #expect(store.computed.numbers == [1, 2]) }
     }
 
-    @Test func `what a commit dispatches to another store comes after the global action there`() {
+    @Test func `an action that a commit dispatches to another store follows the global one there`()
+    {
         let scope = Scope()
         let later = Late<Store<TallyState>>()
         let first = scope.run {
@@ -165,7 +169,7 @@ struct GlobalDispatchTests {
         for store in stores { #expect(store.computed.numbers.filter { $0 >= 0 } == order) }
     }
 
-    @Test func `more stores than a mask has bits are all reached, once`() async throws {
+    @Test func `more stores than a mask has bits are all reached once`() async throws {
         let scope = Scope()
         let stores = scope.run { (0..<100).map { _ in tallyStore() } }
         scope.run { Store<TallyState>.actions.tell(1) }

@@ -132,7 +132,7 @@ struct LaneTests {
         core.close()
     }
 
-    @Test func `what is done past the gate waits at the bound as a dispatch does`() {
+    @Test func `work that bypasses the gate waits at the bound like a dispatch`() {
         let held = HeldExecutor()
         let (core, _) = tallyCore(on: held.executor, waitingMax: 2)
         core.dispatch(1)
@@ -149,7 +149,7 @@ struct LaneTests {
         core.close()
     }
 
-    @Test func `a send from inside a lane never waits at a bound`() {
+    @Test func `a send from inside a lane never waits for room`() {
         let held = HeldExecutor()
         let (core, state) = tallyCore(on: held.executor, waitingMax: 2)
         let store = tallyStore { _ in
@@ -162,7 +162,7 @@ struct LaneTests {
         core.close()
     }
 
-    @Test func `a thread that the lane itself needs gets past the bound`() {
+    @Test func `a thread that the lane itself needs may exceed the bound`() {
         let held = HeldExecutor()
         let (core, state) = tallyCore(on: held.executor, waitingMax: 1)
         core.dispatch(1)
@@ -172,7 +172,7 @@ struct LaneTests {
         core.close()
     }
 
-    @Test func `a thread that the lane itself needs waits seldom, however much it sends`() {
+    @Test func `a thread that the lane itself needs rarely waits, however much it sends`() {
         let held = HeldExecutor()
         let (core, state) = tallyCore(on: held.executor, waitingMax: 100)
         let start = ContinuousClock.now

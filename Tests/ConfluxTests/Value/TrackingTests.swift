@@ -41,7 +41,7 @@ struct TrackingTests {
         #expect(tracker.count == 2)
     }
 
-    @Test func `several parts are tracked together, and told once`() {
+    @Test func `several parts are tracked together, and reported once`() {
         let storage = Storage(Screen())
         let tracker = Tracker()
         tracker.track { _ = (storage.count, storage.title, storage.readOnly.countText) }
@@ -62,7 +62,8 @@ struct TrackingTests {
         #expect(tracker.count == 3)
     }
 
-    @Test func `what can't be compared, and the whole value, is notified after each action`() {
+    @Test func `observers of incomparable parts or the whole value are notified after each action`()
+    {
         let storage = Storage(Screen())
         let tracker = Tracker()
         for read in [
@@ -128,7 +129,7 @@ struct TrackingTests {
         #expect(tracker.count == 3)
     }
 
-    @Test func `what is read without being tracked tracks nothing`() {
+    @Test func `an untracked read tracks nothing`() {
         let stock = ModelStore<Stock>()
         let other = ModelStore<Stock>()
         let tracker = Tracker()
@@ -141,7 +142,7 @@ struct TrackingTests {
         #expect(tracker.count == 1)
     }
 
-    @Test func `trackers keep no store alive, and a store no tracker`() {
+    @Test func `trackers keep no store alive, and a store keeps no tracker alive`() {
         weak var gone: ModelStore<Stock>?
         weak var state: ModelState<Stock>?
         weak var captured: Late<Int>?

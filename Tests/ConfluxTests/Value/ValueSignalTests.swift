@@ -14,7 +14,7 @@ struct ValueSignalTests {
         #expect(seen.withLock { $0 } == [3, 5, 0])
     }
 
-    @Test func `a comparison of one's own decides what differs`() {
+    @Test func `a custom comparison decides what differs`() {
         let stock = ModelStore<Stock>()
         let seen = Mutex<[Int]>([])
         stock.changed(\.left, isSame: { $0 / 10 == $1 / 10 })
@@ -31,7 +31,7 @@ struct ValueSignalTests {
         #expect(await values.next() == 4)
     }
 
-    @Test func `an observer is called for its parts alone, or for everything`() {
+    @Test func `an observer is called only for its parts, or for everything`() {
         let stock = ModelStore(Stock(left: 10))
         let some = Mutex(0)
         let two = Mutex(0)
@@ -68,7 +68,7 @@ struct ValueSignalTests {
         #expect(seen.withLock { $0 } == [["left"], ["left", "takings"], ["takings"]])
     }
 
-    @Test func `an observer ends by hand, with its owner, and with what holds it`() {
+    @Test func `an observer ends when it is disposed, or with its owner or holder`() {
         let stock = ModelStore<Stock>()
         let count = Mutex(0)
         var owner: AnyObject? = Late<Int>()
@@ -135,7 +135,7 @@ struct ValueSignalTests {
         }
     }
 
-    @Test func `to observe a value takes as long beside ten thousand others as alone`() {
+    @Test func `observing a value takes as long beside ten thousand observers as alone`() {
         func shortest(beside count: Int) -> Duration {
             let storage = Storage(0)
             for _ in 0..<count { storage.observe(\.self) { _ in } }
@@ -273,7 +273,7 @@ struct ValuePathTests {
         #expect(lines.content.count == 4)
     }
 
-    @Test func `what ends an observation is a disposable like any other`() {
+    @Test func `an observation's disposable is like any other`() {
         let stock = ModelStore<Stock>()
         let lines = Lines([])
         var latest: any Disposable = AnyDisposable()

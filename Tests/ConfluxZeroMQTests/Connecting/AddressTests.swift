@@ -16,7 +16,7 @@ struct AddressTests {
     /// As a call that #expect can make.
     private func moveOn(_ round: inout AddressRound) -> Bool { round.moveOn() }
 
-    @Test func `addresses have their turn, and a pause is due behind all of them`() {
+    @Test func `addresses take turns, with a pause after all of them`() {
         var round = AddressRound([first, second])
         #expect(round.current == first)
         #expect(moveOn(&round) == false)
@@ -25,7 +25,7 @@ struct AddressTests {
         #expect(round.current == first)
     }
 
-    @Test func `what was heard begins the count of failures anew`() {
+    @Test func `a heard message resets the count of failures`() {
         var round = AddressRound([first, second])
         #expect(moveOn(&round) == false)
         round.heard()
@@ -33,7 +33,7 @@ struct AddressTests {
         #expect(moveOn(&round) == true)
     }
 
-    @Test func `an address that it was told of is tried once, and counts as one`() {
+    @Test func `an address from a redirect is tried once, and counts as one`() {
         var round = AddressRound([first, second])
         round.follow(other)
         #expect(round.current == other)
@@ -63,7 +63,7 @@ struct AddressTests {
             "", ",", "tcp://a:1,", "tcp://a:1,b:2",
             Array(repeating: "tcp://a:1", count: 17).joined(separator: ","),
         ])
-    func `what is no list of addresses is refused`(_ text: String) {
+    func `text that is not a list of addresses is refused`(_ text: String) {
         #expect(code { _ = try Endpoint.list(text) } == .invalidEndpoint)
     }
 
@@ -99,7 +99,7 @@ struct AddressTests {
         #expect(here.dealer.endpoint == here.endpoint)
     }
 
-    @Test func `what came by the address before counts no more once it has moved`() throws {
+    @Test func `messages from the former address no longer count after a move`() throws {
         let here = try Pair()
         let there = try RouterSocket(settings: .test)
         let place = try there.bind(Endpoint("tcp://127.0.0.1:0"))

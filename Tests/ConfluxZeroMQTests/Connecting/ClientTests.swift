@@ -7,7 +7,7 @@ import Testing
 /// A socket that connects: to whom, again and again, and what it says of that.
 @Suite struct ClientTests {
     @Test
-    func `it tells what becomes of an attempt, and connects again when its connection breaks`()
+    func `a client reports each attempt, and reconnects when its connection breaks`()
         throws
     {
         let pair = try Pair()
@@ -40,7 +40,7 @@ import Testing
         else { throw Overdue() }
     }
 
-    @Test func `what it says goes out before it closes`() throws {
+    @Test func `pending messages are sent before a client closes`() throws {
         var settings = SocketSettings.test
         settings.linger = .seconds(10)
         let pair = try Pair(dealer: settings)
@@ -69,8 +69,7 @@ import Testing
         reader.join()
     }
 
-    @Test func `a host without an address is told, and looking for it keeps nobody waiting`() throws
-    {
+    @Test func `a host without an address is reported, and its lookup blocks nobody`() throws {
         let dealer = try ClientSocket(.dealer, settings: .test)
         try dealer.connect(Endpoint("tcp://no-such-host.invalid:7400"))
         let failure = try wait(for: dealer) { try dealer.failure() }
@@ -108,7 +107,7 @@ import Testing
         router.close()
     }
 
-    @Test func `what nobody reads is bounded in bytes`() throws {
+    @Test func `unread messages are bounded in bytes`() throws {
         let pair = try Pair()
         _ = try pair.greet()
         let frame = [UInt8](repeating: 0, count: 1 << 20)
@@ -123,7 +122,7 @@ import Testing
         }
     }
 
-    @Test func `pauses between attempts double up to a bound, and are longer behind a refusal`() {
+    @Test func `pauses between attempts double up to a bound, and are longer after a refusal`() {
         var settings = SocketSettings.test
         settings.reconnectInterval = .milliseconds(100)
         settings.reconnectIntervalMax = .milliseconds(500)

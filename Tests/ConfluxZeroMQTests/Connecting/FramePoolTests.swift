@@ -30,7 +30,7 @@ import Testing
     }
 
     @Test(arguments: [1_000, 65_536, .max])
-    func `whoever keeps a frame keeps what was in it`(pieceBytes: Int) throws {
+    func `keeping a frame keeps its content`(pieceBytes: Int) throws {
         let pool = FramePool()
         var decoder = try decoder(pool)
         var kept: [(body: Bytes, expected: [UInt8])] = []
@@ -48,7 +48,7 @@ import Testing
         #expect(kept.allSatisfy { $0.body == $0.expected[...] })
     }
 
-    @Test func `a frame that nobody has any more leaves its memory to one that fits`() throws {
+    @Test func `a released frame's memory is reused for a frame that fits`() throws {
         let pool = FramePool()
         var decoder = try decoder(pool)
         func place(_ count: Int) throws -> UInt {

@@ -34,7 +34,7 @@ import Testing
             (greeting + ZMTP.error(ZMTP.refusedStatus), .denied(status: 400)),
             (greeting + ZMTP.error("no number"), .denied(status: 0)),
         ] as [([UInt8], ConnectionFailure)])
-    func `it is told what listens instead of a sequencer, and tries again later`(
+    func `a node learns what listens instead of a sequencer, and tries again later`(
         bytes: [UInt8], expected: ConnectionFailure
     ) throws {
         try server.accept(from: client, saying: bytes)
@@ -55,7 +55,7 @@ import Testing
             greeting + router + [2, 0, 0, 0, 0, 0, 0x10, 0, 1],
             greeting + router + (0..<ZMTPDecoder.framesMax).flatMap { _ in [1, 1, 0] as [UInt8] },
         ] as [[UInt8]])
-    func `one that breaks the protocol is left`(bytes: [UInt8]) throws {
+    func `a server that breaks the protocol is left`(bytes: [UInt8]) throws {
         try server.accept(from: client, saying: bytes)
         guard case .broken = try failure() else {
             Issue.record("it was taken for a server")
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test func `one that hangs up is tried again soon`() throws {
+    @Test func `a server that hangs up is tried again soon`() throws {
         try server.accept(from: client)
         server.hangUp()
         #expect(try failure() == .silent)
@@ -75,7 +75,7 @@ import Testing
         #expect(try failure() == .ended)
     }
 
-    @Test func `one that says nothing, or dribbles its handshake, is left when the time is over`()
+    @Test func `a server that is silent, or dribbles its handshake, is left after a timeout`()
         throws
     {
         try server.accept(from: client)
@@ -94,7 +94,7 @@ import Testing
     }
 
     @Test
-    func `a message that never ends holds no more than has come, and is left with its server`()
+    func `an endless message holds only the bytes received, and its server is left`()
         throws
     {
         try server.accept(
@@ -116,7 +116,7 @@ import Testing
         #expect(try failure() == .ended)
     }
 
-    @Test func `one that sends much that comes to nothing does not hold up its client's owner`()
+    @Test func `a server that sends useless bytes does not block its client's owner`()
         throws
     {
         try server.accept(from: client, saying: Self.greeting + Self.router)

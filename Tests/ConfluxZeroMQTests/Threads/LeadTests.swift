@@ -9,7 +9,7 @@ import Testing
 struct LeadTests {
     private func start(_ body: @escaping @Sendable () -> Void) { Thread { body() }.start() }
 
-    @Test func `whoever has the lead keeps no relief waiting`() {
+    @Test func `a leading thread keeps no relief waiting`() {
         let lead = Lead()
         lead.take()
         let done = DispatchSemaphore(value: 0)
@@ -24,7 +24,7 @@ struct LeadTests {
         #expect(count == 0)
     }
 
-    @Test func `a thread that is back ends the relief, though no turn lets the lead go`() {
+    @Test func `a returning thread ends the relief, even if no turn releases the lead`() {
         let lead = Lead()
         let mayComeBack = DispatchSemaphore(value: 0)
         let isDone = Atomic(false)
@@ -51,8 +51,7 @@ struct LeadTests {
         #expect(count >= 3 && overlapCount == 0)
     }
 
-    @Test func `a thread that comes back during a turn's sleep has the lead when the turn is over`()
-    {
+    @Test func `a thread that returns during a turn's sleep leads after the turn`() {
         let lead = Lead()
         let mayComeBack = DispatchSemaphore(value: 0)
         let woken = DispatchSemaphore(value: 0)

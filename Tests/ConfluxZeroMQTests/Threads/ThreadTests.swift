@@ -72,7 +72,7 @@ import Testing
         #expect(try poller.wait(timeout: .zero).isTimeout)
     }
 
-    @Test func `a poller takes so many sockets and no more, and has room again`() throws {
+    @Test func `a poller takes a bounded number of sockets, and has room again`() throws {
         let dealers = try (0...Poller.socketsMax).map { _ in try ClientSocket(.dealer) }
         let poller = Poller(waker: try Waker())
         let tokens = try dealers.dropLast().map { try poller.add($0) }

@@ -87,7 +87,7 @@ extension ProcessTests {
             }
         }
 
-        @Test func `a context that there is not is told, with those that there are`() async throws {
+        @Test func `a missing context is reported with those that exist`() async throws {
             try await withSite { site in
                 _ = try await run(site, ["context", "set", "a", "--connect", "tcp://127.0.0.1:1"])
                 for words in [["status", "--context", "b"], ["context", "use", "b"]] {
@@ -105,7 +105,7 @@ extension ProcessTests {
             #"{"contexts":{"a":{"connect":7}}}"#,
             #"{"newer":true}"#,
         ])
-        func `a broken file is told of and stays as it is`(text: String) async throws {
+        func `a broken file is reported and stays unchanged`(text: String) async throws {
             try await withSite { site in
                 try FileManager.default.createDirectory(
                     atPath: site.path("conflux"), withIntermediateDirectories: true)

@@ -45,7 +45,9 @@ struct KeyCommandTests {
             within: .seconds(60))
     }
 
-    @Test func `who has an authorised key is let in, others are told why not`() async throws {
+    @Test func `a client with an authorised key is admitted, and others learn why not`()
+        async throws
+    {
         try await withSite { site in
             try await makeKeys(site, authorized: ["alpha"])
             let sequencer = try await sequencer(site)
@@ -63,7 +65,7 @@ struct KeyCommandTests {
         }
     }
 
-    @Test func `keys are read again at SIGHUP, and a file that can't be meant changes nothing`()
+    @Test func `keys are read again at SIGHUP, and an invalid file changes nothing`()
         async throws
     {
         try await withSite { site in

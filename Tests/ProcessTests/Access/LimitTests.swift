@@ -7,7 +7,8 @@ extension ProcessTests {
         /// How many connections that say nothing there are at a time, with each socket.
         private static let floodCount = 2_000
 
-        @Test func `who has a key gets in though thousands stand who never say who they are`()
+        @Test
+        func `a client with a key connects though thousands of others never identify themselves`()
             async throws
         {
             try await withSite { site in

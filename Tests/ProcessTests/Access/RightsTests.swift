@@ -43,7 +43,7 @@ struct RightsTests {
         }
     }
 
-    @Test func `who may not observe a store sees of the log that it is there, and no more`()
+    @Test func `a client without the right to observe a store sees only that its entries exist`()
         async throws
     {
         try await withSite { site in

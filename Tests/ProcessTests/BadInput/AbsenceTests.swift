@@ -5,7 +5,7 @@ import Testing
 extension ProcessTests {
     /// What is not there, and what is not there now.
     struct AbsenceTests {
-        @Test func `the log of what there is not is not found`() async throws {
+        @Test func `the log of a missing store is not found`() async throws {
             try await withWitness { witness in
                 for target in ["nothing", "counter/other"] {
                     let outcome = try await witness.run("log", "--target", target)

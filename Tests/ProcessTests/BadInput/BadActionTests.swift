@@ -119,7 +119,7 @@ struct BadActionTests {
         }
     }
 
-    @Test func `a refused action is told when it is waited for`() async throws {
+    @Test func `a refused action is reported when it is waited for`() async throws {
         try await withWitness { witness in
             let outcome = try await witness.run(
                 "dispatch", "document/*", #"{"remove":{"at":"/nothing"}}"#, "--wait", "applied")
@@ -130,7 +130,7 @@ struct BadActionTests {
         }
     }
 
-    @Test func `bad lines of a stream are told by number and the others are applied`()
+    @Test func `bad lines of a stream are reported by number and the others are applied`()
         async throws
     {
         try await withWitness { witness in

@@ -22,7 +22,7 @@ struct CommandLineTests {
         ["status"], ["observe", "counter"], ["log"], ["worker", "--name", "alpha"],
         ["dispatch", "counter/*", "increment"],
     ])
-    func `an address that is none is refused`(command: [String]) async throws {
+    func `an invalid address is refused`(command: [String]) async throws {
         for address in ["nonsense", "tcp://127.0.0.1", "tcp://127.0.0.1:99999"] {
             let outcome = try await Tool.outcome(
                 of: try Tool.start(command + ["--connect", address]))
@@ -31,7 +31,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test func `an endpoint that is none is refused`() async throws {
+    @Test func `an invalid endpoint is refused`() async throws {
         for option in ["--bind", "--feed"] {
             let outcome = try await Tool.outcome(
                 of: try Tool.start(["sequencer", "--memory", option, "nonsense"]))
@@ -41,7 +41,7 @@ struct CommandLineTests {
     }
 
     @Test(arguments: [true, false])
-    func `where nobody answers every command ends in time`(isListening: Bool) async throws {
+    func `every command ends in time if nobody answers`(isListening: Bool) async throws {
         let port = try HeldPort(isListening: isListening)
         let address = port.address
         let commands = [
@@ -62,7 +62,7 @@ struct CommandLineTests {
         _ = consume port
     }
 
-    @Test func `a state that a worker does not know is answered with those it does`() async throws {
+    @Test func `an unknown state is answered with those that a worker knows`() async throws {
         let outcome = try await Tool.outcome(
             of: try Tool.start(["worker", "--name", "alpha", "--store", "documnt"]))
         #expect(outcome.end == .exited(64))
@@ -70,7 +70,7 @@ struct CommandLineTests {
         #expect(outcome.message.contains("Did you mean 'document'?"), "\(outcome.message)")
     }
 
-    @Test func `a file that is not there is named`() async throws {
+    @Test func `a missing file is named`() async throws {
         let path = "/nonexistent/actions.ndjson"
         let outcome = try await Tool.outcome(
             of: try Tool.start(["dispatch", "counter/*", "--file", path]))

@@ -9,7 +9,9 @@ extension ProcessTests {
     struct DamagedLogTests {
         private static let keep = ["--keep-bytes", "1MiB"]
 
-        @Test func `a damaged commit or checkpoint is told, and all else is served`() async throws {
+        @Test func `a damaged commit or checkpoint is reported, and all else is served`()
+            async throws
+        {
             try await withSite { site in
                 let last = try await fill(site)
                 try await expectCommitTold(site, upTo: last)
@@ -17,7 +19,7 @@ extension ProcessTests {
             }
         }
 
-        @Test func `a damaged snapshot is told, and all else is served`() async throws {
+        @Test func `a damaged snapshot is reported, and all else is served`() async throws {
             try await withSite { site in
                 try await fillUntilSaved(site)
                 try await expectSnapshotTold(site)
@@ -67,7 +69,7 @@ extension ProcessTests {
             }
         }
 
-        @Test func `an identity, an epoch or a floor that was changed is not gone on with`()
+        @Test func `a log with a changed identity, epoch or floor is not served`()
             async throws
         {
             try await withSite { site in

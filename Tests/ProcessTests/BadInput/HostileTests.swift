@@ -12,7 +12,7 @@ struct HostileTests {
     /// The code of a bye that says another version is spoken.
     private static let versionCode: [UInt8] = [5, 0]
 
-    @Test func `a node of another version is told so`() async throws {
+    @Test func `a node of another version learns it`() async throws {
         try await withWitness { witness in
             let address = witness.address
             let answer = try await onThread { () -> [[UInt8]]? in
@@ -31,7 +31,7 @@ struct HostileTests {
     }
 
     @Test(arguments: [true, false])
-    func `a sequencer of another version is told of`(saysBye: Bool) async throws {
+    func `a sequencer of another version is reported`(saysBye: Bool) async throws {
         let message = Array("only version 2 is spoken here".utf8)
         let bye =
             [UInt8](repeating: 0, count: 8) + Self.versionCode + [UInt8(message.count), 0] + message

@@ -19,7 +19,7 @@ struct TakenTests {
         }
     }
 
-    @Test func `a folder that has a sequencer is refused to another`() async throws {
+    @Test func `a folder in use is refused to another sequencer`() async throws {
         try await withWitness(data: "log") { witness in
             let folder = witness.site.path("log")
             let outcome = try await witness.site.run(
@@ -33,7 +33,7 @@ struct TakenTests {
         }
     }
 
-    @Test func `a name that a live node has is refused to another`() async throws {
+    @Test func `a live node's name is refused to another node`() async throws {
         try await withWitness { witness in
             let outcome = try await witness.run("worker", "--name", "alpha")
             #expect(outcome.end == .exited(85), "\(outcome.message)")

@@ -40,7 +40,7 @@ struct UnreachableTests {
         deinit { close(descriptor) }
     }
 
-    @Test func `a command says why nobody can be heard`() async throws {
+    @Test func `a command says why nobody answers`() async throws {
         try await withSite { site in
             let sequencer = try await site.sequencer()
             let silence = try Silence()

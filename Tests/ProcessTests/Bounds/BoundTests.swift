@@ -123,7 +123,7 @@ import Testing
                 }
             }
 
-            @Test func `a host that answers and never advances`() async throws {
+            @Test func `a host that answers but never advances`() async throws {
                 try await withBound("a host that never advances") { witness in
                     let address = witness.address
                     try await onThread {

@@ -45,7 +45,7 @@ struct ReleaseTests {
         }
     }
 
-    @Test func `what is not committed is not released`() async throws {
+    @Test func `uncommitted changes are not released`() async throws {
         try await withSite { site in
             let outcome = try await release(site, changes: "## 9.8.7\n", isCommitted: false)
             #expect(outcome.end == .exited(1))

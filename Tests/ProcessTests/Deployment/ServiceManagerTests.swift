@@ -120,7 +120,7 @@ struct ServiceManagerTests {
         }
     }
 
-    @Test func `a manager that is gone ends nothing`() async throws {
+    @Test func `the loss of the service manager ends nothing`() async throws {
         try await withSite { site in
             let child = try sequencer(site, site.path("nobody"))
             let (_, line) = try await child.errors.first { $0.contains("READY=1") }

@@ -7,7 +7,8 @@ import Testing
     extension ProcessTests {
         /// A disk that has no room left, and has some again later.
         struct FullDiskTests {
-            @Test func `a full disk is told, costs no receipt, and all goes on when there is room`()
+            @Test
+            func `a full disk is reported, loses no receipt, and all continues when there is room`()
                 async throws
             {
                 try await withSite { site in

@@ -67,7 +67,7 @@ extension ProcessTests {
             }
         }
 
-        @Test func `a stopped worker holds up nobody and catches up`() async throws {
+        @Test func `a stopped worker blocks nobody and catches up`() async throws {
             try await withSeed { seed in
                 try await withSite { site in
                     let sequencer = try await site.sequencer(data: "log")

@@ -47,7 +47,7 @@ extension ProcessTests {
             }
         }
 
-        @Test func `a stream that is done leaves no session behind`() async throws {
+        @Test func `a finished stream leaves no session`() async throws {
             try await withSite { site in
                 let sequencer = try await site.sequencer()
                 _ = try await site.worker("alpha", of: sequencer)
@@ -79,7 +79,7 @@ extension ProcessTests {
         }
 
         @Test(arguments: [SIGINT, SIGTERM])
-        func `who follows ends without an error`(signal: Int32) async throws {
+        func `following a log ends without an error`(signal: Int32) async throws {
             try await withSite { site in
                 let sequencer = try await site.sequencer()
                 _ = try await site.worker("alpha", of: sequencer)

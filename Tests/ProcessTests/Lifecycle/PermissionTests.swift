@@ -39,7 +39,7 @@ extension ProcessTests {
             }
         }
 
-        @Test func `a folder keeps the permissions that somebody gave it`() async throws {
+        @Test func `a folder keeps its permissions`() async throws {
             try await withSite { site in
                 let folder = site.path("shared")
                 try FileManager.default.createDirectory(

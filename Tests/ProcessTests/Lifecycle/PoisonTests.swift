@@ -100,7 +100,8 @@ extension ProcessTests {
             }
         }
 
-        @Test func `what another worker has applied is not skipped, but its state taken over`()
+        @Test
+        func `an entry that another worker has applied is not skipped, and its state is loaded`()
             async throws
         {
             try await withSite { site in
@@ -152,7 +153,9 @@ extension ProcessTests {
             }
         }
 
-        @Test func `two workers on one journal: the second is told so`() async throws {
+        @Test func `the second of two workers on one journal learns that it is in use`()
+            async throws
+        {
             try await withSite { site in
                 let sequencer = try await site.sequencer()
                 let first = try startWorker(site, of: sequencer)

@@ -84,7 +84,7 @@ extension ProcessTests {
             }
         }
 
-        @Test func `the sequencer is killed, too, and each line is dispatched once`() async throws {
+        @Test func `the sequencer is killed too, and each line is dispatched once`() async throws {
             try await withSite { site in
                 var sequencer = try await site.sequencer(data: "log")
                 _ = try await site.worker("w1", of: sequencer)
@@ -122,7 +122,7 @@ extension ProcessTests {
         }
 
         @Test(arguments: Return.allCases)
-        func `what the tool says when its time is over is true`(comeback: Return) async throws {
+        func `the tool's report at its timeout is true`(comeback: Return) async throws {
             try await withSite { site in
                 var sequencer = try await site.sequencer(data: "log")
                 _ = try await site.worker("w1", of: sequencer)

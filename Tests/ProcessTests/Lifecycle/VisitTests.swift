@@ -51,7 +51,7 @@ extension ProcessTests {
             }
         }
 
-        @Test func `an action that is rejected is told so`() async throws {
+        @Test func `a rejected action is reported`() async throws {
             try await withSite { site in
                 let sequencer = try await site.sequencer()
                 let told = try await site.run(

@@ -8,7 +8,7 @@ extension ProcessTests {
         @Test(
             .timeLimit(.minutes(3)),
             arguments: ["unordered", "late", "lucky"])
-        func `of three replicas the one that differs is named, and takes over the majority's state`(
+        func `the differing one of three replicas is named, and loads the majority's state`(
             wrong: String
         ) async throws {
             try await withSite { site in
@@ -65,7 +65,7 @@ extension ProcessTests {
         }
 
         @Test(.timeLimit(.minutes(3)))
-        func `of two replicas that differ neither reloads, and both are told`() async throws {
+        func `neither of two differing replicas reloads, and both learn it`() async throws {
             try await withSite { site in
                 let sequencer = try await site.sequencer()
                 let alpha = try await site.varyingWorker(

@@ -6,7 +6,7 @@ extension ProcessTests {
     /// Programs of two versions of one state.
     struct UpgradeTests {
         @Test(.timeLimit(.minutes(3)))
-        func `a newer program takes a store over under load, and older ones stop it and say so`()
+        func `a newer program upgrades a store under load, and older ones stop it and say so`()
             async throws
         {
             try await withSite { site in

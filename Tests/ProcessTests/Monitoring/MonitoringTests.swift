@@ -38,7 +38,7 @@ struct MonitoringTests {
             .flatMap { Double($0.dropFirst(name.count + 1)) }
     }
 
-    @Test func `what a sequencer and a worker do is in their metrics`() async throws {
+    @Test func `metrics show what a sequencer and a worker do`() async throws {
         try await withSite { site in
             let sequencer = try await site.sequencer(data: "log", "--http", "127.0.0.1:0")
             let worker = try await site.worker(
@@ -92,7 +92,7 @@ struct MonitoringTests {
         }
     }
 
-    @Test func `the lag of a node that stands still is told in entries and seconds`() async throws {
+    @Test func `the lag of a stopped node is reported in entries and seconds`() async throws {
         try await withSite { site in
             let sequencer = try await site.sequencer("--http", "127.0.0.1:0")
             let worker = try await site.worker("alpha", of: sequencer)
@@ -168,7 +168,7 @@ struct MonitoringTests {
         }
     }
 
-    @Test func `where others can reach it each request needs the token`() async throws {
+    @Test func `at an address that others can reach each request needs the token`() async throws {
         try await withSite { site in
             let token = try site.write("0123456789abcdef\n", to: "token")
             chmod(token, 0o600)
@@ -188,7 +188,7 @@ struct MonitoringTests {
         (["--http-token", "x"], 64, "--http-token is for --http"),
         (["--http", "127.0.0.1:0", "--http-token", "/no/such/file"], 66, "can't be read"),
     ])
-    func `what is wrong with the options is told before anything is started`(
+    func `invalid options are reported before anything is started`(
         options: [String], code: Int32, words: String
     ) async throws {
         try await withSite { site in

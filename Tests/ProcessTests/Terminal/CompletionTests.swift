@@ -46,7 +46,7 @@ extension ProcessTests {
             }
         }
 
-        @Test func `nothing is offered, and nothing said, where nobody answers`() async throws {
+        @Test func `completion offers and prints nothing if nobody answers`() async throws {
             try await withSite { site in
                 let run = try await offered(site, "tcp://127.0.0.1:1", "observe", "cou")
                 #expect(run.output == [""] && run.errors.isEmpty, "\(run.output) \(run.errors)")

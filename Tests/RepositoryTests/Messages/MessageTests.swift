@@ -60,7 +60,7 @@ struct MessageTests {
                 == ["reason: no room is left"])
     }
 
-    @Test func `what is no message is not listed`() {
+    @Test func `texts that are not messages are not listed`() {
         #expect(messages(#"Option("--name", help: "The name of a node.")"#).isEmpty)
         #expect(messages(#"f("two words") // "a comment of words""#).isEmpty)
         #expect(

@@ -1,6 +1,6 @@
 /// Activities: what happens and changes no state, such as that a screen is to be shown.
 extension Store where State: ValueHolder {
-    /// Tells those who observe activities now that something happened.
+    /// Notifies the present observers of activities that something happened.
     ///
     /// ```swift
     /// enum Notice { case reachedTen }
@@ -9,8 +9,8 @@ extension Store where State: ValueHolder {
     /// storage.emit(Notice.reachedTen)
     /// ```
     ///
-    /// It changes nothing, is not ordered among the store's actions, and is not kept for those who come
-    /// later. Observers run on this thread, as those of a ``Sink`` do.
+    /// It changes nothing, is not ordered among the store's actions, and is not kept for later
+    /// observers. Observers run on this thread, as those of a ``Sink`` do.
     ///
     /// - Parameters:
     ///   - activity: What happened; a value of any type.
@@ -41,7 +41,7 @@ extension Store where State: ValueHolder {
 
     /// Runs a function for this store, and notifies middleware.
     ///
-    /// It may take its time and commit later: what it gets doesn't keep the store alive.
+    /// It may commit later. The context that it gets doesn't keep the store alive.
     ///
     /// ```swift
     /// storage.perform("increment") { context in
@@ -103,7 +103,7 @@ extension Store where State: ValueHolder {
     }
 }
 
-/// A store that is known and not kept alive.
+/// A reference to a store that doesn't keep the store alive.
 public struct StoreReference<State: Conflux.State>: Sendable {
     private weak let reference: Store<State>?
 
@@ -114,6 +114,6 @@ public struct StoreReference<State: Conflux.State>: Sendable {
         reference = store
     }
 
-    /// The store, while it lives. Whoever has it keeps it alive meanwhile.
+    /// The store, while it lives. Holding the returned store keeps it alive.
     public var store: Store<State>? { reference }
 }

@@ -19,11 +19,11 @@ public protocol Event: Codable, Sendable {}
 public protocol EventHandling: SendableMetatype {
     /// What can happen to the state.
     associatedtype Action
-    /// What the state makes of which events.
+    /// How the state handles each type of event.
     static var events: EventHandlers<Action> { get }
 }
 
-/// What a state makes of events: an action for each type of event that it handles.
+/// How a state handles events: it makes an action of each type of event that it handles.
 public struct EventHandlers<Action>: Sendable {
     private var byType: [ObjectIdentifier: @Sendable (any Event) -> Action?] = [:]
 
@@ -54,10 +54,10 @@ public struct EventHandlers<Action>: Sendable {
 extension Scope {
     /// Sends an event to every store of this scope whose state handles it.
     ///
-    /// The states take it in the order in which they were used first, but for stores that wait for others
-    /// (``order(_:after:)``). Any two events, and any two of an event, a transaction and a global action, reach
-    /// all stores that they have in common in one order. Where a node bridges a state, or hosts a store of it, the
-    /// state's action goes to the log instead, and with that to all processes, in an order of its own.
+    /// The states handle it in the order of their first use, except for stores that wait for others
+    /// (``order(_:after:)``). Any two events, and any two of an event, a transaction and a global action,
+    /// reach all stores that they have in common in one order. If a node bridges a state, or hosts a store of
+    /// it, the state's action goes to the log instead, and so to all processes, in an order of its own.
     ///
     /// - Parameters:
     ///   - event: What happened.

@@ -2,15 +2,15 @@ import ConfluxVocabulary
 import Synchronization
 
 extension Scope {
-    /// Pauses the flow, and dispatches an action as the holder. If the action changes nothing, or is
-    /// refused, the lock is released by itself; else an observer of the change releases it
-    /// (``lockInForce``), or the lock's holder does.
+    /// Pauses the flow, and dispatches an action as the holder. If the action changes nothing, or
+    /// is refused, the lock is released automatically. Otherwise an observer of the change
+    /// (``lockInForce``) or the lock's holder releases it.
     ///
     /// - Parameters:
     ///   - action: What happens.
     ///   - store: A store of this scope that no node replicates.
-    /// - Returns: The lock. It may be dropped: it is held until the action has been observed, and then by whoever
-    ///   took it from ``lockInForce``.
+    /// - Returns: The lock. You may drop it: the lock is held until the action has been observed, and then by
+    ///   the code that took it from ``lockInForce``.
     @discardableResult
     public func lock<S: ValueHolder>(
         dispatching action: S.Action, to store: Store<S>
@@ -21,12 +21,12 @@ extension Scope {
         return lock
     }
 
-    /// Pauses the flow, and sends an event as the holder. If the event changes the value of no store of this
-    /// process, the lock is released by itself; else an observer of a change releases it
-    /// (``lockInForce``), or the lock's holder does.
+    /// Pauses the flow, and sends an event as the holder. If the event changes the value of no store of
+    /// this process, the lock is released automatically. Otherwise an observer of a change
+    /// (``lockInForce``) or the lock's holder releases it.
     ///
-    /// Of a state that is no ``Model`` or ``Storage``, or whose value is not `Equatable`, whatever it does
-    /// with the event counts as a change.
+    /// If a state is not a ``Model`` or ``Storage``, or its value is not `Equatable`, handling the event
+    /// always counts as a change.
     ///
     /// - Parameters:
     ///   - event: What happened.
@@ -34,8 +34,8 @@ extension Scope {
     ///   - file: The file of the call.
     ///   - function: The function of the call.
     ///   - line: The line of the call.
-    /// - Returns: The lock. It may be dropped: it is held until the event has been observed, and then by whoever
-    ///   took it from ``lockInForce``.
+    /// - Returns: The lock. You may drop it: the lock is held until the event has been observed, and then by
+    ///   the code that took it from ``lockInForce``.
     @discardableResult
     public func lock(
         sending event: some Event, _ name: String = "", file: StaticString = #file,
@@ -68,7 +68,7 @@ final class ChangeWatch: Sendable {
 
     /// Watches a store, too.
     ///
-    /// - Returns: What has to be called in the store's lane just before the action, and just behind it.
+    /// - Returns: Functions to call in the store's lane just before the action and just after it.
     func looks() -> (before: Look, after: Look) {
         findings.withLock { $0.unknown += 1 }
         let former = AtomicReference<(any Sendable)?>(nil)

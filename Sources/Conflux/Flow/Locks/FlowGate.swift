@@ -26,9 +26,9 @@ package final class FlowGate: Sendable {
     private let state = Mutex(Content())
     /// A copy of the machine's `isClosed`, looked at before each dispatch.
     private let closed = Atomic(false)
-    /// How many dispatches found the gate open, or were let through, and have no place yet. A passer counts
-    /// itself and then looks at `closed`; who takes a lock sets that and then looks here: one of the two sees
-    /// the other.
+    /// How many dispatches found the gate open, or passed it, and have no place yet. A passer counts itself
+    /// and then looks at `closed`; who takes a lock sets that and then looks here: one of the two sees the
+    /// other.
     private let passing = Atomic(0)
     private let lockCount = Atomic<UInt64>(0)
 

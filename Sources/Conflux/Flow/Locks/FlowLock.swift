@@ -2,7 +2,8 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// Pauses the flow of a scope: while it is held, only what its holder dispatches reaches a store.
+/// Pauses the flow of a scope: while it is held, only actions that its holder dispatches reach a
+/// store.
 ///
 /// ```swift
 /// let lock = Scope.current.lock()
@@ -11,16 +12,15 @@ import Synchronization
 /// lock.release()                          // now the first one does, too
 /// ```
 ///
-/// What others dispatch is parked, and passes in its order when no lock is left. Of several locks the
-/// oldest is in force: what the holder of a younger one dispatches waits for its turn. A
-/// ``DispatchHandle/receipt()`` waits as long as its action does. What was dispatched before the lock was
-/// taken comes before what its holder dispatches; in a mode that returns at once (``DispatchMode``), that is what
-/// had come to its store's line by then.
+/// Actions of others are parked, and pass in order once no lock is left. The oldest of several locks is in
+/// force: actions of a newer lock's holder wait for their turn. A ``DispatchHandle/receipt()`` waits as long
+/// as its action does. Actions dispatched before the lock was taken come before those of its holder. In a mode
+/// that returns at once (``DispatchMode``), these are the actions that had joined their store's line by then.
 ///
-/// A lock may be released on any thread, also inside an observer, and later. It ends with its last
-/// reference, too; what its holder has dispatched and still waits is one. It pauses what is dispatched in
-/// this process; what a node's stores get from the log goes on. So does what another thread was just
-/// sending to the log when the lock was taken.
+/// A lock may be released on any thread, even inside an observer, and later. It also ends with its last
+/// reference; a waiting action of its holder counts as one. It pauses actions dispatched in this
+/// process. Entries that a node's stores get from the log still pass, and so do actions that another
+/// thread was sending to the log when the lock was taken.
 public final class FlowLock: Sendable {
     @TaskLocal static var held: FlowLock?
 
@@ -60,16 +60,16 @@ public final class FlowLock: Sendable {
         if held === lock { body() } else { $held.withValue(lock, operation: body) }
     }
 
-    /// Ends the lock, and resumes what waited for it, on this thread as far as that is not much.
+    /// Ends the lock, and resumes the actions that waited for it: a few of them on this thread.
     /// Later calls do nothing.
     public func release() {
         gate.release(id)
     }
 
-    /// Runs code as the lock's holder: what it dispatches is let through.
+    /// Runs code as the lock's holder: the actions that it dispatches pass.
     ///
-    /// So is what is dispatched on the same thread by what it causes, as by an observer of a store on
-    /// `.immediate`; on other executors it waits, unless it runs under the lock itself.
+    /// Actions that it causes on the same thread also pass, such as those of an observer of a store
+    /// on `.immediate`. On other executors they wait, unless they run under the lock themselves.
     ///
     /// - Parameter body: Runs once, before this returns.
     /// - Returns: What the body returns.
@@ -79,7 +79,7 @@ public final class FlowLock: Sendable {
         try FlowLock.$held.withValue(self, operation: body)
     }
 
-    /// Runs asynchronous code as the lock's holder, with the tasks that it starts; detached ones excepted.
+    /// Runs asynchronous code as the lock's holder, with the tasks that it starts, except detached ones.
     ///
     /// - Parameters:
     ///   - isolation: The actor that the body runs on: the caller's.
@@ -93,16 +93,16 @@ public final class FlowLock: Sendable {
         try await FlowLock.$held.withValue(self, operation: body, isolation: isolation)
     }
 
-    /// Waits until no older lock is held, and what stood in stores' lines before is committed: from then on
-    /// nothing changes here but by the holder, and by what nodes get from the log. If the lock is released
-    /// meanwhile, the wait ends when the flow goes on.
+    /// Waits until no older lock is held, and all earlier actions in stores' lines are committed. From
+    /// then on only the holder, and entries that nodes get from the log, change anything here. If the lock
+    /// is released meanwhile, the wait ends when the flow resumes.
     ///
-    /// Not to be waited for where a store's commit waits for the caller. Cancelling the waiting task doesn't
+    /// Do not wait for it where a store's commit waits for the caller. Cancelling the waiting task doesn't
     /// end the wait.
     ///
-    /// A task that has taken an older lock by ``Scope/lock()`` and waits here for its own release waits for ever,
-    /// unless other code releases that lock; so the wait can't be refused. A debug build says so on standard error
-    /// when such a wait has taken 30 seconds, and waits on.
+    /// A task that has taken an older lock by ``Scope/lock()`` and waits here for its own release waits for
+    /// ever, unless other code releases that lock. Since other code may, the wait is not refused. A debug
+    /// build warns on standard error after 30 seconds of such a wait, and keeps waiting.
     public func inForce() async {
         let isOver = AtomicReference(false)
         defer { isOver.value = true }
@@ -166,9 +166,9 @@ extension Scope {
         }
     }
 
-    /// Pauses the flow of this scope. Returns at once, also where another lock is in force.
+    /// Pauses the flow of this scope. Returns at once, even if another lock is in force.
     ///
-    /// - Returns: The lock. Whatever holds this object holds the lock.
+    /// - Returns: The lock. It is held as long as this object is referenced.
     public func lock() -> FlowLock {
         FlowLock(self, FlowLock.Reference(), by: .current)
     }
@@ -187,8 +187,9 @@ extension Scope {
     /// }
     /// ```
     ///
-    /// Inside of another such body, and of ``FlowLock/run(_:)``, it runs under that lock. Outside of `run`, a
-    /// lock that the same task has taken by ``lock()`` is an older one, as in ``FlowLock/inForce()``.
+    /// Inside another such body, or inside ``FlowLock/run(_:)``, the body runs under that lock. Outside
+    /// `run`, a lock that the same task has taken by ``lock()`` counts as an older one, as in
+    /// ``FlowLock/inForce()``.
     ///
     /// Cancelling the waiting task ends neither the wait for older locks nor the body.
     ///

@@ -1,6 +1,6 @@
 import ConfluxVocabulary
 
-/// What a program says of a dispatch for middleware: its name, and where it stands in the source.
+/// What a program tells middleware about a dispatch: its name, and its place in the source.
 public struct DispatchLabel: Sendable {
     /// What is done, in a word; may be empty.
     public let name: String
@@ -33,7 +33,7 @@ public struct DispatchLabel: Sendable {
     }
 }
 
-/// Which store is meant, where the store itself is out of place.
+/// Identifies a store without referring to it.
 public struct StoreIdentity: Hashable, Sendable, CustomStringConvertible {
     private let lane: ObjectIdentifier
     /// The identifier under which it is registered in its scope (``Scope/register(_:as:)``), if it is.
@@ -65,10 +65,11 @@ public struct StoreIdentity: Hashable, Sendable, CustomStringConvertible {
 
 /// An action that is being dispatched, as middleware sees it.
 public struct DispatchedAction<State: Conflux.State> {
-    /// The number of the dispatch in its scope, by which what middleware hears of it belongs together.
+    /// The number of the dispatch in its scope. All calls of middleware about one dispatch have the
+    /// same number.
     ///
-    /// It is counted while there is middleware, from 1, and is the same at dispatch, at each commit that does
-    /// not come by a log, and at the end.
+    /// Dispatches are counted from 1 while there is middleware. The number is the same at dispatch, at each
+    /// commit that does not come from a log, and at the end.
     public let id: UInt64
     /// What is to happen.
     public internal(set) var action: State.Action
@@ -79,18 +80,17 @@ public struct DispatchedAction<State: Conflux.State> {
     /// The store that it is for, with the identifier that it has now; nil for every store of the state.
     public var store: StoreIdentity? { core.map { StoreIdentity($0) } }
 
-    /// The value of that store, as it is now, where it is a model's or a storage. A state that is a class of your
-    /// own is touched where the store commits alone: there is nil.
+    /// The present value of that store, if it holds a model or is a storage. It is nil for a state that is a
+    /// class of your own: only the store's commits touch that.
     public var value: (any Sendable)? { core?.value }
 }
 
 extension DispatchedAction: Sendable where State.Action: Sendable {}
 
-/// An action that a store commits, as middleware sees it. Nothing of it can be changed: replicas would
-/// differ.
+/// An action that a store commits, as middleware sees it. It can't be changed: replicas would differ.
 public struct CommittedAction<State: Conflux.State> {
-    /// The number of the dispatch; nil for what came by a log, also if it was dispatched here, and for what was dispatched
-    /// before there was middleware.
+    /// The number of the dispatch. It is nil for an action from a log, even if it was dispatched here, and for
+    /// one that was dispatched before there was middleware.
     public let id: UInt64?
     /// What happens.
     public let action: State.Action
@@ -105,8 +105,8 @@ public struct CommittedAction<State: Conflux.State> {
     /// The store, with the identifier that it has now.
     public var store: StoreIdentity { StoreIdentity(core) }
 
-    /// The store's value, where it is a model's or a storage: before the commit in ``Middleware/willCommit(_:)``,
-    /// and as the action has left it behind that. Nil where the state is a class of your own.
+    /// The store's value, if it holds a model or is a storage: before the commit in
+    /// ``Middleware/willCommit(_:)``, and after it elsewhere. It is nil if the state is a class of your own.
     public var value: (any Sendable)? { result ?? core.value }
 }
 
@@ -116,6 +116,7 @@ extension CommittedAction: Sendable where State.Action: Sendable {}
 struct DispatchTicket: Sendable {
     let id: UInt64?
     let label: DispatchLabel?
-    /// The lock under which it was dispatched: what its commit brings about is the holder's, too.
+    /// The lock under which it was dispatched: actions that follow from its commit are the
+    /// holder's too.
     let lock: FlowLock?
 }

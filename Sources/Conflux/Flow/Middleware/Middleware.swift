@@ -23,16 +23,16 @@ extension Passage: Sendable where Action: Sendable {}
 /// let registration = Scope.current.use(Printer())
 /// ```
 ///
-/// An action is seen twice. When it is *dispatched*, by the middleware of the scope in which it is, in
-/// the order of registration, each seeing what the one before made of it; there it can be replaced and
-/// stopped. And when it is *committed*, by each store; there everything is settled, and middleware
-/// only looks: a global action of another process is seen there alone, and what one replica did
-/// otherwise would make it differ from the others.
+/// Middleware sees an action twice. When the action is *dispatched*, the middleware of its scope sees
+/// it in the order of registration. Each may replace or stop it, and the next one sees the result.
+/// When a store *commits* the action, everything is settled, and middleware only observes: a replica
+/// that did something else would differ from the others. A global action of another process is seen
+/// only there.
 ///
-/// Every function may dispatch. What `willDispatch` dispatches comes before the action itself; what the
-/// others dispatch comes after. No lock is held while one runs. Functions
-/// about a dispatch run on the thread that dispatches, those about a commit on the one that commits,
-/// several at the same time where several threads do so.
+/// Every function may dispatch. Actions that `willDispatch` dispatches come before the action itself,
+/// and those of the other functions after it. No lock is held while one runs. Functions about a
+/// dispatch run on the thread that dispatches, those about a commit on the one that commits, several
+/// at the same time where several threads do so.
 ///
 /// For actions of one type, ``Interceptor`` is shorter.
 public protocol Middleware: Sendable {
@@ -113,23 +113,23 @@ extension Middleware {
 }
 
 extension Scope {
-    /// Registers middleware for every store of this scope, behind what was registered before.
+    /// Registers middleware for every store of this scope, after the middleware registered before.
     ///
     /// - Parameter middleware: Kept until the registration ends.
-    /// - Returns: What ends the registration. Letting go of it ends nothing.
+    /// - Returns: A disposable that ends the registration. Releasing it ends nothing.
     @discardableResult
     public func use(_ middleware: some Middleware) -> any Disposable & Sendable {
         self.middleware.register(middleware, for: nil)
     }
 
-    /// Registers middleware for one store. It observes what is dispatched to this store alone, and all that
-    /// the store commits. It sees global actions and events only when the store commits them. To stop or
-    /// replace those, register it for the scope (``use(_:)``).
+    /// Registers middleware for one store. It observes actions dispatched to this store only, and all
+    /// actions that the store commits. It sees global actions and events only when the store commits them.
+    /// To stop or replace those, register it for the scope (``use(_:)``).
     ///
     /// - Parameters:
     ///   - middleware: Kept until the registration ends, or the store is released.
     ///   - store: A store of this scope: one of another ends the program with a message. It is not kept.
-    /// - Returns: What ends the registration. Letting go of it ends nothing.
+    /// - Returns: A disposable that ends the registration. Releasing it ends nothing.
     @discardableResult
     public func use<S: State>(
         _ middleware: some Middleware, for store: Store<S>

@@ -11,9 +11,9 @@ final class MiddlewareTable: Sendable {
 
     /// The middleware that observes one store, or the dispatches to all stores.
     struct Observers {
-        /// Who sees dispatches, in the order of registration.
+        /// The observers of dispatches, in the order of registration.
         fileprivate(set) var dispatches: [any Middleware] = []
-        /// Who sees commits, activities and functions.
+        /// The observers of commits, activities and functions.
         fileprivate(set) var commits: [any Middleware] = []
         /// Which of the former handle only some types of actions.
         private var interceptors: [Interceptor] = []

@@ -30,9 +30,9 @@ extension Scope {
     ///
     /// - Parameters:
     ///   - passing: The dispatch.
-    ///   - go: Has what the middleware made of the action go on, and tells the tally how it ends. Called
-    ///     once, when the gate is open. It calls what it gets when the action has its place, and returns
-    ///     the handle of one that took a route.
+    ///   - go: Continues with the action as the middleware left it, and reports to the tally how it
+    ///     ends. Called once, when the gate is open. It calls what it gets when the action has its
+    ///     place, and returns the handle of one that took a route.
     /// - Returns: A handle.
     func go<S: State>(
         on passing: MiddlewareTable.Passing<S>,
@@ -53,7 +53,7 @@ extension Scope {
         return sent.value ?? tally.handle
     }
 
-    /// Has an action take a route, and tells a tally that expects one report how it ends.
+    /// Sends an action by a route, and reports how it ends to a tally that expects one report.
     ///
     /// - Returns: The route's handle.
     func submit<Route: ActionRoute>(

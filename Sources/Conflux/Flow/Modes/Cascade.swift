@@ -1,7 +1,7 @@
 import Synchronization
 
-/// A dispatch in mode `serial` with all that follows from it: what comes behind it in that mode waits for
-/// the whole cascade.
+/// A dispatch in mode `serial` with all that follows from it: later dispatches in that mode wait for the
+/// whole cascade.
 ///
 /// What is dispatched, or begun as an operation, where an end is reported belongs to the cascade, whatever the
 /// mode, and so does what follows from that. So does what an operation of the cascade dispatches: it may wait

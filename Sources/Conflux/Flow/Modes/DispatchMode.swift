@@ -39,9 +39,10 @@ extension Scope {
     /// }
     /// ```
     ///
-    /// All modes keep the order of the store's lane. Actions dispatched in mode `async` by one thread come
-    /// in the order of that thread. In the modes that return at once 65,536 may be under way in a scope;
-    /// behind that the call waits for room, and goes on after a second in which there was none.
+    /// All modes keep the order of the store's lane. Actions dispatched in mode `async` by one thread
+    /// come in the order of that thread. In the modes that return at once, at most 65,536 actions of a
+    /// scope are under way. Above that the call waits for room, for a second at most, and then dispatches
+    /// all the same.
     ///
     /// - Parameters:
     ///   - action: What happens.
@@ -188,7 +189,7 @@ private final class Excursion: LaneHold {
 }
 
 extension Outcome {
-    /// The outcome as the language has it.
+    /// The outcome as a `Result`.
     var result: Result<Receipt, DispatchError> {
         switch self {
         case .committed(let receipt): .success(receipt)

@@ -34,7 +34,7 @@ final class FlowGroup: Sendable {
         }
     }
 
-    /// Waits no longer for a member. Whoever removes the last one tells the end.
+    /// Waits no longer for a member. The caller that removes the last one reports the end.
     func remove(_ member: AnyObject) {
         let isOver = members.withLock { members in
             members.remove(ObjectIdentifier(member))

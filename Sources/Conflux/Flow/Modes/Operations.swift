@@ -1,14 +1,14 @@
 extension Scope {
-    /// Runs an asynchronous function. The handle says when it has ended, so that what depends on it can be
-    /// held back until then.
+    /// Runs an asynchronous function. Dispatches and operations that depend on it can wait for its
+    /// handle.
     ///
     /// ```swift
     /// let fetch = scope.perform { await cache.fill() }
     /// scope.dispatch(.show, to: screen, after: fetch)
     /// ```
     ///
-    /// Where a dispatch in mode ``DispatchMode/serial`` tells its end, the function belongs to the cascade of
-    /// that, with all that it dispatches until it ends.
+    /// Called in the completion of a dispatch in mode ``DispatchMode/serial``, the function belongs to that
+    /// dispatch's cascade, with all that it dispatches until it ends.
     ///
     /// - Parameters:
     ///   - others: What it waits for: dispatches of any kind, and other operations.
@@ -22,11 +22,11 @@ extension Scope {
         start(Undertaking(in: self, after: others, isSerial: false, isOperation: true), body)
     }
 
-    /// Runs an asynchronous function behind all earlier ones of this kind, and behind what was dispatched
-    /// in mode ``DispatchMode/serial``, with all that follows from that.
+    /// Runs an asynchronous function after all earlier ones of this kind, and after all dispatches in
+    /// mode ``DispatchMode/serial`` with all that follows from them.
     ///
-    /// What it dispatches, or begins as an operation, until it ends follows from it: what is serial behind it
-    /// waits for that, too. So it may wait for all of that itself, and not for its own handle.
+    /// Its dispatches and operations follow from it until it ends: later serial work waits for them too. So
+    /// it may wait for all of them, but not for its own handle.
     ///
     /// - Parameter body: Called once, in this scope, in a task of its own.
     /// - Returns: The operation's handle, as of ``perform(after:body:)``.

@@ -159,11 +159,11 @@ private final class OrderedWait: LaneHold {
 }
 
 extension Scope {
-    /// Has a store wait for others: before it comes to an action, these have come to the end of all that
-    /// they had to do when it was dispatched, and of the same event or global action.
+    /// Makes a store wait for others. Before it commits an action, they have finished all work that
+    /// they had when the action was dispatched, and the same event or global action.
     ///
-    /// This holds for what is dispatched to stores of this process. What a node delivers from the log comes in
-    /// the log's order alone.
+    /// This holds for actions dispatched to stores of this process. Actions that a node delivers from the log
+    /// come in the log's order only.
     ///
     /// ```swift
     /// try scope.order(total, after: prices, amounts)   // total reads both
@@ -173,7 +173,7 @@ extension Scope {
     ///   - store: The store that waits, of this scope. A store of another scope, here or below, ends the
     ///     program with a message.
     ///   - other: The stores that it waits for, of this scope. They are not kept.
-    /// - Returns: What ends the waiting. Letting go of it ends nothing.
+    /// - Returns: A disposable that ends the waiting. Releasing it ends nothing.
     /// - Throws: ``StoreError``: `cycle` when one of the others waits for the store, by way of others too;
     ///   then nothing has changed.
     @discardableResult

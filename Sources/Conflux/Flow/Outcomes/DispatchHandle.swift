@@ -1,6 +1,6 @@
 import ConfluxVocabulary
 
-/// A dispatched action, or an operation, under way; what its outcome can be waited for by.
+/// A dispatched action or a running operation. Wait for its outcome with this handle.
 ///
 /// A handle is a value: copy it, send it to other tasks, wait on it as often as you like, or drop
 /// it. The action proceeds in any case.
@@ -45,11 +45,11 @@ public struct DispatchHandle: Sendable {
     /// Withdraws the action, unless it is ordered already. This ends the action, and not only the
     /// wait for it.
     ///
-    /// What the sequencer has not ordered yet is never ordered after this returned nil, whatever
-    /// breaks; ``receipt()`` then throws ``DispatchError/Code/withdrawn``. Without a node nothing
-    /// can be withdrawn, and this waits for the receipt. Of actions that were dispatched in one
-    /// atomic batch all are withdrawn. Cancelling the waiting task ends the wait and not the
-    /// withdrawal. It may be called several times, and on any thread.
+    /// After this returned nil, the action is never ordered, whatever breaks; ``receipt()`` then
+    /// throws ``DispatchError/Code/withdrawn``. Without a node nothing can be withdrawn, and this
+    /// waits for the receipt. Actions that were dispatched in one atomic batch are withdrawn
+    /// together. Cancelling the waiting task ends the wait and not the withdrawal. It may be
+    /// called several times, and on any thread.
     ///
     /// - Returns: nil when the action was withdrawn; the receipt when it was ordered before.
     /// - Throws: A ``DispatchError`` as ``receipt()`` does, but for `withdrawn`.

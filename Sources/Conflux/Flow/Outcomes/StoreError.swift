@@ -1,7 +1,6 @@
-/// Why something can't be done with a store, or with what belongs to it: its name, its order, its reducers,
-/// its past, its archive.
+/// Why something can't be done with a store or its name, order, reducers, history or archive.
 ///
-/// How a dispatch fails says ``DispatchError``.
+/// For a failed dispatch see ``DispatchError``.
 public struct StoreError: Error, Sendable, CustomStringConvertible {
     /// What kind of failure it is: stable, and fit for a program to decide by.
     public enum Code: String, Sendable {

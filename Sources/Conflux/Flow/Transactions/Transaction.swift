@@ -10,21 +10,22 @@ import Synchronization
 ///     .react()
 /// ```
 ///
-/// Actions are checked and applied on copies when the chain is resolved by ``react()``. Where one is
+/// Actions are checked and applied on copies when the chain is resolved by ``react()``. If one is
 /// refused, none has an effect. Another transaction that reads two of the stores finds both changed or
-/// neither; two plain reads may stand on either side of the change. Observers hear of it when all of it is
-/// applied, where their store's executor is. Checks,
-/// `apply` and functions of storages run on the thread of the store that comes to it last.
+/// neither; two plain reads may see one before and one after the change. Observers are notified once all
+/// of it is applied, on their store's executor. Checks, `apply` and functions of storages run on the
+/// thread of the store that joins last.
 ///
-/// What is read through ``read(_:)`` is as the chain would leave it, and guards the store: if that changes
+/// ``read(_:)`` returns the value that the chain would leave, and guards the store: if the store changes
 /// before the chain is resolved, `react()` ends in ``DispatchError/Code/conflict``, and nothing has an
 /// effect. ``Scope/transaction(_:attempts:file:function:line:isolation:_:)`` runs it again then.
 ///
-/// A transaction may be used on any thread, and is resolved once: what is added afterwards ends the program
-/// with a message. One that is released without being resolved is aborted. It takes stores of models and
-/// storages in its scope, which no node replicates; a store of another scope ends the program with a message.
+/// A transaction may be used on any thread, and is resolved once: adding to it afterwards ends the program
+/// with a message. A transaction that is released unresolved is aborted. It takes stores of models and
+/// storages in its scope, which no node replicates; a store of another scope ends the program with a
+/// message.
 ///
-/// Where SwiftUI is imported, too, write `Conflux.Transaction`.
+/// If you also import SwiftUI, write `Conflux.Transaction`.
 public final class Transaction: Sendable {
     fileprivate struct Content {
         /// In the order in which the stores were named first.
@@ -47,8 +48,8 @@ public final class Transaction: Sendable {
     ///
     /// - Parameter store: A store of the transaction's scope. From the first reading on the transaction
     ///   is committed only if the store hasn't changed until then.
-    /// - Returns: The value. Of an action that draws random numbers or asks for its time it shows the
-    ///   effect with others than the commit will have.
+    /// - Returns: The value. An action that draws random numbers or uses its time has other ones
+    ///   here than at its commit.
     public func read<S: ValueHolder>(_ store: Store<S>) -> S.Value {
         let participant = participant(store)
         do {
@@ -89,7 +90,7 @@ public final class Transaction: Sendable {
         dispatch(StorageCommit(change), to: store)
     }
 
-    /// Resolves the chain: all of it has its effect, or nothing.
+    /// Resolves the chain: all of it takes effect, or nothing.
     ///
     /// It returns at once. Where the stores are on `.immediate` and nothing is under way in them, all of it is
     /// applied by then. Where another thread commits to one of them, it is applied soon after: wait for the
@@ -150,7 +151,7 @@ public final class Transaction: Sendable {
         state.withLock { $0.participants }.allSatisfy(\.isAsRead)
     }
 
-    /// Gives the chain up: none of it has an effect.
+    /// Aborts the chain: none of it has an effect.
     public func abort() {
         _ = resolve()
     }
@@ -242,8 +243,8 @@ extension Scope {
         Transaction(in: self, DispatchLabel(name, file: file, function: function, line: line))
     }
 
-    /// Runs code whose reads and changes of several stores have effect at once, as if nothing had come
-    /// between.
+    /// Runs code whose reads and changes of several stores take effect together, as if nothing had
+    /// happened in between.
     ///
     /// ```swift
     /// try await Scope.current.transaction { tx in
@@ -265,7 +266,7 @@ extension Scope {
     ///     without an effect, unless stores that it read were changed meanwhile: then it runs again. Not
     ///     to resolve the transaction itself.
     /// - Returns: What the body returned when it ran last.
-    /// - Throws: What the body throws; ``DispatchError`` as ``Transaction/react()`` has it.
+    /// - Throws: What the body throws; the ``DispatchError`` of ``Transaction/react()``.
     @discardableResult
     public func transaction<Result>(
         _ name: String = "", attempts: Int = 64, file: StaticString = #file,

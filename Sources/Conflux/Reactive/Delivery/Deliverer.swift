@@ -30,11 +30,11 @@ import Synchronization
 ///    observing thread. Other task-local values stay with their threads.
 /// 6. Observing and disposing take constant time, and sending copies no list of observers.
 ///
-/// **Relief.** A sender that finds a deliverer without debts adds its value and waits for the role:
-/// until the current value is delivered, or for a second in vain. So when the last of several
-/// senders returns, every value has been delivered. Threads that run the user code of some lane or
-/// delivery (``ThreadMark``) never wait, as another thread may be waiting for them. A queue takes
-/// over where only such threads send.
+/// **Relief.** A sender that finds a deliverer without debts adds its value and waits for the
+/// role: until the current value is delivered, or for at most a second. So when the last of
+/// several senders returns, every value has been delivered. Threads that run the user code of some
+/// lane or delivery (``ThreadMark``) never wait, as another thread may be waiting for them. A
+/// queue takes over where only such threads send.
 ///
 /// **The list.** Observers are linked in the order in which they began, and numbered. The deliverer
 /// follows the list without a lock, up to the newest number at the time of sending. Other threads
@@ -44,9 +44,9 @@ import Synchronization
 /// values must not overtake that one. So a deliverer that reaches such an observer parks its value
 /// there, and the observing thread becomes the deliverer when its first value returns.
 ///
-/// **Bound.** At most `waitingCountMax` values wait. At the bound, senders that may wait do so until
-/// half of the values are delivered; the others exceed the bound. An observer may be waiting for any
-/// thread, so a sender that has waited for a second in vain adds its value all the same. The excess
+/// **Bound.** At most `waitingCountMax` values wait. At the bound, senders that may wait do so
+/// until half of the values are delivered; the others exceed the bound. An observer may be waiting
+/// for any thread, so a sender that has waited for a second adds its value all the same. The excess
 /// grows by one value a second and thread.
 ///
 /// Nothing here is generic, as generic code that isn't specialized takes several times as long.
@@ -81,7 +81,7 @@ class Deliverer: @unchecked Sendable {
     enum Successor {
         case none
         case waits(UnsafeMutablePointer<ThreadMark>, DispatchSemaphore)
-        /// It waited in vain; no other thread is to wait for the current value.
+        /// Its wait timed out; no other thread is to wait for the current value.
         case hasGivenUp
     }
 
@@ -128,7 +128,7 @@ class Deliverer: @unchecked Sendable {
     /// what exceeds the bound meanwhile.
     static var shareMax: Int { 2048 }
 
-    /// How long a sender waits in vain.
+    /// How long a sender waits at most.
     static var patience: DispatchTimeInterval { Room.stillnessMax }
 
     @usableFromInline
@@ -258,7 +258,7 @@ class Deliverer: @unchecked Sendable {
     /// Appends an observer.
     ///
     /// - Parameters:
-    ///   - observer: Called with what is sent from now on, behind its first value.
+    ///   - observer: Called with the values sent from now on, after its first value.
     ///   - read: Called under the lock, to read what belongs to this moment.
     final func append(_ observer: Observer, _ read: () -> Void) {
         let others = locked { state in

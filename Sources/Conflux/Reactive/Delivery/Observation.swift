@@ -16,9 +16,9 @@ final class Observation: @unchecked Sendable {
     /// observation, in what it produced; the two would keep each other for ever.
     private let production = Mutex<(any Disposable)?>(nil)
 
-    /// Makes an observation that goes on until it is ended or its owner is deinitialised.
+    /// Makes an observation that lasts until it is ended or its owner is deinitialised.
     ///
-    /// - Parameter owner: Not retained. If nil, the observation goes on until it is ended.
+    /// - Parameter owner: Not retained. If nil, the observation lasts until it is ended.
     init(owner: AnyObject? = nil) {
         isScoped = owner != nil
         self.owner = owner

@@ -5,7 +5,7 @@ import Dispatch
 ///
 /// An executor chooses a place, never an order: a store hands it one run of actions at a time, and
 /// a signal one run of values at a time, the next after that has returned. So even a concurrent
-/// queue neither loses nor reorders anything.
+/// queue loses and reorders nothing.
 ///
 /// ```swift
 /// let store = Store<CounterState>(state: .init(), mutations: .init(), executor: .queue(.global()))
@@ -40,9 +40,9 @@ public struct Executor: Sendable {
 
     /// Makes an executor from a context of your own.
     ///
-    /// - Parameter context: Runs each function that it is given exactly once; it may be called on
-    ///   any thread, by several threads at once. A function that it drops stops everything that waits for
-    ///   it: a store on such an executor commits nothing more.
+    /// - Parameter context: Runs each function that it is given exactly once; it may be called on any
+    ///   thread, by several threads at once. If it drops a function, everything that waits for the
+    ///   function stops: a store on such an executor commits nothing more.
     public init(_ context: @escaping Context) {
         self.init(place: .context(context))
     }
@@ -50,19 +50,19 @@ public struct Executor: Sendable {
     /// Runs functions at once, on the thread that calls ``execute(_:)``.
     public static let immediate = Executor(place: .immediate)
 
-    /// Runs functions on the main queue: at once when called there, else later.
+    /// Runs functions on the main queue: at once when called there, otherwise later.
     ///
     /// "At once" holds only while nothing that was given to this same executor is running or
     /// waiting; otherwise the function joins the main queue. So the functions given to one value
-    /// run in the order given, whichever threads they come from. Each use of `mainThread` makes
-    /// an executor of its own: what one of them has in progress doesn't delay another.
+    /// run in the order given, whichever threads they come from. Each use of `mainThread` makes an
+    /// executor of its own: the work of one doesn't delay another.
     ///
-    /// What waits is held by the main queue, which has no bound.
+    /// Waiting functions are in the main queue, which has no bound.
     public static var mainThread: Executor {
         Executor(within: .main, MainQueue.work)
     }
 
-    /// Runs functions on a queue: at once when called there, else later, with the order of
+    /// Runs functions on a queue: at once when called there, otherwise later, in the order of
     /// ``mainThread``.
     ///
     /// ``queue(_:)`` enqueues in any case.
@@ -73,7 +73,7 @@ public struct Executor: Sendable {
         Executor(within: dispatchQueue, .of(dispatchQueue))
     }
 
-    /// Adds functions to a queue, also when called on that queue.
+    /// Adds functions to a queue, even when called on that queue.
     ///
     /// - Parameter dispatchQueue: Serial or concurrent. What waits is held by it, without a bound.
     /// - Returns: An executor that keeps the queue alive.
@@ -103,8 +103,8 @@ public struct Executor: Sendable {
         if case .immediate = place { true } else { false }
     }
 
-    /// Whether a function given now would run at once, on the caller's thread. If so, the caller may run code of
-    /// its own in the function's place, and says ``end()`` behind it.
+    /// Whether a function given now would run at once, on the caller's thread. If so, the caller may run code
+    /// of its own in the function's place, and calls ``end()`` after it.
     @inline(__always)
     func begin() -> Bool {
         switch place {

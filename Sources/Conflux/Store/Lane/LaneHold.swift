@@ -1,7 +1,7 @@
 import ConfluxVocabulary
 import Dispatch
 
-/// Something that stands in a lane's line and is waited for: what stands behind it comes after.
+/// Something that stands in a lane's line and is waited for: what follows it comes after.
 ///
 /// Each hold gets, for each lane that it was put into, exactly one of ``arrive(_:)`` and
 /// ``abandon(_:)``, or first the one and then the other: of a store that is released while it waits.
@@ -9,8 +9,8 @@ import Dispatch
 protocol LaneHold: AnyObject, Sendable {
     /// The lane has done all that stands before. Called by the thread that serves it, holding no lock.
     ///
-    /// - Returns: Whether the lane goes on at once. If not, it waits until ``Lane/resume(_:)``, which
-    ///   may be called before this returns.
+    /// - Returns: Whether the lane continues at once. If not, it waits until ``Lane/resume(_:)``,
+    ///   which may be called before this returns.
     func arrive(_ lane: Lane) -> Bool
 
     /// The lane's store was released: it will not come, or waits no more. Called on any thread, holding

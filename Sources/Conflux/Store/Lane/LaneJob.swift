@@ -10,7 +10,7 @@ enum LaneJob<S: State>: @unchecked Sendable {
     case run(
         OrderedRun<S>, through: SequenceNumber, completion: @Sendable (RunReport) -> Void)
     case look(@Sendable (_ state: S?, _ position: SequenceNumber) -> Void)
-    /// What stands behind waits for this.
+    /// Later jobs wait for this one.
     case hold(any LaneHold)
 
     /// Whether a thread may take its turn for it.

@@ -1,5 +1,5 @@
-/// Who serves the line of one store, and when. What stands in the line is in a ``LaneLine``; it is free of
-/// the state's type, so that an uncontended dispatch touches no generic data.
+/// Which thread serves the line of one store, and when. What stands in the line is in a ``LaneLine``; it
+/// is free of the state's type, so that an uncontended dispatch touches no generic data.
 ///
 /// A pure machine: its functions are told what happens, and say what the calling thread does next. The
 /// ``Lane`` keeps it under a mutex and does that.
@@ -158,7 +158,7 @@ struct LaneMachine {
         return isAhead
     }
 
-    /// Has the lane wait for a hold, and keeps what stands behind that, the first job last. It is moved, never
+    /// Makes the lane wait for a hold, and keeps the jobs after it, the first job last. It is moved, never
     /// copied: else a line of holds would cost its square.
     ///
     /// - Returns: Whether it waits; not if it is closed.

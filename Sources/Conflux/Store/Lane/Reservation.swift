@@ -2,10 +2,10 @@ import Dispatch
 
 /// Places in the lanes of one or more stores, for what one thread dispatches.
 ///
-/// The thread first keeps all places, running no user code, and then serves the lanes. So what observers
-/// dispatch comes behind in every lane. Whoever keeps places in several lanes holds a lock meanwhile that all
-/// of these have in common (``GlobalChannel``, ``Scope/reserving(in:_:)``): so any two reservations stand in
-/// one order in all lanes that they share, and two threads never wait for each other's turns.
+/// The thread first keeps all places, running no user code, and then serves the lanes. So observers'
+/// dispatches come later in every lane. Whoever keeps places in several lanes holds a lock meanwhile that
+/// all of these have in common (``GlobalChannel``, ``Scope/reserving(in:_:)``): so any two reservations
+/// stand in one order in all lanes that they share, and two threads never wait for each other's turns.
 ///
 /// A place is either the lane itself, where that is free (``enter(_:_:_:)``), or one in its line
 /// (``place(_:in:behind:isPast:_:)``).

@@ -46,7 +46,7 @@ struct Room {
         return places
     }
 
-    /// Doubles the bound after a wait in vain, unless there is room by now.
+    /// Doubles the bound after a wait that timed out, unless there is room by now.
     mutating func widen(at count: Int) {
         guard count > countMax << doublings else { return }
         doublings = min(doublings + 1, Self.doublingsMax)

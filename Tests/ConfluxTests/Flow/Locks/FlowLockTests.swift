@@ -6,7 +6,7 @@ import Testing
 struct FlowLockTests {
     let scope = Scope()
 
-    @Test func `while a lock is held only its holder's actions are committed`() {
+    @Test func `only the holder's actions are committed while a lock is held`() {
         let store = scope.run { tallyStore() }
         let lock = scope.lock()
         store.actions.tell(1)
@@ -21,7 +21,7 @@ struct FlowLockTests {
         #expect(store.computed.numbers == [3, 4, 1, 2, 5])
     }
 
-    @Test func `what waits has its receipt when it was committed`() async throws {
+    @Test func `a waiting action gets its receipt once it is committed`() async throws {
         let store = scope.run { ModelStore<Stock>() }
         let lock = scope.lock()
         let handle = store.dispatch(.add(amount: 2))
@@ -31,7 +31,7 @@ struct FlowLockTests {
         #expect(store.left == 2)
     }
 
-    @Test func `the oldest of several locks is in force, and the flow goes on when none is left`() {
+    @Test func `the oldest of several locks is in force, and the flow resumes after the last`() {
         let store = scope.run { tallyStore() }
         let (first, second) = (scope.lock(), scope.lock())
         #expect(scope.lockInForce === first)
@@ -48,7 +48,7 @@ struct FlowLockTests {
         #expect(store.computed.numbers == [3, 2, 4, 1])
     }
 
-    @Test func `a younger lock may be released first`() {
+    @Test func `a newer lock may be released first`() {
         let store = scope.run { tallyStore() }
         let (first, second) = (scope.lock(), scope.lock())
         second.run { store.actions.tell(1) }
@@ -68,7 +68,7 @@ struct FlowLockTests {
         #expect(store.computed.numbers == [1])
     }
 
-    @Test func `code under a lock has the flow for itself`() async throws {
+    @Test func `code under a lock has exclusive use of the flow`() async throws {
         let store = scope.run { ModelStore<Stock>() }
         let older = scope.lock()
         let begun = Atomic(false)
@@ -112,7 +112,7 @@ struct FlowLockTests {
         #expect(store.left == 2)
     }
 
-    @Test func `an action under a younger lock waits with it, and is judged when its turn comes`() {
+    @Test func `an action under a newer lock waits with it, and is checked in its turn`() {
         let store = scope.run { ModelStore<Stock>() }
         let older = scope.lock()
         let younger = scope.lock(dispatching: .add(amount: 1), to: store)
@@ -145,7 +145,7 @@ struct FlowLockTests {
         }
     }
 
-    @Test func `beyond the bound of what waits, dispatchers are slowed and nothing is lost`()
+    @Test func `above the bound of waiting actions, dispatchers are slowed and nothing is lost`()
         async throws
     {
         let store = scope.run { ModelStore<Stock>() }
@@ -176,7 +176,7 @@ struct FlowLockTests {
         #expect(store.computed.numbers == [1, 2, 3, 4])
     }
 
-    @Test func `a holder's dispatches pass in every mode, and its operations are the holder's`()
+    @Test func `a lock holder's dispatches pass in every mode, and so do its operations`()
         async throws
     {
         let store = scope.run { ModelStore<Stock>() }

@@ -8,7 +8,8 @@ import Testing
 struct DispatchModeTests {
     let scope = Scope()
 
-    @Test func `async commits on another thread, in the order of the dispatching one`() async throws
+    @Test func `mode async commits on another thread, in the dispatching thread's order`()
+        async throws
     {
         let places = Mutex<Set<UInt>>([])
         let store = scope.run {
@@ -41,7 +42,7 @@ struct DispatchModeTests {
 
     private static var thread: UInt { UInt(bitPattern: pthread_self().hashValue) }
 
-    @Test func `sync returns when it is applied`() {
+    @Test func `mode sync returns once the action is applied`() {
         let store = scope.run { tallyStore(on: .queue(DispatchQueue(label: "own"))) }
         for number in 0..<20 {
             scope.dispatch(number, to: store, mode: .sync)
@@ -49,7 +50,7 @@ struct DispatchModeTests {
         }
     }
 
-    @Test func `sync from inside a commit is refused`() async throws {
+    @Test func `a sync dispatch from inside a commit is refused`() async throws {
         let scope = scope
         let late = Late<Store<TallyState>>()
         let inner = Late<DispatchHandle>()
@@ -101,7 +102,7 @@ struct DispatchModeTests {
         #expect(order.withLock { $0 } == Array(0..<50))
     }
 
-    @Test func `an operation under way holds back what depends on it`() async throws {
+    @Test func `a running operation delays what depends on it`() async throws {
         let store = scope.run { tallyStore() }
         let gate = AsyncStream.makeStream(of: Void.self)
         let operation = scope.perform {
@@ -121,7 +122,7 @@ struct DispatchModeTests {
         #expect(operation.hasEnded && serial.hasEnded)
     }
 
-    @Test func `mainThread commits on the main queue, in the lane's order`() async throws {
+    @Test func `mode mainThread commits on the main queue, in the lane's order`() async throws {
         let places = Mutex<[Bool]>([])
         let store = scope.run {
             tallyStore(on: .queue(.global())) { number in
@@ -143,7 +144,7 @@ struct DispatchModeTests {
         #expect(store.computed.overlaps == 0)
     }
 
-    @Test func `mainThread on main commits at once`() async {
+    @Test func `mode mainThread commits at once on the main thread`() async {
         let store = scope.run { tallyStore() }
         await MainActor.run {
             _ = scope.dispatch(1, to: store, mode: .mainThread)
@@ -176,7 +177,7 @@ struct DispatchModeTests {
         #expect(store.computed.numbers == [1, 2, 3, 4, 5, 6, 7])
     }
 
-    @Test func `what is chained under a lock is its holder's`() async throws {
+    @Test func `work chained under a lock is its holder's`() async throws {
         let scope = scope
         let store = scope.run { tallyStore() }
         let lock = scope.lock()
@@ -205,7 +206,7 @@ struct DispatchModeTests {
         #expect(store.computed.numbers.count == 20_001)
     }
 
-    @Test func `a task begun in a completion is no part of the chain`() async throws {
+    @Test func `a task begun in a completion is not part of the chain`() async throws {
         let scope = scope
         let (near, far) = (HeldExecutor(), HeldExecutor())
         let (store, one, other) = scope.run {
@@ -231,7 +232,7 @@ struct DispatchModeTests {
         far.runAll()
     }
 
-    @Test func `a task is no part of the chain while the completion runs`() async throws {
+    @Test func `a task is not part of the chain while the completion runs`() async throws {
         let scope = scope
         let far = HeldExecutor()
         let (store, other) = scope.run { (tallyStore(), tallyStore(on: far.executor)) }
@@ -263,7 +264,7 @@ struct DispatchModeTests {
         #expect(error?.code == .wouldBlock)
     }
 
-    @Test func `settled is what was dispatched in series under a lock, too`() async {
+    @Test func `settling includes actions dispatched serially under a lock`() async {
         let scope = scope
         let (held, goOn) = (HeldExecutor(), DispatchSemaphore(value: 0))
         let (first, second) = scope.run {
@@ -288,7 +289,9 @@ struct DispatchModeTests {
         #expect(seen.value == [2])
     }
 
-    @Test func `what is chained and waits for a later operation is not waited for`() async throws {
+    @Test func `a dispatch does not wait for chained work that waits for a later operation`()
+        async throws
+    {
         let scope = scope
         let store = scope.run { tallyStore() }
         let (begun, later) = (Late<DispatchHandle>(), Late<DispatchHandle>())
@@ -375,7 +378,7 @@ struct DispatchModeTests {
         #expect(store.computed.numbers == [1] + Array(repeating: 2, count: 150) + [3, 4, 5])
     }
 
-    @Test func `what waits for an operation of its chain belongs to the chain`() async throws {
+    @Test func `work that waits for an operation of its chain belongs to the chain`() async throws {
         let scope = scope
         let store = scope.run { tallyStore() }
         let gate = AsyncStream<Void>.makeStream()
@@ -390,7 +393,8 @@ struct DispatchModeTests {
         #expect(store.computed.numbers == [1, 2, 3, 4])
     }
 
-    @Test func `what a task dispatches when its operation has ended is no part of the chain`()
+    @Test
+    func `an action that a task dispatches after its operation's end is not part of the chain`()
         async throws
     {
         let scope = scope
@@ -442,7 +446,7 @@ struct DispatchModeTests {
         #expect(receipt.log == nil && receipt.sequence == .zero)
     }
 
-    @Test func `what waits for a dispatch that fails begins all the same`() async throws {
+    @Test func `work that waits for a failed dispatch begins all the same`() async throws {
         let store = scope.run { tallyStore() }
         let gate = AsyncStream<Void>.makeStream()
         let operation = scope.perform { for await _ in gate.stream {} }

@@ -12,7 +12,7 @@ struct OwnWaitTests {
     // MARK: Mode sync on the queue that it needs
 
     @Test(arguments: ["queue", "within", "target"])
-    func `sync on the store's own queue commits there, behind what is before it`(
+    func `a sync dispatch on the store's own queue commits there, after earlier ones`(
         place: String
     ) async {
         let scope = scope
@@ -33,7 +33,8 @@ struct OwnWaitTests {
         #expect(told == [1, 2] && other.computed.numbers.isEmpty)
     }
 
-    @Test func `sync on a queue has what its store waits for on that queue done, too`() async throws
+    @Test func `a sync dispatch on a queue also completes what its store waits for there`()
+        async throws
     {
         let scope = scope
         let queue = DispatchQueue(label: "both")
@@ -66,7 +67,8 @@ struct OwnWaitTests {
     }
 
     @MainActor
-    @Test func `sync from the main thread comes behind another thread's dispatch on main`() {
+    @Test func `a sync dispatch from the main thread comes after another thread's dispatch there`()
+    {
         let scope = scope
         let store = scope.run { tallyStore() }
         onThreads(1) { _ in scope.dispatch(1, to: store, mode: .mainThread) }
@@ -76,7 +78,7 @@ struct OwnWaitTests {
     }
 
     @MainActor
-    @Test func `what a waiting thread does meanwhile runs in no scope or lock of its own`() async {
+    @Test func `a waiting thread runs others' work outside its own scope and lock`() async {
         let seen = Late<Scope>()
         let executor = Executor.mainThread
         onThreads(1) { _ in executor.execute { seen.value = Scope.current } }
@@ -86,7 +88,8 @@ struct OwnWaitTests {
         #expect(seen.value === Scope.process && store.computed.numbers == [1])
     }
 
-    @Test func `functions given to a queue keep their order where a thread of it waits`() async {
+    @Test func `functions given to a queue keep their order while one of its threads waits`() async
+    {
         let scope = scope
         let queue = DispatchQueue(label: "order")
         let seen = Seen<Int>()
@@ -135,7 +138,7 @@ struct OwnWaitTests {
         #expect(ends.values == [.wouldBlock] && store.computed.numbers.isEmpty)
     }
 
-    @Test func `sync waits for a lock that another has taken`() async {
+    @Test func `mode sync waits for a lock that another thread has taken`() async {
         let scope = scope
         let store = scope.run { tallyStore() }
         let lock = scope.lock()
@@ -154,7 +157,7 @@ struct OwnWaitTests {
         #expect(store.computed.numbers == [1])
     }
 
-    @Test func `withLock behind a lock of the same task says so, and waits on`() async {
+    @Test func `withLock warns of an older lock of the same task, and keeps waiting`() async {
         let result = await #expect(
             processExitsWith: .success, observing: [\.standardErrorContent]
         ) {

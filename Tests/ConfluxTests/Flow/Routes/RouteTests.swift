@@ -33,7 +33,7 @@ struct RouteTests {
         }
     }
 
-    @Test func `a route that has no room holds up no thread that others need`() async throws {
+    @Test func `a route without room blocks no thread that others need`() async throws {
         let scope = scope
         let (far, near) = scope.run { (tallyStore(), Storage(0)) }
         let road = Narrows<TallyState>()
@@ -58,7 +58,7 @@ struct RouteTests {
         far.core.setRoute(nil)
     }
 
-    @Test func `a thread that may wait does so, in whatever mode`() async {
+    @Test func `a thread that may wait does so in every mode`() async {
         let scope = scope
         let far = scope.run { tallyStore() }
         let road = Narrows<TallyState>()
