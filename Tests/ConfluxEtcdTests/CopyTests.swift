@@ -204,7 +204,9 @@ import Testing
         #expect(failure { try SQLiteLogFile(directory: folder).close() }.error?.code == .notALog)
     }
 
-    @Test func `an unfinished copy is removed without a log whose prefix lies below its own`() throws {
+    @Test func `an unfinished copy is removed without a log whose prefix lies below its own`()
+        throws
+    {
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let prefix = ownPrefix()
         let source = try SQLiteLog(directory: folder, durability: .os)

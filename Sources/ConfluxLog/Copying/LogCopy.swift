@@ -191,7 +191,8 @@ extension LogError {
         LogError(
             .unknownOutcome,
             "The copy is whole, and may be the log by now: \(error.message) Run the same again before you "
-                + "start a sequencer: if it says that the log is there already, the new place has it.")
+                + "start a sequencer: if it says that the log is there already, the new place has it."
+        )
     }
 
     fileprivate static func adoptedInVain(_ error: LogError) -> LogError {
