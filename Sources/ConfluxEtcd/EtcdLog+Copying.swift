@@ -10,7 +10,7 @@ extension EtcdLog {
         try self.init(settings, for: .copying)
     }
 
-    /// Begins a copy of a log below a prefix. Until ``adopt()`` no program takes it for a log.
+    /// Begins a copy of a log below a prefix. Until ``adopt(after:)`` no program takes it for a log.
     ///
     /// - Parameters:
     ///   - origin: What the log begins with.

@@ -119,9 +119,7 @@ package final class EtcdCluster: Sendable {
         try awaitHealth()
     }
 
-    /// Starts a member, or starts one again that was killed.
-    ///
-    /// - Parameter state: Whether the cluster is `new`, or `existing`.
+    /// Starts a member, or starts one again that was killed. The cluster's state is `new` or `existing`.
     package func start(_ index: Int, state: String = "new") throws {
         let scheme = options.secure == nil ? "http" : "https"
         let client = "\(scheme)://\(endpoints[index])"

@@ -24,7 +24,7 @@ public struct LogOrigin: Sendable, Hashable {
 
 /// A log that can be copied, and that can be such a copy.
 ///
-/// A copy is written under a mark, which keeps every program from taking it for a log. Only `adopt()` removes the
+/// A copy is written under a mark, which keeps every program from taking it for a log. Only `adopt(after:)` removes the
 /// mark; so a copy that was interrupted is no log, and the next attempt begins it anew.
 public protocol CopiedLog: ActionLog {
     /// Where the log begins now.

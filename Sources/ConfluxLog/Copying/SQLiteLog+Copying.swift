@@ -1,7 +1,7 @@
 import ConfluxVocabulary
 
 extension SQLiteLog {
-    /// Begins a copy of a log in a folder. Until `adopt()` it does not have the name of a log.
+    /// Begins a copy of a log in a folder. Until ``adopt(after:)`` it does not have the name of a log.
     ///
     /// - Parameters:
     ///   - origin: What the log begins with.

@@ -69,9 +69,7 @@ public final class SQLiteLog: CopiedLog {
         try self.init(in: folder, settings, origin: nil)
     }
 
-    /// Opens what stands in a folder that this object locks, or begins it.
-    ///
-    /// - Parameter origin: What a log begins with; nil for a new log.
+    /// Opens what stands in a folder that this object locks, or begins it with an origin; without one it is a new log.
     init(
         in folder: LogFolder, _ settings: SQLiteLogSettings, origin: LogOrigin?
     ) throws(LogError) {
