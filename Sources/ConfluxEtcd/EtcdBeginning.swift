@@ -13,7 +13,7 @@ struct EtcdBeginning {
         case service
         /// To copy it. It must be there.
         case copying
-        /// To be a copy. Nothing may be there but an unfinished one, which goes.
+        /// To write a copy. At most an unfinished copy may be there; it is removed.
         case copy(of: LogOrigin)
     }
 
@@ -35,15 +35,11 @@ struct EtcdBeginning {
             found = try reading.look(Self.reads(layout), attempt)
         }
         if found.pair(0) == nil, found.pair(3) == nil {
-            let origin: LogOrigin
             switch purpose {
-            case .service: origin = .new(reading.newLog ?? .random())
+            case .service: try Self.begin(.new(reading.newLog ?? .random()), nil, reading, attempt)
             case .copying: throw .noLog(address)
-            case .copy(let copied): origin = copied
+            case .copy(let origin): try Self.begin(origin, .random(), reading, attempt)
             }
-            var copy: Nonce?
-            if case .copy = purpose { copy = .random() }
-            try Self.begin(origin, copy, reading, attempt)
             found = try reading.look(Self.reads(layout), attempt)
         }
         guard let pair = found.pair(0) else { throw .foreignKeys(address, found.pair(3)?.key) }

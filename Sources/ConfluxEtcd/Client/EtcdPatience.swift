@@ -1,7 +1,7 @@
 import ConfluxLog
 
 /// How long one member may take to answer something small: several times as long as the last answer took, and longer
-/// behind each failure. Another member is asked then.
+/// after each failure. Then another member is asked.
 struct EtcdPatience {
     private static let least = Duration.milliseconds(400)
 
@@ -18,7 +18,7 @@ struct EtcdPatience {
 
     mutating func failed() { answerMax = min(answerMax * 2, most) }
 
-    /// Asks for something small with this patience; what comes behind has that of the settings again.
+    /// Asks for something small within this time. Later requests have the limits of the settings again.
     mutating func ask<Answer>(
         _ client: any EtcdStore, within settings: EtcdLogSettings,
         _ body: () throws(LogError) -> Answer

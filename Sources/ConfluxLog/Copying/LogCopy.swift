@@ -37,26 +37,21 @@ public struct LogCopy {
         of source: any CopiedLog, in begin: (LogOrigin) throws(LogError) -> any CopiedLog,
         willTake: @escaping (Step) throws(LogError) -> Void
     ) throws(LogError) -> Epoch {
-        let (target, epoch): (any CopiedLog, Epoch)
+        let epoch: Epoch
+        var isLastStep = false
         do throws(LogError) {
             epoch = try source.claim().epoch
-            target = try begin(try source.origin())
-        } catch {
-            throw error.certain
-        }
-        defer { target.close() }
-        let copy = LogCopy(source: source, target: target, willTake: willTake)
-        do throws(LogError) {
-            try copy.fill(claimed: epoch)
-        } catch {
-            throw error.certain
-        }
-        do throws(LogError) {
+            let target = try begin(try source.origin())
+            defer { target.close() }
+            try LogCopy(source: source, target: target, willTake: willTake).fill(claimed: epoch)
             try target.adopt { () throws(LogError) in
-                do throws(LogError) { try source.confirm() } catch { throw error.certain }
+                try source.confirm()
+                isLastStep = true
             }
         } catch {
-            throw error.code == .unknownOutcome ? .perhapsAdopted(error) : error
+            // Before the last step the copy is no log, whatever came of what was tried.
+            guard error.code == .unknownOutcome else { throw error }
+            throw isLastStep ? .perhapsAdopted(error) : LogError(.failed, error.message)
         }
         // Somebody may have claimed the log in the last moment, and appended what the copy lacks.
         do throws(LogError) {
@@ -69,7 +64,7 @@ public struct LogCopy {
 
     private func fill(claimed epoch: Epoch) throws(LogError) {
         let standing = try copyEntries()
-        // What is behind the entries needs a claim in any case.
+        // Checkpoints and snapshots need the claim, also where there is no entry.
         _ = try target.claim(raisingEpochBy: epoch.rawValue - standing.rawValue)
         if let head = source.head, target.head != head { throw .unchained }
         try copyCheckpoints()
@@ -120,7 +115,7 @@ public struct LogCopy {
     }
 
     private func copySnapshots() throws(LogError) {
-        // In this order none retires another that is there beside it.
+        // In this order no snapshot retires another one that the source has.
         let order: [SavedSnapshot.Kind] = [.confirmed, .aside, .compared]
         let snapshots = try source.snapshots()
         for kind in order {
@@ -169,7 +164,7 @@ public struct LogCopy {
         }
     }
 
-    /// Of what the copy has.
+    /// The digest of the copy's bytes; nil where bytes are missing.
     private func digest(of snapshot: SavedSnapshot) throws(LogError) -> Digest? {
         var hasher = DigestHasher()
         while hasher.byteCount < snapshot.byteCount {
@@ -184,9 +179,6 @@ public struct LogCopy {
 }
 
 extension LogError {
-    /// The same of something that is no log whatever came of it.
-    var certain: LogError { code == .unknownOutcome ? LogError(.failed, message) : self }
-
     fileprivate static func perhapsAdopted(_ error: LogError) -> LogError {
         LogError(
             .unknownOutcome,

@@ -25,7 +25,6 @@ extension SQLiteLog {
         let files = try openFiles()
         let meta = try SQLiteMeta(
             files.database, version: SQLiteFormat.version, in: files.folder.path)
-        let isChained = meta.chain.first == meta.floor
         return LogOrigin(
             log: meta.log, floor: meta.floor,
             hash: isChained ? meta.chain.end.hash : .genesis(of: meta.log))
@@ -40,12 +39,7 @@ extension SQLiteLog {
     /// - Throws: `unusableFolder`, `full`, `failed`, `notClaimed`, `closed`; `unknownOutcome` where it has the name, and
     ///   may lose it with the power.
     public func adopt(after confirm: () throws(LogError) -> Void) throws(LogError) {
-        let folder: LogFolder
-        do throws(LogError) {
-            folder = try gatherInOneFile()
-        } catch {
-            throw error.certain
-        }
+        let folder = try gatherInOneFile()
         disconnect()
         try folder.makeCopyDurable()
         try confirm()
@@ -66,7 +60,7 @@ extension SQLiteLog {
 }
 
 extension LogOrigin {
-    /// What a log begins with that is new.
+    /// What a new log begins with.
     package static func new(_ log: LogID) -> LogOrigin {
         LogOrigin(log: log, floor: SequenceNumber(1), hash: .genesis(of: log))
     }

@@ -11,7 +11,7 @@ final class LogFolder {
     let path: String
     private let descriptor: Int32
 
-    /// The database that is opened here: the log's, or a copy that has not its name yet.
+    /// The database that is opened here: the log's, or a copy that does not have the log's name yet.
     let databasePath: String
     var writeAheadPath: String { databasePath + "-wal" }
     var journalPath: String { databasePath + "-journal" }
@@ -125,7 +125,7 @@ final class LogFolder {
         guard descriptor >= 0 else { throw Self.unusable(path, errno) }
         defer { close(descriptor) }
         guard fsync(descriptor) == 0 else { throw Self.unusable(path, errno) }
-        // What was in them is in the database.
+        // The database has all of their content.
         for left in [writeAheadPath, databasePath + "-shm"]
         where unlink(left) != 0 && errno != ENOENT {
             throw Self.unusable(path, errno)

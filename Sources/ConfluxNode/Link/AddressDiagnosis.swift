@@ -43,16 +43,13 @@ final class AddressDiagnosis: Sendable {
     func take(_ event: ClientEvent, of endpoint: Endpoint) {
         // Of several addresses the socket leaves one that says nothing by itself, and another one may serve.
         let isOnly = addresses.count == 1
-        if event != .connected { state.withLock { $0.isConnected = false } }
+        state.withLock { $0.isConnected = event == .connected }
         switch event {
         case .connecting:
             note(Self.unreachable("Connection timed out", endpoint), isSuspect: isOnly)
         case .accepted: note(Self.silent(endpoint), isSuspect: isOnly)
         case .connected:
-            state.withLock { state in
-                state.failed.remove(endpoint)
-                state.isConnected = true
-            }
+            state.withLock { _ = $0.failed.remove(endpoint) }
             note(Self.silentRouter(endpoint), isSuspect: false)
         // It may end, and connections that it had yet to accept with it.
         case .failed(.silent, let endpoint) where isOnly:
@@ -81,19 +78,23 @@ final class AddressDiagnosis: Sendable {
 
     /// One of several addresses may serve while the others don't.
     private func fails(_ endpoint: Endpoint, _ message: String) {
-        let (isLast, isSentOn) = state.withLock { state in
+        let isSentOn = state.withLock { state in
             state.failed.insert(endpoint)
-            return (state.failed.isSuperset(of: addresses), state.isSentOn)
+            return state.isSentOn
         }
         let error = NodeError(code: .unreachable, message: message)
-        guard isLast, isSentOn else {
-            return isLast ? conclude(error) : note(message, isSuspect: false)
-        }
+        guard haveAllFailed else { return note(message, isSuspect: false) }
+        guard isSentOn else { return conclude(error) }
         note(message, isSuspect: false)
         DispatchQueue.global().asyncAfter(
             deadline: .now() + Self.servingPatience.dispatchInterval
-        ) { [self] in conclude(error) }
+        ) { [self] in
+            // One of them may have been heard since.
+            if haveAllFailed { conclude(error) }
+        }
     }
+
+    private var haveAllFailed: Bool { state.withLock { $0.failed.isSuperset(of: addresses) } }
 
     /// The sequencer says why it hears nobody. It may serve again at once, so that is waited for.
     func sequencerSays(_ message: String, at endpoint: Endpoint?) {

@@ -64,6 +64,23 @@
                 }
             }
 
+            @Test(arguments: [false, true])
+            func `a command that is sent to a dead sequencer waits for the takeover`(
+                knowsBoth: Bool
+            ) async throws {
+                try await withSite { site in
+                    let group = try await site.sequencers(2, log: try address())
+                    let (first, second) = (group.members[0], group.members[1])
+                    _ = try await site.worker("w1", of: first, at: group.addresses)
+                    try await site.untilStandsBy(second.address, at: first.address)
+                    first.child.signal(SIGKILL)
+                    let outcome = try await site.run(
+                        "dispatch", "counter", "increment", "--timeout", "60s", "--connect",
+                        knowsBoth ? group.addresses : second.address)
+                    #expect(outcome.end == .exited(0), "\(outcome.message)")
+                }
+            }
+
             /// Runs a program where a name has these addresses, and no other name has any.
             private func naming(_ name: String, _ hosts: [String], _ site: Site) throws -> [String]
             {
