@@ -29,6 +29,10 @@ struct Settings {
     var rounds = 3
     var isFull = false
     var isJSON = false
+    /// Whether partners are left out.
+    var isAlone = false
+    /// How many actions a stream has, if that was said.
+    var actions: Int?
     var folder = FileManager.default.temporaryDirectory
     var curves = URL(fileURLWithPath: "docs/performance")
 
@@ -65,6 +69,8 @@ struct Settings {
           --folder PATH     where the logs are kept meanwhile; a disk, for figures with fsync
           --curves PATH     where `growth` writes its pictures (docs/performance)
           --json            one JSON value a line
+          --actions NUMBER  how many actions a stream has (200,000; with --full 500,000)
+          --alone           without the partners, for a profile
           --help            this text
 
         """
@@ -78,12 +84,18 @@ struct Settings {
             switch word {
             case "--full": isFull = true
             case "--json": isJSON = true
+            case "--alone": isAlone = true
             case "--peers": named.append(.peers)
             case "--rounds":
                 guard let number = rest.popFirst().flatMap({ Int($0) }), number > 0 else {
                     throw BenchError("--rounds needs a number, 1 or more")
                 }
                 rounds = number
+            case "--actions":
+                guard let number = rest.popFirst().flatMap({ Int($0) }), number > 0 else {
+                    throw BenchError("--actions needs a number, 1 or more")
+                }
+                actions = number
             case "--folder":
                 guard let path = rest.popFirst() else { throw BenchError("--folder needs a path") }
                 folder = URL(fileURLWithPath: path)
@@ -113,7 +125,7 @@ struct Settings {
             case .stream:
                 for stream in streams { try deliver(stream.measure(self)) }
             case .typed:
-                try deliver(TypedWorkload(count: isFull ? 500_000 : 200_000).measure(self))
+                try deliver(TypedWorkload(count: streamCount).measure(self))
             case .latency:
                 for latency in latencies { try deliver(latency.measure(self)) }
             case .readers:
@@ -170,13 +182,15 @@ struct Settings {
         }
     }
 
+    private var streamCount: Int { actions ?? (isFull ? 500_000 : 200_000) }
+
     private var streams: [StreamWorkload] {
         let shapes = [(1, 1), (1, 3), (4, 3)]
         return Durability.allCases.flatMap { durability in
             shapes.filter { isFull || (durability == .fsync && $0 != (1, 3)) }.map {
                 StreamWorkload(
                     producers: $0, replicas: $1, durability: durability,
-                    count: isFull ? 500_000 : 200_000)
+                    count: streamCount)
             }
         }
     }
@@ -189,5 +203,11 @@ struct Settings {
         ]
             + (isFull
                 ? [LatencyWorkload(durability: .fsync, zeroedBytes: 0, count: count)] : [])
+    }
+
+    /// Who is measured in a round: whoever is first in one is second in the next.
+    func sides(of round: Int) -> [Side] {
+        if isAlone { return [.conflux] }
+        return round.isMultiple(of: 2) ? [.conflux, .partner] : [.partner, .conflux]
     }
 }

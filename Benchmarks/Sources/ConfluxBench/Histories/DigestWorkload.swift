@@ -19,7 +19,7 @@ struct DigestWorkload {
         var results: [Side: [Result]] = [:]
         var snapshots = 0
         for round in 0..<settings.rounds {
-            for side in Side.order(of: round) {
+            for side in settings.sides(of: round) {
                 settings.note(
                     "digest, round \(round + 1), \(side == .conflux ? "with" : "without")")
                 results[side, default: []].append(

@@ -20,7 +20,7 @@ struct ReplayWorkload {
             }
             for round in 0..<settings.rounds {
                 settings.note("replay, round \(round + 1)")
-                for side in Side.order(of: round) {
+                for side in settings.sides(of: round) {
                     switch side {
                     case .conflux: ours.append(rate(try whole.join(in: cluster)))
                     case .partner:

@@ -82,9 +82,4 @@ final class Cluster {
 enum Side: CaseIterable {
     case conflux
     case partner
-
-    /// The order of a round: who was first is second in the next.
-    static func order(of round: Int) -> [Side] {
-        round.isMultiple(of: 2) ? [.conflux, .partner] : [.partner, .conflux]
-    }
 }

@@ -17,7 +17,7 @@ struct KeysWorkload {
     func measure(_ settings: Settings) throws -> [Row] {
         var results: [Side: [Result]] = [:]
         for round in 0..<settings.rounds {
-            for side in Side.order(of: round) {
+            for side in settings.sides(of: round) {
                 settings.note("keys, round \(round + 1), \(side == .conflux ? "with" : "without")")
                 var result = Result()
                 try Cluster.run(in: settings.folder) { try stream(side, in: $0, &result) }

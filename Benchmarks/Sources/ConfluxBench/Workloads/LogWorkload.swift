@@ -12,7 +12,7 @@ struct LogWorkload {
         var (ours, theirs): ([[UInt64]], [[UInt64]]) = ([], [])
         for round in 0..<settings.rounds {
             settings.note("log, \(commitBytes) bytes, round \(round + 1)")
-            for side in Side.order(of: round) {
+            for side in settings.sides(of: round) {
                 try Cluster.run(in: settings.folder) { cluster in
                     switch side {
                     case .conflux: ours.append(try append(at: cluster.path("log")).sorted())

@@ -12,7 +12,7 @@ struct ReadWorkload {
         var theirs: [Double] = []
         for round in 0..<settings.rounds {
             settings.note("read, round \(round + 1)")
-            for side in Side.order(of: round) {
+            for side in settings.sides(of: round) {
                 switch side {
                 case .conflux: ours.append(try nanoseconds { stock.left })
                 case .partner: theirs.append(try nanoseconds { locked.value.withLock { $0 } })

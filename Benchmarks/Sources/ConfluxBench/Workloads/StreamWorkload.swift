@@ -21,7 +21,7 @@ struct StreamWorkload {
     func measure(_ settings: Settings) throws -> [Row] {
         var results: [Side: [Result]] = [:]
         for round in 0..<settings.rounds {
-            for side in Side.order(of: round) {
+            for side in settings.sides(of: round) {
                 settings.note("stream \(name), round \(round + 1), \(side)")
                 results[side, default: []].append(
                     try Cluster.run(in: settings.folder) { try run(side, in: $0) })
