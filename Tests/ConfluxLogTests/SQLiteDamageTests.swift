@@ -80,23 +80,23 @@ import Testing
 
     @Test func `a damaged page is damage`() throws {
         let log = try SQLiteLog(directory: folder.path, settings: .small())
-        try log.fill(40, bytes: 3_000)
+        try log.fill(40, bytes: 12_000)
         log.close()
         // Else the page would be read from the write-ahead log, where it is whole.
         try folder.run("PRAGMA wal_checkpoint(TRUNCATE)")
         let url = URL(fileURLWithPath: folder.database)
         let file = try FileHandle(forUpdating: url)
-        try file.seek(toOffset: UInt64(4_096 * 20))
-        try file.write(contentsOf: Data(repeating: 0xFF, count: 4_096 * 2))
+        try file.seek(toOffset: UInt64(16_384 * 20))
+        try file.write(contentsOf: Data(repeating: 0xFF, count: 16_384 * 2))
         try file.close()
         let again = try SQLiteLog(directory: folder.path, settings: .small())
         let reader = try again.makeReader()
         try expectDamagePassed { from in
-            try again.read(from: SequenceNumber(from), limitBytes: 10_000)
+            try again.read(from: SequenceNumber(from), limitBytes: 40_000)
         }
         try expectDamagePassed { from in
             try reader.read(
-                from: SequenceNumber(from), through: SequenceNumber(80), limitBytes: 10_000)
+                from: SequenceNumber(from), through: SequenceNumber(80), limitBytes: 40_000)
         }
         reader.close()
     }

@@ -80,11 +80,18 @@ package final class OrderedRun<S: State>: @unchecked Sendable {
         head = contexts.count
     }
 
-    /// The first action that is still here, which the caller takes over. There must be one.
+    /// Takes the actions out of the run, in their order, for as long as the body returns true.
+    ///
+    /// - Parameter body: Gets the action's index, the action and its context.
     @inline(__always)
-    func take() -> S.Action {
-        defer { head += 1 }
-        return (actions + head).move()
+    func takeEach(_ body: (_ index: Int, _ action: S.Action, _ context: ActionContext) -> Bool) {
+        // Stepping from one to the next asks for their type once, and not for each.
+        var next = actions + head
+        for index in head..<contexts.count {
+            head = index + 1
+            guard body(index, next.move(), contexts[index]) else { return }
+            next += 1
+        }
     }
 
     /// The lane is done with it, and with what it was told of it: whoever sees ``isFinished`` and has the only

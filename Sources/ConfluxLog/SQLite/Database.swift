@@ -91,6 +91,9 @@ final class Database {
         return try statement.step() ? statement.integer(0) : 0
     }
 
+    /// How many bytes a page of the file has: fixed once there is a table.
+    func pageBytes() throws(DatabaseFailure) -> Int { Int(try number("PRAGMA page_size")) }
+
     func prepare(_ text: String) throws(DatabaseFailure) -> Statement {
         var statement: OpaquePointer?
         let code = sqlite3_prepare_v3(

@@ -127,8 +127,7 @@ public final class SQLiteLog: CopiedLog {
     public var isNearlyFull: Bool {
         guard let files else { return false }
         do throws(DatabaseFailure) {
-            let used = try files.statements.truncation.usedPages()
-            return used > Int64(settings.limitBytes / SQLiteFormat.pageBytes / 8 * 7)
+            return try files.statements.truncation.usedBytes() > settings.limitBytes / 8 * 7
         } catch {
             // Whatever keeps it from being told is met by the next append.
             return false

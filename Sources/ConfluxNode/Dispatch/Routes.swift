@@ -35,7 +35,6 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
     }
 
     package func submit(_ action: S.Action, mayWait: Bool) -> DispatchHandle {
-        let mayWait = mayWait && !NodeThread.isCurrent
         if let quick, let handle = submit(action, quick, mayWait: mayWait) { return handle }
         do throws(CodingFailure) {
             return outbox.submit(aim, try coder.encode(action, as: coding), mayWait: mayWait)

@@ -191,8 +191,6 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         for runs in concerned { for run in runs { run.end() } }
     }
 
-    /// One loop with everything in it that most entries need: what the types are is then asked once a batch, and
-    /// not for each.
     private func add(
         _ entries: UnsafeBufferPointer<UInt8>, of batch: Batch, to concerned: [[Run]],
         at first: EntryPlace
@@ -202,7 +200,6 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         var row = -1
         var runs: [Run] = []
         var only: Run?
-        var taken: OrderedRun<S>?
         var quick: QuickCoding<S.Action>?
         var place = first
         var position = 0
@@ -212,22 +209,48 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
                 runs = concerned[row]
                 let isOlder = Int(targets[row].schemaVersion) > S.schemaVersion
                 only = runs.count == 1 && !isSelective && !isNoting && !isOlder ? runs[0] : nil
-                taken = only?.taken
                 quick = targets[row].coding == .compact ? coder.quick : nil
             }
+            if let only, let quick, only.isOpen {
+                let next = add(
+                    entries, from: position, row, of: targets.count, to: only, only.taken, quick,
+                    at: &place)
+                if next != position {
+                    position = next
+                    continue
+                }
+            }
             position = head.upper
-            let payload = UnsafeBufferPointer(rebasing: entries[head.lower..<head.upper])
-            if let only, let taken, let quick, payload.count <= coder.sizeBytesMax, only.isOpen,
-                quick.read(payload, into: taken.place())
-            {
-                only.last = place.sequence
-                only.bytes += payload.count + StoreProgress.actionBytes
-                taken.append(only.context(of: place))
-            } else if !runs.isEmpty {
-                add(payload, for: targets[row], to: runs, at: place)
+            if !runs.isEmpty {
+                add(
+                    UnsafeBufferPointer(rebasing: entries[head.lower..<head.upper]),
+                    for: targets[row], to: runs, at: place)
             }
             place.advance()
         }
+    }
+
+    /// Most entries: those of one row, for one store that takes each of them. What the types are is asked once for
+    /// all of them, and no reference is counted for one.
+    ///
+    /// - Returns: The position of the first entry that needs more than that.
+    private func add(
+        _ entries: UnsafeBufferPointer<UInt8>, from start: Int, _ row: Int, of rows: Int,
+        to run: Run, _ taken: OrderedRun<S>, _ quick: QuickCoding<S.Action>,
+        at place: inout EntryPlace
+    ) -> Int {
+        var position = start
+        while let head = EntryHead(entries, at: position, rows: rows), head.target == row {
+            let payload = UnsafeBufferPointer(rebasing: entries[head.lower..<head.upper])
+            guard payload.count <= coder.sizeBytesMax, quick.read(payload, into: taken.place())
+            else { break }
+            run.last = place.sequence
+            run.bytes += payload.count + StoreProgress.actionBytes
+            taken.append(run.context(of: place))
+            place.advance()
+            position = head.upper
+        }
+        return position
     }
 
     private func runs(concernedBy target: Target, log: LogID) -> [Run] {

@@ -6,7 +6,7 @@ import Testing
 /// A small log that has something in each table, as one file; and a folder for copies of it that are
 /// damaged.
 final class DamageSample {
-    static let pageBytes = 4_096
+    static let pageBytes = 16_384
 
     let folder = TemporaryFolder(isQuick: true)
     let bytes: [UInt8]
@@ -21,9 +21,9 @@ final class DamageSample {
     init() throws {
         let origin = TemporaryFolder(isQuick: true)
         let log = try SQLiteLog(directory: origin.path, settings: .small())
-        var commits = try log.fill(8, bytes: 300)
-        commits += try log.fill(1, bytes: 5_000)
-        commits += try log.fill(8, bytes: 300)
+        var commits = try log.fill(8, bytes: 3_000)
+        commits += try log.fill(1, bytes: 40_000)
+        commits += try log.fill(8, bytes: 3_000)
         retired = .sample(4, bytes: 200)
         let snapshots: [SavedSnapshot] = [
             .sample(10, bytes: 200), .sample(20, bytes: 200),
@@ -280,7 +280,7 @@ private struct Source {
     var bytes: (SavedSnapshot.Key, UInt64) throws(LogError) -> Bytes?
     var checkpoint: (SequenceNumber) throws(LogError) -> SavedCheckpoint?
 
-    private static let limitBytes = 2_000
+    private static let limitBytes = 8_000
 
     init(_ log: SQLiteLog) {
         commits = { number throws(LogError) in

@@ -12,9 +12,11 @@ final class FrameState: BridgedState {
     static let name = "frames"
     static let coding = PayloadCoding.compact
 
-    private var check: OrderCheck
+    // Unchecked exclusivity, as plain C has none: it is the log and the node that are measured.
+
+    @exclusivity(unchecked) private var check: OrderCheck
     /// When the last action was applied. *Use*: by whoever had that action's receipt.
-    private(set) var lastApplied: UInt64 = 0
+    @exclusivity(unchecked) private(set) var lastApplied: UInt64 = 0
     private let isTimed: Bool
 
     /// Expects so many actions; takes the time of each if it is timed.

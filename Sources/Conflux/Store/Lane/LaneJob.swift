@@ -132,16 +132,13 @@ extension StoreCore {
         var report = RunReport()
         var last = position
         let mark = commitMark
-        let contexts = run.contexts
-        for index in contexts.indices {
-            let context = contexts[index]
+        run.takeEach { index, action, context in
             if isReleased.load(ordering: .relaxed) {
                 report.isClosed = true
-                break
+                return false
             }
             report.completed = index + 1
-            let action = run.take()
-            guard context.sequence > last else { continue }
+            guard context.sequence > last else { return true }
             mark?.begin(context.sequence)
             do {
                 try perform(action) { context }
@@ -149,6 +146,7 @@ extension StoreCore {
                 report.refusals.append(RunReport.Refusal(index: index, error: error))
             }
             last = context.sequence
+            return true
         }
         if !report.isClosed { last = max(last, through) }
         mark?.end(at: last)

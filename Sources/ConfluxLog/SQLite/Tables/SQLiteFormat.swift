@@ -16,8 +16,10 @@ enum SQLiteFormat {
     static let version: Int64 = 4
     /// "CFLX", by which the file is known to be a log.
     static let applicationID: Int64 = 0x4346_4C58
-    /// SQLite's page.
-    static let pageBytes = 4_096
+    /// SQLite's page in a new file; an older file keeps its own (``Database/pageBytes()``). Measured with 4, 16 and
+    /// 64 KiB: four producers reach 0.99, 1.11 and 1.08 million actions a second, and one action in flight waits
+    /// 407, 391 and 417 µs.
+    private static let newPageBytes = 16_384
 
     // A trigger, so that an insert is one statement that copies nothing, and so that no writer
     // whatever leaves a hole or passes by a newer claim. An insert that it ignores changes no row.
@@ -109,7 +111,7 @@ enum SQLiteFormat {
         // Neither can be changed once there is a table. The second one lets the file shrink.
         if version == nil {
             try database.execute(
-                "PRAGMA page_size = \(pageBytes); PRAGMA auto_vacuum = INCREMENTAL")
+                "PRAGMA page_size = \(newPageBytes); PRAGMA auto_vacuum = INCREMENTAL")
         }
         // The two `fullfsync` mean something on macOS only, where a plain fsync reaches no disk.
         try database.execute(
@@ -120,6 +122,7 @@ enum SQLiteFormat {
             PRAGMA checkpoint_fullfsync = ON;
             """)
         database.keepWriteAheadFile()
+        let pageBytes = try database.pageBytes()
         database.setCheckpoint(pages: Int32(settings.writeAheadBytes / pageBytes))
         try database.transaction { () throws(DatabaseFailure) in
             if version == nil {

@@ -11,6 +11,7 @@ struct SQLiteTruncationStatements {
     private let raise: Statement
     private let pages: Statement
     private let freePages: Statement
+    private let pageBytes: Int
     /// Whether the file can shrink: one that was begun before it could goes on without.
     private let shrinks: Bool
 
@@ -28,6 +29,7 @@ struct SQLiteTruncationStatements {
             """)
         pages = try database.prepare("PRAGMA page_count")
         freePages = try database.prepare("PRAGMA freelist_count")
+        pageBytes = try database.pageBytes()
         // 2 is INCREMENTAL.
         shrinks = try database.number("PRAGMA auto_vacuum") == 2
     }
@@ -66,14 +68,14 @@ struct SQLiteTruncationStatements {
         return first
     }
 
-    /// How many pages of the file have something in them.
-    func usedPages() throws(DatabaseFailure) -> Int64 {
+    /// How many bytes of the file have something in them.
+    func usedBytes() throws(DatabaseFailure) -> Int {
         defer {
             pages.reset()
             freePages.reset()
         }
         guard try pages.step(), try freePages.step() else { return 0 }
-        return pages.integer(0) - freePages.integer(0)
+        return Int(pages.integer(0) - freePages.integer(0)) * pageBytes
     }
 
     /// Gives space that is free back to the file system, some of it; in a transaction of its own.
@@ -82,7 +84,7 @@ struct SQLiteTruncationStatements {
     /// - Returns: Whether there was none.
     func shrink(limitBytes: Int) throws(DatabaseFailure) -> Bool {
         guard shrinks, try database.number("PRAGMA freelist_count") > 0 else { return true }
-        let pages = max(1, limitBytes / SQLiteFormat.pageBytes)
+        let pages = max(1, limitBytes / pageBytes)
         try database.execute("PRAGMA incremental_vacuum(\(pages))")
         return false
     }
