@@ -10,6 +10,9 @@ package final class EtcdCluster: Sendable {
         package var memberCount = 3
         /// Further arguments of etcd.
         package var arguments: [String] = []
+        /// Machines with networks of their own, one for each member: their addresses, and behind what programs are
+        /// started there. Commands to the cluster come from the last one.
+        package var machines: [(address: String, prefix: [String])] = []
         /// Whether to wait until a majority answers.
         package var isAwaited = true
         /// Whether clients connect by TLS, with these arguments of etcd and of etcdctl.
@@ -48,9 +51,14 @@ package final class EtcdCluster: Sendable {
             ? memory : FileManager.default.temporaryDirectory.path
         folder = "\(parent)/conflux-etcd-\(UUID().uuidString)"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-        let ports = try freePorts(2 * options.memberCount)
-        endpoints = ports.prefix(options.memberCount).map { "127.0.0.1:\($0)" }
-        peers = ports.suffix(options.memberCount).map { "127.0.0.1:\($0)" }
+        if options.machines.isEmpty {
+            let ports = try freePorts(2 * options.memberCount)
+            endpoints = ports.prefix(options.memberCount).map { "127.0.0.1:\($0)" }
+            peers = ports.suffix(options.memberCount).map { "127.0.0.1:\($0)" }
+        } else {
+            endpoints = options.machines.map { "\($0.address):2379" }
+            peers = options.machines.map { "\($0.address):2380" }
+        }
         members = Mutex([EtcdMember?](repeating: nil, count: options.memberCount))
         for index in endpoints.indices { try start(index) }
         if options.isAwaited { try awaitHealth() }
@@ -126,6 +134,7 @@ package final class EtcdCluster: Sendable {
         let peer = "http://\(peers[index])"
         let member = try EtcdMember(
             folder: folder,
+            behind: options.machines.isEmpty ? [] : options.machines[index].prefix,
             arguments: [
                 "--name", "m\(index)", "--data-dir", "\(folder)/m\(index)",
                 "--listen-client-urls", client, "--advertise-client-urls", client,
@@ -151,6 +160,18 @@ package final class EtcdCluster: Sendable {
     /// Waits until a majority answers.
     package func awaitHealth() throws {
         _ = try control(["get", "conflux-health"])
+    }
+
+    /// Has another member lead.
+    package func letLead(_ index: Int) throws {
+        let leading = try leader()
+        guard leading != index else { return }
+        let lines = try control(["member", "list"]).split(separator: "\n")
+        guard
+            let id = lines.first(where: { $0.contains(" m\(index),") })?.prefix(while: { $0 != "," }
+            )
+        else { throw Failure("no member m\(index): \(lines)") }
+        try control(["move-leader", String(id)], at: [endpoints[leading]])
     }
 
     /// Which member leads.
@@ -179,9 +200,10 @@ package final class EtcdCluster: Sendable {
         let endpoints = endpoints ?? self.endpoints
         guard let program = program("etcdctl") else { throw Failure("no etcdctl") }
         let scheme = options.secure == nil ? "http" : "https"
+        let line = (options.machines.last?.prefix ?? []) + [program]
         let ended = try run(
-            program,
-            [
+            line[0],
+            line.dropFirst() + [
                 "--endpoints", endpoints.map { "\(scheme)://\($0)" }.joined(separator: ","),
                 "--dial-timeout=20s", "--command-timeout=20s",
             ] + (options.secure?.client ?? []) + arguments,
@@ -213,14 +235,14 @@ private final class EtcdMember: @unchecked Sendable {
     private let input: Int32
     private let processID: pid_t
 
-    init(folder: String, arguments: [String]) throws {
+    init(folder: String, behind prefix: [String], arguments: [String]) throws {
         guard let program = program("etcd") else { throw Failure("no etcd") }
         let (feed, answer) = (try uninheritedPipe(), try uninheritedPipe())
         input = feed.writeEnd
         let output = FileHandle(fileDescriptor: answer.readEnd, closeOnDealloc: true)
         defer { for end in [feed.readEnd, answer.writeEnd] { close(end) } }
         shell = try spawn(
-            "/bin/sh", ["-c", Self.script, "sh", folder, program] + arguments,
+            "/bin/sh", ["-c", Self.script, "sh", folder] + prefix + [program] + arguments,
             ["PATH": "/usr/bin:/bin"],
             descriptors: [feed.readEnd, answer.writeEnd, STDERR_FILENO], isGroupLeader: true)
         var line = Data()

@@ -6,6 +6,10 @@ import Testing
 
 /// The processes and files of one test, ended and removed whatever happens.
 final class Site: Sendable {
+    /// What a program has to be started behind, where a test does not say: `ip netns exec NAME` on a machine with a
+    /// network of its own.
+    @TaskLocal static var prefix: [String] = []
+
     let folder: String
     private let children = Mutex<[Child]>([])
 
@@ -28,7 +32,7 @@ final class Site: Sendable {
     /// Starts the tool, or another program that was built with the tests; behind a program that becomes it
     /// and what that is to be told, as `ip netns exec NAME`.
     func start(
-        _ arguments: [String], program: String? = nil, behind prefix: [String] = [],
+        _ arguments: [String], program: String? = nil, behind prefix: [String] = Site.prefix,
         variables: [String: String] = [:], input: Child.Input = .nothing,
         output: Child.Output = .lines
     ) throws -> Child {

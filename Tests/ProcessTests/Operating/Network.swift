@@ -61,6 +61,34 @@
             return true
         }
 
+        /// Loses whatever passes between some machines and others, in silence: each has a wrong hardware address of
+        /// the other.
+        func separate(_ some: [String], from others: [String]) async throws {
+            for (here, there) in pairs(some, others) {
+                try await require([
+                    "-n", space(here), "neighbor", "replace", there, "lladdr",
+                    "02:00:00:00:00:fe", "dev", "eth0", "nud", "permanent",
+                ])
+            }
+        }
+
+        /// Lets everything pass again between machines that were separated.
+        func join(_ some: [String], with others: [String]) async throws {
+            for (here, there) in pairs(some, others) {
+                try await require(["-n", space(here), "neighbor", "del", there, "dev", "eth0"])
+            }
+        }
+
+        private func pairs(_ some: [String], _ others: [String]) -> [(String, String)] {
+            some.flatMap { one in others.flatMap { [(one, $0), ($0, one)] } }
+        }
+
+        private func require(_ arguments: [String]) async throws {
+            guard try await ip(arguments) else {
+                throw Failure("ip \(arguments.joined(separator: " ")) failed")
+            }
+        }
+
         /// Takes the namespaces away, those that are there.
         func remove() async throws {
             for space in hosts.map(space) + [hub] where try await ip("netns", "pids", space) {

@@ -47,11 +47,12 @@ extension Site {
         return group
     }
 
-    /// Starts a sequencer and waits until it stands by: on free ports, or on those that another one had.
+    /// Starts a sequencer and waits until it stands by: on free ports of a host, or on those that another one had.
     func standby(
-        log place: String, at former: RunningSequencer? = nil, options: [String] = []
+        log place: String, at former: RunningSequencer? = nil, host: String = "127.0.0.1",
+        options: [String] = []
     ) async throws -> RunningSequencer {
-        let bind = former?.address ?? "tcp://127.0.0.1:0"
+        let bind = former?.address ?? "tcp://\(host):0"
         let feed = former.map { ["--feed", $0.feed] } ?? []
         let child = try start(
             ["sequencer", "--json", "--bind", bind, "--log", place] + feed + options)
